@@ -1,0 +1,36 @@
+"""Two-scale localised PCA-Net: fast surrogates of PDE solution operators."""
+
+from twoscale._version import __version__
+from twoscale.errors import TwoscaleError
+from twoscale.grid import Grid
+from twoscale.linalg.pca import RankRule
+from twoscale.patches import PatchLayout
+from twoscale.problems import Darcy, Poisson, Problem
+from twoscale.representation import (
+    Chain,
+    GlobalPCA,
+    PatchPCA,
+    Representation,
+    RestrictedPCA,
+    TwoScale,
+)
+from twoscale.surrogate import METHODS, Surrogate
+
+__all__ = [
+    "METHODS",
+    "Chain",
+    "Darcy",
+    "GlobalPCA",
+    "Grid",
+    "PatchLayout",
+    "PatchPCA",
+    "Poisson",
+    "Problem",
+    "RankRule",
+    "Representation",
+    "RestrictedPCA",
+    "Surrogate",
+    "TwoScale",
+    "TwoscaleError",
+    "__version__",
+]

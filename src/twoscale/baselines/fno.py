@@ -1,0 +1,78 @@
+"""The Fourier neural operator in two dimensions (Li et al., 2021)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class SpectralConvolution(nn.Module):
+    """Multiplies the lowest Fourier modes by learned complex matrices over channels.
+
+    Of the real FFT, `modes` columns and, for rows, `modes` positive and `modes` negative
+    frequencies are kept (both corners). Weights are stored as real pairs (..., 2), which every
+    optimiser and file format understands.
+    """
+
+    def __init__(self, channels: int, modes: int) -> None:
+        super().__init__()
+        self.modes = modes
+        shape = (2, channels, channels, modes, modes, 2)
+        self.weights = nn.Parameter(torch.rand(shape) / channels**2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, channels, height, width) to the same shape."""
+        height, width = x.shape[-2:]
+        modes = self.modes
+        spectrum = torch.fft.rfft2(x)[..., :modes]
+        upper, lower = torch.view_as_complex(self.weights)
+        top = torch.einsum("bixy,ioxy->boxy", spectrum[..., :modes, :], upper)
+        bottom = torch.einsum("bixy,ioxy->boxy", spectrum[..., -modes:, :], lower)
+        middle = top.new_zeros(*top.shape[:2], height - 2 * modes, modes)
+        kept = torch.cat([top, middle, bottom], -2)
+        kept = functional.pad(kept, (0, width // 2 + 1 - modes))
+        return torch.fft.irfft2(kept, s=(height, width))
+
+
+class FNO2d(nn.Module):
+    """Lifting, Fourier layers with a pointwise bypass, GELU after each, and a two-layer head.
+
+    Maps normalised fields (batch, height, width) to normalised fields. Coordinates are appended to
+    the input; `padding` nodes at the far edges keep the periodic transform off the boundary.
+    """
+
+    def __init__(
+        self,
+        *,
+        layers: int = 4,
+        width: int = 32,
+        modes: int = 12,
+        padding: int = 8,
+        head: int = 128,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.padding = padding
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.lift = nn.Conv2d(3, width, 1)
+            self.spectral = nn.ModuleList(SpectralConvolution(width, modes) for _ in range(layers))
+            self.bypass = nn.ModuleList(nn.Conv2d(width, width, 1) for _ in range(layers))
+            self.head = nn.Sequential(nn.Conv2d(width, head, 1), nn.GELU(), nn.Conv2d(head, 1, 1))
+
+    def forward(self, fields: Tensor) -> Tensor:
+        x = functional.pad(self.lift(_with_coordinates(fields)), (0, self.padding) * 2)
+        for spectral, bypass in zip(self.spectral, self.bypass, strict=True):
+            x = functional.gelu(spectral(x) + bypass(x))
+        height, width = fields.shape[1:]
+        return self.head(x[..., :height, :width])[:, 0]
+
+
+def _with_coordinates(fields: Tensor) -> Tensor:
+    """Return (batch, 3, height, width): the field, its row and its column coordinate."""
+    batch, height, width = fields.shape
+    rows = torch.linspace(0, 1, height, dtype=fields.dtype, device=fields.device)
+    columns = torch.linspace(0, 1, width, dtype=fields.dtype, device=fields.device)
+    shape = (batch, height, width)
+    return torch.stack([fields, rows[:, None].expand(shape), columns.expand(shape)], 1)

@@ -1,0 +1,230 @@
+"""Functions of predicted and true fields, each written once for losses and metrics alike.
+
+A measure is a pair: `parts`, sums over a batch that simply add up over batches, and `finish`,
+which turns the sums into the number. As a loss it is `finish(parts(batch))`, differentiable; as a
+metric the parts are added over the whole test set first. Fields are (batch, height, width).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from twoscale.grid import Grid
+from twoscale.patches import Seams
+from twoscale.problems.base import Problem
+
+Parts = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a measure may look at; `inputs` only where an equation is involved."""
+
+    prediction: Tensor
+    truth: Tensor
+    inputs: Tensor | None = None
+
+    @property
+    def error(self) -> Tensor:
+        return self.prediction - self.truth
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number made of two sums."""
+
+    parts: Callable[[Batch], Parts]
+    finish: Callable[[Tensor, Tensor], Tensor]
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Return the measure of one batch, with gradient."""
+        return self.finish(*self.parts(batch))
+
+
+def measure_all(measures: dict[str, Measure], batches: Iterable[Batch]) -> dict[str, float]:
+    """Return each measure over all batches together; sums are kept in float64."""
+    totals: dict[str, list[Tensor]] = {}
+    for batch in batches:
+        for name, measure in measures.items():
+            parts = [part.double() for part in measure.parts(batch)]
+            kept = totals.get(name)
+            totals[name] = [a + b for a, b in zip(kept, parts, strict=True)] if kept else parts
+    return {name: float(measures[name].finish(*parts)) for name, parts in totals.items()}
+
+
+def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    return numerator / denominator
+
+
+def _root_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    return (numerator / denominator).sqrt()
+
+
+def _mean_parts(values: Tensor) -> Parts:
+    return values.sum(dtype=_accumulator(values)), values.new_tensor(values.numel())
+
+
+def _accumulator(values: Tensor) -> torch.dtype:
+    return values.dtype if values.requires_grad else torch.float64
+
+
+def _square_sum(values: Tensor) -> Tensor:
+    return values.square().sum(dtype=_accumulator(values))
+
+
+def _mean_of(function: Callable[[Batch], Tensor]) -> Measure:
+    return Measure(lambda batch: _mean_parts(function(batch)), _ratio)
+
+
+# Accuracy
+
+relative_l2 = Measure(lambda b: (_square_sum(b.error), _square_sum(b.truth)), _root_ratio)
+"""||prediction - truth|| / ||truth||, one ratio over everything: the MRE and the loss L_R."""
+
+mean_squared_error = _mean_of(lambda b: b.error.square())
+mean_absolute_error = _mean_of(lambda b: b.error.abs())
+
+
+def structural_similarity(prediction: Tensor, truth: Tensor, *, window: int = 7) -> Tensor:
+    """Return the SSIM (batch,) of each field, data range = the true field's range.
+
+    Wang et al. (2004) with a uniform window, unbiased covariances, K1 = 0.01, K2 = 0.03 and the
+    border of half a window left out. Computed in float64: variances of smooth fields cancel.
+    """
+    x, y = prediction.double()[:, None], truth.double()[:, None]
+    data_range = truth.double().amax((1, 2)) - truth.double().amin((1, 2))
+    tiny = torch.finfo(torch.float64).tiny
+    c1, c2 = ((k * data_range)[:, None, None, None].square().clamp_min(tiny) for k in (0.01, 0.03))
+    mean_x, mean_y, mean_xx, mean_yy, mean_xy = (
+        functional.avg_pool2d(field, window, stride=1) for field in (x, y, x * x, y * y, x * y)
+    )
+    unbiased = window**2 / (window**2 - 1)
+    var_x = unbiased * (mean_xx - mean_x**2)
+    var_y = unbiased * (mean_yy - mean_y**2)
+    cov = unbiased * (mean_xy - mean_x * mean_y)
+    luminance = (2 * mean_x * mean_y + c1) / (mean_x**2 + mean_y**2 + c1)
+    structure = (2 * cov + c2) / (var_x + var_y + c2)
+    return (luminance * structure).mean((1, 2, 3))
+
+
+ssim = _mean_of(lambda b: structural_similarity(b.prediction, b.truth))
+
+
+# Spectra
+
+
+@lru_cache(maxsize=8)
+def _radial_bins(shape: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return each Fourier mode's bin round(|k|) and each bin's number of modes."""
+    rows, columns = (torch.fft.fftfreq(size, 1.0 / size) for size in shape)
+    bins = torch.hypot(rows[:, None], columns).round().long().flatten()
+    return bins.to(device), torch.bincount(bins).to(device)
+
+
+def radial_spectrum(fields: Tensor) -> Tensor:
+    """Return |FFT2|^2 averaged in integer radial bins, (batch, bins)."""
+    bins, counts = _radial_bins(tuple(fields.shape[1:]), fields.device)
+    energy = torch.fft.fft2(fields).abs().square().flatten(1)
+    total = energy.new_zeros(len(fields), len(counts)).index_add(1, bins, energy)
+    return total / counts
+
+
+def _spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
+    return (prediction - truth).norm() / truth.norm()
+
+
+spectral_error = Measure(
+    lambda b: (radial_spectrum(b.prediction).sum(0), radial_spectrum(b.truth).sum(0)),
+    _spectral_distance,
+)
+"""Relative L2 distance of the two mean radial spectra."""
+
+
+# Seams
+
+
+def value_trace(fields: Tensor, seams: Seams) -> Tensor:
+    """Return T_V = v[b] - v[b-1] across every seam b of both axes, one row per sample."""
+    return _across(fields, seams, (-1, 0), lambda axis, before, at: at - before)
+
+
+def normal_derivative_trace(fields: Tensor, seams: Seams) -> Tensor:
+    """Return T_F = (v[b+1] - v[b]) / h - (v[b] - v[b-1]) / h across every seam of both axes."""
+    spacing = Grid(*fields.shape[1:]).spacing
+
+    def jump(axis: int, before: Tensor, at: Tensor, after: Tensor) -> Tensor:
+        return ((after - at) - (at - before)) / spacing[axis - 1]
+
+    return _across(fields, seams, (-1, 0, 1), jump)
+
+
+def _across(
+    fields: Tensor, seams: Seams, offsets: tuple[int, ...], function: Callable[..., Tensor]
+) -> Tensor:
+    """Apply `function(axis, *lines)` to the node lines beside each seam; flatten per sample."""
+    traces = []
+    for axis, places in zip((1, 2), seams, strict=True):
+        if places:
+            index = torch.tensor(places, device=fields.device)
+            lines = [fields.index_select(axis, index + offset) for offset in offsets]
+            traces.append(function(axis, *lines).flatten(1))
+    return torch.cat(traces, 1)
+
+
+Trace = Callable[[Tensor, Seams], Tensor]
+
+TRACES: dict[str, Trace] = {
+    "value": value_trace,
+    "normal_derivative": normal_derivative_trace,
+}
+
+
+def seam_measures(seams: Seams) -> dict[str, Measure]:
+    """Return, for each trace T, `*_jump` = mean |T(u^)| and `*_trace_error` = mean |T(u^) - T(u)|.
+
+    Traces are linear, so the error's trace is the difference of the traces.
+    """
+    measures = {}
+    for name, trace in TRACES.items():
+        measures[f"{name}_jump"] = _mean_of(_jump(trace, seams))
+        measures[f"{name}_trace_error"] = _mean_of(_trace_error(trace, seams))
+    return measures
+
+
+def _jump(trace: Trace, seams: Seams) -> Callable[[Batch], Tensor]:
+    return lambda batch: trace(batch.prediction, seams).abs()
+
+
+def _trace_error(trace: Trace, seams: Seams) -> Callable[[Batch], Tensor]:
+    return lambda batch: trace(batch.error, seams).abs()
+
+
+# Physics
+
+
+def residual_measures(problem: Problem) -> dict[str, Measure]:
+    """Return mean-absolute and RMS discrete residual of the prediction over interior nodes."""
+
+    def residual(batch: Batch) -> Tensor:
+        assert batch.inputs is not None
+        return problem.residual(batch.inputs, batch.prediction)
+
+    return {
+        "residual_mean_abs": _mean_of(lambda b: residual(b).abs()),
+        "residual_rms": Measure(lambda b: _mean_parts(residual(b).square()), _root_ratio),
+    }
+
+
+ACCURACY: dict[str, Measure] = {
+    "mre": relative_l2,
+    "mse": mean_squared_error,
+    "mae": mean_absolute_error,
+    "ssim": ssim,
+    "spectral_error": spectral_error,
+}

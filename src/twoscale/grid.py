@@ -1,0 +1,41 @@
+"""The uniform grid that fields live on; spacing is always read from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twoscale.errors import TwoscaleError
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Nodes of the unit square, boundary included: `height` rows by `width` columns.
+
+    Fields are `(batch, height, width)`. Spacing is `1 / (nodes - 1)` along each axis.
+    """
+
+    height: int
+    width: int
+
+    def __post_init__(self) -> None:
+        if min(self.height, self.width) < 8:
+            raise TwoscaleError(
+                f"a grid needs at least 8 nodes per side, got {self.height}x{self.width}"
+            )
+
+    @classmethod
+    def square(cls, resolution: int) -> Grid:
+        """Return the D x D grid."""
+        return cls(resolution, resolution)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.height, self.width)
+
+    @property
+    def spacing(self) -> tuple[float, float]:
+        """Return (row spacing, column spacing)."""
+        return (1.0 / (self.height - 1), 1.0 / (self.width - 1))
+
+    def __str__(self) -> str:
+        return f"{self.height}x{self.width}"

@@ -1,0 +1,1 @@
+"""Transforms, iterative solvers and PCA: numbers in, numbers out."""

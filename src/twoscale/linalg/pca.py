@@ -1,0 +1,245 @@
+"""Principal components of many standardised blocks of features at once.
+
+A block is a group of features (one patch, or a whole field). All blocks of a family have the
+same number of samples and features and are treated in batched products. Data arrives in chunks
+of samples; each solver says how many passes it makes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+
+OVERSAMPLING = 20
+POWER_ITERATIONS = 4
+FIRST_RANK = 16
+RANK_GROWTH = 1.5
+_GRAM_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Per-feature training statistics, float64: population mean and scale.
+
+    Features that never vary have scale 1 and do not count towards the total variance.
+    """
+
+    mean: Tensor  # (blocks, features)
+    scale: Tensor  # (blocks, features)
+    varying: Tensor  # (blocks,) number of features that vary = total standardised variance
+
+
+def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
+    """Return the statistics of unstandardised chunks (batch, blocks, features), in one pass.
+
+    Sums are taken of differences to the first sample: a constant feature then has variance
+    exactly zero, and large means cost no accuracy.
+    """
+    first = next(chunks)
+    shift = first[0].double()
+    total, squares = torch.zeros_like(shift), torch.zeros_like(shift)
+    samples = 0
+    for chunk in itertools.chain([first], chunks):
+        values = chunk.double() - shift
+        total += values.sum(0)
+        squares += values.square_().sum(0)
+        samples += len(chunk)
+    offset = total / samples
+    variance = (squares / samples - offset.square()).clamp_min(0)
+    constant = variance <= 1e-15 * squares / samples
+    scale = torch.where(constant, 1.0, variance.sqrt())
+    return Statistics(shift + offset, scale, (~constant).sum(1).double())
+
+
+@dataclass(frozen=True)
+class RankRule:
+    """How many components to keep, per block.
+
+    With `variance`: the smallest k whose cumulative explained-variance ratio reaches it, and at
+    most `components` if that is given too. With `components` alone: exactly that many.
+    """
+
+    variance: float | None = None
+    components: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.variance is None and self.components is None:
+            raise TwoscaleError("a rank rule needs a variance, a number of components, or both")
+        if self.variance is not None and not 0 < self.variance <= 1:
+            raise TwoscaleError(f"a retained variance lies in (0, 1], got {self.variance}")
+        if self.components is not None and self.components < 1:
+            raise TwoscaleError(f"at least one component must be kept, got {self.components}")
+
+    def reached(self, variances: Tensor, total: Tensor) -> bool:
+        """Say whether the computed `variances` (blocks, k) are enough to decide all ranks."""
+        if self.components is not None and variances.shape[1] >= self.components:
+            return True
+        if self.variance is None:
+            return False
+        return bool((variances.sum(1) >= self.variance * total).all())
+
+    def ranks(self, variances: Tensor, total: Tensor) -> list[int]:
+        """Return the rank of each block from its descending `variances` (blocks, k)."""
+        available = variances.shape[1]
+        if self.variance is None:
+            return [min(self.components or available, available)] * len(variances)
+        cumulative = variances.double().cumsum(1)
+        short = cumulative < (self.variance * total[:, None]) * (1 - 1e-12)
+        ranks = (short.sum(1) + 1).clamp(max=min(available, self.components or available))
+        return [int(k) for k in ranks]
+
+
+@dataclass(frozen=True)
+class Components:
+    """Leading principal directions of every block, padded to the largest rank."""
+
+    vectors: Tensor  # (blocks, features, k), orthonormal columns
+    variances: Tensor  # (blocks, k), float64, descending
+    ranks: list[int]
+
+
+class Blocks:
+    """Standardised blocks behind a chunked pass, as the solvers see them."""
+
+    def __init__(
+        self,
+        passes: Callable[[slice], Iterator[Tensor]],
+        *,
+        samples: int,
+        statistics: Statistics,
+    ) -> None:
+        self.passes = passes
+        self.samples = samples
+        self.count, self.features = statistics.mean.shape
+        self.total = statistics.varying
+        self.device = statistics.mean.device
+
+    def chunks(self, blocks: slice = slice(None)) -> Iterator[Tensor]:
+        """Yield the standardised data of some blocks as (blocks, batch, features)."""
+        return self.passes(blocks)
+
+    @property
+    def max_rank(self) -> int:
+        return min(self.samples, self.features)
+
+
+def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
+    """Return components by a singular value decomposition of each block, one block at a time."""
+    vectors, variances = [], []
+    for k in range(blocks.count):
+        matrix = torch.cat([chunk[0] for chunk in blocks.chunks(slice(k, k + 1))])
+        _, values, right = torch.linalg.svd(matrix, full_matrices=False)
+        keep = rule.ranks(values.double().square()[None] / blocks.samples, blocks.total[k : k + 1])
+        vectors.append(right[: keep[0]].T.contiguous())
+        variances.append(values.double().square() / blocks.samples)
+    return _select(vectors, variances, blocks, rule)
+
+
+def covariance(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
+    """Return components by an eigendecomposition of each block's covariance; one pass per group.
+
+    Blocks are taken in groups whose covariance matrices fit in one GiB.
+    """
+    group = max(1, _GRAM_BYTES // (8 * blocks.features**2))
+    vectors, variances = [], []
+    for start in range(0, blocks.count, group):
+        part = slice(start, min(start + group, blocks.count))
+        gram = _gram(blocks, part)
+        for k, matrix in enumerate(gram, start):
+            values, basis = torch.linalg.eigh(matrix)
+            values, basis = values.flip(0).clamp_min(0), basis.flip(1)
+            keep = rule.ranks(values[None], blocks.total[k : k + 1])
+            vectors.append(basis[:, : keep[0]].clone())
+            variances.append(values)
+    return _select(vectors, variances, blocks, rule)
+
+
+def randomized(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
+    """Return components by randomised subspace iteration, all blocks together.
+
+    Halko, Martinsson, Tropp (2011): start from Gaussian directions, apply the covariance
+    `1 + POWER_ITERATIONS` times with re-orthonormalisation, then solve the small projected
+    problem; `2 + POWER_ITERATIONS` passes for each requested rank. For a variance threshold the
+    rank starts at 16 and grows by half until every block reaches it.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    rank = FIRST_RANK if rule.variance is not None else rule.components or FIRST_RANK
+    if rule.components is not None:
+        rank = min(rank, rule.components)
+    while True:
+        rank = min(rank, blocks.max_rank)
+        vectors, variances = _subspace_iteration(blocks, rank, generator)
+        if rank == blocks.max_rank or rule.reached(variances, blocks.total):
+            break
+        rank = int(rank * RANK_GROWTH)
+        if rule.components is not None:
+            rank = min(rank, rule.components)
+    return _select(list(vectors), list(variances), blocks, rule)
+
+
+SOLVERS = {"full": full, "covariance": covariance, "randomized": randomized}
+
+
+def _subspace_iteration(
+    blocks: Blocks, rank: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Return vectors (blocks, features, rank) and variances (blocks, rank)."""
+    width = min(rank + OVERSAMPLING, blocks.max_rank)
+    # One Gaussian start for all blocks: they are independent problems, and it is drawn on the
+    # CPU so that every device sees the same numbers.
+    start = torch.randn(blocks.features, width, generator=generator)
+    basis = start.to(blocks.device).expand(blocks.count, -1, -1)
+    for _ in range(1 + POWER_ITERATIONS):
+        image = _apply_covariance(blocks, basis)
+        basis = torch.linalg.qr(image).Q
+    projected = torch.zeros(blocks.count, width, width, dtype=torch.float64, device=blocks.device)
+    for chunk in blocks.chunks():
+        scores = torch.bmm(chunk, basis)
+        projected += torch.bmm(scores.mT, scores).double()
+    values, rotation = torch.linalg.eigh(projected / blocks.samples)
+    values, rotation = values.flip(1)[:, :rank].clamp_min(0), rotation.flip(2)[..., :rank]
+    return torch.bmm(basis, rotation.to(basis.dtype)), values
+
+
+def _apply_covariance(blocks: Blocks, basis: Tensor) -> Tensor:
+    image = torch.zeros_like(basis, memory_format=torch.contiguous_format)
+    for chunk in blocks.chunks():
+        image += torch.bmm(chunk.mT, torch.bmm(chunk, basis))
+    return image / blocks.samples
+
+
+def _gram(blocks: Blocks, part: slice) -> Tensor:
+    count = part.stop - part.start
+    shape = (count, blocks.features, blocks.features)
+    gram = torch.zeros(shape, dtype=torch.float64, device=blocks.device)
+    for chunk in blocks.chunks(part):
+        gram += torch.bmm(chunk.mT, chunk).double()
+    return gram.div_(blocks.samples)
+
+
+def _select(
+    vectors: list[Tensor], variances: list[Tensor], blocks: Blocks, rule: RankRule
+) -> Components:
+    """Cut each block to its rank, fix the sign, and pad all to the largest rank."""
+    spectra = torch.stack(variances)
+    ranks = rule.ranks(spectra, blocks.total)
+    padded = torch.zeros(blocks.count, blocks.features, max(ranks), device=blocks.device)
+    kept = torch.zeros(blocks.count, max(ranks), dtype=torch.float64, device=blocks.device)
+    for k, rank in enumerate(ranks):
+        basis = vectors[k][:, :rank]
+        padded[k, :, :rank] = basis * _signs(basis)
+        kept[k, :rank] = spectra[k, :rank]
+    return Components(padded, kept, ranks)
+
+
+def _signs(basis: Tensor) -> Tensor:
+    """Return the signs that make each column's largest entry positive, so that fits agree."""
+    rows = basis.abs().argmax(0)
+    signs = torch.sign(basis[rows, torch.arange(basis.shape[1], device=basis.device)])
+    return torch.where(signs == 0, torch.ones_like(signs), signs)

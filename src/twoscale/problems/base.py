@@ -1,0 +1,121 @@
+"""What a problem is, and the stencil all of ours share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+from twoscale.grid import Grid
+
+Symmetry = Callable[[Tensor], Tensor]
+
+
+def _symmetry(quarter_turns: int, mirrored: bool) -> Symmetry:
+    def act(fields: Tensor) -> Tensor:
+        turned = torch.rot90(fields, quarter_turns, dims=(-2, -1))
+        return turned.flip(-1) if mirrored else turned
+
+    return act
+
+
+SQUARE_SYMMETRIES: tuple[Symmetry, ...] = tuple(
+    _symmetry(turns, mirrored) for mirrored in (False, True) for turns in range(4)
+)
+"""The eight maps of the square onto itself, acting on (..., height, width)."""
+
+
+class Problem(ABC):
+    """An equation on a grid: input field in, solution field out.
+
+    Everything that states the equation, its sign included, is here: `sample`, `solve`,
+    `residual`. Fields are (batch, height, width).
+    """
+
+    name: ClassVar[str]
+    number: ClassVar[int]  # part of the random seed, so that problems never share samples
+    boundary_condition: ClassVar[str] = "u = 0 on the boundary"
+    solver: ClassVar[str]
+    symmetries: ClassVar[tuple[Symmetry, ...]] = SQUARE_SYMMETRIES
+
+    @property
+    @abstractmethod
+    def distribution(self) -> dict[str, Any]:
+        """Return the distribution of the input field, for the record."""
+
+    @abstractmethod
+    def sample(
+        self, grid: Grid, indices: Sequence[int], *, seed: int, device: torch.device | str = "cpu"
+    ) -> Tensor:
+        """Return the input fields of the samples `indices`, float64.
+
+        Sample i depends on (problem, grid, seed, i) only.
+        """
+
+    @abstractmethod
+    def solve(self, inputs: Tensor) -> Tensor:
+        """Return the solutions of `inputs`, in float64."""
+
+    @abstractmethod
+    def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
+        """Return the discrete residual (batch, height - 2, width - 2) at interior nodes."""
+
+    @abstractmethod
+    def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the least and largest diffusion coefficient of each sample."""
+
+    def entropy(self, grid: Grid, seed: int) -> tuple[int, ...]:
+        """Return the words that, with the sample index, seed one sample."""
+        return (seed, self.number, grid.height, grid.width)
+
+
+def diffusion(fields: Tensor, coefficient: Tensor | None = None) -> Tensor:
+    """Return div_h(a grad_h u) at the interior nodes; a = 1 without `coefficient`.
+
+    Centred differences of the fluxes through cell faces, a taken there as the arithmetic mean of
+    the two nodes. Both arguments (batch, height, width), result (batch, height - 2, width - 2).
+    """
+    total = None
+    for axis, spacing in zip((1, 2), Grid(*fields.shape[1:]).spacing, strict=True):
+        inside = fields.narrow(3 - axis, 1, fields.shape[3 - axis] - 2)
+        flux = inside.diff(dim=axis)
+        if coefficient is not None:
+            a = coefficient.narrow(3 - axis, 1, coefficient.shape[3 - axis] - 2)
+            size = a.shape[axis] - 1
+            flux = 0.5 * (a.narrow(axis, 0, size) + a.narrow(axis, 1, size)) * flux
+        term = flux.diff(dim=axis) / spacing**2
+        total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def laplacian_eigenvalues(grid: Grid, device: torch.device) -> Tensor:
+    """Return the eigenvalues (height - 2, width - 2) of the five-point Laplacian, all negative."""
+    rows, columns = (
+        -4.0
+        / spacing**2
+        * torch.sin(
+            0.5 * torch.pi * torch.arange(1, size - 1, dtype=torch.float64) / (size - 1)
+        ).square()
+        for size, spacing in zip(grid.shape, grid.spacing, strict=True)
+    )
+    return (rows[:, None] + columns).to(device)
+
+
+PROBLEMS: dict[str, Problem] = {}
+
+
+def register(problem: Problem) -> None:
+    """Make a problem known by its name."""
+    PROBLEMS[problem.name] = problem
+
+
+def get_problem(name: str) -> Problem:
+    """Return the problem of that name."""
+    if name not in PROBLEMS:
+        raise TwoscaleError(f"no problem is called '{name}': known are {', '.join(PROBLEMS)}")
+    return PROBLEMS[name]

@@ -1,0 +1,89 @@
+"""Steady Darcy flow through a random two-phase medium."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from twoscale.errors import TwoscaleError
+from twoscale.grid import Grid
+from twoscale.linalg.krylov import CGResult, conjugate_gradients
+from twoscale.problems.base import Problem, diffusion, register
+from twoscale.problems.poisson import solve_laplace
+from twoscale.problems.random_field import GaussianRandomField
+from twoscale.source import slices
+
+_SOLVE_VALUES = 2**22  # nodes solved for together: some 300 MB of float64 work space
+_SOLVE_VALUES_CUDA = 2**26
+
+
+@dataclass(frozen=True)
+class Darcy(Problem):
+    """-div(a grad u) = 1 with u = 0 on the boundary; a takes two values."""
+
+    medium: GaussianRandomField = field(default_factory=GaussianRandomField)
+    high: float = 12.0
+    low: float = 4.0
+
+    name: ClassVar[str] = "darcy"
+    number: ClassVar[int] = 2
+    solver: ClassVar[str] = (
+        "arithmetic face means, conjugate gradients preconditioned by DST-I, "
+        "relative residual 1e-10, float64"
+    )
+
+    @property
+    def distribution(self) -> dict[str, Any]:
+        kind = "thresholded gaussian random field"
+        return {"kind": kind, **asdict(self.medium), "high": self.high, "low": self.low}
+
+    def sample(
+        self, grid: Grid, indices: Sequence[int], *, seed: int, device: torch.device | str = "cpu"
+    ) -> Tensor:
+        entropy = self.entropy(grid, seed)
+        level = self.medium.sample(grid, indices, entropy=entropy, device=torch.device(device))
+        return torch.where(level >= 0, self.high, self.low).to(level.dtype)
+
+    def solve(self, inputs: Tensor) -> Tensor:
+        if not bool((inputs > 0).all()):
+            raise TwoscaleError("Darcy needs a coefficient that is positive everywhere")
+        nodes = _SOLVE_VALUES_CUDA if inputs.is_cuda else _SOLVE_VALUES
+        length = max(1, nodes // inputs[0].numel())
+        parts = [self.solve_interior(inputs[part]) for part in slices(len(inputs), length)]
+        return functional.pad(torch.cat([part.solution for part in parts]), (1, 1, 1, 1))
+
+    def solve_interior(self, inputs: Tensor, *, tolerance: float = 1e-10) -> CGResult:
+        """Return the interior solutions of a batch with their iteration counts."""
+        coefficient = inputs.double()
+        right_side = torch.ones_like(coefficient[:, 1:-1, 1:-1])
+
+        def apply(interior: Tensor) -> Tensor:
+            return -diffusion(functional.pad(interior, (1, 1, 1, 1)), coefficient)
+
+        result = conjugate_gradients(
+            apply,
+            right_side,
+            precondition=lambda residual: -solve_laplace(residual),
+            tolerance=tolerance,
+        )
+        worst = float(result.residual.max())
+        if worst > tolerance:
+            raise TwoscaleError(
+                f"the Darcy solver stopped at relative residual {worst:.1e} instead of "
+                f"{tolerance:.0e}: the coefficient's contrast is too high"
+            )
+        return result
+
+    def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
+        return -diffusion(outputs, inputs) - 1.0
+
+    def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        return inputs.amin((1, 2)), inputs.amax((1, 2))
+
+
+register(Darcy())

@@ -1,0 +1,61 @@
+"""Gaussian random fields, one independent stream of random numbers per sample."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from twoscale.grid import Grid
+from twoscale.linalg.transforms import inverse_cosine_transform
+
+
+@dataclass(frozen=True)
+class GaussianRandomField:
+    """Zero-mean field with DCT-II coefficients of power-law decay.
+
+    On a D x D grid the coefficient (k, l) is
+    D tau^(alpha-1) [pi^2 (k^2 + l^2) + tau^2]^(-alpha/2) xi_kl, and zero at (0, 0).
+    (D is the square root of the number of nodes on a rectangular grid.)
+    """
+
+    alpha: float = 2.0
+    tau: float = 3.0
+
+    def sample(
+        self, grid: Grid, indices: Sequence[int], *, entropy: Sequence[int], device: torch.device
+    ) -> Tensor:
+        """Return the fields (len(indices), height, width), float64."""
+        noise = standard_normals(grid.shape, indices, entropy=entropy)
+        coefficients = torch.from_numpy(noise).to(device) * self._amplitude(grid).to(device)
+        return inverse_cosine_transform(coefficients)
+
+    def _amplitude(self, grid: Grid) -> Tensor:
+        rows = torch.arange(grid.height, dtype=torch.float64).square()
+        columns = torch.arange(grid.width, dtype=torch.float64).square()
+        power = math.pi**2 * (rows[:, None] + columns) + self.tau**2
+        size = math.sqrt(grid.height * grid.width)
+        amplitude = size * self.tau ** (self.alpha - 1) * power ** (-self.alpha / 2)
+        amplitude[0, 0] = 0.0
+        return amplitude
+
+
+def standard_normals(
+    shape: tuple[int, int], indices: Sequence[int], *, entropy: Sequence[int]
+) -> np.ndarray:
+    """Return standard normals (len(indices), *shape); sample i depends on (entropy, i) only."""
+    noise = np.empty((len(indices), *shape))
+
+    def fill(position: int) -> None:
+        seeds = np.random.SeedSequence(entropy, spawn_key=(int(indices[position]),))
+        np.random.default_rng(seeds).standard_normal(out=noise[position])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(fill, range(len(indices))))
+    return noise

@@ -1,0 +1,76 @@
+"""The contract every representation keeps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Self
+
+from torch import Tensor, nn
+
+from twoscale.clock import Clock
+from twoscale.errors import TwoscaleError
+from twoscale.patches import PatchLayout
+from twoscale.source import FieldSource
+
+
+class Representation(nn.Module, ABC):
+    """An affine pair of maps, fitted on fields and then frozen.
+
+    `encode` takes fields (batch, height, width) to codes (batch, code_size); `decode` takes codes
+    to fields and is differentiable. Everything fitted is a buffer of the module.
+    """
+
+    def check(self, shape: tuple[int, int], samples: int) -> None:
+        """Raise if the representation cannot be fitted on this many fields of this shape."""
+        if samples < 2:
+            raise TwoscaleError(f"a PCA needs at least 2 training fields, got {samples}")
+
+    @abstractmethod
+    def fit(
+        self, fields: Tensor | FieldSource, *, seed: int = 0, clock: Clock | None = None
+    ) -> Self:
+        """Fit on training fields (samples, height, width), a tensor or a chunked source."""
+
+    @abstractmethod
+    def encode(self, fields: Tensor) -> Tensor:
+        """Return the codes (batch, code_size) of `fields` (batch, height, width)."""
+
+    @abstractmethod
+    def decode(self, codes: Tensor) -> Tensor:
+        """Return the fields (batch, height, width) of `codes` (batch, code_size)."""
+
+    @abstractmethod
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        """Take the fitted state from `tensors`, named as in `state_dict`."""
+
+    @property
+    @abstractmethod
+    def block_sizes(self) -> list[int]:
+        """Return the code size of each stage; they add up to `code_size`."""
+
+    @property
+    @abstractmethod
+    def ranks(self) -> dict[str, list[int]]:
+        """Return the retained ranks of each stage, block by block."""
+
+    @property
+    def layout(self) -> PatchLayout | None:
+        """Return the patches whose borders are this representation's seams, if it has any."""
+        return None
+
+    @property
+    def code_size(self) -> int:
+        return sum(self.block_sizes)
+
+    def reconstruct(self, fields: Tensor) -> Tensor:
+        """Return decode(encode(fields)): what the representation can express (the oracle)."""
+        return self.decode(self.encode(fields))
+
+    forward = reconstruct
+
+
+def subset(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """Return the tensors of the child module `name`, under their names inside it."""
+    prefix = f"{name}."
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -1,0 +1,95 @@
+"""Fields as a sequence of chunks, so that every fit is a number of passes over samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from torch import Tensor
+
+_CHUNK_VALUES = 2**24
+
+
+class FieldSource(Protocol):
+    """Fields that can be passed over any number of times, in a fixed order."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Return (samples, height, width)."""
+        ...
+
+    def chunks(self) -> Iterator[Tensor]:
+        """Yield consecutive batches (batch, height, width) on the device of the computation."""
+        ...
+
+
+def chunk_length(height: int, width: int) -> int:
+    """Return how many fields of this size make one chunk (64 MiB of float32)."""
+    return max(1, _CHUNK_VALUES // (height * width))
+
+
+def slices(samples: int, length: int) -> Iterator[slice]:
+    """Yield consecutive slices of at most `length` that cover `samples`."""
+    for start in range(0, samples, length):
+        yield slice(start, min(start + length, samples))
+
+
+class ArraySource:
+    """Fields held in one tensor."""
+
+    def __init__(self, fields: Tensor) -> None:
+        self.fields = fields
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        samples, height, width = self.fields.shape
+        return samples, height, width
+
+    def chunks(self) -> Iterator[Tensor]:
+        samples, height, width = self.shape
+        for part in slices(samples, chunk_length(height, width)):
+            yield self.fields[part]
+
+
+class MappedSource:
+    """Another source's fields after a function; computed anew on each pass, nothing stored."""
+
+    def __init__(self, source: FieldSource, function: Callable[[Tensor], Tensor]) -> None:
+        self.source = source
+        self.function = function
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.source.shape
+
+    def chunks(self) -> Iterator[Tensor]:
+        for chunk in self.source.chunks():
+            yield self.function(chunk)
+
+
+def map_fields(source: FieldSource, function: Callable[[Tensor], Tensor]) -> FieldSource:
+    """Return `function` of every field: in memory where `source` is, otherwise on the fly."""
+    mapped = MappedSource(source, function)
+    if isinstance(source, ArraySource):
+        return ArraySource(gather(mapped))
+    return mapped
+
+
+def gather(source: FieldSource) -> Tensor:
+    """Return all fields of a source as one tensor."""
+    if isinstance(source, ArraySource):
+        return source.fields
+    chunks = source.chunks()
+    first = next(chunks)
+    fields = first.new_empty(source.shape)
+    filled = len(first)
+    fields[:filled] = first
+    for chunk in chunks:
+        fields[filled : filled + len(chunk)] = chunk
+        filled += len(chunk)
+    return fields
+
+
+def as_source(fields: Tensor | FieldSource) -> FieldSource:
+    """Return a source for a tensor of fields; a source is returned as it is."""
+    return ArraySource(fields) if isinstance(fields, Tensor) else fields

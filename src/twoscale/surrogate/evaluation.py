@@ -1,0 +1,79 @@
+"""The metrics of a fitted operator on held-out fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from twoscale.clock import Clock
+from twoscale.fields import ACCURACY, Batch, measure_all, residual_measures, seam_measures
+from twoscale.patches import PatchLayout
+from twoscale.predictors import count_parameters
+from twoscale.problems import Problem
+from twoscale.surrogate.operators import FieldOperator, FieldPairs
+
+Predict = Callable[[Tensor], Tensor]
+
+
+def evaluate_operator(
+    operator: FieldOperator,
+    predict: Predict,
+    test: FieldPairs,
+    *,
+    common: PatchLayout,
+    problem: Problem | None,
+) -> dict[str, Any]:
+    """Return all metrics of PROTOCOL on `test`, fractions, with null where one does not apply.
+
+    `common` is the non-overlapping layout whose seams are shared by all methods; methods with
+    patches of their own also report on those (native) seams.
+    """
+    native = operator.layout or common
+    measures = dict(ACCURACY)
+    measures |= {f"native.{k}": v for k, v in seam_measures(native.seams).items()}
+    measures |= {f"common.{k}": v for k, v in seam_measures(common.seams).items()}
+    if problem is not None:
+        measures |= residual_measures(problem)
+    clock = Clock()
+    values = measure_all(measures, _batches(test, predict, clock))
+    metrics: dict[str, Any] = {"oracle_mre": _oracle(operator, test)}
+    metrics |= {k: v for k, v in values.items() if "." not in k}
+    metrics |= _under(values, "native")
+    metrics["common_seams"] = _under(values, "common")
+    for name in ("residual_rms", "residual_mean_abs"):
+        metrics.setdefault(name, None)
+    inputs, outputs = operator.input_representation, operator.output_representation
+    metrics["input_code"] = inputs.code_size if inputs is not None else None
+    metrics["output_code"] = outputs.code_size if outputs is not None else None
+    metrics["parameters"] = count_parameters(operator)
+    metrics["samples"] = test.outputs.shape[0]
+    metrics["timings"] = dict(clock.seconds)
+    return metrics
+
+
+def _under(values: dict[str, float], prefix: str) -> dict[str, float]:
+    start = f"{prefix}."
+    return {k.removeprefix(start): v for k, v in values.items() if k.startswith(start)}
+
+
+def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch]:
+    """Yield batches in float64: sums of small differences of float32 fields."""
+    for inputs, truth in zip(test.inputs.chunks(), test.outputs.chunks(), strict=True):
+        with clock.stage("inference"):
+            prediction = predict(inputs)
+        yield Batch(prediction.double(), truth.double(), inputs.double())
+
+
+@torch.no_grad()
+def _oracle(operator: FieldOperator, test: FieldPairs) -> float | None:
+    representation = operator.output_representation
+    if representation is None:
+        return None
+    batches = (
+        Batch(representation.reconstruct(truth).double(), truth.double())
+        for truth in test.outputs.chunks()
+    )
+    return measure_all({"mre": ACCURACY["mre"]}, batches)["mre"]

@@ -1,0 +1,198 @@
+"""The methods by name: their settings' defaults and the operator they build.
+
+Every default of the paper's protocol stands here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twoscale.baselines import FNO2d, RefinementNet
+from twoscale.errors import TwoscaleError
+from twoscale.grid import Grid
+from twoscale.linalg.pca import RankRule
+from twoscale.representation import GlobalPCA, PatchPCA, Representation, TwoScale
+from twoscale.surrogate.operators import (
+    FieldOperator,
+    FullFieldOperator,
+    LatentOperator,
+    RefinedOperator,
+)
+from twoscale.surrogate.settings import resolve_settings
+from twoscale.training import Plan
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to make a surrogate: the paper's name for it, defaults, and how it is built."""
+
+    title: str
+    defaults: dict[str, Any]
+    build: Callable[[Grid, Settings], FieldOperator]
+
+
+def get_method(name: str) -> Method:
+    """Return the method of that name."""
+    if name not in METHODS:
+        raise TwoscaleError(f"no method is called '{name}': known are {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def resolve(name: str, given: Settings) -> dict[str, Any]:
+    """Return the full settings of a method with `given` ones in place, checked."""
+    method = get_method(name)
+    defaults = method.defaults
+    if "base" in defaults and "base" in given:
+        choice = resolve_settings(name, defaults, {"base": given["base"]})
+        defaults = _refinement_defaults(choice["base"])
+    return resolve_settings(name, defaults, given)
+
+
+def _plan(settings: Settings, prefix: str = "", evaluation_batch: int = 64) -> Plan:
+    return Plan(
+        epochs=settings[f"{prefix}epochs"],
+        batch_size=settings[f"{prefix}batch_size"],
+        learning_rate=settings[f"{prefix}learning_rate"],
+        weight_decay=settings[f"{prefix}weight_decay"],
+        patience=settings[f"{prefix}patience"],
+        early_stop=settings.get(f"{prefix}early_stop"),
+        evaluation_batch=settings.get("evaluation_batch", evaluation_batch),
+    )
+
+
+def _latent(settings: Settings, inputs: Representation, outputs: Representation) -> LatentOperator:
+    return LatentOperator(
+        inputs,
+        outputs,
+        hidden=(settings["hidden_width"],) * settings["hidden_layers"],
+        objective=settings["objective"],
+        plan=_plan(settings, evaluation_batch=8192),
+    )
+
+
+def _single_solver(settings: Settings) -> str:
+    """Return the solver of a representation without a coarse stage; hybrid is full there."""
+    return "full" if settings["solver"] == "hybrid" else settings["solver"]
+
+
+def _patch_pca(settings: Settings, variance: str, *, overlap: bool = False) -> PatchPCA:
+    return PatchPCA(
+        RankRule(variance=settings[variance]),
+        patches=settings["patches"],
+        overlap=overlap,
+        solver=_single_solver(settings),
+    )
+
+
+def _build_global(grid: Grid, settings: Settings) -> FieldOperator:
+    inputs, outputs = (
+        GlobalPCA(RankRule(variance=settings[name]), solver=_single_solver(settings))
+        for name in ("input_variance", "output_variance")
+    )
+    return _latent(settings, inputs, outputs)
+
+
+def _build_local(grid: Grid, settings: Settings, *, overlap: bool = False) -> FieldOperator:
+    inputs = _patch_pca(settings, "input_variance", overlap=overlap)
+    outputs = _patch_pca(settings, "output_variance", overlap=overlap)
+    return _latent(settings, inputs, outputs)
+
+
+def _build_overlap(grid: Grid, settings: Settings) -> FieldOperator:
+    return _build_local(grid, settings, overlap=True)
+
+
+def _build_two_scale(grid: Grid, settings: Settings) -> FieldOperator:
+    names = ("patches", "coarse_factor", "coarse_components", "coarse_variance")
+    outputs = TwoScale(**{name: settings[name] for name in (*names, "residual_variance", "solver")})
+    return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
+
+
+def _build_refinement(grid: Grid, settings: Settings) -> FieldOperator:
+    base = METHODS[settings["base"]].build(grid, settings)
+    channels = settings["channels"]
+    correction = FullFieldOperator(
+        lambda seed: RefinementNet(channels=channels, seed=seed), _plan(settings, "refinement_")
+    )
+    return RefinedOperator(base, correction)
+
+
+def _build_fno(grid: Grid, settings: Settings) -> FieldOperator:
+    most = min((side + settings["padding"]) // 2 for side in grid.shape)
+    if settings["modes"] > most:
+        raise TwoscaleError(
+            f"a {grid} grid has at most {most} Fourier modes per direction, "
+            f"got modes={settings['modes']}"
+        )
+    names = ("layers", "width", "modes", "padding")
+    sizes = {name: settings[name] for name in names}
+    return FullFieldOperator(lambda seed: FNO2d(**sizes, seed=seed), _plan(settings))
+
+
+_LATENT: dict[str, Any] = {
+    "patches": (4, 4),
+    "input_variance": 0.99,
+    "output_variance": 0.99,
+    "solver": "randomized",
+    "objective": "vector",
+    "hidden_layers": 3,
+    "hidden_width": 128,
+    "epochs": 500,
+    "batch_size": 32,
+    "learning_rate": 1e-3,
+    "weight_decay": 1e-4,
+    "patience": 30,
+}
+
+_TWO_SCALE: dict[str, Any] = {
+    **{name: value for name, value in _LATENT.items() if name != "output_variance"},
+    "coarse_factor": 4,
+    "coarse_components": 10,
+    "coarse_variance": None,
+    "residual_variance": 0.995,
+    "objective": "block-balanced",
+}
+
+_REFINEMENT: dict[str, Any] = {
+    "refinement_epochs": 25,
+    "refinement_batch_size": 32,
+    "refinement_learning_rate": 1e-3,
+    "refinement_weight_decay": 1e-4,
+    "refinement_patience": 10,
+    "channels": 32,
+}
+
+_FNO: dict[str, Any] = {
+    "patches": (4, 4),
+    "layers": 4,
+    "width": 32,
+    "modes": 12,
+    "padding": 8,
+    "epochs": 100,
+    "batch_size": 16,
+    "evaluation_batch": 64,
+    "learning_rate": 1e-3,
+    "weight_decay": 0.0,
+    "patience": 5,
+    "early_stop": 15,
+}
+
+
+def _refinement_defaults(base: str) -> dict[str, Any]:
+    return {"base": base, **METHODS[base].defaults, **_REFINEMENT}
+
+
+METHODS: dict[str, Method] = {
+    "global": Method("Global PCA-Net", _LATENT, _build_global),
+    "local": Method("Plain L2L", _LATENT, _build_local),
+    "overlap": Method("L2L + overlap", _LATENT, _build_overlap),
+    "refinement": Method(
+        "L2L + RefinementNet", {"base": "local", **_LATENT, **_REFINEMENT}, _build_refinement
+    ),
+    "fno": Method("FNO", _FNO, _build_fno),
+    "two-scale": Method("Two-scale", _TWO_SCALE, _build_two_scale),
+}

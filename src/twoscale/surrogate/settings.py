@@ -1,0 +1,145 @@
+"""The settings of a fit: what each one means, what it may be, how it is read from text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.linalg.pca import SOLVERS
+from twoscale.objectives import OBJECTIVES
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its meaning and the check that turns a given value into the right type."""
+
+    meaning: str
+    read: Callable[[Any], Any]
+
+
+def _whole(low: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        number = float(value)
+        if isinstance(value, bool) or number != int(number) or number < low:
+            raise ValueError(f"a whole number of at least {low}")
+        return int(number)
+
+    return _explain(read, f"a whole number of at least {low}")
+
+
+def _real(low: float, high: float, wanted: str) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        number = float(value)
+        if not low <= number <= high:
+            raise ValueError(wanted)
+        return number
+
+    return _explain(read, wanted)
+
+
+def _explain(read: Callable[[Any], Any], wanted: str) -> Callable[[Any], Any]:
+    def wrapped(value: Any) -> Any:
+        try:
+            return read(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(wanted) from error
+
+    return wrapped
+
+
+def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None or value == "none" else read(value)
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    wanted = "a count such as 4, or rows x columns such as 4x2"
+    parts = str(value).lower().split("x") if isinstance(value, str | int) else list(value)
+    whole = _explain(lambda v: _whole(1)(v), wanted)
+    if len(parts) not in (1, 2):
+        raise ValueError(wanted)
+    numbers = [whole(part) for part in parts]
+    return (numbers[0], numbers[-1])
+
+
+def _choice(options: tuple[str, ...]) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        name = _SPELLINGS.get(str(value), str(value))
+        if name not in options:
+            raise ValueError("one of " + ", ".join(options))
+        return name
+
+    return read
+
+
+_SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
+_VARIANCE = _real(1e-6, 1.0, "a fraction in (0, 1]")
+_RATE = _real(1e-12, 10.0, "a positive number of at most 10")
+_DECAY = _real(0.0, 10.0, "a number from 0 to 10")
+_COUNT = _whole(1)
+
+SETTINGS: dict[str, Setting] = {
+    "patches": Setting("patches per axis, 4 or 4x2; also the common seams of the metrics", _pair),
+    "input_variance": Setting("variance kept by the input PCA", _VARIANCE),
+    "output_variance": Setting("variance kept by the output PCA", _VARIANCE),
+    "coarse_factor": Setting("coarsening of the global branch's grid", _COUNT),
+    "coarse_components": Setting("global modes kept; with coarse_variance, at most", _COUNT),
+    "coarse_variance": Setting("variance kept by the global branch, or none", _optional(_VARIANCE)),
+    "residual_variance": Setting("variance kept by each residual patch", _VARIANCE),
+    "solver": Setting("PCA solver", _choice((*SOLVERS, "hybrid"))),
+    "objective": Setting("latent objective", _choice(OBJECTIVES)),
+    "hidden_layers": Setting("hidden layers of the latent network", _whole(0)),
+    "hidden_width": Setting("width of the hidden layers", _COUNT),
+    "epochs": Setting("passes over the training set", _COUNT),
+    "batch_size": Setting("samples per optimiser step", _COUNT),
+    "learning_rate": Setting("Adam's first rate", _RATE),
+    "weight_decay": Setting("L2 weight decay", _DECAY),
+    "patience": Setting("epochs without progress before the rate is halved", _COUNT),
+    "early_stop": Setting("epochs without progress before the end, or none", _optional(_COUNT)),
+    "base": Setting("method that is refined", _choice(("local", "global", "overlap", "two-scale"))),
+    "refinement_epochs": Setting("passes of the RefinementNet", _COUNT),
+    "refinement_batch_size": Setting("fields per step of the RefinementNet", _COUNT),
+    "refinement_learning_rate": Setting("Adam's first rate for the RefinementNet", _RATE),
+    "refinement_weight_decay": Setting("L2 weight decay of the RefinementNet", _DECAY),
+    "refinement_patience": Setting("the RefinementNet's plateau patience", _COUNT),
+    "channels": Setting("channels of the RefinementNet", _COUNT),
+    "layers": Setting("Fourier layers", _COUNT),
+    "width": Setting("channels of the Fourier layers", _COUNT),
+    "modes": Setting("Fourier modes kept per direction", _COUNT),
+    "padding": Setting("nodes of padding at the far edges", _whole(0)),
+    "evaluation_batch": Setting("fields per step of validation and prediction", _COUNT),
+}
+
+
+def resolve_settings(
+    method: str, defaults: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return `defaults` with the checked `given` values; unknown names and bad values raise."""
+    resolved = dict(defaults)
+    for name, value in given.items():
+        if name not in defaults:
+            raise TwoscaleError(_unknown(method, name, defaults))
+        try:
+            resolved[name] = SETTINGS[name].read(value)
+        except ValueError as error:
+            raise TwoscaleError(f"{name} must be {error}, got '{value}'") from error
+    return resolved
+
+
+def _unknown(method: str, name: str, defaults: Mapping[str, Any]) -> str:
+    close = get_close_matches(name, defaults, n=1)
+    hint = f"; did you mean {close[0]}" if close else ""
+    return f"method {method} has no setting '{name}'{hint}? It has {', '.join(sorted(defaults))}"
+
+
+def parse_assignments(assignments: list[str]) -> dict[str, str]:
+    """Return the settings of `key=value` texts."""
+    pairs = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise TwoscaleError(f"a setting is written key=value, got '{text}'")
+        pairs[name.strip().replace("-", "_")] = value.strip()
+    return pairs

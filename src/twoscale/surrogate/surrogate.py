@@ -1,0 +1,234 @@
+"""The surrogate: fit on pairs of fields, predict, evaluate, save, load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from twoscale.clock import Clock
+from twoscale.errors import TwoscaleError
+from twoscale.grid import Grid
+from twoscale.patches import PatchLayout
+from twoscale.problems import Problem, get_problem
+from twoscale.source import ArraySource, FieldSource, chunk_length, slices
+from twoscale.surrogate.artifact import complete_folder, environment, read_artifact, write_artifact
+from twoscale.surrogate.evaluation import evaluate_operator
+from twoscale.surrogate.methods import get_method, resolve
+from twoscale.surrogate.operators import FieldOperator, FieldPairs, FitRun
+from twoscale.training import Progress
+
+Array = TypeVar("Array", np.ndarray, Tensor)
+Fields = np.ndarray | Tensor | FieldSource
+
+_VALIDATION_SHARE = 0.1
+
+
+class Surrogate:
+    """A learned map from input field to solution field.
+
+    >>> surrogate = Surrogate(method="two-scale").fit(x, u)  # doctest: +SKIP
+    >>> surrogate.predict(x_new)  # doctest: +SKIP
+
+    Arguments: the method's name, the seed, the device ("auto", "cpu", "cuda"), the problem if it
+    is known (by name or object; needed for residuals only), and any of the method's settings.
+    Fields are (samples, height, width), NumPy or torch.
+    """
+
+    operator_: FieldOperator
+    grid_: Grid
+
+    def __init__(
+        self,
+        method: str = "two-scale",
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        problem: str | Problem | None = None,
+        **settings: Any,
+    ) -> None:
+        self.method = method
+        self.seed = seed
+        self.device = resolve_device(device)
+        self.problem = get_problem(problem) if isinstance(problem, str) else problem
+        self.settings = resolve(method, settings)
+
+    def fit(
+        self,
+        inputs: Fields,
+        outputs: Fields,
+        *,
+        validation: tuple[Fields, Fields] | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out."""
+        if validation is None:
+            inputs, outputs, validation = self._hold_out(inputs, outputs)
+        training = self._pairs(inputs, outputs, "training")
+        held_out = self._pairs(*validation, "validation")
+        samples, height, width = training.inputs.shape
+        grid = Grid(height, width)
+        if held_out.inputs.shape[1:] != grid.shape:
+            raise TwoscaleError(f"training fields are {grid}, validation fields are not")
+        PatchLayout.tiling(grid.shape, self.settings["patches"])
+        operator = get_method(self.method).build(grid, self.settings)
+        operator.check(grid.shape, samples)
+        run = FitRun(seed=self.seed, clock=Clock(), progress=progress)
+        operator.fit(training, held_out, run)
+        self.grid_, self.operator_ = grid, operator.to(self.device)
+        self.timings_ = dict(run.clock.seconds)
+        self.history_ = run.histories
+        self.training_samples_ = samples
+        return self
+
+    def _hold_out(self, inputs: Fields, outputs: Fields) -> tuple[Fields, Fields, tuple]:
+        x, u = as_fields(inputs, "input"), as_fields(outputs, "output")
+        if len(x) != len(u):
+            raise TwoscaleError(f"there are {len(x)} input fields but {len(u)} output fields")
+        if len(x) < 4:
+            raise TwoscaleError(f"a surrogate needs at least 4 pairs of fields, got {len(x)}")
+        order = torch.from_numpy(np.random.default_rng(self.seed).permutation(len(x)))
+        held = max(1, round(_VALIDATION_SHARE * len(x)))
+        rest, last = order[:-held].sort().values, order[-held:].sort().values
+        return x[rest], u[rest], (x[last], u[last])
+
+    def _pairs(self, inputs: Fields, outputs: Fields, role: str) -> FieldPairs:
+        pairs = FieldPairs(self._source(inputs, f"{role} input"), self._source(outputs, "output"))
+        if pairs.inputs.shape != pairs.outputs.shape:
+            raise TwoscaleError(
+                f"{role} inputs have shape {pairs.inputs.shape}, outputs {pairs.outputs.shape}: "
+                "they must agree"
+            )
+        return pairs
+
+    def _source(self, fields: Fields, name: str) -> FieldSource:
+        if isinstance(fields, np.ndarray | Tensor):
+            return ArraySource(as_fields(fields, name).to(self.device))
+        return fields
+
+    @torch.no_grad()
+    def predict(self, inputs: Array, *, batch_size: int | None = None) -> Array:
+        """Return the solution fields of input fields, as NumPy or torch like the input."""
+        fields = as_fields(inputs, "input")
+        self._check_grid(fields.shape[1:])
+        length = batch_size or self._batch_size()
+        parts = [
+            self.operator_(fields[part].to(self.device)).to(fields.device)
+            for part in slices(len(fields), length)
+        ]
+        predicted = torch.cat(parts)
+        return predicted.numpy() if isinstance(inputs, np.ndarray) else predicted
+
+    def _batch_size(self) -> int:
+        return self.settings.get("evaluation_batch") or chunk_length(*self.grid_.shape)
+
+    def _check_grid(self, shape: Any) -> None:
+        if not hasattr(self, "operator_"):
+            raise TwoscaleError("this surrogate is not fitted yet: call fit or load first")
+        if tuple(shape) != self.grid_.shape:
+            came = "x".join(str(side) for side in shape)
+            raise TwoscaleError(
+                f"this surrogate was fitted on {self.grid_} fields, these are {came}"
+            )
+
+    @torch.no_grad()
+    def evaluate(self, inputs: Fields, outputs: Fields) -> dict[str, Any]:
+        """Return the metrics on held-out pairs; timings include the stages of the fit."""
+        test = self._pairs(inputs, outputs, "test")
+        self._check_grid(test.inputs.shape[1:])
+        common = PatchLayout.tiling(self.grid_.shape, self.settings["patches"])
+        metrics = evaluate_operator(
+            self.operator_, self.predict, test, common=common, problem=self.problem
+        )
+        timings = self.timings_ | metrics["timings"]
+        metrics["timings"] = timings | {"total": sum(timings.values())}
+        return metrics
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the surrogate as a folder; it appears complete or not at all."""
+        with complete_folder(Path(path), overwrite=overwrite) as folder:
+            self.write(folder)
+
+    def write(self, folder: Path) -> None:
+        """Write manifest and weights into an existing folder."""
+        self._check_grid(self.grid_.shape if hasattr(self, "grid_") else ())
+        manifest = {
+            "method": self.method,
+            "settings": self.settings,
+            "seed": self.seed,
+            "grid": {"height": self.grid_.height, "width": self.grid_.width},
+            "problem": self.problem.name if self.problem else None,
+            "retained": self.retained,
+            "training_samples": self.training_samples_,
+            "timings": self.timings_,
+            "provenance": environment(self.device),
+        }
+        write_artifact(folder, manifest, self.operator_.state_dict())
+
+    @property
+    def retained(self) -> dict[str, Any]:
+        """Return the retained PCA dimensions: code sizes and the rank of each block."""
+        kept: dict[str, Any] = {}
+        for side in ("input", "output"):
+            representation = getattr(self.operator_, f"{side}_representation")
+            if representation is not None:
+                ranks = representation.ranks
+                kept[side] = {"code": representation.code_size, "ranks": ranks}
+        return kept
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "auto") -> Self:
+        """Return the surrogate saved at `path`."""
+        manifest, tensors = read_artifact(Path(path))
+        try:
+            surrogate = cls(
+                manifest["method"],
+                seed=manifest["seed"],
+                device=device,
+                problem=manifest["problem"],
+                **manifest["settings"],
+            )
+            grid = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
+            surrogate.timings_ = manifest["timings"]
+            surrogate.training_samples_ = manifest["training_samples"]
+        except (KeyError, TypeError) as error:
+            raise TwoscaleError(f"{path} has a damaged manifest: {error!r}") from error
+        operator = get_method(surrogate.method).build(grid, surrogate.settings)
+        surrogate.operator_ = operator.restore(tensors).to(surrogate.device)
+        surrogate.grid_ = grid
+        surrogate.history_ = {}
+        return surrogate
+
+
+def resolve_device(name: str) -> torch.device:
+    """Return the device called `name`; "auto" is a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name.split(":")[0] not in ("cpu", "cuda"):
+        raise TwoscaleError(f"the device is auto, cpu or cuda, got '{name}'")
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise TwoscaleError("there is no CUDA device here: use --device cpu or auto")
+    return torch.device(name)
+
+
+def as_fields(array: Any, name: str) -> Tensor:
+    """Return `array` as float32 fields (samples, height, width), or say what is wrong with it."""
+    if isinstance(array, np.ndarray):
+        if array.dtype.kind not in "fiub":
+            raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
+        tensor = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+    elif isinstance(array, Tensor):
+        tensor = array.float()
+    else:
+        raise TwoscaleError(f"the {name} fields must be an array, got {type(array).__name__}")
+    if tensor.ndim != 3 or not len(tensor):
+        raise TwoscaleError(
+            f"the {name} fields must have shape (samples, height, width), got {tuple(array.shape)}"
+        )
+    for chunk in ArraySource(tensor).chunks():
+        if not bool(torch.isfinite(chunk).all()):
+            raise TwoscaleError(f"the {name} fields contain NaN or infinite values")
+    return tensor
