@@ -1,0 +1,17 @@
+"""Datasets on disk: written, read, imported, checked, split."""
+
+from twoscale.data.check import Finding, check_dataset
+from twoscale.data.generate import generate
+from twoscale.data.importing import import_fields
+from twoscale.data.split import Split, split_samples
+from twoscale.data.store import Dataset
+
+__all__ = [
+    "Dataset",
+    "Finding",
+    "Split",
+    "check_dataset",
+    "generate",
+    "import_fields",
+    "split_samples",
+]

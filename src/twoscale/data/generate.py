@@ -1,0 +1,68 @@
+"""Datasets of the known problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from twoscale.data.store import Dataset, DatasetWriter
+from twoscale.errors import TwoscaleError
+from twoscale.grid import Grid
+from twoscale.problems import Problem
+from twoscale.source import slices
+from twoscale.training import Progress
+
+_BATCH_VALUES = 2**24  # nodes sampled and solved together
+
+
+def generate(
+    problem: Problem,
+    path: str | Path,
+    *,
+    resolution: int,
+    samples: int,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Write `samples` pairs of a problem as a dataset; an interrupted call continues.
+
+    Work is cut at fixed sample numbers, so that the bytes do not depend on interruptions.
+    """
+    if samples < 1:
+        raise TwoscaleError(f"at least one sample is needed, got {samples}")
+    if seed < 0:
+        raise TwoscaleError(f"the seed must not be negative, got {seed}")
+    grid = Grid.square(resolution)
+    description = describe(problem, grid, samples) | {"seed": seed}
+    writer = DatasetWriter(Path(path), description, overwrite=overwrite)
+    length = max(1, _BATCH_VALUES // resolution**2 // writer.chunk) * writer.chunk
+    try:
+        for part in slices(samples, length):
+            if writer.missing(part.start, part.stop):
+                indices = range(part.start, part.stop)
+                inputs = problem.sample(grid, indices, seed=seed, device=device)
+                outputs = problem.solve(inputs)
+                arrays = (fields.float().cpu().numpy() for fields in (inputs, outputs))
+                writer.write(part.start, *arrays)
+            if progress:
+                progress("samples", part.stop, samples, "")
+    except Exception:
+        writer.discard()
+        raise
+    return writer.finish()
+
+
+def describe(problem: Problem | None, grid: Grid, samples: int) -> dict[str, Any]:
+    """Return the metadata every dataset has; unknown problems leave it null."""
+    return {
+        "problem": problem.name if problem else None,
+        "samples": samples,
+        "grid": {"height": grid.height, "width": grid.width, "spacing": list(grid.spacing)},
+        "distribution": problem.distribution if problem else None,
+        "boundary_condition": problem.boundary_condition if problem else None,
+        "solver": problem.solver if problem else None,
+    }

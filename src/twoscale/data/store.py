@@ -1,0 +1,261 @@
+"""The dataset store: a Zarr group of two arrays, chunked by sample, that describes itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.grid import Grid
+from twoscale.problems import Problem, get_problem
+from twoscale.source import chunk_length, slices
+
+try:
+    import zarr
+    from zarr.codecs import BloscCodec
+except ImportError as error:
+    raise missing_extra("zarr", "data") from error
+
+FORMAT = "twoscale-dataset"
+FORMAT_VERSION = 1
+ARRAYS = ("input", "output")
+_CHUNK_BYTES = 2**22
+
+
+class Dataset:
+    """Pairs of fields on disk, opened for reading."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.metadata, self._arrays = _open(self.path)
+        self.grid = Grid(self.metadata["grid"]["height"], self.metadata["grid"]["width"])
+
+    @property
+    def samples(self) -> int:
+        return int(self.metadata["samples"])
+
+    @property
+    def problem(self) -> Problem | None:
+        name = self.metadata.get("problem")
+        return get_problem(name) if name else None
+
+    @property
+    def identity(self) -> str:
+        """Return a digest of everything the dataset holds."""
+        text = json.dumps(self.metadata["checksums"], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def chunk(self) -> int:
+        """Return the number of samples stored together."""
+        return int(self.metadata["chunk"])
+
+    def read(self, name: str, start: int, stop: int) -> np.ndarray:
+        """Return consecutive fields of one array."""
+        try:
+            return np.asarray(self._arrays[name][start:stop])
+        except Exception as error:  # codecs raise many kinds of errors on damaged bytes
+            raise TwoscaleError(
+                f"{self.path} is damaged: samples {start} to {stop - 1} of '{name}' cannot be "
+                "read; generate or import it again"
+            ) from error
+
+    def fields(self, name: str, indices: Sequence[int] | np.ndarray) -> StoredFields:
+        """Return some samples of one array as a source that reads from disk on each pass."""
+        return StoredFields(self, name, indices)
+
+    def load(self, name: str, indices: Sequence[int] | np.ndarray) -> Tensor:
+        """Return some samples of one array in memory, in ascending order of index."""
+        source = self.fields(name, indices)
+        loaded = torch.empty(source.shape)
+        filled = 0
+        for chunk in source.chunks():
+            loaded[filled : filled + len(chunk)] = chunk
+            filled += len(chunk)
+        return loaded
+
+
+class StoredFields:
+    """Samples of a stored array, in ascending order, read afresh on each pass."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        name: str,
+        indices: Sequence[int] | np.ndarray,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.dataset = dataset
+        self.name = name
+        self.indices = np.sort(np.asarray(indices))
+        self.device = device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return (len(self.indices), *self.dataset.grid.shape)
+
+    def to(self, device: torch.device | str) -> StoredFields:
+        """Return the same fields, delivered on `device`."""
+        return StoredFields(self.dataset, self.name, self.indices, device)
+
+    def chunks(self) -> Iterator[Tensor]:
+        whole = chunk_length(*self.dataset.grid.shape)
+        length = max(self.dataset.chunk, whole // self.dataset.chunk * self.dataset.chunk)
+        for part in slices(self.dataset.samples, length):
+            low, high = np.searchsorted(self.indices, (part.start, part.stop))
+            if high > low:
+                values = self.dataset.read(self.name, part.start, part.stop)
+                wanted = values[self.indices[low:high] - part.start]
+                yield torch.from_numpy(wanted).to(self.device)
+
+
+class DatasetWriter:
+    """Writes a dataset beside its final place; it appears there complete or not at all.
+
+    Batches of samples are logged with their checksums once they are safely written, so that a
+    writer opened again with the same description continues after the last one.
+    """
+
+    def __init__(self, path: Path, description: dict[str, Any], *, overwrite: bool) -> None:
+        if path.exists() and not overwrite:
+            raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")
+        self.path = path
+        self.partial = path.with_name(path.name + ".partial")
+        self.description = description
+        self.log = self.partial / "written.jsonl"
+        grid, samples = description["grid"], description["samples"]
+        self.chunk = sample_chunk(grid["height"], grid["width"])
+        if not self._continues():
+            self._create((samples, grid["height"], grid["width"]))
+        self.checksums = self._read_log()
+        self._arrays: Any = zarr.open_group(self.partial, mode="r+")
+
+    def _continues(self) -> bool:
+        group = self.partial / "zarr.json"
+        if not (self.log.exists() and group.exists()):
+            return False
+        try:
+            return json.loads(group.read_text())["attributes"] == _attributes(self.description)
+        except (OSError, ValueError, KeyError):
+            return False
+
+    def _create(self, shape: tuple[int, int, int]) -> None:
+        shutil.rmtree(self.partial, ignore_errors=True)
+        try:
+            self.partial.parent.mkdir(parents=True, exist_ok=True)
+            attributes = _attributes(self.description)
+            group = zarr.create_group(self.partial, attributes=attributes, zarr_format=3)
+        except OSError as error:
+            raise TwoscaleError(f"cannot write {self.path}: {error.strerror}") from error
+        for name in ARRAYS:
+            group.create_array(
+                name,
+                shape=shape,
+                chunks=(min(self.chunk, shape[0]), *shape[1:]),
+                dtype="float32",
+                compressors=BloscCodec(cname="lz4", clevel=3, shuffle="shuffle"),
+            )
+        self.log.touch()
+
+    def _read_log(self) -> dict[int, dict[str, str]]:
+        written: dict[int, dict[str, str]] = {}
+        for line in self.log.read_text().splitlines():
+            try:
+                entry = json.loads(line)
+                written[entry["start"]] = {name: entry[name] for name in ARRAYS}
+            except (ValueError, KeyError):
+                break  # the line that an interruption cut short
+        return written
+
+    def missing(self, start: int, stop: int) -> bool:
+        """Say whether any chunk of the samples from `start` to `stop` still has to be written."""
+        return any(first not in self.checksums for first in range(start, stop, self.chunk))
+
+    def write(self, start: int, inputs: np.ndarray, outputs: np.ndarray) -> None:
+        """Write consecutive samples; `start` must be a multiple of the chunk."""
+        for part in slices(len(inputs), self.chunk):
+            entry: dict[str, Any] = {"start": start + part.start}
+            for name, values in zip(ARRAYS, (inputs, outputs), strict=True):
+                block = np.ascontiguousarray(values[part], dtype=np.float32)
+                self._arrays[name][start + part.start : start + part.stop] = block
+                entry[name] = checksum(block)
+            self.checksums[start + part.start] = {name: entry[name] for name in ARRAYS}
+            with self.log.open("a") as log:
+                log.write(json.dumps(entry) + "\n")
+
+    def finish(self) -> Dataset:
+        """Add the checksums to the description and move the dataset to its place."""
+        ordered = [self.checksums[start] for start in sorted(self.checksums)]
+        sums = {name: [entry[name] for entry in ordered] for name in ARRAYS}
+        self._arrays.attrs.update({"complete": True, "checksums": sums})
+        self.log.unlink()
+        if self.path.is_dir():
+            shutil.rmtree(self.path)
+        elif self.path.exists():
+            self.path.unlink()
+        self.partial.rename(self.path)
+        return Dataset(self.path)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        shutil.rmtree(self.partial, ignore_errors=True)
+
+
+def sample_chunk(height: int, width: int) -> int:
+    """Return how many samples share a stored chunk: about 4 MiB of float32."""
+    return max(1, _CHUNK_BYTES // (4 * height * width))
+
+
+def checksum(values: np.ndarray) -> str:
+    """Return the digest of an array's bytes."""
+    return hashlib.blake2b(values.tobytes(), digest_size=16).hexdigest()
+
+
+def _attributes(description: dict[str, Any]) -> dict[str, Any]:
+    grid = description["grid"]
+    head = {"format": FORMAT, "format_version": FORMAT_VERSION, "complete": False}
+    return head | {"chunk": sample_chunk(grid["height"], grid["width"])} | description
+
+
+def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata and the arrays of a complete dataset."""
+    if not path.exists():
+        raise TwoscaleError(f"{path} does not exist: make it with 'twoscale generate' or 'import'")
+    try:
+        group: Any = zarr.open_group(path, mode="r")
+        metadata: dict[str, Any] = dict(group.attrs)
+    except Exception as error:  # a damaged group raises many kinds of errors
+        raise TwoscaleError(f"{path} is not a readable Zarr group: {_short(error)}") from error
+    if metadata.get("format") != FORMAT:
+        raise TwoscaleError(
+            f"{path} is not a twoscale dataset: make one with 'twoscale generate' or 'import'"
+        )
+    if metadata.get("format_version") != FORMAT_VERSION:
+        raise TwoscaleError(
+            f"{path} has dataset format {metadata.get('format_version')}; this twoscale reads "
+            f"{FORMAT_VERSION}"
+        )
+    try:
+        grid = metadata["grid"]
+        shape = (metadata["samples"], grid["height"], grid["width"])
+        arrays = {name: group[name] for name in ARRAYS}
+        whole = metadata["complete"] and all(array.shape == shape for array in arrays.values())
+        chunks = -(-shape[0] // metadata["chunk"])
+        whole = whole and all(len(metadata["checksums"][name]) == chunks for name in ARRAYS)
+    except Exception as error:
+        raise TwoscaleError(f"{path} is damaged: {_short(error)}") from error
+    if not whole:
+        raise TwoscaleError(f"{path} is damaged: its arrays do not match its description")
+    return metadata, arrays
+
+
+def _short(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,118 @@
+"""A run: a surrogate fitted on a stored dataset, with everything needed to trust and repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twoscale.data import Dataset, Split, split_samples
+from twoscale.errors import TwoscaleError
+from twoscale.surrogate import Surrogate
+from twoscale.surrogate.artifact import complete_folder, environment, read_json, write_json
+from twoscale.training import Progress
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run folder."""
+
+    path: Path
+    surrogate: Surrogate
+    config: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: str | Path, *, device: str = "auto") -> Run:
+        """Return the run at `path`."""
+        folder = Path(path)
+        surrogate = Surrogate.load(folder, device=device)
+        return cls(folder, surrogate, read_json(folder / "config.json"))
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        return read_json(self.path / "metrics.json")
+
+    @property
+    def dataset(self) -> Dataset:
+        """Return the dataset the run was fitted on."""
+        try:
+            dataset = Dataset(self.config["dataset"]["path"])
+        except KeyError as error:
+            raise TwoscaleError(f"{self.path / 'config.json'} is damaged: no {error}") from error
+        if dataset.identity != self.config["dataset"]["identity"]:
+            raise TwoscaleError(
+                f"{dataset.path} has changed since {self.path} was fitted on it: pass --data"
+            )
+        return dataset
+
+    def evaluate(self, data: Dataset | None = None) -> dict[str, Any]:
+        """Return the metrics on the run's test split, or on all samples of other `data`."""
+        if data is None:
+            data = self.dataset
+        if data.identity == self.config["dataset"]["identity"]:
+            test = read_json(self.path / "split.json")["test"]
+        else:
+            test = range(data.samples)
+        self.surrogate.problem = data.problem
+        return self.surrogate.evaluate(data.load("input", test), data.load("output", test))
+
+
+def fit_run(
+    dataset: Dataset,
+    out: str | Path,
+    *,
+    method: str,
+    seed: int = 0,
+    settings: dict[str, Any] | None = None,
+    training_samples: int | None = None,
+    device: str = "auto",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Fit a method on a dataset's training split and write the run folder."""
+    surrogate = Surrogate(
+        method, seed=seed, device=device, problem=dataset.problem, **(settings or {})
+    )
+    split = split_samples(dataset.samples, seed=seed, training=training_samples)
+    config = _config(dataset, surrogate, len(split.training))
+    with complete_folder(Path(out), overwrite=overwrite) as folder:
+        fit_split(surrogate, dataset, split, progress)
+        metrics = surrogate.evaluate(
+            dataset.load("input", split.test), dataset.load("output", split.test)
+        )
+        surrogate.write(folder)
+        write_json(folder / "config.json", config)
+        write_json(folder / "split.json", split.as_dict())
+        write_json(folder / "history.json", surrogate.history_)
+        write_json(folder / "metrics.json", metrics)
+        write_json(folder / "environment.json", environment(surrogate.device))
+    return Run(Path(out), surrogate, config)
+
+
+def fit_split(
+    surrogate: Surrogate, dataset: Dataset, split: Split, progress: Progress | None
+) -> None:
+    """Fit on a dataset's training and validation samples, held in memory."""
+    training, validation = (
+        (dataset.load("input", part), dataset.load("output", part))
+        for part in (split.training, split.validation)
+    )
+    surrogate.fit(*training, validation=validation, progress=progress)
+
+
+def _config(dataset: Dataset, surrogate: Surrogate, training_samples: int) -> dict[str, Any]:
+    described = {
+        key: dataset.metadata[key] for key in ("problem", "grid", "samples", "seed", "distribution")
+    }
+    content: dict[str, Any] = {
+        "method": surrogate.method,
+        "seed": surrogate.seed,
+        "settings": surrogate.settings,
+        "training_samples": training_samples,
+        "dataset": {"identity": dataset.identity, **described},
+    }
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    content["dataset"] = {"path": str(dataset.path.resolve()), **content["dataset"]}
+    return {"hash": digest, **content}
