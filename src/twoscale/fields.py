@@ -167,13 +167,16 @@ def normal_derivative_trace(fields: Tensor, seams: Seams) -> Tensor:
 def _across(
     fields: Tensor, seams: Seams, offsets: tuple[int, ...], function: Callable[..., Tensor]
 ) -> Tensor:
-    """Apply `function(axis, *lines)` to the node lines beside each seam; flatten per sample."""
-    traces = []
+    """Apply `function(axis, *lines)` to the node lines beside each seam; flatten per sample.
+
+    A seam so close to the border that a line would lie outside the grid is left out.
+    """
+    traces = [fields.new_empty(len(fields), 0)]
     for axis, places in zip((1, 2), seams, strict=True):
-        if places:
-            index = torch.tensor(places, device=fields.device)
-            lines = [fields.index_select(axis, index + offset) for offset in offsets]
-            traces.append(function(axis, *lines).flatten(1))
+        inside = [place for place in places if place + max(offsets) < fields.shape[axis]]
+        index = torch.tensor(inside, dtype=torch.int64, device=fields.device)
+        lines = [fields.index_select(axis, index + offset) for offset in offsets]
+        traces.append(function(axis, *lines).flatten(1))
     return torch.cat(traces, 1)
 
 

@@ -41,7 +41,7 @@ class PatchLayout:
     def tiling(cls, shape: Pair, counts: Pair, *, overlap: bool = False) -> PatchLayout:
         """Return `counts` patches per axis without overlap, or the same patches at half stride."""
         for axis, size, count in zip(("height", "width"), shape, counts, strict=True):
-            if size % count or size // count < 2:
+            if count < 1 or size % count or size // count < 2:
                 fitting = [k for k in range(1, size // 2 + 1) if size % k == 0]
                 raise TwoscaleError(
                     f"{count} patches do not divide a {axis} of {size}: use one of {fitting}"

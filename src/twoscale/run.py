@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import complete_folder, environment, read_json, write_json
 from twoscale.training import Progress
+
+Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
 
 @dataclass(frozen=True)
@@ -70,8 +75,13 @@ def fit_run(
     device: str = "auto",
     overwrite: bool = False,
     progress: Progress | None = None,
+    illustrate: Illustrate | None = None,
 ) -> Run:
-    """Fit a method on a dataset's training split and write the run folder."""
+    """Fit a method on a dataset's training split and write the run folder.
+
+    `illustrate` is called with the unfinished folder, the surrogate and the test pair, to add
+    pictures before the run appears.
+    """
     surrogate = Surrogate(
         method, seed=seed, device=device, problem=dataset.problem, **(settings or {})
     )
@@ -79,15 +89,16 @@ def fit_run(
     config = _config(dataset, surrogate, len(split.training))
     with complete_folder(Path(out), overwrite=overwrite) as folder:
         fit_split(surrogate, dataset, split, progress)
-        metrics = surrogate.evaluate(
-            dataset.load("input", split.test), dataset.load("output", split.test)
-        )
+        test = (dataset.load("input", split.test), dataset.load("output", split.test))
+        metrics = surrogate.evaluate(*test)
         surrogate.write(folder)
         write_json(folder / "config.json", config)
         write_json(folder / "split.json", split.as_dict())
         write_json(folder / "history.json", surrogate.history_)
         write_json(folder / "metrics.json", metrics)
         write_json(folder / "environment.json", environment(surrogate.device))
+        if illustrate:
+            illustrate(folder, surrogate, *test)
     return Run(Path(out), surrogate, config)
 
 

@@ -187,7 +187,8 @@ class Normaliser(nn.Module):
         device = None
         for chunk in fields.chunks():
             device = chunk.device
-            shift = shift or float(chunk.flatten()[0])
+            if not count:  # the first value of all, which may be zero: one shift for all sums
+                shift = float(chunk.flatten()[0])
             values = chunk.double() - shift
             total += float(values.sum())
             square += float(values.square().sum())

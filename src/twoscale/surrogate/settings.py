@@ -56,7 +56,7 @@ def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _pair(value: Any) -> tuple[int, int]:
     wanted = "a count such as 4, or rows x columns such as 4x2"
-    parts = str(value).lower().split("x") if isinstance(value, str | int) else list(value)
+    parts = value if isinstance(value, list | tuple) else str(value).lower().split("x")
     whole = _explain(lambda v: _whole(1)(v), wanted)
     if len(parts) not in (1, 2):
         raise ValueError(wanted)

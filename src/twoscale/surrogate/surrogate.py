@@ -221,6 +221,8 @@ def as_fields(array: Any, name: str) -> Tensor:
             raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
         tensor = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
     elif isinstance(array, Tensor):
+        if array.is_complex():
+            raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
         tensor = array.float()
     else:
         raise TwoscaleError(f"the {name} fields must be an array, got {type(array).__name__}")

@@ -1,0 +1,240 @@
+"""The commands. Each one reads its arguments, calls the library, and shows the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from twoscale._version import __version__
+from twoscale.cli.demo import run_demo
+from twoscale.cli.display import console, print_json, print_metrics, progress_bar
+from twoscale.data import Dataset, check_dataset, import_fields
+from twoscale.data import generate as generate_dataset
+from twoscale.errors import TwoscaleError
+from twoscale.problems import PROBLEMS, get_problem
+from twoscale.report.run_figures import illustrate_run
+from twoscale.run import Run, fit_run
+from twoscale.surrogate import METHODS, Surrogate
+from twoscale.surrogate.settings import parse_assignments
+from twoscale.surrogate.surrogate import resolve_device
+
+app = typer.Typer(
+    help="Small, fast surrogates of PDE solution operators by two-scale localised PCA.",
+    epilog="First steps: [bold]twoscale demo[/bold]",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+OutOption = Annotated[Path, typer.Option("--out", help="Where the result goes.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"twoscale {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: twoscale demo --out demo")
+def demo(
+    out: OutOption = Path("demo"),
+    samples: Annotated[int, typer.Option(min=500, help="Poisson-64 samples.")] = 2500,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs per method.")] = 200,
+    seed: SeedOption = 0,
+    device: DeviceOption = "auto",
+) -> None:
+    """Make data, fit three methods, and show seams and their removal. About a minute, offline."""
+    run_demo(out, samples=samples, epochs=epochs, seed=seed, device=device)
+
+
+@app.command(
+    epilog="Example: twoscale generate poisson --resolution 64 --samples 2500 --out data/p64.zarr"
+)
+def generate(
+    problem: Annotated[str, typer.Argument(help=" or ".join(PROBLEMS))],
+    out: OutOption,
+    resolution: Annotated[int, typer.Option(min=8, help="Nodes per side.")] = 64,
+    samples: Annotated[int, typer.Option(min=1, help="Number of pairs.")] = 2500,
+    seed: SeedOption = 0,
+    device: DeviceOption = "auto",
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Sample and solve a known problem; an interrupted call continues where it stopped."""
+    chosen = resolve_device(device)
+    with progress_bar() as progress:
+        dataset = generate_dataset(
+            get_problem(problem),
+            out,
+            resolution=resolution,
+            samples=samples,
+            seed=seed,
+            device=chosen,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    console.print(f"{dataset.samples} pairs of {dataset.grid} {problem} fields in {out}")
+
+
+@app.command(
+    "import",
+    epilog="Examples: twoscale import pairs.npz --input a --output u --out data/mine.zarr · "
+    "twoscale import a.npy u.npy --out data/mine.zarr",
+)
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="One npz, HDF5 or MAT file; or two npy.")],
+    out: OutOption,
+    input_key: Annotated[str | None, typer.Option("--input", help="Name of the inputs.")] = None,
+    output_key: Annotated[str | None, typer.Option("--output", help="Name of the outputs.")] = None,
+    problem: Annotated[
+        str | None, typer.Option(help="Equation the pairs solve, if it is a known one.")
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Turn your own pairs of fields into a dataset."""
+    with progress_bar() as progress:
+        dataset = import_fields(
+            files,
+            out,
+            input_key=input_key,
+            output_key=output_key,
+            problem=get_problem(problem) if problem else None,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    console.print(f"{dataset.samples} pairs of {dataset.grid} fields in {out}")
+
+
+@app.command(epilog="Example: twoscale check data/p64.zarr")
+def check(
+    data: Annotated[Path, typer.Argument(help="A dataset.")], json: JsonOption = False
+) -> None:
+    """Read every value of a dataset and tell what is wrong, odd or fine."""
+    dataset = Dataset(data)
+    with progress_bar() as progress:
+        findings = check_dataset(dataset, progress=progress)
+    if json:
+        print_json({"findings": [vars(finding) for finding in findings]})
+    else:
+        marks = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "error": "[red]error[/]"}
+        table = Table("", "finding", show_header=False, box=None)
+        for finding in findings:
+            table.add_row(marks[finding.level], finding.message)
+        console.print(table)
+    errors = [finding.message for finding in findings if finding.level == "error"]
+    if errors:
+        raise TwoscaleError(f"{data} has {len(errors)} error(s): {'; '.join(errors)}")
+
+
+@app.command(
+    epilog="Example: twoscale fit data/p64.zarr --method two-scale --out runs/a --set epochs=200"
+)
+def fit(
+    data: Annotated[Path, typer.Argument(help="A dataset.")],
+    out: OutOption,
+    method: Annotated[str, typer.Option(help=", ".join(METHODS))] = "two-scale",
+    seed: SeedOption = 0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value; see the docs for the keys.")
+    ] = None,
+    train_samples: Annotated[
+        int | None, typer.Option(min=2, help="Use only this many training samples.")
+    ] = None,
+    device: DeviceOption = "auto",
+    overwrite: OverwriteOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Fit a surrogate, evaluate it on the test split, and write a run folder."""
+    with progress_bar(method) as progress:
+        run = fit_run(
+            Dataset(data),
+            out,
+            method=method,
+            seed=seed,
+            settings=parse_assignments(settings or []),
+            training_samples=train_samples,
+            device=device,
+            overwrite=overwrite,
+            progress=progress,
+            illustrate=illustrate_run,
+        )
+    _show({method: run.metrics}, json, f"{out}: test split of {data}")
+
+
+@app.command(epilog="Example: twoscale evaluate runs/a --data data/other.zarr --json")
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Measure a run on its test split, or on all samples of another dataset."""
+    opened = Run.open(run, device=device)
+    metrics = opened.evaluate(Dataset(data) if data else None)
+    _show({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")
+
+
+@app.command(epilog="Example: twoscale predict runs/a input.npy --out prediction.npy")
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run folder or saved surrogate.")],
+    inputs: Annotated[Path, typer.Argument(help="Input fields (samples, height, width), npy.")],
+    out: OutOption,
+    device: DeviceOption = "auto",
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Predict the solution fields of input fields."""
+    surrogate = Surrogate.load(run, device=device)
+    if out.exists() and not overwrite:
+        raise TwoscaleError(f"{out} exists already: choose another --out or pass --overwrite")
+    fields = _read_npy(inputs)
+    predicted = surrogate.predict(fields[None] if fields.ndim == 2 else fields)
+    _write_npy(out, predicted[0] if fields.ndim == 2 else predicted)
+    console.print(f"{len(predicted)} fields in {out}")
+
+
+def _read_npy(path: Path) -> np.ndarray:
+    if not path.is_file():
+        raise TwoscaleError(f"{path} does not exist")
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise TwoscaleError(f"{path} is not a readable npy file: {error}") from error
+
+
+def _write_npy(path: Path, values: np.ndarray) -> None:
+    """Write an array so that it appears complete or not at all."""
+    scratch = path.with_name(path.name + ".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with scratch.open("wb") as handle:
+            np.save(handle, values)
+        scratch.replace(path)
+    except OSError as error:
+        raise TwoscaleError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _show(rows: dict[str, dict[str, Any]], json: bool, title: str) -> None:
+    if json:
+        print_json(next(iter(rows.values())))
+    else:
+        print_metrics(rows, title=title)

@@ -1,0 +1,191 @@
+"""Pictures of fields, their errors, seams, spectra and values; colour-blind safe, print size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from twoscale.errors import missing_extra
+from twoscale.fields import radial_spectrum
+from twoscale.patches import Seams
+from twoscale.problems import Problem
+
+try:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise missing_extra("matplotlib", "report") from error
+
+# Okabe and Ito's palette: one colour per method, everywhere.
+COLOURS = {
+    "truth": "#000000",
+    "global": "#CC79A7",
+    "local": "#D55E00",
+    "overlap": "#0072B2",
+    "refinement": "#E69F00",
+    "fno": "#56B4E9",
+    "two-scale": "#009E73",
+}
+_FALLBACK = "#555555"
+_PANEL = 2.5  # inches
+
+Predictions = Mapping[str, Tensor]  # method name -> (batch, height, width)
+
+
+def colour(method: str) -> str:
+    """Return the colour of a method."""
+    return COLOURS.get(method, _FALLBACK)
+
+
+def median_sample(prediction: Tensor, truth: Tensor) -> int:
+    """Return the sample whose relative error is closest to the median: neither best nor worst."""
+    errors = (prediction - truth).flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
+    return int((errors - errors.median()).abs().argmin())
+
+
+def field_panels(
+    inputs: Tensor, truth: Tensor, predictions: Predictions, sample: int, seams: Seams
+) -> Figure:
+    """Draw one sample: truth above input, each prediction above its error with the seam lines.
+
+    All errors share one colour scale, so that their sizes compare.
+    """
+    names = list(predictions)
+    fields = {name: predictions[name][sample].numpy() for name in names}
+    true = truth[sample].numpy()
+    worst = max(float(np.abs(field - true).max()) for field in fields.values()) or 1.0
+    figure = _figure(1 + len(names), 2)
+    axes = figure.subplots(2, 1 + len(names), squeeze=False)
+    top = float(np.abs(true).max()) or 1.0
+    low = -top if true.min() < 0 else 0.0
+    image = _field(axes[0, 0], true, "truth", vmin=low, vmax=top, cmap="viridis")
+    _field(axes[1, 0], inputs[sample].numpy(), "input", cmap="cividis")
+    for column, name in enumerate(names, 1):
+        _field(axes[0, column], fields[name], name, vmin=low, vmax=top, cmap="viridis")
+        error = fields[name] - true
+        relative = np.linalg.norm(error) / np.linalg.norm(true)
+        title = f"error, {100 * relative:.2g} %"
+        shown = _field(axes[1, column], error, title, vmin=-worst, vmax=worst, cmap="RdBu_r")
+        _draw_seams(axes[1, column], seams)
+    figure.colorbar(image, ax=list(axes[0]), shrink=0.8)
+    figure.colorbar(shown, ax=list(axes[1]), shrink=0.8)
+    return figure
+
+
+def residual_panels(
+    problem: Problem, inputs: Tensor, predictions: Predictions, sample: int
+) -> Figure:
+    """Draw |PDE residual| of each prediction on one logarithmic scale: seams show as lines."""
+    part = slice(sample, sample + 1)
+    residuals = {
+        name: problem.residual(inputs[part].double(), fields[part].double())[0].abs().numpy()
+        for name, fields in predictions.items()
+    }
+    top = max(float(np.quantile(values, 0.999)) for values in residuals.values()) or 1.0
+    figure = _figure(len(residuals), 1)
+    axes = figure.subplots(1, len(residuals), squeeze=False)[0]
+    for axis, (name, values) in zip(axes, residuals.items(), strict=True):
+        norm = matplotlib.colors.LogNorm(top / 1e3, top)
+        image = _field(axis, np.maximum(values, top / 1e3), name, norm=norm, cmap="magma")
+    figure.colorbar(image, ax=list(axes), shrink=0.8, label="|residual|")
+    return figure
+
+
+def seam_profile(truth: Tensor, predictions: Predictions, sample: int, seams: Seams) -> Figure:
+    """Draw the error along a row through the middle of the patches; seams are dashed lines."""
+    figure = _figure(3, 1)
+    axis = figure.subplots()
+    row = seams[0][0] // 2 + seams[0][0] if seams[0] else truth.shape[1] // 2
+    for name, fields in predictions.items():
+        error = (fields[sample, row] - truth[sample, row]).numpy()
+        axis.plot(error, color=colour(name), label=name, linewidth=1.3)
+    for column in seams[1]:
+        axis.axvline(column - 0.5, color="0.6", linestyle="--", linewidth=0.8)
+    axis.set(xlabel="column", ylabel=f"error in row {row}")
+    axis.legend(frameon=False)
+    return figure
+
+
+def spectra(truth: Tensor, predictions: Predictions) -> Figure:
+    """Draw the mean radial energy spectra of truth and predictions."""
+    figure = _figure(2, 1.2)
+    axis = figure.subplots()
+    axis.loglog(radial_spectrum(truth.double()).mean(0)[1:], color="black", label="truth", lw=2.5)
+    for name, fields in predictions.items():
+        spectrum = radial_spectrum(fields.double()).mean(0)[1:]
+        axis.loglog(spectrum, color=colour(name), label=name, linewidth=1.2)
+    axis.set(xlabel="radial wave number", ylabel="mean energy")
+    axis.legend(frameon=False)
+    return figure
+
+
+def densities(truth: Tensor, predictions: Predictions) -> Figure:
+    """Draw the densities of all values of truth and predictions."""
+    figure = _figure(2, 1.2)
+    axis = figure.subplots()
+    edges = np.linspace(float(truth.min()), float(truth.max()), 81)
+    for name, fields in {"truth": truth, **predictions}.items():
+        heights, _ = np.histogram(fields.numpy(), bins=edges, density=True)
+        width = 2.5 if name == "truth" else 1.2
+        axis.stairs(heights, edges, color=colour(name), label=name, linewidth=width)
+    axis.set(xlabel="value", ylabel="density", yscale="log")
+    axis.legend(frameon=False)
+    return figure
+
+
+def loss_curves(histories: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Draw training and validation loss against epochs, one panel per trained network."""
+    figure = _figure(2 * len(histories), 1.2)
+    axes = figure.subplots(1, len(histories), squeeze=False)[0]
+    for axis, (name, history) in zip(axes, histories.items(), strict=True):
+        axis.semilogy(history["training_loss"], color="#0072B2", label="training")
+        axis.semilogy(history["validation_loss"], color="#D55E00", label="validation")
+        axis.axvline(history["best_epoch"], color="0.6", linestyle="--", label="weights kept")
+        axis.set(xlabel="epoch", ylabel="loss", title=name)
+        axis.legend(frameon=False)
+    return figure
+
+
+def bars(values: Mapping[str, Mapping[str, float]]) -> Figure:
+    """Draw one logarithmic bar panel per quantity, one bar per method."""
+    figure = _figure(1.3 * len(values), 1)
+    axes = figure.subplots(1, len(values), squeeze=False)[0]
+    for axis, (title, heights) in zip(axes, values.items(), strict=True):
+        names = list(heights)
+        drawn = axis.bar(names, list(heights.values()), color=[colour(name) for name in names])
+        axis.bar_label(drawn, fmt="%.2g", fontsize=8)
+        axis.set(title=title, yscale="log")
+        axis.margins(y=0.2)
+        axis.tick_params(axis="x", labelsize=8)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG."""
+    figure.savefig(path, dpi=130)
+
+
+def _figure(columns: float, rows: float) -> Figure:
+    size = (_PANEL * columns + 1, _PANEL * rows + 0.3)
+    return Figure(figsize=size, layout="constrained")
+
+
+def _field(axis: Axes, values: np.ndarray, title: str, **options: Any) -> Any:
+    axis.set_title(title, fontsize=10)
+    axis.set(xticks=[], yticks=[])
+    return axis.imshow(values, origin="lower", interpolation="nearest", **options)
+
+
+def _draw_seams(axis: Axes, seams: Seams) -> None:
+    rows, columns = seams
+    for row in rows:
+        axis.axhline(row - 0.5, color="black", linewidth=0.5, alpha=0.5)
+    for column in columns:
+        axis.axvline(column - 0.5, color="black", linewidth=0.5, alpha=0.5)

@@ -1,0 +1,53 @@
+"""One self-contained HTML page from tables and pictures."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from twoscale.errors import missing_extra
+
+try:
+    from jinja2 import Environment, PackageLoader
+except ImportError as error:
+    raise missing_extra("jinja2", "report") from error
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with the sentence that says what to see in it."""
+
+    title: str
+    caption: str
+    figure: Figure
+
+    @property
+    def source(self) -> str:
+        """Return the picture as a data address, so that the page needs no other file."""
+        buffer = io.BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=130)
+        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a header; numbers are formatted by whoever makes the table."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+
+def write_page(
+    path: Path, *, title: str, summary: str, table: Table, pictures: list[Picture], footer: str
+) -> None:
+    """Write the page."""
+    environment = Environment(loader=PackageLoader("twoscale", "report"), autoescape=True)
+    template = environment.get_template("page.html")
+    text = template.render(
+        title=title, summary=summary, table=table, pictures=pictures, footer=footer
+    )
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,61 @@
+"""Small records of measured runs, kept in the repository and turned into tables.
+
+python -m twoscale.report.records RUN [RUN ...] --out results/NAME.json --command "..."
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from twoscale.surrogate.artifact import read_json, write_json
+
+
+def collect(runs: list[Path], *, command: str) -> dict[str, Any]:
+    """Return the record of some run folders: what was run, where, and what came out."""
+    return {"command": command, "runs": [_record(run) for run in runs]}
+
+
+def _record(run: Path) -> dict[str, Any]:
+    config = read_json(run / "config.json")
+    config["dataset"].pop("path", None)
+    history = read_json(run / "history.json")
+    return {
+        "config": config,
+        "retained": read_json(run / "manifest.json")["retained"],
+        "metrics": read_json(run / "metrics.json"),
+        "epochs": {stage: _epochs(curve) for stage, curve in history.items()},
+        "environment": read_json(run / "environment.json"),
+    }
+
+
+def _epochs(curve: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "run": len(curve["training_loss"]),
+        "best": curve["best_epoch"],
+        "validation_loss": min(curve["validation_loss"]),
+    }
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """Return all run records of a results folder."""
+    records = []
+    for path in sorted(folder.glob("*.json")):
+        records += read_json(path).get("runs", [])
+    return records
+
+
+def main() -> None:
+    """Collect run folders into one record."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--command", required=True)
+    given = parser.parse_args()
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    write_json(given.out, collect(given.runs, command=given.command))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+import pytest
+import torch
+
+from twoscale.linalg.krylov import conjugate_gradients
+
+
+def spd(batch, size, generator, *, spread=10.0):
+    """Random symmetric positive definite matrices with eigenvalues in [1, spread]."""
+    raw = torch.randn(batch, size, size, dtype=torch.float64, generator=generator)
+    basis = torch.linalg.qr(raw).Q
+    values = 1 + (spread - 1) * torch.rand(batch, size, dtype=torch.float64, generator=generator)
+    return basis @ torch.diag_embed(values) @ basis.mT
+
+
+def apply(matrices):
+    return lambda x: torch.einsum("bij,bj->bi", matrices, x)
+
+
+def identity(residual):
+    return residual
+
+
+@pytest.fixture
+def matrices(generator):
+    return spd(4, 20, generator)
+
+
+@pytest.fixture
+def right_side(generator):
+    return torch.randn(4, 20, dtype=torch.float64, generator=generator)
+
+
+def jacobi(matrices):
+    diagonal = matrices.diagonal(dim1=1, dim2=2)
+    return lambda residual: residual / diagonal
+
+
+@pytest.mark.parametrize("preconditioned", [False, True])
+def test_the_solution_is_that_of_a_dense_solve(matrices, right_side, preconditioned):
+    precondition = jacobi(matrices) if preconditioned else identity
+    result = conjugate_gradients(
+        apply(matrices), right_side, precondition=precondition, tolerance=1e-12
+    )
+    expected = torch.linalg.solve(matrices, right_side)
+    torch.testing.assert_close(result.solution, expected, rtol=1e-10, atol=1e-10)
+    left = (right_side - apply(matrices)(result.solution)).norm(dim=1) / right_side.norm(dim=1)
+    assert bool((left < 2e-12).all())
+    assert bool((result.residual <= 1e-12).all())
+
+
+def test_fields_of_two_axes_are_solved_like_vectors(matrices, right_side):
+    flat = conjugate_gradients(apply(matrices), right_side, precondition=identity)
+    shaped = conjugate_gradients(
+        lambda x: apply(matrices)(x.flatten(1)).reshape(-1, 4, 5),
+        right_side.reshape(-1, 4, 5),
+        precondition=identity,
+    )
+    assert torch.equal(flat.iterations, shaped.iterations)
+    torch.testing.assert_close(shaped.solution.flatten(1), flat.solution, rtol=1e-12, atol=1e-12)
+
+
+def test_no_sample_depends_on_its_batch(generator):
+    """Systems that need very different numbers of steps, together and one by one."""
+    easy, hard = spd(2, 30, generator, spread=1.5), spd(2, 30, generator, spread=1e4)
+    matrices = torch.cat([easy[:1], hard, easy[1:]])
+    right_side = torch.randn(4, 30, dtype=torch.float64, generator=generator)
+    together = conjugate_gradients(apply(matrices), right_side, precondition=identity)
+    assert together.iterations.max() > 2 * together.iterations.min()
+    for k in range(4):
+        one = slice(k, k + 1)
+        alone = conjugate_gradients(apply(matrices[one]), right_side[one], precondition=identity)
+        assert together.iterations[k] == alone.iterations[0]
+        torch.testing.assert_close(
+            together.solution[k], alone.solution[0], rtol=1e-9, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 3, 5])
+def test_as_many_steps_as_distinct_eigenvalues(distinct, generator):
+    basis = torch.linalg.qr(torch.randn(12, 12, dtype=torch.float64, generator=generator)).Q
+    values = torch.arange(12, dtype=torch.float64) % distinct + 1
+    matrix = (basis * values) @ basis.T
+    right_side = torch.randn(1, 12, dtype=torch.float64, generator=generator)
+    result = conjugate_gradients(apply(matrix[None]), right_side, precondition=identity)
+    assert result.iterations.tolist() == [distinct]
+
+
+def test_an_exact_preconditioner_needs_one_step(matrices, right_side):
+    result = conjugate_gradients(
+        apply(matrices), right_side, precondition=lambda r: torch.linalg.solve(matrices, r)
+    )
+    assert result.iterations.tolist() == [1, 1, 1, 1]
+
+
+def test_a_start_at_the_solution_needs_no_step(matrices, right_side):
+    start = torch.linalg.solve(matrices, right_side)
+    before = start.clone()
+    result = conjugate_gradients(apply(matrices), right_side, precondition=identity, start=start)
+    assert result.iterations.tolist() == [0, 0, 0, 0]
+    assert torch.equal(result.solution, before)
+
+
+def test_a_start_elsewhere_ends_at_the_same_solution(matrices, right_side, generator):
+    start = torch.randn(4, 20, dtype=torch.float64, generator=generator)
+    result = conjugate_gradients(
+        apply(matrices), right_side, precondition=identity, start=start, tolerance=1e-12
+    )
+    expected = torch.linalg.solve(matrices, right_side)
+    torch.testing.assert_close(result.solution, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_a_zero_right_side_has_the_zero_solution(matrices, right_side):
+    right_side[1] = 0.0
+    result = conjugate_gradients(apply(matrices), right_side, precondition=identity)
+    assert result.iterations[1] == 0
+    assert torch.equal(result.solution[1], torch.zeros(20, dtype=torch.float64))
+    assert bool(torch.isfinite(result.solution).all())
+
+
+def test_the_number_of_steps_is_bounded_and_the_residual_told(matrices, right_side):
+    result = conjugate_gradients(
+        apply(matrices), right_side, precondition=identity, max_steps=3, tolerance=1e-14
+    )
+    assert result.iterations.tolist() == [3, 3, 3, 3]
+    left = (right_side - apply(matrices)(result.solution)).norm(dim=1) / right_side.norm(dim=1)
+    torch.testing.assert_close(result.residual, left)
+
+
+def test_arguments_are_left_unchanged(matrices, right_side):
+    before = right_side.clone()
+    start = torch.ones_like(right_side)
+    conjugate_gradients(apply(matrices), right_side, precondition=identity, start=start)
+    assert torch.equal(right_side, before)
+    assert torch.equal(start, torch.ones_like(right_side))
