@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,8 @@ class Run:
         """Return the run at `path`."""
         folder = Path(path)
         surrogate = Surrogate.load(folder, device=device)
-        return cls(folder, surrogate, read_json(folder / "config.json"))
+        config = read_json(folder / "config.json", require=("hash", "dataset"))
+        return cls(folder, surrogate, config)
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -42,22 +43,23 @@ class Run:
     @property
     def dataset(self) -> Dataset:
         """Return the dataset the run was fitted on."""
-        try:
-            dataset = Dataset(self.config["dataset"]["path"])
-        except KeyError as error:
-            raise TwoscaleError(f"{self.path / 'config.json'} is damaged: no {error}") from error
+        dataset = Dataset(self.config["dataset"]["path"])
         if dataset.identity != self.config["dataset"]["identity"]:
             raise TwoscaleError(
                 f"{dataset.path} has changed since {self.path} was fitted on it: pass --data"
             )
         return dataset
 
+    @property
+    def test_samples(self) -> list[int]:
+        return read_json(self.path / "split.json", require=("test",))["test"]
+
     def evaluate(self, data: Dataset | None = None) -> dict[str, Any]:
         """Return the metrics on the run's test split, or on all samples of other `data`."""
         if data is None:
             data = self.dataset
         if data.identity == self.config["dataset"]["identity"]:
-            test = read_json(self.path / "split.json")["test"]
+            test: Sequence[int] = self.test_samples
         else:
             test = range(data.samples)
         self.surrogate.problem = data.problem

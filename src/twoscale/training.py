@@ -8,7 +8,7 @@ others costs more than the work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +19,12 @@ from twoscale.errors import TwoscaleError
 from twoscale.objectives import Loss
 from twoscale.predictors import MLP
 from twoscale.source import slices
+from twoscale.threads import one_thread
 
 Progress = Callable[[str, int, int, str], None]
 """Called as progress(stage, done, total, remark)."""
 
-_GRAPH_STEPS = 50
+_GROUP_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -132,16 +133,19 @@ class _Plateau:
 
 
 class _Steps:
-    """Optimiser steps over shuffled minibatches, run one by one."""
+    """Optimiser steps over shuffled minibatches.
+
+    A group of consecutive minibatches is gathered at once and then stepped through in slices.
+    """
 
     def __init__(self, network: nn.Module, training: Pairs, loss: Loss, plan: Plan) -> None:
         self.network = network
         self.training = training
         self.loss = loss
         self.plan = plan
-        device = training.inputs.device
-        cuda = device.type == "cuda"
-        rate = torch.tensor(plan.learning_rate, device=device) if cuda else plan.learning_rate
+        self.device = training.inputs.device
+        cuda = self.device.type == "cuda"
+        rate = torch.tensor(plan.learning_rate, device=self.device) if cuda else plan.learning_rate
         self.optimiser = torch.optim.Adam(
             network.parameters(),
             lr=rate,
@@ -149,8 +153,7 @@ class _Steps:
             fused=True,
             capturable=cuda,
         )
-        self.total = torch.zeros((), device=device)
-        self.order = torch.zeros(len(training), dtype=torch.int64, device=device)
+        self.total = torch.zeros((), device=self.device)
 
     def set_rate(self, rate: float) -> None:
         for group in self.optimiser.param_groups:
@@ -161,43 +164,46 @@ class _Steps:
 
     def epoch(self, order: Tensor) -> float:
         """Run one epoch in the given order; return the mean training loss."""
-        self.order.copy_(order)
+        order = order.to(self.device)
         self.total.zero_()
-        self._run()
+        for part in slices(len(order), _GROUP_STEPS * self.plan.batch_size):
+            self._run(order[part])
         return float(self.total) / len(order)
 
-    def _run(self) -> None:
-        for part in slices(len(self.order), self.plan.batch_size):
-            self._step(self.order[part])
+    def _run(self, index: Tensor) -> None:
+        """Step through the samples `index`, minibatch by minibatch."""
+        self._steps(self.training.inputs[index], self.training.targets[index])
 
-    def _step(self, index: Tensor) -> None:
-        inputs, targets = self.training.inputs[index], self.training.targets[index]
-        value = self.loss(self.network(inputs), targets)
-        self.optimiser.zero_grad(set_to_none=True)
-        value.backward()
-        self.optimiser.step()
-        self.total += value.detach() * len(index)
+    def _steps(self, inputs: Tensor, targets: Tensor) -> None:
+        for part in slices(len(inputs), self.plan.batch_size):
+            value = self.loss(self.network(inputs[part]), targets[part])
+            self.optimiser.zero_grad(set_to_none=True)
+            value.backward()
+            self.optimiser.step()
+            self.total.add_(value.detach(), alpha=len(inputs[part]))
 
 
 class _GraphSteps(_Steps):
     """The same steps, captured as CUDA graphs and replayed; arithmetic and order are unchanged.
 
-    A graph holds several consecutive steps and finds its minibatches through a counter on the
-    device. The last, smaller minibatch of an epoch has its own one-step run outside the graphs.
+    A graph steps through a fixed buffer that each replay finds filled with the next samples. One
+    graph serves full groups, one the whole minibatches of an epoch's last group; a last, smaller
+    minibatch is stepped without a graph.
     """
 
     def __init__(self, network: nn.Module, training: Pairs, loss: Loss, plan: Plan) -> None:
         super().__init__(network, training, loss, plan)
-        device = training.inputs.device
-        self.whole = len(training) // plan.batch_size
-        self.counter = torch.zeros(1, dtype=torch.int64, device=device)
-        self.places = torch.arange(plan.batch_size, device=device)
+        whole = len(training) // plan.batch_size
+        longest = min(_GROUP_STEPS, whole)
+        self.inputs, self.targets = (
+            values[: longest * plan.batch_size].clone()
+            for values in (training.inputs, training.targets)
+        )
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
-        if self.whole:
+        if whole:
             self._warm_up()
-            length = min(_GRAPH_STEPS, self.whole)
-            for steps in {length, self.whole % length} - {0}:
-                self.graphs[steps] = self._capture(steps)
+            for steps in {longest, whole % longest} - {0}:
+                self.graphs[steps * plan.batch_size] = self._capture(steps * plan.batch_size)
 
     def _warm_up(self) -> None:
         """Run a few steps on a side stream, as capture requires, and undo them."""
@@ -206,35 +212,31 @@ class _GraphSteps(_Steps):
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(3):
-                self.counter.zero_()
-                self._counted_step()
+                self._steps(*self._buffers(self.plan.batch_size))
         torch.cuda.current_stream().wait_stream(stream)
         self.network.load_state_dict(weights)
         for state in self.optimiser.state.values():
             for value in state.values():
                 value.zero_()
 
-    def _capture(self, steps: int) -> torch.cuda.CUDAGraph:
+    def _buffers(self, samples: int) -> tuple[Tensor, Tensor]:
+        return self.inputs[:samples], self.targets[:samples]
+
+    def _capture(self, samples: int) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            for _ in range(steps):
-                self._counted_step()
+            self._steps(*self._buffers(samples))
         return graph
 
-    def _counted_step(self) -> None:
-        self._step(self.order[self.counter * self.plan.batch_size + self.places])
-        self.counter += 1
-
-    def _run(self) -> None:
-        self.counter.zero_()
-        left = self.whole
-        while left:
-            steps = max(steps for steps in self.graphs if steps <= left)
-            self.graphs[steps].replay()
-            left -= steps
-        rest = self.order[self.whole * self.plan.batch_size :]
-        if len(rest):
-            self._step(rest)
+    def _run(self, index: Tensor) -> None:
+        samples = len(index) - len(index) % self.plan.batch_size
+        if samples:
+            inputs, targets = self._buffers(samples)
+            torch.index_select(self.training.inputs, 0, index[:samples], out=inputs)
+            torch.index_select(self.training.targets, 0, index[:samples], out=targets)
+            self.graphs[samples].replay()
+        if samples < len(index):
+            super()._run(index[samples:])
 
 
 def _make_steps(network: nn.Module, training: Pairs, loss: Loss, plan: Plan) -> _Steps:
@@ -254,14 +256,12 @@ def _mean_loss(network: nn.Module, pairs: Pairs, loss: Loss, plan: Plan) -> floa
 @contextmanager
 def _repeatable(device: torch.device, network: nn.Module) -> Iterator[None]:
     """Deterministic convolutions on CUDA; one thread for latent networks on a CPU."""
-    threads = torch.get_num_threads()
+    small = device.type == "cpu" and isinstance(network, MLP)
     flags = torch.backends.cudnn
     before = (flags.deterministic, flags.benchmark)
     try:
         flags.deterministic, flags.benchmark = True, False
-        if device.type == "cpu" and isinstance(network, MLP):
-            torch.set_num_threads(1)
-        yield
+        with one_thread() if small else nullcontext():
+            yield
     finally:
         flags.deterministic, flags.benchmark = before
-        torch.set_num_threads(threads)

@@ -70,9 +70,7 @@ def test_no_sample_depends_on_its_batch(generator):
         one = slice(k, k + 1)
         alone = conjugate_gradients(apply(matrices[one]), right_side[one], precondition=identity)
         assert together.iterations[k] == alone.iterations[0]
-        torch.testing.assert_close(
-            together.solution[k], alone.solution[0], rtol=1e-9, atol=1e-12
-        )
+        torch.testing.assert_close(together.solution[k], alone.solution[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 3, 5])

@@ -21,7 +21,6 @@ from twoscale.report import figures
 from twoscale.report.page import Picture, Table, write_page
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, fit_run
-from twoscale.surrogate.artifact import read_json
 from twoscale.surrogate.methods import METHODS
 from twoscale.surrogate.surrogate import resolve_device
 
@@ -68,7 +67,7 @@ def run_demo(out: Path, *, samples: int, epochs: int, seed: int, device: str) ->
 def _write_report(
     page: Path, dataset: Dataset, runs: dict[str, Run], metrics: dict[str, dict[str, Any]]
 ) -> None:
-    test = read_json(runs["local"].path / "split.json")["test"]
+    test = runs["local"].test_samples
     inputs, truth = dataset.load("input", test), dataset.load("output", test)
     predictions = {method: run.surrogate.predict(inputs) for method, run in runs.items()}
     rows = [[METHODS[method].title, *metric_cells(metrics[method])] for method in runs]

@@ -19,13 +19,13 @@ _progress_console = Console(stderr=True)
 
 COLUMNS: dict[str, tuple[str, str]] = {
     "mre": ("MRE %", "percent"),
-    "oracle_mre": ("oracle %", "percent"),
+    "oracle_mre": ("oracle", "percent"),
     "ssim": ("SSIM", "plain"),
-    "value_trace_error": ("seam value", "power"),
-    "normal_derivative_trace_error": ("seam slope", "power"),
+    "value_trace_error": ("seam u", "power"),
+    "normal_derivative_trace_error": ("seam du", "power"),
     "residual_rms": ("residual", "short"),
     "output_code": ("code", "count"),
-    "total": ("time s", "short"),
+    "total": ("s", "short"),
 }
 """The table of metrics: key, heading, format.
 
@@ -45,7 +45,8 @@ def progress_bar(label: str = "") -> Iterator[Reporter]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[remark]}"),
     )
-    with Progress(*columns, console=_progress_console, transient=True) as bars:
+    shown = _progress_console.is_terminal
+    with Progress(*columns, console=_progress_console, transient=True, disable=not shown) as bars:
         tasks: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int, remark: str) -> None:

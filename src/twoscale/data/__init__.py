@@ -1,7 +1,7 @@
 """Datasets on disk: written, read, imported, checked, split."""
 
 from twoscale.data.check import Finding, check_dataset
-from twoscale.data.generate import generate
+from twoscale.data.generation import generate
 from twoscale.data.importing import import_fields
 from twoscale.data.split import Split, split_samples
 from twoscale.data.store import Dataset

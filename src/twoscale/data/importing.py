@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.io import loadmat
 
-from twoscale.data.generate import describe
+from twoscale.data.generation import describe
 from twoscale.data.store import Dataset, DatasetWriter
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.grid import Grid

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.threads import one_thread
 
 OVERSAMPLING = 20
 POWER_ITERATIONS = 4
@@ -27,12 +28,13 @@ _GRAM_BYTES = 2**30
 class Statistics:
     """Per-feature training statistics, float64: population mean and scale.
 
-    Features that never vary have scale 1 and do not count towards the total variance.
+    Features that never vary have scale 1, do not count towards the total variance, and have no
+    part in any component: decoding gives them back exactly.
     """
 
     mean: Tensor  # (blocks, features)
     scale: Tensor  # (blocks, features)
-    varying: Tensor  # (blocks,) number of features that vary = total standardised variance
+    varying: Tensor  # (blocks, features), bool
 
 
 def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
@@ -54,7 +56,7 @@ def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
     variance = (squares / samples - offset.square()).clamp_min(0)
     constant = variance <= 1e-15 * squares / samples
     scale = torch.where(constant, 1.0, variance.sqrt())
-    return Statistics(shift + offset, scale, (~constant).sum(1).double())
+    return Statistics(shift + offset, scale, ~constant)
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ class Blocks:
         self.passes = passes
         self.samples = samples
         self.count, self.features = statistics.mean.shape
-        self.total = statistics.varying
+        self.varying = statistics.varying
+        self.total = statistics.varying.sum(1).double()  # total standardised variance
         self.device = statistics.mean.device
 
     def chunks(self, blocks: slice = slice(None)) -> Iterator[Tensor]:
@@ -197,12 +200,14 @@ def _subspace_iteration(
     basis = start.to(blocks.device).expand(blocks.count, -1, -1)
     for _ in range(1 + POWER_ITERATIONS):
         image = _apply_covariance(blocks, basis)
-        basis = torch.linalg.qr(image).Q
+        with one_thread():
+            basis = torch.linalg.qr(image).Q
     projected = torch.zeros(blocks.count, width, width, dtype=torch.float64, device=blocks.device)
     for chunk in blocks.chunks():
         scores = torch.bmm(chunk, basis)
         projected += torch.bmm(scores.mT, scores).double()
-    values, rotation = torch.linalg.eigh(projected / blocks.samples)
+    with one_thread():
+        values, rotation = torch.linalg.eigh(projected / blocks.samples)
     values, rotation = values.flip(1)[:, :rank].clamp_min(0), rotation.flip(2)[..., :rank]
     return torch.bmm(basis, rotation.to(basis.dtype)), values
 
@@ -233,7 +238,9 @@ def _select(
     kept = torch.zeros(blocks.count, max(ranks), dtype=torch.float64, device=blocks.device)
     for k, rank in enumerate(ranks):
         basis = vectors[k][:, :rank]
-        padded[k, :, :rank] = basis * _signs(basis)
+        # Exactly zero where a feature never varies: a rounding error there would be decoded with
+        # scale 1, far above the field's own, and the next stage of a chain would fit it.
+        padded[k, :, :rank] = torch.where(blocks.varying[k, :, None], basis * _signs(basis), 0)
         kept[k, :rank] = spectra[k, :rank]
     return Components(padded, kept, ranks)
 

@@ -63,8 +63,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the object a JSON file holds."""
+def read_json(path: Path, *, require: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the object a JSON file holds, which must have the keys `require`."""
     try:
         content = json.loads(path.read_text())
     except FileNotFoundError as error:
@@ -73,6 +73,9 @@ def read_json(path: Path) -> dict[str, Any]:
         raise TwoscaleError(f"{path} is damaged or not JSON: {error}") from error
     if not isinstance(content, dict):
         raise TwoscaleError(f"{path} should hold a JSON object")
+    missing = [key for key in require if key not in content]
+    if missing:
+        raise TwoscaleError(f"{path} is damaged: it lacks {', '.join(missing)}")
     return content
 
 

@@ -1,0 +1,35 @@
+# From a bare checkout with Python 3.11 or later: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test setup format readme clean
+
+demo: $(READY)
+	$(BIN)/twoscale demo --out demo
+
+test: $(READY)
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twoscale needs Python 3.11 or later: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[cli,dev]'
+	touch $@
+
+format: $(READY)
+	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests
+
+# Rewrites the generated parts of README.md from the records under results/.
+readme: $(READY)
+	$(BIN)/python -m twoscale.report.readme
+
+clean:
+	rm -rf .venv demo build src/*.egg-info

@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from twoscale.data import Dataset, check_dataset, generate, import_fields, store
+from twoscale.problems import Poisson
+
+
+def _levels(dataset):
+    return {finding.message: finding.level for finding in check_dataset(dataset)}
+
+
+def _import(tmp_path, x, u, **options):
+    np.savez(tmp_path / "f.npz", x=x, u=u)
+    return import_fields(
+        [tmp_path / "f.npz"], tmp_path / "d", input_key="x", output_key="u", **options
+    )
+
+
+def _only(levels, level):
+    return [message for message, found in levels.items() if found == level]
+
+
+def test_generated_data_is_fine(tmp_path):
+    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=20)
+    levels = _levels(dataset)
+    assert set(levels.values()) == {"ok"}
+    assert any("outputs solve poisson" in message for message in levels)
+
+
+def test_repeated_and_constant_fields_are_warned_of(tmp_path):
+    rng = np.random.default_rng(0)
+    x, u = rng.standard_normal((2, 12, 8, 8))
+    x[5] = x[2]
+    u[7] = 3.0
+    warnings = _only(_levels(_import(tmp_path, x, u)), "warning")
+    assert any("repetitions" in w and "1 place: 5" in w for w in warnings)
+    assert any("output: constant fields in 1 place: 7" in w for w in warnings)
+
+
+def test_wrong_equation_is_an_error(tmp_path):
+    rng = np.random.default_rng(0)
+    x, u = rng.standard_normal((2, 12, 8, 8))
+    errors = _only(_levels(_import(tmp_path, x, u, problem=Poisson())), "error")
+    assert any("do not solve poisson" in error for error in errors)
+
+
+def test_nan_on_disk_is_found(tmp_path):
+    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=4)
+    import zarr
+
+    array = zarr.open_group(dataset.path, mode="r+")["output"]
+    values = array[:]
+    values[3, 2, 2] = np.nan
+    array[:] = values
+    errors = _only(_levels(Dataset(dataset.path)), "error")
+    assert any("NaN or infinite values in 1 place: 3" in error for error in errors)
+    assert any("checksums" in error for error in errors)
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense"])
+def test_unreadable_chunks_are_errors(tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
+    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=12)
+    (dataset.path / "input" / "c" / "1" / "0" / "0").write_bytes(damage)
+    errors = _only(_levels(Dataset(dataset.path)), "error")
+    assert any("input 4 to 7" in error for error in errors)
+
+
+def test_a_lost_chunk_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
+    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=12)
+    (dataset.path / "input" / "c" / "1" / "0" / "0").unlink()
+    errors = _only(_levels(Dataset(dataset.path)), "error")
+    assert any("input 4 to 7" in error for error in errors)

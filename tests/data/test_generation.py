@@ -1,0 +1,152 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from twoscale.data import Dataset, generate, store
+from twoscale.errors import TwoscaleError
+from twoscale.grid import Grid
+from twoscale.problems import Darcy, Poisson
+
+MODULE = "twoscale.data.generation"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Several chunks per batch and several batches, at test size."""
+    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 3)
+    monkeypatch.setattr(f"{MODULE}._BATCH_VALUES", 16 * 16 * 6)
+
+
+@pytest.mark.parametrize("problem", [Poisson(), Darcy()], ids=lambda p: p.name)
+def test_stored_fields_are_the_problems_own(tmp_path, small_chunks, problem):
+    dataset = generate(problem, tmp_path / "d.zarr", resolution=16, samples=14, seed=5)
+    inputs = problem.sample(Grid.square(16), range(14), seed=5)
+    everything = range(14)
+    assert torch.equal(dataset.load("input", everything), inputs.float())
+    torch.testing.assert_close(
+        dataset.load("output", everything), problem.solve(inputs).float(), rtol=1e-6, atol=1e-9
+    )
+
+
+def test_metadata_tells_how_the_data_came_about(tmp_path):
+    dataset = generate(Darcy(), tmp_path / "d.zarr", resolution=16, samples=3, seed=7)
+    metadata = json.loads((tmp_path / "d.zarr" / "zarr.json").read_text())["attributes"]
+    assert metadata["problem"] == "darcy"
+    assert metadata["seed"] == 7
+    assert metadata["grid"] == {"height": 16, "width": 16, "spacing": [1 / 15, 1 / 15]}
+    assert metadata["distribution"]["high"] == 12.0
+    assert "boundary" in metadata["boundary_condition"]
+    assert "conjugate gradients" in metadata["solver"]
+    assert set(metadata["checksums"]) == {"input", "output"}
+    assert json.loads((tmp_path / "d.zarr" / "zarr.json").read_text())["zarr_format"] == 3
+    assert dataset.problem is not None
+
+
+class Stopped(BaseException):
+    """Stands for a keyboard interrupt."""
+
+
+@pytest.mark.parametrize("stop_after", [6, 12])
+def test_interrupted_generation_continues_to_the_same_bytes(tmp_path, small_chunks, stop_after):
+    def stop(stage, done, total, remark):
+        if done == stop_after:
+            raise Stopped
+
+    options = {"resolution": 16, "samples": 17, "seed": 1}
+    generate(Poisson(), tmp_path / "whole.zarr", **options)
+    with pytest.raises(Stopped):
+        generate(Poisson(), tmp_path / "cut.zarr", **options, progress=stop)
+    assert not (tmp_path / "cut.zarr").exists()
+    solved = []
+    problem = Poisson()
+    original = Poisson.solve
+
+    def counting(self, inputs):
+        solved.append(len(inputs))
+        return original(self, inputs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Poisson, "solve", counting)
+        generate(problem, tmp_path / "cut.zarr", **options)
+    assert sum(solved) == 17 - stop_after
+    assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
+    assert not (tmp_path / "cut.zarr.partial").exists()
+
+
+def test_a_torn_log_line_is_written_again(tmp_path, small_chunks):
+    def stop(stage, done, total, remark):
+        if done == 12:
+            raise Stopped
+
+    options = {"resolution": 16, "samples": 17, "seed": 1}
+    generate(Poisson(), tmp_path / "whole.zarr", **options)
+    with pytest.raises(Stopped):
+        generate(Poisson(), tmp_path / "cut.zarr", **options, progress=stop)
+    log = tmp_path / "cut.zarr.partial" / "written.jsonl"
+    log.write_text(log.read_text()[:-20])
+    generate(Poisson(), tmp_path / "cut.zarr", **options)
+    assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
+
+
+def test_another_recipe_starts_anew(tmp_path, small_chunks):
+    def stop(stage, done, total, remark):
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        generate(Poisson(), tmp_path / "d", resolution=16, samples=17, seed=1, progress=stop)
+    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=17, seed=2)
+    expected = Poisson().sample(Grid.square(16), range(17), seed=2).float()
+    assert torch.equal(dataset.load("input", range(17)), expected)
+
+
+def test_chunking_does_not_change_the_fields(tmp_path, monkeypatch):
+    whole = generate(Darcy(), tmp_path / "a", resolution=16, samples=9, seed=0)
+    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 2)
+    monkeypatch.setattr(f"{MODULE}._BATCH_VALUES", 16 * 16 * 2)
+    cut = generate(Darcy(), tmp_path / "b", resolution=16, samples=9, seed=0)
+    for name in ("input", "output"):
+        assert torch.equal(whole.load(name, range(9)), cut.load(name, range(9)))
+
+
+def test_failure_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(self, inputs):
+        raise TwoscaleError("no solution today")
+
+    monkeypatch.setattr(Poisson, "solve", fail)
+    with pytest.raises(TwoscaleError, match="no solution today"):
+        generate(Poisson(), tmp_path / "d", resolution=16, samples=3)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"resolution": 16, "samples": 0}, "at least one sample"),
+        ({"resolution": 16, "samples": 3, "seed": -1}, "must not be negative"),
+        ({"resolution": 7, "samples": 3}, "at least 8 nodes"),
+    ],
+)
+def test_bad_requests(tmp_path, options, message):
+    with pytest.raises(TwoscaleError, match=message):
+        generate(Poisson(), tmp_path / "d", **options)
+
+
+def test_existing_data_is_kept_unless_told_otherwise(tmp_path):
+    first = generate(Poisson(), tmp_path / "d", resolution=16, samples=3, seed=0)
+    with pytest.raises(TwoscaleError, match="exists already"):
+        generate(Poisson(), tmp_path / "d", resolution=16, samples=3, seed=1)
+    assert Dataset(tmp_path / "d").identity == first.identity
+    second = generate(Poisson(), tmp_path / "d", resolution=16, samples=3, seed=1, overwrite=True)
+    assert second.identity != first.identity
+    assert np.isfinite(second.read("output", 0, 3)).all()

@@ -1,0 +1,316 @@
+import numpy as np
+import pytest
+import torch
+
+from twoscale import RankRule, TwoscaleError
+from twoscale.linalg import pca
+from twoscale.linalg.pca import SOLVERS, Blocks, fit_statistics
+
+any_solver = pytest.mark.parametrize("solver", SOLVERS)
+
+
+def make_data(samples, blocks, features, *, decay, seed=0):
+    """Correlated data (samples, blocks, features), float32, with scales and means all over."""
+    rng = np.random.default_rng(seed)
+    data = np.empty((samples, blocks, features))
+    for k in range(blocks):
+        mixing = np.linalg.qr(rng.standard_normal((features, features)))[0]
+        scores = rng.standard_normal((samples, features)) * decay(np.arange(features))
+        shift, scale = 3 * rng.standard_normal(features), rng.uniform(0.01, 10, features)
+        data[:, k] = shift + scale * (scores @ mixing)
+    return torch.from_numpy(data).float()
+
+
+def in_chunks(data, length):
+    return [data[k : k + length] for k in range(0, len(data), length)]
+
+
+def make_blocks(data, *, length=10_000):
+    """The standardised blocks of raw data, as a representation hands them to a solver."""
+    statistics = fit_statistics(iter(in_chunks(data, length)))
+    mean, scale = statistics.mean.float(), statistics.scale.float()
+
+    def passes(part):
+        for chunk in in_chunks(data, length):
+            yield ((chunk[:, part] - mean[part]) / scale[part]).transpose(0, 1).contiguous()
+
+    return Blocks(passes, samples=len(data), statistics=statistics)
+
+
+def standardised(data, block):
+    values = data[:, block].double().numpy()
+    return (values - values.mean(0)) / values.std(0)
+
+
+def reference(data, block):
+    """Principal directions and variances by NumPy, in float64."""
+    _, values, right = np.linalg.svd(standardised(data, block), full_matrices=False)
+    return right.T, values**2 / len(data)
+
+
+def projector(vectors):
+    vectors = np.asarray(vectors, dtype=np.float64)
+    return vectors @ vectors.T
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data(150, 3, 40, decay=lambda k: 0.6**k)
+
+
+@pytest.fixture(scope="module")
+def blocks(data):
+    return make_blocks(data)
+
+
+# Statistics
+
+
+def test_statistics_are_the_population_mean_and_deviation(data):
+    statistics = fit_statistics(iter([data]))
+    raw = data.double().numpy()
+    np.testing.assert_allclose(statistics.mean.numpy(), raw.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(statistics.scale.numpy(), raw.std(0), rtol=1e-10)
+    assert bool(statistics.varying.all())
+
+
+@pytest.mark.parametrize("length", [1, 7, 149])
+def test_statistics_do_not_depend_on_the_chunks(data, length):
+    whole, parts = fit_statistics(iter([data])), fit_statistics(iter(in_chunks(data, length)))
+    torch.testing.assert_close(parts.mean, whole.mean, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(parts.scale, whole.scale, rtol=1e-10, atol=1e-12)
+    assert torch.equal(parts.varying, whole.varying)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1 / 3, 1e6 + 0.3, 1e-30])
+@pytest.mark.parametrize("length", [1000, 7])
+def test_a_constant_feature_has_scale_one_and_no_variance(value, length, generator):
+    data = torch.randn(100, 2, 5, generator=generator)
+    data[:, 1, 3] = value
+    statistics = fit_statistics(iter(in_chunks(data, length)))
+    assert statistics.scale[1, 3] == 1.0
+    assert (~statistics.varying).nonzero().tolist() == [[1, 3]]
+    assert make_blocks(data, length=length).total.tolist() == [5.0, 4.0]
+    for chunk in make_blocks(data, length=length).chunks():
+        assert torch.equal(chunk[1, :, 3], torch.zeros(chunk.shape[1]))
+
+
+def test_a_large_mean_costs_no_accuracy(generator):
+    data = 2.0**20 + torch.randint(0, 9, (200, 1, 4), generator=generator) / 8
+    statistics = fit_statistics(iter([data]))
+    np.testing.assert_allclose(statistics.scale.numpy(), data.double().numpy().std(0), rtol=1e-12)
+
+
+# Rank rules
+
+VARIANCES = torch.tensor([[5.0, 3.0, 1.0, 1.0]], dtype=torch.float64)
+TOTAL = torch.tensor([10.0], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("rule", "rank"),
+    [
+        (RankRule(variance=0.3), 1),
+        (RankRule(variance=0.5), 1),
+        (RankRule(variance=0.51), 2),
+        (RankRule(variance=0.8), 2),
+        (RankRule(variance=0.81), 3),
+        (RankRule(variance=1.0), 4),
+        (RankRule(components=3), 3),
+        (RankRule(components=9), 4),
+        (RankRule(variance=0.9, components=2), 2),
+        (RankRule(variance=0.5, components=3), 1),
+    ],
+)
+def test_rank_by_hand(rule, rank):
+    assert rule.ranks(VARIANCES, TOTAL) == [rank]
+
+
+def test_each_block_has_its_own_rank():
+    variances = torch.tensor([[5.0, 3.0, 2.0], [9.8, 0.1, 0.1], [0.0, 0.0, 0.0]])
+    total = torch.tensor([10.0, 10.0, 0.0])
+    assert RankRule(variance=0.95).ranks(variances, total) == [3, 1, 1]
+
+
+def test_a_rule_knows_when_enough_is_computed():
+    assert RankRule(variance=0.8).reached(VARIANCES[:, :2], TOTAL)
+    assert not RankRule(variance=0.81).reached(VARIANCES[:, :2], TOTAL)
+    assert RankRule(components=2).reached(VARIANCES[:, :2], TOTAL)
+    assert not RankRule(components=3).reached(VARIANCES[:, :2], TOTAL)
+    assert RankRule(variance=0.99, components=2).reached(VARIANCES[:, :2], TOTAL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "needs a variance, a number of components, or both"),
+        ({"variance": 0.0}, r"lies in \(0, 1\], got 0.0"),
+        ({"variance": 1.5}, r"lies in \(0, 1\], got 1.5"),
+        ({"variance": float("nan")}, r"lies in \(0, 1\], got nan"),
+        ({"components": 0}, "at least one component must be kept, got 0"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(arguments, message):
+    with pytest.raises(TwoscaleError, match=message):
+        RankRule(**arguments)
+
+
+# Solvers
+
+
+@any_solver
+def test_directions_and_variances_are_numpys(solver, data, blocks):
+    found = SOLVERS[solver](blocks, RankRule(components=6), seed=0)
+    assert found.ranks == [6, 6, 6]
+    for k in range(3):
+        vectors, variances = reference(data, k)
+        np.testing.assert_allclose(found.variances[k].numpy(), variances[:6], rtol=1e-4)
+        for rank in (1, 3, 6):
+            expected = projector(vectors[:, :rank])
+            np.testing.assert_allclose(projector(found.vectors[k, :, :rank]), expected, atol=2e-4)
+
+
+@any_solver
+@pytest.mark.parametrize("variance", [0.5, 0.9, 0.99, 0.999])
+def test_rank_by_variance_is_the_smallest_that_suffices(solver, variance, data, blocks):
+    found = SOLVERS[solver](blocks, RankRule(variance=variance), seed=0)
+    for k, rank in enumerate(found.ranks):
+        ratios = np.cumsum(reference(data, k)[1]) / 40
+        assert rank == np.argmax(ratios >= variance) + 1
+
+
+@any_solver
+def test_agreement_with_scikit_learn(solver, data, blocks):
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    found = SOLVERS[solver](blocks, RankRule(variance=0.98), seed=0)
+    for k, rank in enumerate(found.ranks):
+        scaled = preprocessing.StandardScaler().fit_transform(data[:, k].double().numpy())
+        peer = decomposition.PCA(n_components=0.98, svd_solver="full").fit(scaled)
+        assert rank == peer.n_components_
+        ratios = found.variances[k, :rank].numpy() / 40
+        np.testing.assert_allclose(ratios, peer.explained_variance_ratio_, rtol=1e-4)
+        vectors = found.vectors[k, :, :rank]
+        np.testing.assert_allclose(projector(vectors), projector(peer.components_.T), atol=2e-4)
+
+
+@any_solver
+def test_columns_are_orthonormal_descending_and_padded_with_zeros(solver):
+    """Blocks whose spectra fall at different speeds keep different ranks."""
+    fast = make_data(150, 1, 40, decay=lambda k: 0.3**k)
+    slow = make_data(150, 1, 40, decay=lambda k: 0.9**k, seed=1)
+    found = SOLVERS[solver](
+        make_blocks(torch.cat([fast, slow], 1)), RankRule(variance=0.99), seed=0
+    )
+    assert found.ranks[0] < found.ranks[1]
+    assert found.vectors.shape == (2, 40, max(found.ranks))
+    for k, rank in enumerate(found.ranks):
+        vectors = found.vectors[k, :, :rank]
+        torch.testing.assert_close(vectors.T @ vectors, torch.eye(rank), rtol=0, atol=5e-6)
+        assert not found.vectors[k, :, rank:].any()
+        assert not found.variances[k, rank:].any()
+        assert bool((found.variances[k, :rank].diff() <= 0).all())
+
+
+@any_solver
+@pytest.mark.parametrize("length", [1, 40, 149])
+def test_chunks_do_not_matter(solver, length, data, blocks):
+    rule = RankRule(variance=0.95)
+    whole = SOLVERS[solver](blocks, rule, seed=0)
+    parts = SOLVERS[solver](make_blocks(data, length=length), rule, seed=0)
+    assert parts.ranks == whole.ranks
+    torch.testing.assert_close(parts.variances, whole.variances, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(parts.vectors, whole.vectors, rtol=0, atol=2e-4)
+
+
+@any_solver
+def test_the_same_seed_gives_the_same_numbers(solver, blocks):
+    one, two = (SOLVERS[solver](blocks, RankRule(variance=0.95), seed=5) for _ in range(2))
+    assert torch.equal(one.vectors, two.vectors)
+    assert torch.equal(one.variances, two.variances)
+
+
+@any_solver
+def test_signs_are_fixed(solver, blocks):
+    found = SOLVERS[solver](blocks, RankRule(components=4), seed=0)
+    largest = found.vectors.abs().argmax(1, keepdim=True)
+    assert bool((found.vectors.gather(1, largest) > 0).all())
+
+
+@any_solver
+def test_fewer_samples_than_features(solver):
+    data = make_data(12, 2, 40, decay=lambda k: 0.9**k)
+    found = SOLVERS[solver](make_blocks(data), RankRule(variance=1.0), seed=0)
+    for k, rank in enumerate(found.ranks):
+        assert rank >= 11
+        expected = projector(reference(data, k)[0][:, :11])
+        np.testing.assert_allclose(projector(found.vectors[k, :, :11]), expected, atol=1e-3)
+
+
+@any_solver
+def test_a_block_that_never_varies_has_rank_one_and_no_direction(solver, data):
+    data = data.clone()
+    data[:, 1] = 0.1
+    found = SOLVERS[solver](make_blocks(data), RankRule(variance=0.99), seed=0)
+    assert found.ranks[1] == 1
+    assert found.variances[1].tolist() == [0.0] * max(found.ranks)
+    assert bool(torch.isfinite(found.vectors).all())
+    assert not found.vectors[1].any()
+
+
+@any_solver
+def test_constant_features_take_no_part(solver, data):
+    data = data.clone()
+    data[:, :, 7] = 0.1
+    found = SOLVERS[solver](make_blocks(data), RankRule(variance=0.9), seed=0)
+    assert not found.vectors[:, 7].any()
+    without = torch.cat([data[..., :7], data[..., 8:]], -1)
+    assert (
+        found.ranks == SOLVERS[solver](make_blocks(without), RankRule(variance=0.9), seed=0).ranks
+    )
+
+
+@any_solver
+def test_a_cap_wins_over_the_variance(solver, blocks):
+    found = SOLVERS[solver](blocks, RankRule(variance=0.9999, components=4), seed=0)
+    assert found.ranks == [4, 4, 4]
+
+
+def test_the_randomised_rank_grows_as_far_as_needed(monkeypatch):
+    """A slow spectrum needs far more than the first sixteen directions."""
+    data = make_data(400, 2, 120, decay=lambda k: 0.95**k)
+    blocks = make_blocks(data)
+    tried = []
+    step = pca._subspace_iteration
+
+    def counted(blocks, rank, generator):
+        tried.append(rank)
+        return step(blocks, rank, generator)
+
+    monkeypatch.setattr(pca, "_subspace_iteration", counted)
+    rule = RankRule(variance=0.97)
+    found = pca.randomized(blocks, rule, seed=0)
+    assert tried[:3] == [16, 24, 36]
+    assert len(tried) >= 3
+    assert tried[-2] < max(found.ranks) <= tried[-1]
+    assert found.ranks == pca.full(blocks, rule, seed=0).ranks
+
+
+def test_without_a_threshold_the_randomised_rank_is_asked_for_at_once(blocks, monkeypatch):
+    tried = []
+    step = pca._subspace_iteration
+    monkeypatch.setattr(
+        pca, "_subspace_iteration", lambda b, rank, g: tried.append(rank) or step(b, rank, g)
+    )
+    pca.randomized(blocks, RankRule(components=20), seed=0)
+    pca.randomized(blocks, RankRule(components=5, variance=0.9999), seed=0)
+    assert tried == [20, 5]
+
+
+def test_covariances_in_small_groups_are_the_same(blocks, monkeypatch):
+    rule = RankRule(variance=0.95)
+    together = pca.covariance(blocks, rule, seed=0)
+    monkeypatch.setattr(pca, "_GRAM_BYTES", 1)
+    one_by_one = pca.covariance(blocks, rule, seed=0)
+    assert together.ranks == one_by_one.ranks
+    torch.testing.assert_close(one_by_one.vectors, together.vectors, rtol=0, atol=1e-5)

@@ -1,0 +1,145 @@
+"""What every problem must satisfy; subclassed by the tests of each one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from twoscale import Grid
+from twoscale.problems import SQUARE_SYMMETRIES, Problem
+
+GRIDS = [Grid(8, 8), Grid(9, 9), Grid(17, 17), Grid(33, 33), Grid(50, 50), Grid(12, 31)]
+any_grid = pytest.mark.parametrize("grid", GRIDS, ids=str)
+
+
+class ProblemContract:
+    """Subclasses give the problem and an independent direct solve of one sample."""
+
+    problem: Problem
+
+    def direct_solution(self, field: np.ndarray) -> np.ndarray:
+        """Return the solution (height, width) of one input field, by other means."""
+        raise NotImplementedError
+
+    def right_side_scale(self, inputs: torch.Tensor) -> float:
+        """Return the size of the equation's right side, against which residuals are small."""
+        raise NotImplementedError
+
+    @any_grid
+    def test_the_residual_of_the_solution_vanishes(self, grid):
+        inputs = self.problem.sample(grid, range(5), seed=3)
+        residual = self.problem.residual(inputs, self.problem.solve(inputs))
+        assert residual.shape == (5, grid.height - 2, grid.width - 2)
+        assert residual.abs().max() < 1e-8 * self.right_side_scale(inputs)
+
+    @any_grid
+    def test_the_residual_sees_a_wrong_solution(self, grid):
+        inputs = self.problem.sample(grid, range(2), seed=3)
+        residual = self.problem.residual(inputs, -self.problem.solve(inputs))
+        assert residual.square().mean().sqrt() > 0.1 * self.right_side_scale(inputs)
+
+    @any_grid
+    def test_the_solution_is_that_of_a_sparse_direct_solve(self, grid):
+        inputs = self.problem.sample(grid, range(3), seed=1)
+        for field, solution in zip(inputs.numpy(), self.problem.solve(inputs).numpy(), strict=True):
+            expected = self.direct_solution(field)
+            error = np.linalg.norm(solution - expected) / np.linalg.norm(expected)
+            assert error < 1e-8
+
+    @any_grid
+    def test_the_solution_is_zero_on_the_boundary(self, grid):
+        solution = self.problem.solve(self.problem.sample(grid, range(2), seed=0))
+        assert solution.shape == (2, *grid.shape)
+        for edge in (solution[:, 0], solution[:, -1], solution[..., 0], solution[..., -1]):
+            assert not edge.any()
+
+    @any_grid
+    def test_a_sample_depends_on_its_index_only(self, grid):
+        everything = self.problem.sample(grid, range(9), seed=5)
+        some = self.problem.sample(grid, [7, 2, 2, 5], seed=5)
+        torch.testing.assert_close(some, everything[[7, 2, 2, 5]], rtol=1e-12, atol=1e-12)
+        assert torch.equal(some.float(), everything[[7, 2, 2, 5]].float())
+        chunks = [self.problem.sample(grid, range(k, k + 3), seed=5) for k in (0, 3, 6)]
+        assert torch.equal(torch.cat(chunks).float(), everything.float())
+
+    def test_large_and_numpy_indices(self):
+        grid = Grid.square(8)
+        one = self.problem.sample(grid, [10**9], seed=0)
+        assert torch.equal(one, self.problem.sample(grid, np.array([10**9]), seed=0))
+
+    def test_a_solution_depends_on_its_own_input_only(self):
+        inputs = self.problem.sample(Grid(17, 20), range(6), seed=2)
+        together = self.problem.solve(inputs)
+        alone = torch.cat([self.problem.solve(field[None]) for field in inputs])
+        torch.testing.assert_close(together, alone, rtol=1e-11, atol=1e-14)
+
+    def test_other_indices_seeds_and_resolutions_give_other_samples(self):
+        grid = Grid.square(16)
+        samples = [
+            self.problem.sample(grid, [0], seed=0),
+            self.problem.sample(grid, [1], seed=0),
+            self.problem.sample(grid, [0], seed=1),
+            self.problem.sample(Grid(17, 16), [0], seed=0)[:, :16],
+            self.problem.sample(Grid(16, 17), [0], seed=0)[:, :, :16],
+        ]
+        for i, one in enumerate(samples):
+            for two in samples[:i]:
+                assert not torch.allclose(one, two, rtol=0.01)
+
+    @pytest.mark.parametrize("number", range(8))
+    def test_symmetries_commute_with_the_solution(self, number):
+        act = self.problem.symmetries[number]
+        inputs = self.problem.sample(Grid.square(20), range(3), seed=4)
+        torch.testing.assert_close(
+            self.problem.solve(act(inputs)), act(self.problem.solve(inputs)), rtol=1e-7, atol=1e-9
+        )
+
+    def test_all_eight_symmetries_are_claimed(self):
+        assert self.problem.symmetries == SQUARE_SYMMETRIES
+
+    def test_samples_and_solutions_are_float64(self):
+        inputs = self.problem.sample(Grid.square(16), [0], seed=0)
+        assert inputs.dtype == torch.float64
+        assert self.problem.solve(inputs.float()).dtype == torch.float64
+
+    def test_arguments_are_left_unchanged(self):
+        inputs = self.problem.sample(Grid.square(16), range(2), seed=0)
+        before = inputs.clone()
+        solution = self.problem.solve(inputs)
+        kept = solution.clone()
+        self.problem.residual(inputs, solution)
+        self.problem.coefficient_bounds(inputs)
+        assert torch.equal(inputs, before)
+        assert torch.equal(solution, kept)
+
+    def test_the_residual_carries_gradients(self):
+        inputs = self.problem.sample(Grid.square(9), range(2), seed=0)
+        outputs = self.problem.solve(inputs).requires_grad_()
+        assert torch.autograd.gradcheck(lambda u: self.problem.residual(inputs, u), outputs)
+
+    def test_bounds_enclose_the_coefficient(self):
+        inputs = self.problem.sample(Grid.square(16), range(4), seed=0)
+        low, high = self.problem.coefficient_bounds(inputs)
+        assert low.shape == high.shape == (4,)
+        assert bool((low > 0).all())
+        assert bool((low <= high).all())
+
+    def test_the_distribution_is_told_in_plain_values(self):
+        described = self.problem.distribution
+        assert described["alpha"] == 2.0
+        assert described["tau"] == 3.0
+        assert all(isinstance(value, str | float) for value in described.values())
+
+    @pytest.mark.gpu
+    def test_cuda_agrees_with_the_cpu(self):
+        grid = Grid(24, 33)
+        inputs = self.problem.sample(grid, range(4), seed=0)
+        there = self.problem.sample(grid, range(4), seed=0, device="cuda")
+        assert there.is_cuda
+        torch.testing.assert_close(there.cpu(), inputs, rtol=1e-10, atol=1e-12)
+        solution = self.problem.solve(there)
+        assert solution.is_cuda
+        torch.testing.assert_close(
+            solution.cpu(), self.problem.solve(inputs), rtol=1e-8, atol=1e-11
+        )

@@ -1,0 +1,171 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from twoscale import Darcy, Grid, Poisson, Problem, TwoscaleError
+from twoscale.problems import PROBLEMS, SQUARE_SYMMETRIES, get_problem
+from twoscale.problems.base import diffusion, laplacian_eigenvalues, register
+
+
+def coordinates(grid):
+    y = torch.linspace(0, 1, grid.height, dtype=torch.float64)[:, None]
+    x = torch.linspace(0, 1, grid.width, dtype=torch.float64)[None]
+    return y.expand(grid.shape), x.expand(grid.shape)
+
+
+def inside(field):
+    return field[..., 1:-1, 1:-1]
+
+
+# The stencil
+
+
+@pytest.mark.parametrize("grid", [Grid(8, 8), Grid(9, 14)], ids=str)
+def test_the_stencil_is_exact_on_cubics(grid):
+    y, x = coordinates(grid)
+    u = y**3 - 2 * x**3 + 3 * y**2 * x + x * y - 1
+    expected = 6 * y - 12 * x + 6 * x
+    torch.testing.assert_close(diffusion(u[None])[0], inside(expected), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("grid", [Grid(8, 8), Grid(9, 14)], ids=str)
+def test_the_stencil_is_exact_for_a_linear_coefficient_and_a_quadratic_field(grid):
+    y, x = coordinates(grid)
+    a = 1 + 2 * y + 3 * x
+    u = y**2 - 3 * x**2 + x
+    expected = 2 * (2 * y) + 3 * (1 - 6 * x) + a * (2 - 6)
+    got = diffusion(u[None], a[None])[0]
+    torch.testing.assert_close(got, inside(expected), rtol=1e-9, atol=1e-9)
+
+
+def analytic_case(grid):
+    """div(a grad u) for a = 2 + sin(2y) cos(3x), u = exp(y) sin(pi x)."""
+    y, x = coordinates(grid)
+    a = 2 + torch.sin(2 * y) * torch.cos(3 * x)
+    a_y, a_x = 2 * torch.cos(2 * y) * torch.cos(3 * x), -3 * torch.sin(2 * y) * torch.sin(3 * x)
+    u = torch.exp(y) * torch.sin(math.pi * x)
+    u_y, u_x = u, math.pi * torch.exp(y) * torch.cos(math.pi * x)
+    laplace = (1 - math.pi**2) * u
+    return a, u, a_y * u_y + a_x * u_x + a * laplace
+
+
+@pytest.mark.parametrize("shapes", [((17, 17), (33, 33)), ((17, 33), (33, 65))])
+def test_the_stencil_is_of_second_order_with_a_variable_coefficient(shapes):
+    errors = []
+    for shape in shapes:
+        a, u, expected = analytic_case(Grid(*shape))
+        errors.append(float((diffusion(u[None], a[None])[0] - inside(expected)).abs().max()))
+    assert errors[1] < 0.01 * float(expected.abs().max())
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)
+
+
+def test_a_unit_coefficient_is_no_coefficient(generator):
+    fields = torch.randn(2, 9, 12, dtype=torch.float64, generator=generator)
+    torch.testing.assert_close(diffusion(fields, torch.ones_like(fields)), diffusion(fields))
+
+
+def test_one_node_by_hand():
+    """Rows and columns differ in spacing and coefficient, so that no two can be mixed up."""
+    grid = Grid(9, 17)
+    u = torch.zeros(1, *grid.shape, dtype=torch.float64)
+    a = torch.ones(1, *grid.shape, dtype=torch.float64)
+    u[0, 3, 4], a[0, 3, 4] = 1.0, 3.0
+    a[0, 2, 4], a[0, 3, 5] = 5.0, 7.0
+    got = diffusion(u, a)[0]
+    up, down, right, left = (3 + 5) / 2, (3 + 1) / 2, (3 + 7) / 2, (3 + 1) / 2
+    assert got[2, 3] == pytest.approx(-(up + down) * 8**2 - (right + left) * 16**2)
+    assert got[1, 3] == pytest.approx(up * 8**2)
+    assert got[3, 3] == pytest.approx(down * 8**2)
+    assert got[2, 4] == pytest.approx(right * 16**2)
+    assert got[2, 2] == pytest.approx(left * 16**2)
+
+
+def test_the_operator_is_symmetric_and_negative(generator):
+    a = torch.rand(3, 12, 15, dtype=torch.float64, generator=generator) + 0.1
+    u, v = torch.zeros(2, 3, 12, 15, dtype=torch.float64)
+    inside(u)[:] = torch.randn(3, 10, 13, dtype=torch.float64, generator=generator)
+    inside(v)[:] = torch.randn(3, 10, 13, dtype=torch.float64, generator=generator)
+    one = (inside(v) * diffusion(u, a)).sum((1, 2))
+    two = (inside(u) * diffusion(v, a)).sum((1, 2))
+    torch.testing.assert_close(one, two)
+    assert bool(((inside(u) * diffusion(u, a)).sum((1, 2)) < 0).all())
+
+
+@pytest.mark.parametrize("grid", [Grid(8, 8), Grid(8, 11)], ids=str)
+def test_eigenvalues_are_those_of_the_dense_matrix(grid):
+    size = (grid.height - 2) * (grid.width - 2)
+    units = torch.zeros(size, *grid.shape, dtype=torch.float64)
+    inside(units)[:] = torch.eye(size, dtype=torch.float64).reshape(
+        size, grid.height - 2, grid.width - 2
+    )
+    matrix = diffusion(units).reshape(size, size)
+    expected = torch.linalg.eigvalsh(matrix)
+    got = laplacian_eigenvalues(grid, torch.device("cpu")).flatten().sort().values
+    torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-8)
+
+
+# Symmetries
+
+
+def test_the_eight_symmetries_are_distinct_and_closed():
+    field = torch.arange(16.0).reshape(4, 4)
+    images = {tuple(act(field).flatten().tolist()) for act in SQUARE_SYMMETRIES}
+    assert len(images) == 8
+    for one in SQUARE_SYMMETRIES:
+        for two in SQUARE_SYMMETRIES:
+            assert tuple(one(two(field)).flatten().tolist()) in images
+
+
+def test_the_first_symmetry_is_the_identity(generator):
+    fields = torch.randn(2, 8, 8, generator=generator)
+    assert torch.equal(SQUARE_SYMMETRIES[0](fields), fields)
+
+
+# The table of problems
+
+
+def test_problems_are_found_by_name():
+    assert isinstance(get_problem("poisson"), Poisson)
+    assert isinstance(get_problem("darcy"), Darcy)
+
+
+def test_an_unknown_name_is_told_with_those_that_are_known():
+    with pytest.raises(TwoscaleError, match="no problem is called 'burgers': known are poisson, d"):
+        get_problem("burgers")
+
+
+def test_a_problem_of_ones_own_can_be_registered(monkeypatch):
+    class Mine(Poisson):
+        name = "mine"
+        number = 77
+
+    monkeypatch.setattr("twoscale.problems.base.PROBLEMS", dict(PROBLEMS))
+    register(Mine())
+    assert isinstance(get_problem("mine"), Mine)
+
+
+def test_no_two_problems_share_a_number():
+    numbers = [problem.number for problem in PROBLEMS.values()]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_the_entropy_names_everything_a_sample_depends_on():
+    assert Poisson().entropy(Grid(9, 12), 5) == (5, 1, 9, 12)
+    assert Darcy().entropy(Grid(9, 12), 5) == (5, 2, 9, 12)
+
+
+def test_a_problem_must_state_its_equation():
+    with pytest.raises(TypeError, match="abstract"):
+        Problem()
+
+
+def test_different_problems_draw_different_noise():
+    grid = Grid.square(16)
+    device = torch.device("cpu")
+    one, two = (
+        field.sample(grid, [0], entropy=problem.entropy(grid, 0), device=device)
+        for field, problem in ((Poisson().forcing, Poisson()), (Darcy().medium, Darcy()))
+    )
+    assert not np.allclose(one.numpy(), two.numpy())

@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+import torch
+
+from tests.problems.contract import ProblemContract
+from twoscale import Darcy, Grid, Poisson, TwoscaleError
+from twoscale.problems import darcy as darcy_module
+
+
+class TestDarcy(ProblemContract):
+    problem = Darcy()
+
+    def direct_solution(self, field):
+        """Assemble node by node: each neighbour is coupled through the mean coefficient."""
+        height, width = field.shape
+        h = (1 / (height - 1), 1 / (width - 1))
+        number = -np.ones(field.shape, dtype=int)
+        number[1:-1, 1:-1] = np.arange((height - 2) * (width - 2)).reshape(height - 2, width - 2)
+        matrix = scipy.sparse.lil_array((number.max() + 1, number.max() + 1))
+        for i in range(1, height - 1):
+            for j in range(1, width - 1):
+                here = number[i, j]
+                for di, dj, spacing in ((1, 0, h[0]), (-1, 0, h[0]), (0, 1, h[1]), (0, -1, h[1])):
+                    weight = (field[i, j] + field[i + di, j + dj]) / 2 / spacing**2
+                    matrix[here, here] += weight
+                    there = number[i + di, j + dj]
+                    if there >= 0:
+                        matrix[here, there] -= weight
+        solution = np.zeros(field.shape)
+        inner = scipy.sparse.linalg.spsolve(matrix.tocsc(), np.ones(number.max() + 1))
+        solution[1:-1, 1:-1] = inner.reshape(height - 2, width - 2)
+        return solution
+
+    def right_side_scale(self, inputs):
+        return 1.0
+
+
+@pytest.fixture
+def coefficient():
+    return Darcy().sample(Grid.square(20), range(4), seed=0)
+
+
+def test_the_medium_has_two_values():
+    assert set(Darcy().sample(Grid.square(32), range(8), seed=0).unique().tolist()) == {4.0, 12.0}
+
+
+def test_the_high_value_is_where_the_random_field_is_not_negative():
+    problem, grid = Darcy(), Grid(16, 20)
+    level = problem.medium.sample(
+        grid, range(5), entropy=problem.entropy(grid, 3), device=torch.device("cpu")
+    )
+    medium = problem.sample(grid, range(5), seed=3)
+    assert torch.equal(medium == 12.0, level >= 0)
+
+
+def test_the_medium_can_be_chosen():
+    problem = Darcy(high=3.0, low=0.5)
+    fields = problem.sample(Grid.square(16), range(4), seed=0)
+    assert set(fields.unique().tolist()) == {0.5, 3.0}
+    assert (problem.distribution["high"], problem.distribution["low"]) == (3.0, 0.5)
+
+
+def test_samples_differ_from_those_of_poisson():
+    """The problem is part of the seed: the signs of the two random fields must not agree."""
+    grid = Grid.square(32)
+    darcy = Darcy().sample(grid, range(20), seed=0) > 8
+    poisson = Poisson().sample(grid, range(20), seed=0) >= 0
+    assert (darcy == poisson).float().mean() == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.mark.parametrize("value", [0.25, 4.0])
+def test_a_constant_coefficient_is_poissons_equation(value):
+    coefficient = torch.full((1, 17, 24), value, dtype=torch.float64)
+    expected = Poisson().solve(-torch.ones_like(coefficient) / value)
+    torch.testing.assert_close(Darcy().solve(coefficient), expected, rtol=1e-9, atol=1e-14)
+
+
+def test_scaling_the_coefficient_scales_the_solution(coefficient):
+    torch.testing.assert_close(
+        Darcy().solve(10 * coefficient), Darcy().solve(coefficient) / 10, rtol=1e-8, atol=1e-12
+    )
+
+
+def test_the_solution_is_positive_inside(coefficient):
+    assert bool((Darcy().solve(coefficient)[:, 1:-1, 1:-1] > 0).all())
+
+
+def test_a_smooth_coefficient_converges_with_second_order():
+    """Against the solution on a grid four times finer, at the shared nodes."""
+
+    def solution(size):
+        x = torch.linspace(0, 1, size, dtype=torch.float64)
+        coefficient = 2 + torch.sin(3 * x)[:, None] * torch.cos(2 * x)
+        return Darcy().solve(coefficient[None])[0]
+
+    finest = solution(129)
+    coarse = (solution(17) - finest[::8, ::8]).abs().max()
+    fine = (solution(33) - finest[::4, ::4]).abs().max()
+    assert float(coarse / fine) == pytest.approx(4, rel=0.15)
+
+
+def test_parts_of_a_batch_are_solved_as_one(coefficient, monkeypatch):
+    whole = Darcy().solve(coefficient)
+    monkeypatch.setattr(darcy_module, "_SOLVE_VALUES", 3 * 20 * 20)
+    torch.testing.assert_close(Darcy().solve(coefficient), whole, rtol=1e-11, atol=1e-14)
+
+
+def test_iterations_are_few_and_do_not_grow_with_the_grid():
+    """The preconditioned operator's condition is at most the contrast, whatever the resolution."""
+    problem = Darcy()
+    counts = []
+    for size in (17, 33, 65):
+        inputs = problem.sample(Grid.square(size), range(3), seed=0)
+        result = problem.solve_interior(inputs)
+        assert bool((result.residual <= 1e-10).all())
+        counts.append(int(result.iterations.max()))
+    assert max(counts) <= 40
+
+
+def test_bounds_are_the_extremes_of_each_field():
+    fields = torch.rand(3, 9, 9, dtype=torch.float64) + 0.5
+    low, high = Darcy().coefficient_bounds(fields)
+    assert low.tolist() == fields.flatten(1).min(1).values.tolist()
+    assert high.tolist() == fields.flatten(1).max(1).values.tolist()
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
+def test_a_coefficient_that_is_not_positive_is_refused(coefficient, value):
+    coefficient[2, 5, 5] = value
+    with pytest.raises(TwoscaleError, match="needs a coefficient that is positive everywhere"):
+        Darcy().solve(coefficient)
+
+
+def test_a_solve_that_does_not_converge_is_refused(coefficient):
+    with pytest.raises(
+        TwoscaleError, match=r"stopped at relative residual .* contrast is too high"
+    ):
+        Darcy().solve_interior(coefficient, tolerance=0.0)

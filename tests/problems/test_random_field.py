@@ -1,0 +1,81 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from twoscale import Grid
+from twoscale.problems.random_field import GaussianRandomField, standard_normals
+
+CPU = torch.device("cpu")
+ENTROPY = (3, 1, 9, 12)
+
+
+def slow_field(noise, alpha, tau):
+    """The generator's formula, summed cosine by cosine."""
+    height, width = noise.shape
+    y, x = (np.arange(height) + 0.5) / height, (np.arange(width) + 0.5) / width
+    field = np.zeros(noise.shape)
+    for k in range(height):
+        for m in range(width):
+            if k == m == 0:
+                continue
+            decay = (math.pi**2 * (k**2 + m**2) + tau**2) ** (-alpha / 2)
+            coefficient = math.sqrt(height * width) * tau ** (alpha - 1) * decay * noise[k, m]
+            norm = math.sqrt((1 if k == 0 else 2) / height * (1 if m == 0 else 2) / width)
+            waves = np.outer(np.cos(math.pi * k * y), np.cos(math.pi * m * x))
+            field += coefficient * norm * waves
+    return field
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (11, 11), (9, 12)])
+@pytest.mark.parametrize(("alpha", "tau"), [(2.0, 3.0), (1.5, 5.0)])
+def test_the_field_is_the_sum_of_cosines(shape, alpha, tau):
+    fields = GaussianRandomField(alpha, tau).sample(
+        Grid(*shape), [4, 9], entropy=ENTROPY, device=CPU
+    )
+    for index, field in zip([4, 9], fields.numpy(), strict=True):
+        noise = standard_normals(shape, [index], entropy=ENTROPY)[0]
+        np.testing.assert_allclose(field, slow_field(noise, alpha, tau), atol=1e-12)
+
+
+def test_each_sample_has_its_own_stream_by_spawn_key():
+    noise = standard_normals((8, 9), [5, 0, 123_456_789], entropy=ENTROPY)
+    for position, index in enumerate([5, 0, 123_456_789]):
+        seeds = np.random.SeedSequence(ENTROPY, spawn_key=(index,))
+        expected = np.random.default_rng(seeds).standard_normal((8, 9))
+        np.testing.assert_array_equal(noise[position], expected)
+
+
+def test_the_spawn_key_is_that_of_numpys_own_spawning():
+    children = np.random.SeedSequence(ENTROPY).spawn(3)
+    noise = standard_normals((8, 8), [2], entropy=ENTROPY)[0]
+    np.testing.assert_array_equal(noise, np.random.default_rng(children[2]).standard_normal((8, 8)))
+
+
+def test_order_and_company_do_not_matter():
+    many = standard_normals((8, 8), range(200), entropy=ENTROPY)
+    some = standard_normals((8, 8), [150, 3, 77], entropy=ENTROPY)
+    np.testing.assert_array_equal(some, many[[150, 3, 77]])
+
+
+def test_other_words_give_other_numbers():
+    one = standard_normals((8, 8), [0], entropy=ENTROPY)
+    two = standard_normals((8, 8), [0], entropy=(4, *ENTROPY[1:]))
+    assert not np.allclose(one, two)
+
+
+def test_the_mean_of_every_field_is_zero():
+    fields = GaussianRandomField().sample(Grid(16, 20), range(6), entropy=ENTROPY, device=CPU)
+    assert float(fields.mean((1, 2)).abs().max()) < 1e-14
+
+
+def test_noise_is_standard_normal():
+    noise = standard_normals((16, 16), range(200), entropy=ENTROPY)
+    assert abs(noise.mean()) < 0.02
+    assert abs(noise.std() - 1) < 0.02
+
+
+def test_no_indices_give_no_fields():
+    fields = GaussianRandomField().sample(Grid.square(8), [], entropy=ENTROPY, device=CPU)
+    assert fields.shape == (0, 8, 8)

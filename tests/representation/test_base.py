@@ -1,0 +1,16 @@
+import pytest
+import torch
+
+from twoscale import Representation
+from twoscale.representation.base import subset
+
+
+def test_the_contract_is_abstract():
+    with pytest.raises(TypeError, match="abstract"):
+        Representation()
+
+
+def test_a_subset_goes_by_the_whole_name():
+    tensors = {name: torch.tensor(k) for k, name in enumerate(["a.x", "a.b.y", "ab.z", "a"])}
+    assert {key: int(value) for key, value in subset(tensors, "a").items()} == {"x": 0, "b.y": 1}
+    assert subset(tensors, "c") == {}

@@ -1,0 +1,117 @@
+import pytest
+import torch
+
+from tests.representation.contract import Chunks
+from twoscale import PatchLayout, Poisson
+from twoscale.predictors import count_parameters
+from twoscale.surrogate.evaluation import evaluate_operator
+from twoscale.surrogate.methods import METHODS, resolve
+from twoscale.surrogate.operators import FieldPairs, FitRun
+
+COMMON = PatchLayout.tiling((16, 16), (4, 4))
+SEAM_KEYS = {
+    "value_jump",
+    "normal_derivative_jump",
+    "value_trace_error",
+    "normal_derivative_trace_error",
+}
+
+
+@pytest.fixture(scope="module")
+def overlap(poisson16):
+    """An operator whose native seams differ from the common ones, fitted for a moment."""
+    x, u = poisson16
+    pairs = FieldPairs(Chunks(x[:150]), Chunks(u[:150]))
+    settings = resolve("overlap", {"epochs": 2, "hidden_width": 8, "output_variance": 0.9})
+    operator = METHODS["overlap"].build(None, settings)
+    return operator.fit(pairs, pairs, FitRun())
+
+
+@pytest.fixture(scope="module")
+def held_out(poisson16):
+    x, u = poisson16
+    return x[150:], u[150:]
+
+
+def evaluate(operator, fields, *, predict=None, problem=None, lengths=(50,)):
+    x, u = fields
+    pairs = FieldPairs(Chunks(x, lengths), Chunks(u, lengths))
+    with torch.no_grad():
+        return evaluate_operator(
+            operator, predict or operator, pairs, common=COMMON, problem=problem
+        )
+
+
+def test_the_metrics_by_their_formulas(overlap, held_out):
+    x, u = held_out
+    metrics = evaluate(overlap, held_out, problem=Poisson())
+    with torch.no_grad():
+        prediction = overlap(x).double()
+        oracle = overlap.output_representation.reconstruct(u).double()
+    truth = u.double()
+    error = prediction - truth
+    residual = Poisson().residual(x.double(), prediction)
+    expected = {
+        "mre": error.norm() / truth.norm(),
+        "oracle_mre": (oracle - truth).norm() / truth.norm(),
+        "mse": error.square().mean(),
+        "mae": error.abs().mean(),
+        "residual_rms": residual.square().mean().sqrt(),
+        "residual_mean_abs": residual.abs().mean(),
+    }
+    for name, value in expected.items():
+        assert metrics[name] == pytest.approx(float(value), rel=1e-6), name
+    assert metrics["input_code"] == overlap.input_representation.code_size
+    assert metrics["output_code"] == overlap.output_representation.code_size
+    assert metrics["parameters"] == count_parameters(overlap.predictor)
+    assert metrics["samples"] == 50
+
+
+def test_native_and_common_seams(overlap, held_out):
+    x, _ = held_out
+    metrics = evaluate(overlap, held_out)
+    with torch.no_grad():
+        prediction = overlap(x).double()
+
+    def value_jump(lines):
+        rows = [(prediction[:, b] - prediction[:, b - 1]).abs() for b in lines]
+        columns = [(prediction[..., b] - prediction[..., b - 1]).abs() for b in lines]
+        return float(torch.cat(rows + columns).mean())
+
+    assert set(metrics["common_seams"]) == SEAM_KEYS
+    assert set(metrics) >= SEAM_KEYS
+    assert metrics["value_jump"] == pytest.approx(value_jump(range(2, 16, 2)), rel=1e-6)
+    assert metrics["common_seams"]["value_jump"] == pytest.approx(value_jump([4, 8, 12]), rel=1e-6)
+
+
+def test_the_truth_is_a_perfect_prediction(overlap, held_out):
+    x, u = held_out
+    answers = {x[k].numpy().tobytes(): u[k] for k in range(len(x))}
+
+    def predict(inputs):
+        return torch.stack([answers[field.numpy().tobytes()] for field in inputs])
+
+    metrics = evaluate(overlap, held_out, predict=predict, problem=Poisson())
+    for name in ("mre", "mse", "mae", "spectral_error", "value_trace_error"):
+        assert metrics[name] == 0.0
+    assert metrics["ssim"] == pytest.approx(1.0)
+    assert metrics["residual_rms"] < 1e-3
+    assert metrics["value_jump"] > 0
+
+
+def test_chunks_do_not_matter(overlap, held_out):
+    whole = evaluate(overlap, held_out, problem=Poisson())
+    parts = evaluate(overlap, held_out, problem=Poisson(), lengths=(7, 1, 13))
+    for name, value in whole.items():
+        if isinstance(value, float):
+            assert parts[name] == pytest.approx(value, rel=1e-4), name
+
+
+def test_without_an_equation_there_is_no_residual(overlap, held_out):
+    metrics = evaluate(overlap, held_out)
+    assert metrics["residual_rms"] is None
+    assert metrics["residual_mean_abs"] is None
+
+
+def test_only_inference_is_timed_here(overlap, held_out):
+    assert set(evaluate(overlap, held_out)["timings"]) == {"inference"}

@@ -1,0 +1,181 @@
+import pytest
+
+from tests.surrogate.tiny import TINY
+from twoscale import METHODS, Chain, GlobalPCA, Grid, PatchPCA, TwoScale, TwoscaleError
+from twoscale.baselines import FNO2d, RefinementNet
+from twoscale.surrogate.methods import get_method, resolve
+from twoscale.surrogate.operators import FullFieldOperator, LatentOperator, RefinedOperator
+from twoscale.training import Plan
+
+GRID = Grid.square(32)
+
+
+def build(name, **settings):
+    return METHODS[name].build(GRID, resolve(name, settings))
+
+
+def test_the_methods_of_the_paper_in_its_order():
+    assert {name: method.title for name, method in METHODS.items()} == {
+        "global": "Global PCA-Net",
+        "local": "Plain L2L",
+        "overlap": "L2L + overlap",
+        "refinement": "L2L + RefinementNet",
+        "fno": "FNO",
+        "two-scale": "Two-scale",
+    }
+    assert list(METHODS) == ["global", "local", "overlap", "refinement", "fno", "two-scale"]
+
+
+def test_an_unknown_method_is_told_with_those_that_are_known():
+    with pytest.raises(TwoscaleError, match="no method is called 'cnn': known are global, local"):
+        get_method("cnn")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_builds_with_its_defaults(name):
+    operator = build(name)
+    operator.check((32, 32), 200)
+
+
+# The paper's defaults
+
+
+@pytest.mark.parametrize("name", ["global", "local", "overlap", "two-scale"])
+def test_the_latent_network_and_its_training(name):
+    operator = build(name)
+    assert isinstance(operator, LatentOperator)
+    assert operator.hidden == (128, 128, 128)
+    plan = operator.plan
+    assert (plan.epochs, plan.batch_size, plan.patience) == (500, 32, 30)
+    assert (plan.learning_rate, plan.weight_decay, plan.early_stop) == (1e-3, 1e-4, None)
+    assert operator.objective == ("block-balanced" if name == "two-scale" else "vector")
+
+
+def test_global_has_one_pca_on_each_side():
+    operator = build("global")
+    for side in (operator.input_representation, operator.output_representation):
+        assert isinstance(side, GlobalPCA)
+        assert side.rule.variance == 0.99
+
+
+@pytest.mark.parametrize(("name", "overlap"), [("local", False), ("overlap", True)])
+def test_patches_on_both_sides(name, overlap):
+    operator = build(name)
+    for side in (operator.input_representation, operator.output_representation):
+        assert isinstance(side, PatchPCA)
+        assert (side.patches, side.overlap) == ((4, 4), overlap)
+        assert side.window == ("hann" if overlap else "uniform")
+        assert side.rule.variance == 0.99
+
+
+def test_two_scale_has_plain_patches_as_input():
+    operator = build("two-scale")
+    assert isinstance(operator.input_representation, PatchPCA)
+    assert not operator.input_representation.overlap
+    outputs = operator.output_representation
+    assert isinstance(outputs, TwoScale)
+    coarse, residual = outputs.stages["coarse"], outputs.stages["residual"]
+    assert (coarse.factor, coarse.rule.components, coarse.rule.variance) == (4, 10, None)
+    assert (residual.patches, residual.rule.variance) == ((4, 4), 0.995)
+    assert not residual.overlap
+
+
+def test_refinement_follows_plain_local():
+    operator = build("refinement")
+    assert isinstance(operator, RefinedOperator)
+    assert isinstance(operator.base, LatentOperator)
+    assert isinstance(operator.base.output_representation, PatchPCA)
+    assert isinstance(operator.correction.network, RefinementNet)
+    assert operator.correction.plan == Plan(
+        epochs=25,
+        batch_size=32,
+        learning_rate=1e-3,
+        weight_decay=1e-4,
+        patience=10,
+        evaluation_batch=64,
+    )
+
+
+def test_fno():
+    operator = build("fno")
+    assert isinstance(operator, FullFieldOperator)
+    network = operator.network
+    assert isinstance(network, FNO2d)
+    assert len(network.spectral) == 4
+    assert network.spectral[0].modes == 12
+    assert (network.lift.out_channels, network.head[0].out_channels) == (32, 128)
+    assert network.padding == 8
+    assert operator.plan == Plan(
+        epochs=100,
+        batch_size=16,
+        learning_rate=1e-3,
+        weight_decay=0.0,
+        patience=5,
+        early_stop=15,
+        evaluation_batch=64,
+    )
+
+
+# Settings reach their place
+
+
+def test_settings_of_the_representations():
+    operator = build("local", patches="2x4", input_variance=0.9, output_variance=0.8, solver="full")
+    inputs, outputs = operator.input_representation, operator.output_representation
+    assert inputs.patches == outputs.patches == (2, 4)
+    assert (inputs.rule.variance, outputs.rule.variance) == (0.9, 0.8)
+    assert inputs.solver == outputs.solver == "full"
+
+
+def test_settings_of_the_two_scales():
+    operator = build(
+        "two-scale",
+        coarse_factor=8,
+        coarse_components=5,
+        coarse_variance=0.9,
+        residual_variance=0.7,
+        objective="vector",
+    )
+    stages = operator.output_representation.stages
+    assert (stages["coarse"].factor, stages["coarse"].rule.components) == (8, 5)
+    assert (stages["coarse"].rule.variance, stages["residual"].rule.variance) == (0.9, 0.7)
+    assert operator.objective == "vector"
+
+
+def test_hybrid_means_a_randomised_coarse_solve_and_full_ones_otherwise():
+    operator = build("two-scale", solver="hybrid")
+    stages = operator.output_representation.stages
+    assert (stages["coarse"].solver, stages["residual"].solver) == ("randomized", "full")
+    assert operator.input_representation.solver == "full"
+    assert build("local", solver="hybrid").output_representation.solver == "full"
+
+
+def test_settings_of_the_training():
+    plan = build("global", epochs=7, batch_size=9, learning_rate=0.5, patience=3).plan
+    assert (plan.epochs, plan.batch_size, plan.learning_rate, plan.patience) == (7, 9, 0.5, 3)
+    assert build("global", hidden_layers=2, hidden_width=5).hidden == (5, 5)
+
+
+def test_another_base_can_be_refined():
+    operator = build("refinement", base="two-scale", coarse_components=4)
+    assert isinstance(operator.base.output_representation, Chain)
+    settings = resolve("refinement", {"base": "two-scale"})
+    assert settings["objective"] == "block-balanced"
+    assert settings["refinement_epochs"] == 25
+
+
+def test_a_setting_of_the_base_needs_that_base():
+    with pytest.raises(TwoscaleError, match="refinement has no setting 'coarse_components'"):
+        resolve("refinement", {"coarse_components": 4})
+
+
+def test_more_modes_than_the_grid_has_are_refused():
+    message = "a 32x32 grid has at most 20 Fourier modes per direction, got modes=21"
+    with pytest.raises(TwoscaleError, match=message):
+        build("fno", modes=21)
+    build("fno", modes=20, width=2, layers=1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_tiny_settings_are_settings(name):
+    assert resolve(name, TINY[name])["epochs"] == TINY[name]["epochs"]

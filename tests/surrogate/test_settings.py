@@ -1,0 +1,176 @@
+import re
+
+import pytest
+
+from twoscale import METHODS, TwoscaleError
+from twoscale.surrogate.methods import resolve
+from twoscale.surrogate.settings import SETTINGS, parse_assignments, resolve_settings
+
+COUNT = "a whole number of at least 1"
+FRACTION = "a fraction in (0, 1]"
+PATCHES = "a count such as 4, or rows x columns such as 4x2"
+RATE = "a positive number of at most 10"
+
+
+def method_with(name):
+    return next(method for method, entry in METHODS.items() if name in entry.defaults)
+
+
+def resolved(name, value):
+    return resolve(method_with(name), {name: value})[name]
+
+
+GOOD = [
+    ("patches", 4, (4, 4)),
+    ("patches", "4", (4, 4)),
+    ("patches", "4x2", (4, 2)),
+    ("patches", "4X2", (4, 2)),
+    ("patches", (4, 2), (4, 2)),
+    ("patches", [4, 2], (4, 2)),
+    ("epochs", "12", 12),
+    ("epochs", 12.0, 12),
+    ("epochs", "1e2", 100),
+    ("hidden_layers", 0, 0),
+    ("padding", "0", 0),
+    ("learning_rate", "1e-2", 0.01),
+    ("weight_decay", 0, 0.0),
+    ("input_variance", "0.95", 0.95),
+    ("output_variance", 1, 1.0),
+    ("coarse_variance", "none", None),
+    ("coarse_variance", None, None),
+    ("coarse_variance", "0.99", 0.99),
+    ("early_stop", "none", None),
+    ("early_stop", "15", 15),
+    ("solver", "randomised", "randomized"),
+    ("solver", "hybrid", "hybrid"),
+    ("objective", "score-normalized", "score-normalised"),
+    ("objective", "vector", "vector"),
+    ("base", "overlap", "overlap"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), GOOD)
+def test_values_are_read(name, value, expected):
+    got = resolved(name, value)
+    assert got == expected
+    assert type(got) is type(expected)
+
+
+BAD = [
+    ("patches", "0", PATCHES),
+    ("patches", "4x", PATCHES),
+    ("patches", "4x2x1", PATCHES),
+    ("patches", "four", PATCHES),
+    ("patches", "-4", PATCHES),
+    ("patches", 4.5, PATCHES),
+    ("patches", None, PATCHES),
+    ("patches", True, PATCHES),
+    ("patches", [], PATCHES),
+    ("patches", [4, "x"], PATCHES),
+    ("input_variance", 0, FRACTION),
+    ("output_variance", 1.01, FRACTION),
+    ("residual_variance", "-0.5", FRACTION),
+    ("coarse_variance", "99%", FRACTION),
+    ("input_variance", "nan", FRACTION),
+    ("input_variance", None, FRACTION),
+    ("coarse_factor", 0, COUNT),
+    ("coarse_components", 2.5, COUNT),
+    ("hidden_width", "wide", COUNT),
+    ("hidden_layers", -1, "a whole number of at least 0"),
+    ("epochs", 0, COUNT),
+    ("epochs", True, COUNT),
+    ("epochs", "inf", COUNT),
+    ("epochs", "nan", COUNT),
+    ("epochs", None, COUNT),
+    ("epochs", [3], COUNT),
+    ("batch_size", "0", COUNT),
+    ("patience", -3, COUNT),
+    ("early_stop", 0, COUNT),
+    ("learning_rate", 0, RATE),
+    ("learning_rate", -1e-3, RATE),
+    ("learning_rate", 11, RATE),
+    ("refinement_learning_rate", "fast", RATE),
+    ("weight_decay", -1e-4, "a number from 0 to 10"),
+    ("refinement_weight_decay", 100, "a number from 0 to 10"),
+    ("refinement_epochs", 0, COUNT),
+    ("refinement_batch_size", 0, COUNT),
+    ("refinement_patience", 0, COUNT),
+    ("channels", 0, COUNT),
+    ("layers", 0, COUNT),
+    ("width", 0, COUNT),
+    ("modes", 0, COUNT),
+    ("padding", -1, "a whole number of at least 0"),
+    ("evaluation_batch", 0, COUNT),
+    ("solver", "svd", "one of full, covariance, randomized, hybrid"),
+    ("objective", "mse", "one of vector, block-balanced, score-normalised"),
+    ("base", "fno", "one of local, global, overlap, two-scale"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "wanted"), BAD)
+def test_bad_values_are_told_with_what_would_be_right(name, value, wanted):
+    message = re.escape(f"{name} must be {wanted}, got '{value}'")
+    with pytest.raises(TwoscaleError, match=message):
+        resolved(name, value)
+
+
+def test_every_setting_has_a_bad_value_above():
+    assert {name for name, _, _ in BAD} == set(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "close"),
+    [
+        ("two-scale", "coarse_factr", "coarse_factor"),
+        ("local", "epoch", "epochs"),
+        ("fno", "mode", "modes"),
+        ("global", "learning-rate", "learning_rate"),
+    ],
+)
+def test_an_unknown_name_is_met_with_the_close_one(method, name, close):
+    message = f"method {method} has no setting '{name}'; did you mean {close}"
+    with pytest.raises(TwoscaleError, match=message):
+        resolve(method, {name: 1})
+
+
+def test_an_unknown_name_is_met_with_all_there_are():
+    with pytest.raises(TwoscaleError, match=r"no setting 'zzz'.* It has batch_size, epochs, .*va"):
+        resolve("local", {"zzz": 1})
+
+
+def test_a_setting_of_another_method_is_unknown():
+    with pytest.raises(TwoscaleError, match="method global has no setting 'coarse_factor'"):
+        resolve("global", {"coarse_factor": 4})
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_default_is_a_legal_value(method):
+    defaults = resolve(method, {})
+    assert resolve(method, defaults) == defaults
+    assert set(defaults) <= set(SETTINGS)
+
+
+def test_defaults_and_given_values_are_left_unchanged():
+    defaults, given = {"epochs": 5, "patches": (4, 4)}, {"epochs": "7"}
+    assert resolve_settings("any", defaults, given) == {"epochs": 7, "patches": (4, 4)}
+    assert defaults == {"epochs": 5, "patches": (4, 4)}
+    assert given == {"epochs": "7"}
+
+
+def test_every_setting_says_what_it_means():
+    assert all(setting.meaning for setting in SETTINGS.values())
+
+
+def test_assignments():
+    assert parse_assignments(["epochs=5", "patches = 4x2", "learning-rate=1e-3", "a=b=c"]) == {
+        "epochs": "5",
+        "patches": "4x2",
+        "learning_rate": "1e-3",
+        "a": "b=c",
+    }
+
+
+@pytest.mark.parametrize("text", ["epochs", "=5", "epochs=", ""])
+def test_what_is_no_assignment_is_refused(text):
+    with pytest.raises(TwoscaleError, match=f"a setting is written key=value, got '{text}'"):
+        parse_assignments([text])

@@ -1,0 +1,20 @@
+"""Settings small enough that every method is fitted in a moment on 16 x 16 fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twoscale import METHODS
+
+_LATENT = {"epochs": 3, "hidden_layers": 1, "hidden_width": 8}
+
+TINY: dict[str, dict[str, Any]] = {
+    "global": _LATENT,
+    "local": _LATENT,
+    "overlap": _LATENT,
+    "refinement": {**_LATENT, "refinement_epochs": 2, "channels": 3},
+    "fno": {"epochs": 2, "layers": 1, "width": 3, "modes": 3, "padding": 2},
+    "two-scale": {**_LATENT, "coarse_components": 4},
+}
+
+assert set(TINY) == set(METHODS), "every method needs tiny settings here"

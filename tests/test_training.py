@@ -1,0 +1,310 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from twoscale import TwoscaleError, training
+from twoscale.predictors import MLP
+from twoscale.training import Pairs, Plan, train
+
+
+def mean_square(predicted, true):
+    return (predicted - true).square().mean()
+
+
+def make_pairs(samples, *, seed=0):
+    """A smooth map of three numbers to two."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(samples, 3, generator=generator)
+    targets = torch.stack([inputs.sum(1), (inputs[:, 0] * inputs[:, 1]).tanh()], 1)
+    return Pairs(inputs, targets)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return make_pairs(70), make_pairs(20, seed=1)
+
+
+def fitted(pairs, plan, *, seed=0, network_seed=0, loss=mean_square):
+    network = MLP((3, 16, 2), seed=network_seed)
+    history = train(network, *pairs, loss, plan, seed=seed)
+    return network, history
+
+
+class Stuck(nn.Module):
+    """A network whose output never changes: every validation loss is the same."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        return x[:, :2] * 0 + 0 * self.weight
+
+
+class Recorder(nn.Module):
+    """An affine network that notes the inputs it is trained on."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.seen = []
+
+    def forward(self, x):
+        if torch.is_grad_enabled():
+            self.seen.append(x.clone())
+        return self.layer(x)
+
+
+# Learning
+
+
+def test_training_learns(pairs):
+    _, history = fitted(pairs, Plan(epochs=150, batch_size=16, learning_rate=1e-2))
+    assert min(history.validation_loss) < 0.1 * history.validation_loss[0]
+    assert history.training_loss[-1] < 0.1 * history.training_loss[0]
+
+
+def test_the_best_weights_are_restored(pairs):
+    """Validated on unlike targets, the network soon gets worse, and the last epoch is not kept."""
+    unlike = Pairs(pairs[1].inputs, 0.5 - pairs[1].targets)
+    network, history = fitted((pairs[0], unlike), Plan(epochs=40, batch_size=16))
+    assert history.best_epoch == history.validation_loss.index(min(history.validation_loss))
+    assert history.best_epoch < 39
+    with torch.no_grad():
+        loss = mean_square(network(unlike.inputs), unlike.targets)
+    assert float(loss) == pytest.approx(min(history.validation_loss), rel=1e-5)
+
+
+def test_the_history_is_complete(pairs):
+    _, history = fitted(pairs, Plan(epochs=7))
+    record = history.as_dict()
+    assert set(record) == {"training_loss", "validation_loss", "learning_rate", "best_epoch"}
+    for name in ("training_loss", "validation_loss", "learning_rate"):
+        assert len(record[name]) == 7
+        assert all(isinstance(value, float) for value in record[name])
+
+
+def test_the_validation_loss_does_not_depend_on_its_batches(pairs):
+    whole = fitted(pairs, Plan(epochs=3))[1].validation_loss
+    parts = fitted(pairs, Plan(epochs=3, evaluation_batch=7))[1].validation_loss
+    assert parts == pytest.approx(whole, rel=1e-5)
+
+
+def test_one_step_is_adams():
+    """The first epoch of a single batch, against torch's own optimiser."""
+    pairs = make_pairs(8)
+    network = MLP((3, 4, 2), seed=0)
+    other = MLP((3, 4, 2), seed=0)
+    optimiser = torch.optim.Adam(other.parameters(), lr=0.05, weight_decay=0.1)
+    mean_square(other(pairs.inputs), pairs.targets).backward()
+    optimiser.step()
+    plan = Plan(epochs=1, batch_size=8, learning_rate=0.05, weight_decay=0.1)
+    train(network, pairs, pairs, mean_square, plan)
+    for one, two in zip(network.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(one, two)
+
+
+# The schedule
+
+
+def test_the_rate_is_halved_after_patience_epochs_without_progress(pairs):
+    plan = Plan(epochs=12, learning_rate=0.8, patience=4)
+    history = train(Stuck(), *pairs, mean_square, plan)
+    # Epoch 0 is the best; epochs 1 to 4 bring nothing; the rate of epoch 5 is half.
+    assert history.learning_rate == pytest.approx([0.8] * 5 + [0.4] * 4 + [0.2] * 3)
+    assert history.best_epoch == 0
+
+
+def test_progress_starts_the_waiting_anew():
+    schedule = training._Plateau(Plan(epochs=9, learning_rate=1.0, patience=2))
+    rates = []
+    for loss in (5.0, 6.0, 4.0, 4.0, 3.9, 7.0, 7.0, 7.0, 7.0):
+        schedule.update(loss)
+        rates.append(schedule.rate)
+    assert rates == [1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.25]
+    assert schedule.best == 3.9
+
+
+def test_the_optimiser_uses_the_rate_of_the_schedule():
+    """Of a constant gradient Adam's step is the rate: the weight tells how far it went."""
+
+    class Slope(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(()))
+            self.path = []
+
+        def forward(self, x):
+            if torch.is_grad_enabled():
+                self.path.append(float(self.weight.detach()))
+                return self.weight * torch.ones(len(x))
+            return torch.zeros(len(x))
+
+    network = Slope()
+    pairs = Pairs(torch.zeros(4, 1), torch.zeros(4))
+    plan = Plan(epochs=6, batch_size=4, learning_rate=0.1, patience=2)
+    train(network, pairs, pairs, lambda p, t: p.mean(), plan)
+    steps = [a - b for a, b in zip(network.path, network.path[1:], strict=False)]
+    assert steps == pytest.approx([0.1, 0.1, 0.1, 0.05, 0.05], rel=1e-4)
+
+
+def test_early_stop(pairs):
+    plan = Plan(epochs=50, early_stop=6, patience=4, learning_rate=0.8)
+    history = train(Stuck(), *pairs, mean_square, plan)
+    assert len(history.validation_loss) == 7
+    assert history.learning_rate[-1] == 0.4
+
+
+def test_without_early_stop_every_epoch_is_run(pairs):
+    history = train(Stuck(), *pairs, mean_square, Plan(epochs=9, patience=2))
+    assert len(history.validation_loss) == 9
+
+
+# Minibatches
+
+
+def test_every_sample_is_used_once_per_epoch_the_last_partial_batch_included(pairs):
+    network = Recorder()
+    train(network, *pairs, mean_square, Plan(epochs=2, batch_size=32))
+    assert [len(batch) for batch in network.seen] == [32, 32, 6] * 2
+    expected = pairs[0].inputs.sort(0).values
+    first, second = torch.cat(network.seen[:3]), torch.cat(network.seen[3:])
+    assert torch.equal(first.sort(0).values, expected)
+    assert torch.equal(second.sort(0).values, expected)
+    assert not torch.equal(first, second)
+
+
+def test_the_training_loss_is_the_mean_over_samples(pairs):
+    """At rate zero nothing changes, so that it is the loss of the whole set."""
+    network = Stuck()
+    history = train(network, *pairs, mean_square, Plan(epochs=1, batch_size=32))
+    expected = mean_square(torch.zeros_like(pairs[0].targets), pairs[0].targets)
+    assert history.training_loss[0] == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_a_batch_larger_than_the_set(pairs):
+    network = Recorder()
+    train(network, *pairs, mean_square, Plan(epochs=2, batch_size=1000))
+    assert [len(batch) for batch in network.seen] == [70, 70]
+
+
+# Repetition
+
+
+def test_the_same_seed_gives_the_same_weights(pairs):
+    plan = Plan(epochs=5, batch_size=16)
+    one, two = fitted(pairs, plan, seed=3), fitted(pairs, plan, seed=3)
+    assert one[1] == two[1]
+    states = one[0].state_dict(), two[0].state_dict()
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+
+
+def test_another_seed_gives_another_order(pairs):
+    plan = Plan(epochs=5, batch_size=16)
+    assert fitted(pairs, plan, seed=3)[1] != fitted(pairs, plan, seed=4)[1]
+
+
+def test_the_global_random_state_is_neither_read_nor_written(pairs):
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    one = fitted(pairs, Plan(epochs=2))[1]
+    assert torch.equal(torch.rand(3), expected)
+    assert fitted(pairs, Plan(epochs=2))[1] == one
+
+
+def test_data_are_left_unchanged():
+    pairs = make_pairs(40), make_pairs(10, seed=1)
+    before = [t.clone() for p in pairs for t in (p.inputs, p.targets)]
+    fitted(pairs, Plan(epochs=2))
+    after = [t for p in pairs for t in (p.inputs, p.targets)]
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_threads_and_flags_are_put_back(pairs):
+    before = torch.get_num_threads(), torch.backends.cudnn.deterministic
+    fitted(pairs, Plan(epochs=1))
+    assert (torch.get_num_threads(), torch.backends.cudnn.deterministic) == before
+
+
+# Progress and failure
+
+
+def test_progress_is_told_once_per_epoch(pairs):
+    calls = []
+    train(
+        MLP((3, 2)),
+        *pairs,
+        mean_square,
+        Plan(epochs=3),
+        progress=lambda *call: calls.append(call),
+        name="latent",
+    )
+    assert [call[:3] for call in calls] == [("latent", k, 3) for k in (1, 2, 3)]
+    assert all(call[3].startswith("validation loss ") for call in calls)
+
+
+def test_training_that_never_has_a_finite_loss_is_refused(pairs):
+    with pytest.raises(TwoscaleError, match="training diverged: no validation loss was finite"):
+        fitted(pairs, Plan(epochs=2), loss=lambda p, t: (p - t).square().mean() * float("nan"))
+
+
+def test_an_exploding_rate_is_told_with_the_remedy(pairs):
+    loss = lambda p, t: torch.exp((p - t).abs().sum() * 1e4)  # noqa: E731
+    with pytest.raises(TwoscaleError, match="try a smaller learning_rate"):
+        fitted(pairs, Plan(epochs=3, learning_rate=10.0), loss=loss)
+
+
+def test_a_late_divergence_keeps_the_best_weights_so_far(pairs):
+    calls = []
+
+    def loss(predicted, true):
+        calls.append(torch.is_grad_enabled())
+        broken = calls.count(False) > 3
+        return mean_square(predicted, true) * (math.nan if broken else 1.0)
+
+    network, history = fitted(pairs, Plan(epochs=6), loss=loss)
+    assert history.best_epoch <= 2
+    assert all(math.isnan(value) for value in history.validation_loss[3:])
+    assert all(bool(torch.isfinite(p).all()) for p in network.parameters())
+
+
+# CUDA
+
+
+def on_cuda(pairs):
+    return Pairs(pairs.inputs.cuda(), pairs.targets.cuda())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("samples", [70, 64, 20, 32 * 57 + 5])
+def test_replayed_graphs_are_the_eager_steps(samples, monkeypatch):
+    """Whole groups, a rest of single batches, a last partial batch, and none of these."""
+    data = on_cuda(make_pairs(samples)), on_cuda(make_pairs(20, seed=1))
+    plan = Plan(epochs=6, batch_size=32, patience=2, learning_rate=0.05, weight_decay=1e-3)
+    results = []
+    for kind in (training._GraphSteps, training._Steps):
+        monkeypatch.setattr(training, "_make_steps", kind)
+        network = MLP((3, 16, 2), seed=0).cuda()
+        results.append((train(network, *data, mean_square, plan, seed=2), network.state_dict()))
+    (graph, weights), (eager, expected) = results
+    assert graph.learning_rate == eager.learning_rate
+    assert graph.best_epoch == eager.best_epoch
+    assert graph.training_loss == pytest.approx(eager.training_loss, rel=1e-5)
+    for key in weights:
+        torch.testing.assert_close(weights[key], expected[key], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.gpu
+def test_cuda_training_repeats_itself_and_agrees_with_the_cpu():
+    data = make_pairs(100), make_pairs(20, seed=1)
+    there = on_cuda(data[0]), on_cuda(data[1])
+    plan = Plan(epochs=5, batch_size=16)
+    histories = []
+    for pairs, device in ((there, "cuda"), (there, "cuda"), (data, "cpu")):
+        network = MLP((3, 16, 2), seed=0).to(device)
+        histories.append(train(network, *pairs, mean_square, plan, seed=1))
+    assert histories[0] == histories[1]
+    assert histories[0].validation_loss == pytest.approx(histories[2].validation_loss, rel=1e-3)
