@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
@@ -9,6 +11,11 @@ import torch
 from torch import Tensor
 
 from twoscale import Grid, Poisson
+
+# Everything here is tiny: handing work to other threads costs more than the work, and a great deal
+# more on a busy machine. Processes started by tests inherit the variable and round alike.
+torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 class Dataset(NamedTuple):
@@ -37,6 +44,14 @@ def poisson16() -> Dataset:
 @pytest.fixture
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(7)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """Let torch use two threads, as it would outside the tests."""
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,7 +12,7 @@ import twoscale
 PACKAGE = Path(twoscale.__file__).parent
 
 LAYERS = [
-    {"errors", "grid", "patches", "source", "clock", "linalg", "_version"},
+    {"errors", "grid", "patches", "source", "clock", "threads", "linalg", "_version"},
     {"problems", "fields", "representation", "predictors", "objectives", "baselines"},
     {"training", "surrogate"},
     {"__init__"},

@@ -176,6 +176,15 @@ def test_every_sample_is_used_once_per_epoch_the_last_partial_batch_included(pai
     assert not torch.equal(first, second)
 
 
+@pytest.mark.parametrize(("batch_size", "count"), [(1, 70), (2, 35), (69, 2)])
+def test_any_number_of_steps_covers_the_set(pairs, batch_size, count):
+    """More steps than are taken in one group, or few."""
+    network = Recorder()
+    train(network, *pairs, mean_square, Plan(epochs=1, batch_size=batch_size))
+    assert len(network.seen) == count
+    assert torch.equal(torch.cat(network.seen).sort(0).values, pairs[0].inputs.sort(0).values)
+
+
 def test_the_training_loss_is_the_mean_over_samples(pairs):
     """At rate zero nothing changes, so that it is the loss of the whole set."""
     network = Stuck()
@@ -223,10 +232,20 @@ def test_data_are_left_unchanged():
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-def test_threads_and_flags_are_put_back(pairs):
-    before = torch.get_num_threads(), torch.backends.cudnn.deterministic
-    fitted(pairs, Plan(epochs=1))
-    assert (torch.get_num_threads(), torch.backends.cudnn.deterministic) == before
+@pytest.mark.usefixtures("two_threads")
+def test_a_small_network_is_trained_on_one_thread(pairs):
+    """Afterwards threads and flags are as they were."""
+    before = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+    seen = []
+
+    def loss(predicted, true):
+        seen.append(torch.get_num_threads())
+        return mean_square(predicted, true)
+
+    fitted(pairs, Plan(epochs=1), loss=loss)
+    assert set(seen) == {1}
+    assert torch.get_num_threads() == 2
+    assert (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark) == before
 
 
 # Progress and failure
@@ -279,7 +298,7 @@ def on_cuda(pairs):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("samples", [70, 64, 20, 32 * 57 + 5])
+@pytest.mark.parametrize("samples", [70, 64, 20, 32 * 50 + 5, 32 * 57 + 5, 32 * 100])
 def test_replayed_graphs_are_the_eager_steps(samples, monkeypatch):
     """Whole groups, a rest of single batches, a last partial batch, and none of these."""
     data = on_cuda(make_pairs(samples)), on_cuda(make_pairs(20, seed=1))
