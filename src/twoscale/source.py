@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 _CHUNK_VALUES = 2**24
@@ -19,7 +20,11 @@ class FieldSource(Protocol):
         ...
 
     def chunks(self) -> Iterator[Tensor]:
-        """Yield consecutive batches (batch, height, width) on the device of the computation."""
+        """Yield consecutive batches (batch, height, width)."""
+        ...
+
+    def to(self, device: torch.device) -> FieldSource:
+        """Return the same fields, delivered on `device`."""
         ...
 
 
@@ -50,6 +55,9 @@ class ArraySource:
         for part in slices(samples, chunk_length(height, width)):
             yield self.fields[part]
 
+    def to(self, device: torch.device) -> ArraySource:
+        return ArraySource(self.fields.to(device))
+
 
 class MappedSource:
     """Another source's fields after a function; computed anew on each pass, nothing stored."""
@@ -65,6 +73,9 @@ class MappedSource:
     def chunks(self) -> Iterator[Tensor]:
         for chunk in self.source.chunks():
             yield self.function(chunk)
+
+    def to(self, device: torch.device) -> MappedSource:
+        return MappedSource(self.source.to(device), self.function)
 
 
 def map_fields(source: FieldSource, function: Callable[[Tensor], Tensor]) -> FieldSource:

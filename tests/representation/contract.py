@@ -31,6 +31,9 @@ class Chunks:
             yield self.fields[start:stop]
             start, turn = stop, turn + 1
 
+    def to(self, device):
+        return Chunks(self.fields.to(device), self.lengths)
+
 
 def primitives(representation: Representation) -> list[BlockPCA]:
     """Return the PCAs a representation is made of, in the order of their codes."""

@@ -293,9 +293,26 @@ def test_missing_tensors_are_told():
         GlobalPCA(RankRule(variance=0.9)).restore(state)
 
 
-def test_an_unfitted_patch_representation_says_so(fields):
-    with pytest.raises(TwoscaleError, match="not fitted yet: call fit first"):
-        PatchPCA(RankRule(variance=0.9)).encode(fields)
+@pytest.mark.parametrize("kind", [GlobalPCA, PatchPCA, RestrictedPCA])
+def test_an_unfitted_representation_says_so(kind, fields):
+    unfitted = kind(RankRule(variance=0.9))
+    for use in (unfitted.encode, unfitted.decode, lambda _: unfitted.code_size):
+        with pytest.raises(TwoscaleError, match="not fitted yet: call fit first"):
+            use(fields)
+
+
+@pytest.mark.parametrize("kind", [GlobalPCA, PatchPCA, RestrictedPCA])
+def test_float64_fields_are_fitted_and_reconstructed_in_float32(kind, fields):
+    fitted = [
+        kind(RankRule(variance=0.9), **({"few_features": False} if kind is RestrictedPCA else {}))
+        for _ in range(2)
+    ]
+    double, single = fitted[0].fit(fields.double()), fitted[1].fit(fields)
+    assert double.mean.dtype == double.encode(fields.double()).dtype == torch.float32
+    assert double.code_size == single.code_size
+    torch.testing.assert_close(
+        double.reconstruct(fields.double()), single.reconstruct(fields), rtol=1e-4, atol=1e-6
+    )
 
 
 @pytest.mark.gpu

@@ -235,6 +235,7 @@ def test_retained_dimensions(fitted):
     assert kept["output"]["ranks"]["coarse"] == [4]
     assert kept["output"]["code"] == 4 + sum(kept["output"]["ranks"]["residual"])
     assert kept["input"]["code"] == sum(kept["input"]["ranks"]["pca"])
+    assert fitted["refinement"].retained == fitted["local"].retained
     assert fitted["fno"].retained == {}
 
 
@@ -384,9 +385,13 @@ DAMAGE = {
         lambda f: edit(f, lambda m: m.update(method="magic")),
         "no method is called 'magic'",
     ),
-    "an unknown problem": (
-        lambda f: edit(f, lambda m: m.update(problem="heat")),
-        "no problem is called 'heat'",
+    "another grid": (
+        lambda f: edit(f, lambda m: m.update(grid={"height": 24, "width": 32})),
+        "manifest and weights do not fit together",
+    ),
+    "a seed that is no number": (
+        lambda f: edit(f, lambda m: m.update(seed="one")),
+        "the seed must be a whole number",
     ),
     "no weights": (
         lambda f: (f / "weights.safetensors").unlink(),
@@ -522,6 +527,33 @@ def test_illegal_coarse_grids_are_refused(arrays):
         make("two-scale", coarse_factor=3).fit(x, u)
     with pytest.raises(TwoscaleError, match="factor 4 gives 16 nodes for 16 fields"):
         make("two-scale").fit(x[:18], u[:18])
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "0"])
+def test_seeds_are_whole_numbers(seed):
+    with pytest.raises(TwoscaleError, match="the seed must be a whole number from 0"):
+        Surrogate(seed=seed)
+
+
+def test_a_problem_of_ones_own_is_given_again_at_loading(fitted, tmp_path):
+    class Heat(Poisson):
+        name = "heat"
+
+    surrogate = fitted["local"]
+    known, surrogate.problem = surrogate.problem, Heat()
+    try:
+        surrogate.save(tmp_path / "s")
+    finally:
+        surrogate.problem = known
+    assert Surrogate.load(tmp_path / "s").problem is None
+    assert Surrogate.load(tmp_path / "s", problem=Heat()).problem.name == "heat"
+
+
+def test_read_only_arrays_are_taken_without_complaint(fitted, arrays, recwarn):
+    inputs = arrays[0][:3].copy()
+    inputs.flags.writeable = False
+    fitted["local"].predict(inputs)
+    assert not recwarn.list
 
 
 def test_unknown_names_are_refused_at_once():

@@ -57,8 +57,8 @@ def _main(
 @app.command(epilog="Example: twoscale demo --out demo")
 def demo(
     out: OutOption = Path("demo"),
-    samples: Annotated[int, typer.Option(min=500, help="Poisson-64 samples.")] = 2500,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs per method.")] = 200,
+    samples: Annotated[int, typer.Option(min=500, help="Poisson-64 samples.")] = 4000,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs per method.")] = 150,
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
 ) -> None:

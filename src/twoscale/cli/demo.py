@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from twoscale.cli.display import (
+    COLUMNS_NOTE,
     console,
     metric_cells,
     metrics_header,
@@ -71,12 +72,17 @@ def _write_report(
     inputs, truth = dataset.load("input", test), dataset.load("output", test)
     predictions = {method: run.surrogate.predict(inputs) for method, run in runs.items()}
     rows = [[METHODS[method].title, *metric_cells(metrics[method])] for method in runs]
+    pictures = _pictures(runs, metrics, inputs, truth, predictions)
+    place = page.parent / "figures"
+    place.mkdir(exist_ok=True)
+    for picture in pictures:
+        figures.save(picture.figure, place / f"{picture.name}.png")
     write_page(
         page,
         title="Seams at patch borders, and their removal",
         summary=_summary(metrics),
-        table=Table(metrics_header(), rows),
-        pictures=_pictures(runs, metrics, inputs, truth, predictions),
+        table=Table(metrics_header(), rows, COLUMNS_NOTE),
+        pictures=pictures,
         footer=_footer(dataset, runs),
     )
 
@@ -120,32 +126,38 @@ def _pictures(
     common = {"relative error": {method: metrics[method]["mre"] for method in runs}} | common
     return [
         Picture(
+            "fields",
             "One field, three predictions",
             "Top: a test field (the one with plain local's median error) and its predictions. "
             "Bottom: their errors on one scale, with the patch borders drawn in.",
             figures.field_panels(inputs, truth, predictions, sample, seams),
         ),
         Picture(
+            "residuals",
             "Where the equation is violated",
             "The size of the PDE residual of the same predictions. Seams are lines in it.",
             figures.residual_panels(Poisson(), inputs, predictions, sample),
         ),
         Picture(
+            "profile",
             "Across the seams",
             "The error along one row of nodes; dashed lines are patch borders.",
             figures.seam_profile(truth, predictions, sample, seams),
         ),
         Picture(
+            "errors",
             "Over the whole test set",
             "Relative error, and the mean errors of the jumps in value and slope across seams.",
             figures.bars(common),
         ),
         Picture(
+            "spectra",
             "Energy by scale",
             "Mean radial energy spectra: what each method adds or loses at small scales.",
             figures.spectra(truth, predictions),
         ),
         Picture(
+            "densities",
             "Values",
             "The density of all values of all test fields.",
             figures.densities(truth, predictions),

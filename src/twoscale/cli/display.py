@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from twoscale.surrogate.artifact import to_json
 from twoscale.training import Progress as Reporter
 
 console = Console()
@@ -27,10 +27,14 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "output_code": ("code", "count"),
     "total": ("s", "short"),
 }
-"""The table of metrics: key, heading, format.
+"""The table of metrics: key, heading, format."""
 
-Seam columns are the trace errors on the common seams, residual is the RMS.
-"""
+COLUMNS_NOTE = (
+    "MRE: relative L2 error over the test set; oracle: the same for the representation alone; "
+    "seam u, seam du: mean error of the jump in value and in normal derivative across the borders "
+    "of non-overlapping patches; residual: RMS of the discrete PDE residual; code: output "
+    "coordinates; s: seconds for fit, training and inference."
+)
 
 _FORMATS = {"percent": "{:.3f}", "plain": "{:.4f}", "power": "{:.2e}", "short": "{:.3g}"}
 
@@ -60,7 +64,7 @@ def progress_bar(label: str = "") -> Iterator[Reporter]:
 
 def print_json(content: Any) -> None:
     """Print machine-readable output alone on stdout."""
-    print(json.dumps(content, indent=2))
+    print(to_json(content))
 
 
 def metric_cells(metrics: Mapping[str, Any]) -> list[str]:

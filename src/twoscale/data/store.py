@@ -17,6 +17,7 @@ from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.grid import Grid
 from twoscale.problems import Problem, get_problem
 from twoscale.source import chunk_length, slices
+from twoscale.surrogate.artifact import replace
 
 try:
     import zarr
@@ -197,11 +198,7 @@ class DatasetWriter:
         sums = {name: [entry[name] for entry in ordered] for name in ARRAYS}
         self._arrays.attrs.update({"complete": True, "checksums": sums})
         self.log.unlink()
-        if self.path.is_dir():
-            shutil.rmtree(self.path)
-        elif self.path.exists():
-            self.path.unlink()
-        self.partial.rename(self.path)
+        replace(self.path, self.partial)
         return Dataset(self.path)
 
     def discard(self) -> None:

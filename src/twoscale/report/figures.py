@@ -117,10 +117,10 @@ def spectra(truth: Tensor, predictions: Predictions) -> Figure:
     """Draw the mean radial energy spectra of truth and predictions."""
     figure = _figure(2, 1.2)
     axis = figure.subplots()
-    axis.loglog(radial_spectrum(truth.double()).mean(0)[1:], color="black", label="truth", lw=2.5)
-    for name, fields in predictions.items():
+    for name, fields in {"truth": truth, **predictions}.items():
         spectrum = radial_spectrum(fields.double()).mean(0)[1:]
-        axis.loglog(spectrum, color=colour(name), label=name, linewidth=1.2)
+        waves = range(1, len(spectrum) + 1)
+        axis.loglog(waves, spectrum, color=colour(name), label=name, linewidth=_width(name))
     axis.set(xlabel="radial wave number", ylabel="mean energy")
     axis.legend(frameon=False)
     return figure
@@ -133,8 +133,7 @@ def densities(truth: Tensor, predictions: Predictions) -> Figure:
     edges = np.linspace(float(truth.min()), float(truth.max()), 81)
     for name, fields in {"truth": truth, **predictions}.items():
         heights, _ = np.histogram(fields.numpy(), bins=edges, density=True)
-        width = 2.5 if name == "truth" else 1.2
-        axis.stairs(heights, edges, color=colour(name), label=name, linewidth=width)
+        axis.stairs(heights, edges, color=colour(name), label=name, linewidth=_width(name))
     axis.set(xlabel="value", ylabel="density", yscale="log")
     axis.legend(frameon=False)
     return figure
@@ -162,9 +161,15 @@ def bars(values: Mapping[str, Mapping[str, float]]) -> Figure:
         drawn = axis.bar(names, list(heights.values()), color=[colour(name) for name in names])
         axis.bar_label(drawn, fmt="%.2g", fontsize=8)
         axis.set(title=title, yscale="log")
+        axis.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
         axis.margins(y=0.2)
         axis.tick_params(axis="x", labelsize=8)
     return figure
+
+
+def _width(name: str) -> float:
+    """Return a line's width: the truth lies broad beneath the predictions."""
+    return 2.5 if name == "truth" else 1.2
 
 
 def save(figure: Figure, path: Path) -> None:

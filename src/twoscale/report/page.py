@@ -21,6 +21,7 @@ except ImportError as error:
 class Picture:
     """A figure with the sentence that says what to see in it."""
 
+    name: str
     title: str
     caption: str
     figure: Figure
@@ -35,10 +36,11 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header; numbers are formatted by whoever makes the table."""
+    """Rows of text under a header, and what the header means; cells come formatted."""
 
     header: list[str]
     rows: list[list[str]]
+    note: str = ""
 
 
 def write_page(

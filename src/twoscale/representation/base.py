@@ -18,7 +18,8 @@ class Representation(nn.Module, ABC):
     """An affine pair of maps, fitted on fields and then frozen.
 
     `encode` takes fields (batch, height, width) to codes (batch, code_size); `decode` takes codes
-    to fields and is differentiable. Everything fitted is a buffer of the module.
+    to fields and is differentiable. Everything fitted is a buffer of the module, float32; both maps
+    compute in the buffers' type, whatever comes in (`.double()` makes it float64).
     """
 
     def check(self, shape: tuple[int, int], samples: int) -> None:

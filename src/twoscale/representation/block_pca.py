@@ -75,7 +75,7 @@ class BlockPCA(Representation):
 
         def passes(part: slice) -> Iterator[Tensor]:
             for chunk in source.chunks():
-                values = (self._split(chunk)[:, part] - mean[part]) / scale[part]
+                values = (self._split(chunk)[:, part].float() - mean[part]) / scale[part]
                 yield values.transpose(0, 1).contiguous()
 
         return Blocks(passes, samples=source.shape[0], statistics=statistics)
@@ -112,23 +112,31 @@ class BlockPCA(Representation):
         return self
 
     def encode(self, fields: Tensor) -> Tensor:
-        values = (self._split(fields) - self.mean) / self.scale
+        self._require_fit()
+        values = (self._split(fields.to(self.mean.dtype)) - self.mean) / self.scale
         scores = torch.bmm(values.transpose(0, 1), self.vectors)
         return scores.transpose(0, 1).flatten(1)[:, self.places]
 
     def decode(self, codes: Tensor) -> Tensor:
+        self._require_fit()
+        codes = codes.to(self.mean.dtype)
         count, _, largest = self.vectors.shape
         padded = codes.new_zeros(len(codes), count * largest)
         padded = padded.index_copy(1, self.places, codes).reshape(len(codes), count, largest)
         values = torch.bmm(padded.transpose(0, 1), self.vectors.mT).transpose(0, 1)
         return self._join(self.mean + self.scale * values)
 
+    def _require_fit(self) -> None:
+        if self.vectors is None:
+            raise TwoscaleError("this representation is not fitted yet: call fit first")
+
     @property
     def block_sizes(self) -> list[int]:
-        return [sum(self._ranks)]
+        return [sum(self.ranks["pca"])]
 
     @property
     def ranks(self) -> dict[str, list[int]]:
+        self._require_fit()
         return {"pca": list(self._ranks)}
 
 
@@ -198,8 +206,7 @@ class PatchPCA(BlockPCA):
 
     @property
     def _fitted_layout(self) -> PatchLayout:
-        if self._layout is None:
-            raise TwoscaleError("this representation is not fitted yet: call fit first")
+        assert self._layout is not None
         return self._layout
 
     def _split(self, fields: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,25 +32,38 @@ def complete_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
         raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")
     scratch = path.with_name(path.name + ".partial")
     shutil.rmtree(scratch, ignore_errors=True)
+    made = [parent for parent in scratch.parents if not parent.exists()]
     try:
         scratch.mkdir(parents=True)
     except OSError as error:
         raise TwoscaleError(f"cannot create {path}: {error.strerror}") from error
     try:
         yield scratch
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.exists():
-            path.unlink()
-        scratch.rename(path)
+        replace(path, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        for parent in made:
+            with suppress(OSError):  # not empty: it holds the result, or someone else's
+                parent.rmdir()
+
+
+def replace(path: Path, scratch: Path) -> None:
+    """Put a finished file or folder in the place of whatever is at `path`."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    elif path.exists():
+        path.unlink()
+    scratch.rename(path)
+
+
+def to_json(content: Any) -> str:
+    """Return readable JSON; numbers that JSON has no word for become null."""
+    return json.dumps(_plain(content), indent=2, allow_nan=False)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write readable JSON; numbers that JSON has no word for become null."""
-    text = json.dumps(_plain(content), indent=2, allow_nan=False)
-    path.write_text(text + "\n")
+    """Write a JSON file."""
+    path.write_text(to_json(content) + "\n")
 
 
 def _plain(value: Any) -> Any:

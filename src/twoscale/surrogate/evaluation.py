@@ -13,7 +13,7 @@ from twoscale.fields import ACCURACY, Batch, measure_all, residual_measures, sea
 from twoscale.patches import PatchLayout
 from twoscale.predictors import count_parameters
 from twoscale.problems import Problem
-from twoscale.surrogate.operators import FieldOperator, FieldPairs
+from twoscale.surrogate.operators import FieldOperator, FieldPairs, LatentOperator
 
 Predict = Callable[[Tensor], Tensor]
 
@@ -45,9 +45,9 @@ def evaluate_operator(
     metrics["common_seams"] = _under(values, "common")
     for name in ("residual_rms", "residual_mean_abs"):
         metrics.setdefault(name, None)
-    inputs, outputs = operator.input_representation, operator.output_representation
-    metrics["input_code"] = inputs.code_size if inputs is not None else None
-    metrics["output_code"] = outputs.code_size if outputs is not None else None
+    latent = operator.latent
+    metrics["input_code"] = latent.input_representation.code_size if latent else None
+    metrics["output_code"] = latent.output_representation.code_size if latent else None
     metrics["parameters"] = count_parameters(operator)
     metrics["samples"] = test.outputs.shape[0]
     metrics["timings"] = dict(clock.seconds)
@@ -69,9 +69,10 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
 
 @torch.no_grad()
 def _oracle(operator: FieldOperator, test: FieldPairs) -> float | None:
-    representation = operator.output_representation
-    if representation is None:
+    """Return the error of the representation alone, where predictions are bound to it."""
+    if not isinstance(operator, LatentOperator):
         return None
+    representation = operator.output_representation
     batches = (
         Batch(representation.reconstruct(truth).double(), truth.double())
         for truth in test.outputs.chunks()

@@ -64,9 +64,6 @@ class FitRun:
 class FieldOperator(nn.Module, ABC):
     """A map from input fields to solution fields, both (batch, height, width)."""
 
-    input_representation: Representation | None
-    output_representation: Representation | None
-
     def check(self, shape: tuple[int, int], samples: int) -> None:
         """Raise if the operator cannot be fitted on this many fields of this shape."""
 
@@ -79,17 +76,18 @@ class FieldOperator(nn.Module, ABC):
         """Take the fitted state from `tensors`, named as in `state_dict`."""
 
     @property
+    def latent(self) -> LatentOperator | None:
+        """Return the part that works on codes, if there is one."""
+        return None
+
+    @property
     def layout(self) -> PatchLayout | None:
         """Return the patches whose borders are this operator's native seams, if it has any."""
-        representation = self.output_representation
-        return representation.layout if representation is not None else None
+        return self.latent.output_representation.layout if self.latent is not None else None
 
 
 class LatentOperator(FieldOperator):
     """Encode the input, predict the output's code from the input's, decode it."""
-
-    input_representation: Representation
-    output_representation: Representation
 
     def __init__(
         self,
@@ -150,6 +148,10 @@ class LatentOperator(FieldOperator):
     def _make_predictor(self, seed: int) -> MLP:
         sizes = (self.input_representation.code_size, *self.hidden)
         return MLP((*sizes, self.output_representation.code_size), seed=seed)
+
+    @property
+    def latent(self) -> LatentOperator:
+        return self
 
     @torch.no_grad()
     def encode_pairs(self, pairs: FieldPairs) -> Pairs:
@@ -215,7 +217,6 @@ class FullFieldOperator(FieldOperator):
 
     def __init__(self, make_network: Callable[[int], nn.Module], plan: Plan) -> None:
         super().__init__()
-        self.input_representation = self.output_representation = None
         self.make_network = make_network
         self.plan = plan
         self.input_scale = Normaliser()
@@ -251,7 +252,6 @@ class RefinedOperator(FieldOperator):
 
     def __init__(self, base: FieldOperator, correction: FullFieldOperator) -> None:
         super().__init__()
-        self.input_representation = self.output_representation = None
         self.base = base
         self.correction = correction
 
@@ -273,8 +273,8 @@ class RefinedOperator(FieldOperator):
         return self.correction(self.base(fields))
 
     @property
-    def layout(self) -> PatchLayout | None:
-        return self.base.layout
+    def latent(self) -> LatentOperator | None:
+        return self.base.latent
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         self.base.restore(subset(tensors, "base"))

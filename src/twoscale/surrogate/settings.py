@@ -130,8 +130,8 @@ def resolve_settings(
 
 def _unknown(method: str, name: str, defaults: Mapping[str, Any]) -> str:
     close = get_close_matches(name, defaults, n=1)
-    hint = f"; did you mean {close[0]}" if close else ""
-    return f"method {method} has no setting '{name}'{hint}? It has {', '.join(sorted(defaults))}"
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return f"method {method} has no setting '{name}'{hint}: it has {', '.join(sorted(defaults))}"
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, str]:

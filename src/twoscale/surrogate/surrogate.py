@@ -13,7 +13,7 @@ from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.patches import PatchLayout
-from twoscale.problems import Problem, get_problem
+from twoscale.problems import PROBLEMS, Problem, get_problem
 from twoscale.source import ArraySource, FieldSource, chunk_length, slices
 from twoscale.surrogate.artifact import complete_folder, environment, read_artifact, write_artifact
 from twoscale.surrogate.evaluation import evaluate_operator
@@ -50,6 +50,8 @@ class Surrogate:
         problem: str | Problem | None = None,
         **settings: Any,
     ) -> None:
+        if not isinstance(seed, int) or seed < 0:
+            raise TwoscaleError(f"the seed must be a whole number from 0, got {seed!r}")
         self.method = method
         self.seed = seed
         self.device = resolve_device(device)
@@ -106,8 +108,8 @@ class Surrogate:
 
     def _source(self, fields: Fields, name: str) -> FieldSource:
         if isinstance(fields, np.ndarray | Tensor):
-            return ArraySource(as_fields(fields, name).to(self.device))
-        return fields
+            fields = ArraySource(as_fields(fields, name))
+        return fields.to(self.device)
 
     @torch.no_grad()
     def predict(self, inputs: Array, *, batch_size: int | None = None) -> Array:
@@ -171,24 +173,27 @@ class Surrogate:
     @property
     def retained(self) -> dict[str, Any]:
         """Return the retained PCA dimensions: code sizes and the rank of each block."""
-        kept: dict[str, Any] = {}
-        for side in ("input", "output"):
-            representation = getattr(self.operator_, f"{side}_representation")
-            if representation is not None:
-                ranks = representation.ranks
-                kept[side] = {"code": representation.code_size, "ranks": ranks}
-        return kept
+        latent = self.operator_.latent
+        if latent is None:
+            return {}
+        sides = {"input": latent.input_representation, "output": latent.output_representation}
+        return {side: {"code": part.code_size, "ranks": part.ranks} for side, part in sides.items()}
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str = "auto") -> Self:
-        """Return the surrogate saved at `path`."""
+    def load(
+        cls, path: str | Path, *, device: str = "auto", problem: Problem | None = None
+    ) -> Self:
+        """Return the surrogate saved at `path`.
+
+        A problem of one's own is known to the artifact by name only: give it again as `problem`.
+        """
         manifest, tensors = read_artifact(Path(path))
         try:
             surrogate = cls(
                 manifest["method"],
                 seed=manifest["seed"],
                 device=device,
-                problem=manifest["problem"],
+                problem=problem or PROBLEMS.get(manifest["problem"]),
                 **manifest["settings"],
             )
             grid = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
@@ -200,6 +205,10 @@ class Surrogate:
         surrogate.operator_ = operator.restore(tensors).to(surrogate.device)
         surrogate.grid_ = grid
         surrogate.history_ = {}
+        try:
+            surrogate.predict(torch.zeros(1, *grid.shape))
+        except RuntimeError as error:
+            raise TwoscaleError(f"{path}: manifest and weights do not fit together") from error
         return surrogate
 
 
@@ -219,7 +228,8 @@ def as_fields(array: Any, name: str) -> Tensor:
     if isinstance(array, np.ndarray):
         if array.dtype.kind not in "fiub":
             raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
-        tensor = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+        values = np.ascontiguousarray(array, dtype=np.float32)
+        tensor = torch.from_numpy(values if values.flags.writeable else values.copy())
     elif isinstance(array, Tensor):
         if array.is_complex():
             raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
