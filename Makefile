@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test setup format readme clean
+.PHONY: demo test setup format documents clean
 
 demo: $(READY)
 	$(BIN)/twoscale demo --out demo
@@ -27,9 +27,9 @@ format: $(READY)
 	$(BIN)/ruff format src tests
 	$(BIN)/ruff check --fix src tests
 
-# Rewrites the generated parts of README.md from the records under results/.
-readme: $(READY)
-	$(BIN)/python -m twoscale.report.readme
+# Makes anew what is generated in README.md and docs/ from the records and the code.
+documents: $(READY)
+	$(BIN)/python -m twoscale.report.documents
 
 clean:
 	rm -rf .venv demo build src/*.egg-info

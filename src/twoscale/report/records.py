@@ -6,7 +6,9 @@ python -m twoscale.report.records RUN [RUN ...] --out results/NAME.json --comman
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from twoscale.surrogate.artifact import read_json, write_json
@@ -38,12 +40,37 @@ def _epochs(curve: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_records(folder: Path) -> list[dict[str, Any]]:
-    """Return all run records of a results folder."""
-    records = []
+@dataclass(frozen=True)
+class Spread:
+    """A quantity over seeds: mean, sample standard deviation (None for one seed), how many."""
+
+    mean: float
+    deviation: float | None
+    seeds: int
+
+
+Summary = dict[str, dict[str, Spread]]  # method -> metric -> spread
+
+
+def summarise(folder: Path) -> Summary:
+    """Return the metrics of all records in a folder, over the seeds of each method."""
+    gathered: dict[str, dict[str, list[float]]] = {}
     for path in sorted(folder.glob("*.json")):
-        records += read_json(path).get("runs", [])
-    return records
+        for run in read_json(path, require=("runs",))["runs"]:
+            metrics = run["metrics"] | {"total": run["metrics"]["timings"]["total"]}
+            values = gathered.setdefault(run["config"]["method"], {})
+            for name, value in metrics.items():
+                if isinstance(value, int | float):
+                    values.setdefault(name, []).append(value)
+    return {
+        method: {name: _spread(values) for name, values in metrics.items()}
+        for method, metrics in gathered.items()
+    }
+
+
+def _spread(values: list[float]) -> Spread:
+    deviation = stdev(values) if len(values) > 1 else None
+    return Spread(mean(values), deviation, len(values))
 
 
 def main() -> None:

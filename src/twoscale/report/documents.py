@@ -1,0 +1,106 @@
+"""The generated part of README.md: measured results beside the paper's.
+
+python -m twoscale.report.readme
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.report.records import Spread, Summary, summarise
+from twoscale.surrogate.artifact import read_json
+from twoscale.surrogate.methods import METHODS
+from twoscale.surrogate.settings import SETTINGS
+
+START, END = "<!-- results: start -->", "<!-- results: end -->"
+CASES = {
+    "poisson-128": "Poisson, 128²",
+    "poisson-64": "Poisson, 64²",
+    "darcy-256": "Darcy, 256²",
+}
+_HEADER = (
+    "| | MRE % | paper | oracle % | seam value | seam slope | residual | fit + train s | seeds |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+
+
+def results_table(results: Path) -> str:
+    """Return the Markdown table of all recorded cases."""
+    paper = read_json(results / "paper.json")
+    lines = list(_HEADER)
+    for case, title in CASES.items():
+        lines.append(f"| **{title}** |" + " |" * 8)
+        summary = summarise(results / case)
+        lines += [_row(m, summary, paper[case].get(m, {})) for m in METHODS if m in summary]
+    return "\n".join(lines)
+
+
+def _row(method: str, summary: Summary, paper: dict[str, Any]) -> str:
+    ours = summary[method]
+    cells = [
+        METHODS[method].title,
+        _percent(ours["mre"]),
+        _percent(_published(paper.get("mre"))),
+        _percent(ours.get("oracle_mre")),
+        _power(ours.get("value_trace_error")),
+        _power(ours.get("normal_derivative_trace_error")),
+        f"{ours['residual_rms'].mean:.3g}" if "residual_rms" in ours else "–",  # noqa: RUF001
+        f"{ours['total'].mean:.0f}",
+        str(ours["mre"].seeds),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _published(value: list[float] | None) -> Spread | None:
+    return None if value is None else Spread(mean=value[0], deviation=value[1], seeds=0)
+
+
+def _percent(spread: Spread | None) -> str:
+    if spread is None:
+        return "–"  # noqa: RUF001
+    text = f"{100 * spread.mean:.3f}"
+    return text if spread.deviation is None else f"{text} ± {100 * spread.deviation:.3f}"
+
+
+def _power(spread: Spread | None) -> str:
+    return "–" if spread is None else f"{spread.mean:.2e}"  # noqa: RUF001
+
+
+def update(readme: Path, results: Path) -> str:
+    """Return the text of README.md with its generated part made anew."""
+    text = readme.read_text(encoding="utf-8")
+    if START not in text or END not in text:
+        raise TwoscaleError(f"{readme} lacks the marks {START} and {END}")
+    before, rest = text.split(START)
+    after = rest.split(END)[1]
+    return f"{before}{START}\n{results_table(results)}\n{END}{after}"
+
+
+def settings_page() -> str:
+    """Return `docs/settings.md`: what can be set, for which method, and the defaults."""
+    lines = [
+        "# Settings",
+        "",
+        "Given as `--set key=value` or as arguments of `Surrogate`. Defaults are the paper's protocol.",
+        "This page is generated from the code by `make documents`.",
+    ]
+    for name, method in METHODS.items():
+        lines += ["", f"## `{name}`: {method.title}", "", "| setting | default | meaning |"]
+        lines += ["|---|---|---|"]
+        for key, default in method.defaults.items():
+            lines.append(f"| `{key}` | {_default(default)} | {SETTINGS[key].meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "x".join(str(part) for part in value)
+    return "none" if value is None else str(value)
+
+
+if __name__ == "__main__":
+    page = Path("README.md")
+    page.write_text(update(page, Path("results")), encoding="utf-8")
+    Path("docs/settings.md").write_text(settings_page(), encoding="utf-8")

@@ -1,0 +1,110 @@
+"""The committed records: complete, and in agreement with the paper."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from twoscale.report.documents import CASES, settings_page, update
+from twoscale.report.records import Spread, collect, summarise
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+PAPER = json.loads((RESULTS / "paper.json").read_text())
+
+# Relative tolerance per metric; SSIM's is absolute.
+TOLERANCE = {
+    "mre": 0.05,
+    "oracle_mre": 0.011,
+    "ssim": 0.002,
+    "mse": 0.1,
+    "mae": 0.05,
+    "spectral_error": 0.1,
+    "residual_rms": 0.1,
+    "value_trace_error": 0.1,
+    "normal_derivative_trace_error": 0.1,
+    "normal_derivative_jump": 0.1,
+}
+
+# Sampling, not method: the constant mode's energy in 1,000 test fields varies by some 2e-3 between
+# splits for a ten-mode global basis (already in its oracle), and Darcy's spectrum is dominated by
+# the mean amplitude, of which there is one seed.
+KNOWN_APART = {
+    ("poisson-128", "global", "spectral_error"),
+    ("darcy-256", "local", "spectral_error"),
+    ("darcy-256", "two-scale", "spectral_error"),
+}
+
+CELLS = [
+    (case, method, metric)
+    for case in CASES
+    for method, metrics in PAPER[case].items()
+    for metric in metrics
+]
+
+
+@pytest.mark.parametrize(("case", "method", "metric"), CELLS)
+def test_records_agree_with_the_paper(case, method, metric):
+    """Within the tolerance, or within one and a half of the paper's standard deviations."""
+    expected, deviation = PAPER[case][method][metric]
+    ours = summarise(RESULTS / case)[method][metric].mean
+    scale = 1.0 if metric == "ssim" else expected
+    allowed = max(TOLERANCE[metric] * scale, 1.5 * (deviation or 0.0))
+    agrees = abs(ours - expected) <= allowed
+    assert agrees != ((case, method, metric) in KNOWN_APART)
+
+
+@pytest.mark.parametrize(
+    ("method", "inputs", "outputs"),
+    [("global", None, 10), ("local", 144, 48), ("overlap", 487, 147), ("two-scale", 144, 162)],
+)
+def test_retained_dimensions_are_the_papers(method, inputs, outputs):
+    summary = summarise(RESULTS / "poisson-128")[method]
+    assert abs(summary["output_code"].mean - outputs) <= 1
+    if inputs is not None:
+        assert abs(summary["input_code"].mean - inputs) <= 1
+
+
+def test_every_record_says_where_it_comes_from():
+    paths = [path for case in CASES for path in (RESULTS / case).glob("*.json")]
+    assert paths
+    for path in paths:
+        record = json.loads(path.read_text())
+        assert record["command"].startswith("scripts/")
+        for run in record["runs"]:
+            assert run["environment"]["commit"]
+            assert run["environment"]["device_name"]
+            assert run["config"]["dataset"]["samples"] == 10000
+
+
+def test_readme_is_up_to_date():
+    assert update(ROOT / "README.md", RESULTS) == (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_list_of_settings_is_up_to_date():
+    assert settings_page() == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+
+
+def test_collect_and_summarise(tmp_path):
+    for seed, mre in ((0, 0.1), (1, 0.3)):
+        run = tmp_path / f"run{seed}"
+        run.mkdir()
+        curve = {"training_loss": [2.0, 1.0], "validation_loss": [3.0, 4.0], "best_epoch": 0}
+        files = {
+            "config": {"method": "local", "dataset": {"path": "here", "samples": 3}},
+            "manifest": {"retained": {}},
+            "history": {"training": curve},
+            "metrics": {"mre": mre, "oracle_mre": None, "timings": {"total": 2.0}},
+            "environment": {"commit": "c"},
+        }
+        for name, content in files.items():
+            (run / f"{name}.json").write_text(json.dumps(content))
+    record = collect([tmp_path / "run0", tmp_path / "run1"], command="made by hand")
+    assert "path" not in record["runs"][0]["config"]["dataset"]
+    assert record["runs"][0]["epochs"]["training"] == {"run": 2, "best": 0, "validation_loss": 3.0}
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "a.json").write_text(json.dumps(record))
+    summary = summarise(results)["local"]
+    assert summary["mre"] == Spread(pytest.approx(0.2), pytest.approx(0.1414, rel=1e-3), 2)
+    assert "oracle_mre" not in summary
