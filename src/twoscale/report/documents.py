@@ -83,7 +83,8 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "Given as `--set key=value` or as arguments of `Surrogate`. Defaults are the paper's protocol.",
+        "Given as `--set key=value` or as arguments of `Surrogate`;",
+        "defaults are the paper's protocol.",
         "This page is generated from the code by `make documents`.",
     ]
     for name, method in METHODS.items():
