@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Paper-scale runs on one GPU, with the paper's protocol.
 #   scripts/paper_runs.sh WORK RECORD PROBLEM RESOLUTION "METHOD ..." ["SEED ..."] [fit options]
-# Data and runs go under WORK; RECORD is the JSON to keep.
+# Data and runs go under WORK; RECORD is the JSON to keep, such as results/poisson-128/fno.json.
+# Outside a git checkout set TWOSCALE_COMMIT, which the records name.
 set -euo pipefail
-given="scripts/paper_runs.sh WORK $(basename "$2") $3 $4 '$5' '${6:-0}' ${*:7}"
+given="scripts/paper_runs.sh WORK $2 $3 $4 '$5' '${6:-0}' ${*:7}"
 work=$1 record=$2 problem=$3 resolution=$4 methods=$5 seeds=${6:-0}
 shift $(($# < 6 ? $# : 6))
 data=$work/$problem-$resolution.zarr

@@ -173,11 +173,19 @@ def _across(
     """
     traces = [fields.new_empty(len(fields), 0)]
     for axis, places in zip((1, 2), seams, strict=True):
-        inside = [place for place in places if place + max(offsets) < fields.shape[axis]]
-        index = torch.tensor(inside, dtype=torch.int64, device=fields.device)
-        lines = [fields.index_select(axis, index + offset) for offset in offsets]
+        inside = tuple(place for place in places if place + max(offsets) < fields.shape[axis])
+        lines = [
+            fields.index_select(axis, _positions(inside, offset, fields.device))
+            for offset in offsets
+        ]
         traces.append(function(axis, *lines).flatten(1))
     return torch.cat(traces, 1)
+
+
+@lru_cache(maxsize=64)
+def _positions(places: tuple[int, ...], offset: int, device: torch.device) -> Tensor:
+    """Return line numbers on the device; kept, so that losses make no transfers."""
+    return torch.tensor(places, dtype=torch.int64, device=device) + offset
 
 
 Trace = Callable[[Tensor, Seams], Tensor]

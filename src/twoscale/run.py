@@ -13,9 +13,10 @@ from torch import Tensor
 
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
+from twoscale.files import read_json, write_json
+from twoscale.progress import Progress
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.artifact import complete_folder, environment, read_json, write_json
-from twoscale.training import Progress
+from twoscale.surrogate.artifact import environment, surrogate_folder
 
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
@@ -33,7 +34,7 @@ class Run:
         """Return the run at `path`."""
         folder = Path(path)
         surrogate = Surrogate.load(folder, device=device)
-        config = read_json(folder / "config.json", require=("hash", "dataset"))
+        config = read_json(folder / "config.json", require={"hash": str, "dataset": dict})
         return cls(folder, surrogate, config)
 
     @property
@@ -43,27 +44,32 @@ class Run:
     @property
     def dataset(self) -> Dataset:
         """Return the dataset the run was fitted on."""
-        dataset = Dataset(self.config["dataset"]["path"])
-        if dataset.identity != self.config["dataset"]["identity"]:
+        dataset = Dataset(self.config["dataset"].get("path", ""))
+        if dataset.identity != self.identity:
             raise TwoscaleError(
                 f"{dataset.path} has changed since {self.path} was fitted on it: pass --data"
             )
         return dataset
 
     @property
+    def identity(self) -> str | None:
+        """Return the identity of the dataset the run was fitted on."""
+        return self.config["dataset"].get("identity")
+
+    @property
     def test_samples(self) -> list[int]:
-        return read_json(self.path / "split.json", require=("test",))["test"]
+        return read_json(self.path / "split.json", require={"test": list})["test"]
 
     def evaluate(self, data: Dataset | None = None) -> dict[str, Any]:
         """Return the metrics on the run's test split, or on all samples of other `data`."""
         if data is None:
             data = self.dataset
-        if data.identity == self.config["dataset"]["identity"]:
+        if data.identity == self.identity:
             test: Sequence[int] = self.test_samples
         else:
             test = range(data.samples)
-        self.surrogate.problem = data.problem
-        return self.surrogate.evaluate(data.load("input", test), data.load("output", test))
+        pair = (data.load("input", test), data.load("output", test))
+        return self.surrogate.evaluate(*pair, problem=data.problem)
 
 
 def fit_run(
@@ -89,9 +95,11 @@ def fit_run(
     )
     split = split_samples(dataset.samples, seed=seed, training=training_samples)
     config = _config(dataset, surrogate, len(split.training))
-    with complete_folder(Path(out), overwrite=overwrite) as folder:
+    with surrogate_folder(out, overwrite=overwrite) as folder:
         fit_split(surrogate, dataset, split, progress)
         test = (dataset.load("input", split.test), dataset.load("output", split.test))
+        if progress:
+            progress("evaluation", 0, 1, "")
         metrics = surrogate.evaluate(*test)
         surrogate.write(folder)
         write_json(folder / "config.json", config)
@@ -101,6 +109,8 @@ def fit_run(
         write_json(folder / "environment.json", environment(surrogate.device))
         if illustrate:
             illustrate(folder, surrogate, *test)
+        if progress:
+            progress("evaluation", 1, 1, "")
     return Run(Path(out), surrogate, config)
 
 

@@ -7,7 +7,7 @@ others costs more than the work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,12 +17,9 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.objectives import Loss
-from twoscale.predictors import MLP
+from twoscale.progress import Progress
 from twoscale.source import slices
 from twoscale.threads import one_thread
-
-Progress = Callable[[str, int, int, str], None]
-"""Called as progress(stage, done, total, remark)."""
 
 _GROUP_STEPS = 50
 
@@ -32,12 +29,13 @@ class Plan:
     """How to train: Adam with L2 weight decay, the rate halved on a plateau of validation loss."""
 
     epochs: int
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    patience: int = 30
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    patience: int
+    evaluation_batch: int
     early_stop: int | None = None
-    evaluation_batch: int = 1024
+    small: bool = False  # steps so small that one CPU thread is fastest
 
 
 @dataclass
@@ -80,7 +78,7 @@ def train(
     schedule = _Plateau(plan)
     best = {key: value.clone() for key, value in network.state_dict().items()}
     shuffles = torch.Generator().manual_seed(seed)
-    with _repeatable(training.inputs.device, network):
+    with _repeatable(plan.small):
         steps = _make_steps(network, training, loss, plan)
         for epoch in range(plan.epochs):
             order = torch.randperm(len(training), generator=shuffles)
@@ -254,9 +252,8 @@ def _mean_loss(network: nn.Module, pairs: Pairs, loss: Loss, plan: Plan) -> floa
 
 
 @contextmanager
-def _repeatable(device: torch.device, network: nn.Module) -> Iterator[None]:
-    """Deterministic convolutions on CUDA; one thread for latent networks on a CPU."""
-    small = device.type == "cpu" and isinstance(network, MLP)
+def _repeatable(small: bool) -> Iterator[None]:
+    """Deterministic convolutions on CUDA; one CPU thread for small steps."""
     flags = torch.backends.cudnn
     before = (flags.deterministic, flags.benchmark)
     try:

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 import torch
 
-from twoscale.data import Dataset, generate, store
+from twoscale.data import Dataset, generate, generation, store
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.problems import Darcy, Poisson
 
-MODULE = "twoscale.data.generation"
+
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -25,7 +25,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def small_chunks(monkeypatch):
     """Several chunks per batch and several batches, at test size."""
     monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 3)
-    monkeypatch.setattr(f"{MODULE}._BATCH_VALUES", 16 * 16 * 6)
+    monkeypatch.setitem(generation._BATCH_VALUES, "cpu", 16 * 16 * 6)
 
 
 @pytest.mark.parametrize("problem", [Poisson(), Darcy()], ids=lambda p: p.name)
@@ -113,7 +113,7 @@ def test_another_recipe_starts_anew(tmp_path, small_chunks):
 def test_chunking_does_not_change_the_fields(tmp_path, monkeypatch):
     whole = generate(Darcy(), tmp_path / "a", resolution=16, samples=9, seed=0)
     monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 2)
-    monkeypatch.setattr(f"{MODULE}._BATCH_VALUES", 16 * 16 * 2)
+    monkeypatch.setitem(generation._BATCH_VALUES, "cpu", 16 * 16 * 2)
     cut = generate(Darcy(), tmp_path / "b", resolution=16, samples=9, seed=0)
     for name in ("input", "output"):
         assert torch.equal(whole.load(name, range(9)), cut.load(name, range(9)))

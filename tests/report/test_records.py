@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from twoscale.report.documents import CASES, settings_page, update
+from twoscale.report.documents import CASES, refreshed, settings_page
 from twoscale.report.records import Spread, collect, summarise
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +78,7 @@ def test_every_record_says_where_it_comes_from():
 
 
 def test_readme_is_up_to_date():
-    assert update(ROOT / "README.md", RESULTS) == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert refreshed(ROOT / "README.md", RESULTS) == (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_list_of_settings_is_up_to_date():

@@ -4,22 +4,48 @@ from __future__ import annotations
 
 import sys
 
+from twoscale.errors import TwoscaleError, missing_extra
+
 
 def main() -> None:
     """Run the command line; a user's mistake becomes one sentence and exit status 2."""
-    from twoscale.errors import TwoscaleError
-
     try:
+        sys.exit(_run())
+    except TwoscaleError as error:
+        _stop(str(error), 2)
+    except KeyboardInterrupt:
+        _stop("interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except MemoryError:
+        _stop("there is not enough memory for this", 2)
+    except OSError as error:
+        _stop(f"the system refused: {error}", 2)
+
+
+def _run() -> int:
+    try:
+        import typer
+
         from twoscale.cli.app import app
     except ImportError as error:
-        sys.exit(f"twoscale: the command line needs '{error.name}': pip install 'twoscale[cli]'")
+        raise missing_extra(error.name or "typer", "cli") from error
     try:
-        app()
-    except TwoscaleError as error:
-        print(f"twoscale: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("twoscale: interrupted; run the same command again to continue", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
+        return app(standalone_mode=False) or 0
+    except typer.Abort as error:
+        raise KeyboardInterrupt from error
+    except Exception as error:
+        # Typer brings its own copy of click's exceptions: told by what they can do.
+        if not hasattr(error, "format_message"):
+            raise
+        message = error.format_message()
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(message)
+            return 2
+        raise TwoscaleError(f"{message} Try --help.") from error
+
+
+def _stop(message: str, status: int) -> None:
+    print(f"twoscale: {message}", file=sys.stderr)
+    sys.exit(status)

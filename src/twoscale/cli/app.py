@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
 from twoscale._version import __version__
-from twoscale.cli.demo import run_demo
-from twoscale.cli.display import console, print_json, print_metrics, progress_bar
+from twoscale.cli.demo import RESOLUTION, run_demo
+from twoscale.cli.display import print_findings, print_json, print_metrics, progress_bar
 from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
 from twoscale.errors import TwoscaleError
+from twoscale.files import complete, target
 from twoscale.problems import PROBLEMS, get_problem
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, fit_run
@@ -61,9 +61,15 @@ def demo(
     epochs: Annotated[int, typer.Option(min=1, help="Epochs per method.")] = 150,
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
+    json: JsonOption = False,
 ) -> None:
     """Make data, fit three methods, and show seams and their removal. About a minute, offline."""
-    run_demo(out, samples=samples, epochs=epochs, seed=seed, device=device)
+    metrics = run_demo(out, samples=samples, epochs=epochs, seed=seed, device=device)
+    if json:
+        print_json(metrics)
+        return
+    print_metrics(metrics, title=f"Poisson-{RESOLUTION}, {samples} samples, {epochs} epochs")
+    print(f"Pictures of the seams and their removal: {out / 'report.html'}")
 
 
 @app.command(
@@ -91,7 +97,7 @@ def generate(
             overwrite=overwrite,
             progress=progress,
         )
-    console.print(f"{dataset.samples} pairs of {dataset.grid} {problem} fields in {out}")
+    print(f"{dataset.samples} pairs of {dataset.grid} {problem} fields in {out}")
 
 
 @app.command(
@@ -120,7 +126,7 @@ def import_(
             overwrite=overwrite,
             progress=progress,
         )
-    console.print(f"{dataset.samples} pairs of {dataset.grid} fields in {out}")
+    print(f"{dataset.samples} pairs of {dataset.grid} fields in {out}")
 
 
 @app.command(epilog="Example: twoscale check data/p64.zarr")
@@ -134,11 +140,7 @@ def check(
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:
-        marks = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "error": "[red]error[/]"}
-        table = Table("", "finding", show_header=False, box=None)
-        for finding in findings:
-            table.add_row(marks[finding.level], finding.message)
-        console.print(table)
+        print_findings([(finding.level, finding.message) for finding in findings])
     errors = [finding.message for finding in findings if finding.level == "error"]
     if errors:
         raise TwoscaleError(f"{data} has {len(errors)} error(s): {'; '.join(errors)}")
@@ -202,35 +204,24 @@ def predict(
 ) -> None:
     """Predict the solution fields of input fields."""
     surrogate = Surrogate.load(run, device=device)
-    if out.exists() and not overwrite:
-        raise TwoscaleError(f"{out} exists already: choose another --out or pass --overwrite")
+    place = target(out, overwrite=overwrite, ours=Path.is_file)
     fields = _read_npy(inputs)
     predicted = surrogate.predict(fields[None] if fields.ndim == 2 else fields)
-    _write_npy(out, predicted[0] if fields.ndim == 2 else predicted)
-    console.print(f"{len(predicted)} fields in {out}")
+    with complete(place) as prepared, prepared.open("wb") as file:
+        np.save(file, predicted[0] if fields.ndim == 2 else predicted)
+    print(f"{len(predicted)} fields in {out}")
 
 
 def _read_npy(path: Path) -> np.ndarray:
     if not path.is_file():
-        raise TwoscaleError(f"{path} does not exist")
+        raise TwoscaleError(f"{path} does not exist or is not a file")
     try:
-        return np.load(path, allow_pickle=False)
+        fields = np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         raise TwoscaleError(f"{path} is not a readable npy file: {error}") from error
-
-
-def _write_npy(path: Path, values: np.ndarray) -> None:
-    """Write an array so that it appears complete or not at all."""
-    scratch = path.with_name(path.name + ".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with scratch.open("wb") as handle:
-            np.save(handle, values)
-        scratch.replace(path)
-    except OSError as error:
-        raise TwoscaleError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        scratch.unlink(missing_ok=True)
+    if not isinstance(fields, np.ndarray):
+        raise TwoscaleError(f"{path} holds several arrays: give an npy file with one")
+    return fields
 
 
 def _show(rows: dict[str, dict[str, Any]], json: bool, title: str) -> None:

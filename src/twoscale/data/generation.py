@@ -11,10 +11,11 @@ from twoscale.data.store import Dataset, DatasetWriter
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.problems import Problem
+from twoscale.progress import Progress
 from twoscale.source import slices
-from twoscale.training import Progress
 
-_BATCH_VALUES = 2**24  # nodes sampled and solved together
+# Nodes sampled and solved together: enough to fill the device, few enough to show progress.
+_BATCH_VALUES = {"cpu": 2**20, "cuda": 2**24}
 
 
 def generate(
@@ -39,7 +40,8 @@ def generate(
     grid = Grid.square(resolution)
     description = describe(problem, grid, samples) | {"seed": seed}
     writer = DatasetWriter(Path(path), description, overwrite=overwrite)
-    length = max(1, _BATCH_VALUES // resolution**2 // writer.chunk) * writer.chunk
+    values = _BATCH_VALUES[torch.device(device).type]
+    length = max(1, values // resolution**2 // writer.chunk) * writer.chunk
     try:
         for part in slices(samples, length):
             if writer.missing(part.start, part.stop):

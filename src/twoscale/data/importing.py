@@ -15,8 +15,8 @@ from twoscale.data.store import Dataset, DatasetWriter
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.grid import Grid
 from twoscale.problems import Problem
+from twoscale.progress import Progress
 from twoscale.source import slices
-from twoscale.training import Progress
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
@@ -47,7 +47,9 @@ def import_fields(
         writer = DatasetWriter(Path(path), description, overwrite=overwrite)
         try:
             for part in slices(samples, writer.chunk):
-                writer.write(part.start, *(array.read(part) for array in pair))
+                with _readable(Path(files[0])):
+                    values = [array.read(part) for array in pair]
+                writer.write(part.start, *values)
                 if progress:
                     progress("samples", part.stop, samples, "")
         except BaseException:
@@ -186,7 +188,7 @@ class _Reversed:
 
 def _reader(file: Path) -> Callable[[Path], AbstractContextManager[Mapping[str, Any]]]:
     """Return the reader for a file, by what it is where its name may mislead."""
-    with file.open("rb") as handle:
+    with _readable(file), file.open("rb") as handle:
         start = handle.read(512)
     if start[:8] == _HDF5_MAGIC or (file.suffix == ".mat" and b"MATLAB 7.3" in start):
         return _hdf5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.files import Parents, beside, put, read_json, remove, target
 from twoscale.grid import Grid
-from twoscale.problems import Problem, get_problem
+from twoscale.problems import PROBLEMS, Problem
 from twoscale.source import chunk_length, slices
-from twoscale.surrogate.artifact import replace
 
 try:
     import zarr
@@ -29,6 +28,7 @@ FORMAT = "twoscale-dataset"
 FORMAT_VERSION = 1
 ARRAYS = ("input", "output")
 _CHUNK_BYTES = 2**22
+_DESCRIBED = ("problem", "seed", "distribution", "boundary_condition", "solver")
 
 
 class Dataset:
@@ -45,8 +45,11 @@ class Dataset:
 
     @property
     def problem(self) -> Problem | None:
-        name = self.metadata.get("problem")
-        return get_problem(name) if name else None
+        return PROBLEMS.get(self.metadata["problem"])
+
+    @property
+    def dtype(self) -> str:
+        return str(self._arrays["output"].dtype)
 
     @property
     def identity(self) -> str:
@@ -59,15 +62,30 @@ class Dataset:
         """Return the number of samples stored together."""
         return int(self.metadata["chunk"])
 
-    def read(self, name: str, start: int, stop: int) -> np.ndarray:
-        """Return consecutive fields of one array."""
+    def read(self, name: str, start: int, stop: int, *, verify: bool = True) -> np.ndarray:
+        """Return consecutive fields of one array; whole chunks are held to their checksums."""
         try:
-            return np.asarray(self._arrays[name][start:stop])
+            values = np.asarray(self._arrays[name][start:stop])
         except Exception as error:  # codecs raise many kinds of errors on damaged bytes
-            raise TwoscaleError(
-                f"{self.path} is damaged: samples {start} to {stop - 1} of '{name}' cannot be "
-                "read; generate or import it again"
-            ) from error
+            raise self._damaged(name, start, stop) from error
+        if verify:
+            for first in range(-(-start // self.chunk) * self.chunk, stop, self.chunk):
+                last = min(first + self.chunk, self.samples)
+                if last <= stop and not self.intact(
+                    name, first, values[first - start : last - start]
+                ):
+                    raise self._damaged(name, first, last)
+        return values
+
+    def intact(self, name: str, first: int, values: np.ndarray) -> bool:
+        """Say whether the chunk that starts at sample `first` is as it was written."""
+        return checksum(values) == self.metadata["checksums"][name][first // self.chunk]
+
+    def _damaged(self, name: str, start: int, stop: int) -> TwoscaleError:
+        return TwoscaleError(
+            f"{self.path} is damaged: samples {start} to {stop - 1} of '{name}' cannot be read "
+            "as they were written; generate or import it again"
+        )
 
     def fields(self, name: str, indices: Sequence[int] | np.ndarray) -> StoredFields:
         """Return some samples of one array as a source that reads from disk on each pass."""
@@ -97,6 +115,11 @@ class StoredFields:
         self.dataset = dataset
         self.name = name
         self.indices = np.sort(np.asarray(indices))
+        if len(self.indices) and not 0 <= self.indices[0] <= self.indices[-1] < dataset.samples:
+            raise TwoscaleError(
+                f"{dataset.path} has samples 0 to {dataset.samples - 1}, "
+                f"asked for {self.indices[0]} to {self.indices[-1]}"
+            )
         self.device = device
 
     @property
@@ -126,10 +149,9 @@ class DatasetWriter:
     """
 
     def __init__(self, path: Path, description: dict[str, Any], *, overwrite: bool) -> None:
-        if path.exists() and not overwrite:
-            raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")
-        self.path = path
-        self.partial = path.with_name(path.name + ".partial")
+        self.path = target(path, overwrite=overwrite, ours=is_dataset)
+        self.partial = beside(self.path)
+        self._parents = Parents(self.path)
         self.description = description
         self.log = self.partial / "written.jsonl"
         grid, samples = description["grid"], description["samples"]
@@ -149,9 +171,8 @@ class DatasetWriter:
             return False
 
     def _create(self, shape: tuple[int, int, int]) -> None:
-        shutil.rmtree(self.partial, ignore_errors=True)
+        remove(self.partial)
         try:
-            self.partial.parent.mkdir(parents=True, exist_ok=True)
             attributes = _attributes(self.description)
             group = zarr.create_group(self.partial, attributes=attributes, zarr_format=3)
         except OSError as error:
@@ -198,12 +219,21 @@ class DatasetWriter:
         sums = {name: [entry[name] for entry in ordered] for name in ARRAYS}
         self._arrays.attrs.update({"complete": True, "checksums": sums})
         self.log.unlink()
-        replace(self.path, self.partial)
+        put(self.partial, self.path)
         return Dataset(self.path)
 
     def discard(self) -> None:
         """Remove what was written."""
-        shutil.rmtree(self.partial, ignore_errors=True)
+        remove(self.partial)
+        self._parents.remove()
+
+
+def is_dataset(path: Path) -> bool:
+    """Say whether a folder is a twoscale dataset, whatever its state."""
+    try:
+        return read_json(path / "zarr.json").get("attributes", {}).get("format") == FORMAT
+    except TwoscaleError:
+        return False
 
 
 def sample_chunk(height: int, width: int) -> int:
@@ -244,6 +274,9 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         grid = metadata["grid"]
         shape = (metadata["samples"], grid["height"], grid["width"])
         arrays = {name: group[name] for name in ARRAYS}
+        missing = [key for key in _DESCRIBED if key not in metadata]
+        if missing:
+            raise KeyError(f"its description lacks {', '.join(missing)}")
         whole = metadata["complete"] and all(array.shape == shape for array in arrays.values())
         chunks = -(-shape[0] // metadata["chunk"])
         whole = whole and all(len(metadata["checksums"][name]) == chunks for name in ARRAYS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import torch
@@ -40,7 +41,6 @@ class Problem(ABC):
     number: ClassVar[int]  # part of the random seed, so that problems never share samples
     boundary_condition: ClassVar[str] = "u = 0 on the boundary"
     solver: ClassVar[str]
-    symmetries: ClassVar[tuple[Symmetry, ...]] = SQUARE_SYMMETRIES
 
     @property
     @abstractmethod
@@ -68,6 +68,12 @@ class Problem(ABC):
     def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return the least and largest diffusion coefficient of each sample."""
 
+    def symmetries(self, grid: Grid) -> tuple[Symmetry, ...]:
+        """Return the maps of the grid onto itself that take solutions to solutions."""
+        if grid.height == grid.width:
+            return SQUARE_SYMMETRIES
+        return tuple(_symmetry(turns, mirrored) for mirrored in (False, True) for turns in (0, 2))
+
     def entropy(self, grid: Grid, seed: int) -> tuple[int, ...]:
         """Return the words that, with the sample index, seed one sample."""
         return (seed, self.number, grid.height, grid.width)
@@ -93,6 +99,7 @@ def diffusion(fields: Tensor, coefficient: Tensor | None = None) -> Tensor:
     return total
 
 
+@lru_cache(maxsize=8)
 def laplacian_eigenvalues(grid: Grid, device: torch.device) -> Tensor:
     """Return the eigenvalues (height - 2, width - 2) of the five-point Laplacian, all negative."""
     rows, columns = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from torch import Tensor
@@ -130,7 +130,8 @@ def densities(truth: Tensor, predictions: Predictions) -> Figure:
     """Draw the densities of all values of truth and predictions."""
     figure = _figure(2, 1.2)
     axis = figure.subplots()
-    edges = np.linspace(float(truth.min()), float(truth.max()), 81)
+    low, high = float(truth.min()), float(truth.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, 81)
     for name, fields in {"truth": truth, **predictions}.items():
         heights, _ = np.histogram(fields.numpy(), bins=edges, density=True)
         axis.stairs(heights, edges, color=colour(name), label=name, linewidth=_width(name))
@@ -172,9 +173,9 @@ def _width(name: str) -> float:
     return 2.5 if name == "truth" else 1.2
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, file: Path | BinaryIO) -> None:
     """Write a figure as PNG."""
-    figure.savefig(path, dpi=130)
+    figure.savefig(file, format="png", dpi=130)
 
 
 def _figure(columns: float, rows: float) -> Figure:

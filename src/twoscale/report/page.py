@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from twoscale.errors import missing_extra
+from twoscale.report import figures
 
 try:
     from jinja2 import Environment, PackageLoader
@@ -26,12 +28,17 @@ class Picture:
     caption: str
     figure: Figure
 
+    @cached_property
+    def png(self) -> bytes:
+        """Return the rendered picture."""
+        buffer = io.BytesIO()
+        figures.save(self.figure, buffer)
+        return buffer.getvalue()
+
     @property
     def source(self) -> str:
         """Return the picture as a data address, so that the page needs no other file."""
-        buffer = io.BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=130)
-        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+        return "data:image/png;base64," + base64.b64encode(self.png).decode()
 
 
 @dataclass(frozen=True)

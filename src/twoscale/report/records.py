@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from twoscale.surrogate.artifact import read_json, write_json
+from twoscale.files import read_json, write_json
 
 
 def collect(runs: list[Path], *, command: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def _epochs(curve: dict[str, Any]) -> dict[str, Any]:
     return {
         "run": len(curve["training_loss"]),
         "best": curve["best_epoch"],
-        "validation_loss": min(curve["validation_loss"]),
+        "validation_loss": curve["validation_loss"][curve["best_epoch"]],
     }
 
 
@@ -56,7 +56,7 @@ def summarise(folder: Path) -> Summary:
     """Return the metrics of all records in a folder, over the seeds of each method."""
     gathered: dict[str, dict[str, list[float]]] = {}
     for path in sorted(folder.glob("*.json")):
-        for run in read_json(path, require=("runs",))["runs"]:
+        for run in read_json(path, require={"runs": list})["runs"]:
             metrics = run["metrics"] | {"total": run["metrics"]["timings"]["total"]}
             values = gathered.setdefault(run["config"]["method"], {})
             for name, value in metrics.items():

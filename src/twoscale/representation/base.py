@@ -29,9 +29,17 @@ class Representation(nn.Module, ABC):
 
     @abstractmethod
     def fit(
-        self, fields: Tensor | FieldSource, *, seed: int = 0, clock: Clock | None = None
+        self,
+        fields: Tensor | FieldSource,
+        *,
+        seed: int = 0,
+        clock: Clock | None = None,
+        name: str = "output",
     ) -> Self:
-        """Fit on training fields (samples, height, width), a tensor or a chunked source."""
+        """Fit on training fields (samples, height, width), a tensor or a chunked source.
+
+        Time is kept on `clock` as `pca_<name>`; a chain uses its stages' names instead.
+        """
 
     @abstractmethod
     def encode(self, fields: Tensor) -> Tensor:

@@ -58,16 +58,22 @@ class BlockPCA(Representation):
         """Return fields (batch, height, width) from blocks (batch, blocks, features)."""
 
     def fit(
-        self, fields: Tensor | FieldSource, *, seed: int = 0, clock: Clock | None = None
+        self,
+        fields: Tensor | FieldSource,
+        *,
+        seed: int = 0,
+        clock: Clock | None = None,
+        name: str = "output",
     ) -> Self:
         source = as_source(fields)
         samples, height, width = source.shape
         self.check((height, width), samples)
-        self._prepare((height, width))
-        statistics = fit_statistics(self._split(chunk) for chunk in source.chunks())
-        blocks = self._standardised(source, statistics)
-        components = SOLVERS[self.solver](blocks, self.rule, seed=seed)
-        self._store((height, width), statistics, components)
+        with (clock or Clock()).stage(f"pca_{name}"):
+            self._prepare((height, width))
+            statistics = fit_statistics(self._split(chunk) for chunk in source.chunks())
+            blocks = self._standardised(source, statistics)
+            components = SOLVERS[self.solver](blocks, self.rule, seed=seed)
+            self._store((height, width), statistics, components)
         return self
 
     def _standardised(self, source: FieldSource, statistics: Statistics) -> Blocks:
@@ -99,6 +105,8 @@ class BlockPCA(Representation):
         places = kept.flatten().nonzero()[:, 0]
         self.register_buffer("places", places, persistent=False)
         self._ranks = [int(k) for k in self.rank]
+        height, width = (int(side) for side in self.grid_shape)
+        self._fitted_shape = (height, width)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         missing = [name for name in _BUFFERS if name not in tensors]
@@ -113,12 +121,22 @@ class BlockPCA(Representation):
 
     def encode(self, fields: Tensor) -> Tensor:
         self._require_fit()
+        if tuple(fields.shape[1:]) != self._fitted_shape:
+            raise TwoscaleError(
+                f"this representation was fitted on fields of {self._fitted_shape}, "
+                f"these have shape {tuple(fields.shape)}"
+            )
         values = (self._split(fields.to(self.mean.dtype)) - self.mean) / self.scale
         scores = torch.bmm(values.transpose(0, 1), self.vectors)
         return scores.transpose(0, 1).flatten(1)[:, self.places]
 
     def decode(self, codes: Tensor) -> Tensor:
         self._require_fit()
+        if codes.shape[1:] != (self.code_size,):
+            raise TwoscaleError(
+                f"codes of this representation have {self.code_size} entries, "
+                f"these have shape {tuple(codes.shape)}"
+            )
         codes = codes.to(self.mean.dtype)
         count, _, largest = self.vectors.shape
         padded = codes.new_zeros(len(codes), count * largest)

@@ -34,17 +34,21 @@ class Chain(Representation):
             stage.check(shape, samples)
 
     def fit(
-        self, fields: Tensor | FieldSource, *, seed: int = 0, clock: Clock | None = None
+        self,
+        fields: Tensor | FieldSource,
+        *,
+        seed: int = 0,
+        clock: Clock | None = None,
+        name: str = "output",
     ) -> Self:
         clock = clock or Clock()
         source = as_source(fields)
         self.check(source.shape[1:], source.shape[0])
-        for position, (name, stage) in enumerate(self._named()):
+        for position, (stage_name, stage) in enumerate(self._named()):
             if position:
                 with clock.stage("pca_overhead"):
                     source = map_fields(source, _left_over(self._named()[position - 1][1]))
-            with clock.stage(f"pca_{name}"):
-                stage.fit(source, seed=seed + position)
+            stage.fit(source, seed=seed + position, clock=clock, name=stage_name)
         return self
 
     def encode(self, fields: Tensor) -> Tensor:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import platform
-import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -20,76 +19,26 @@ from torch import Tensor
 
 from twoscale import _version
 from twoscale.errors import TwoscaleError
+from twoscale.files import complete, read_json, target, write_json
 
 FORMAT = "twoscale-surrogate"
 FORMAT_VERSION = 1
 
 
+def is_surrogate(path: Path) -> bool:
+    """Say whether a folder is a saved surrogate or run."""
+    try:
+        return read_json(path / "manifest.json").get("format") == FORMAT
+    except TwoscaleError:
+        return False
+
+
 @contextmanager
-def complete_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a scratch folder beside `path` that becomes `path` only if all goes well."""
-    if path.exists() and not overwrite:
-        raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")
-    scratch = path.with_name(path.name + ".partial")
-    shutil.rmtree(scratch, ignore_errors=True)
-    made = [parent for parent in scratch.parents if not parent.exists()]
-    try:
-        scratch.mkdir(parents=True)
-    except OSError as error:
-        raise TwoscaleError(f"cannot create {path}: {error.strerror}") from error
-    try:
-        yield scratch
-        replace(path, scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        for parent in made:
-            with suppress(OSError):  # not empty: it holds the result, or someone else's
-                parent.rmdir()
-
-
-def replace(path: Path, scratch: Path) -> None:
-    """Put a finished file or folder in the place of whatever is at `path`."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    elif path.exists():
-        path.unlink()
-    scratch.rename(path)
-
-
-def to_json(content: Any) -> str:
-    """Return readable JSON; numbers that JSON has no word for become null."""
-    return json.dumps(_plain(content), indent=2, allow_nan=False)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file."""
-    path.write_text(to_json(content) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def read_json(path: Path, *, require: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the object a JSON file holds, which must have the keys `require`."""
-    try:
-        content = json.loads(path.read_text())
-    except FileNotFoundError as error:
-        raise TwoscaleError(f"{path} does not exist") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise TwoscaleError(f"{path} is damaged or not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise TwoscaleError(f"{path} should hold a JSON object")
-    missing = [key for key in require if key not in content]
-    if missing:
-        raise TwoscaleError(f"{path} is damaged: it lacks {', '.join(missing)}")
-    return content
+def surrogate_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a folder to write a surrogate in; it appears at `path` complete or not at all."""
+    with complete(target(path, overwrite=overwrite, ours=is_surrogate)) as prepared:
+        prepared.mkdir()
+        yield prepared
 
 
 def write_artifact(folder: Path, manifest: dict[str, Any], tensors: dict[str, Tensor]) -> None:
@@ -128,9 +77,12 @@ def environment(device: torch.device) -> dict[str, Any]:
         "commit": _commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
         "device": device.type,
         "device_name": name,
         "threads": torch.get_num_threads(),
+        "tf32_convolutions": device.type == "cuda" and torch.backends.cudnn.allow_tf32,
     }
 
 
@@ -138,14 +90,23 @@ def _commit() -> str | None:
     """Return the source commit: TWOSCALE_COMMIT if set, else git's answer for this checkout."""
     if told := os.environ.get("TWOSCALE_COMMIT"):
         return told
+    # A copy installed inside somebody else's repository is not tracked there.
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return None
+    return _git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+
+
+def _git(*arguments: str) -> str | None:
+    """Return what git says of this file's folder, or None if it cannot say."""
     try:
         answer = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            ["git", *arguments],
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
             timeout=10,
+            check=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.strip() or None
+    return answer.stdout.strip()

@@ -13,7 +13,8 @@ from twoscale.fields import ACCURACY, Batch, measure_all, residual_measures, sea
 from twoscale.patches import PatchLayout
 from twoscale.predictors import count_parameters
 from twoscale.problems import Problem
-from twoscale.surrogate.operators import FieldOperator, FieldPairs, LatentOperator
+from twoscale.surrogate.context import FieldPairs
+from twoscale.surrogate.operators import FieldOperator, LatentOperator
 
 Predict = Callable[[Tensor], Tensor]
 
@@ -26,7 +27,7 @@ def evaluate_operator(
     common: PatchLayout,
     problem: Problem | None,
 ) -> dict[str, Any]:
-    """Return all metrics of PROTOCOL on `test`, fractions, with null where one does not apply.
+    """Return all metrics on `test`, fractions, with None where one does not apply.
 
     `common` is the non-overlapping layout whose seams are shared by all methods; methods with
     patches of their own also report on those (native) seams.

@@ -1,7 +1,4 @@
-"""The methods by name: their settings' defaults and the operator they build.
-
-Every default of the paper's protocol stands here, once.
-"""
+"""The methods by name: settings with the paper's protocol as defaults, and what they build."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from twoscale.surrogate.operators import (
     LatentOperator,
     RefinedOperator,
 )
+from twoscale.surrogate.prediction import MLPPredictor
 from twoscale.surrogate.settings import resolve_settings
 from twoscale.training import Plan
 
@@ -52,7 +50,9 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
     return resolve_settings(name, defaults, given)
 
 
-def _plan(settings: Settings, prefix: str = "", evaluation_batch: int = 64) -> Plan:
+def _plan(
+    settings: Settings, prefix: str = "", *, evaluation_batch: int = 64, small: bool = False
+) -> Plan:
     return Plan(
         epochs=settings[f"{prefix}epochs"],
         batch_size=settings[f"{prefix}batch_size"],
@@ -61,17 +61,17 @@ def _plan(settings: Settings, prefix: str = "", evaluation_batch: int = 64) -> P
         patience=settings[f"{prefix}patience"],
         early_stop=settings.get(f"{prefix}early_stop"),
         evaluation_batch=settings.get("evaluation_batch", evaluation_batch),
+        small=small,
     )
 
 
 def _latent(settings: Settings, inputs: Representation, outputs: Representation) -> LatentOperator:
-    return LatentOperator(
-        inputs,
-        outputs,
+    predictor = MLPPredictor(
         hidden=(settings["hidden_width"],) * settings["hidden_layers"],
         objective=settings["objective"],
-        plan=_plan(settings, evaluation_batch=8192),
+        plan=_plan(settings, evaluation_batch=8192, small=True),
     )
+    return LatentOperator(inputs, predictor, outputs)
 
 
 def _single_solver(settings: Settings) -> str:

@@ -4,61 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from twoscale.clock import Clock
-from twoscale.errors import TwoscaleError
-from twoscale.objectives import code_weights, weighted_code_loss
 from twoscale.patches import PatchLayout
-from twoscale.predictors import MLP
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.source import FieldSource, gather, map_fields
-from twoscale.training import Pairs, Plan, Progress, train
-
-
-@dataclass(frozen=True)
-class FieldPairs:
-    """Input and solution fields of the same samples, each a chunked source."""
-
-    inputs: FieldSource
-    outputs: FieldSource
-
-
-@dataclass
-class FitRun:
-    """What accompanies a fit: seed, stage timings, progress, and the loss histories it leaves."""
-
-    seed: int = 0
-    clock: Clock = field(default_factory=Clock)
-    progress: Progress | None = None
-    histories: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def train(
-        self,
-        name: str,
-        network: nn.Module,
-        training: Pairs,
-        validation: Pairs,
-        loss: Callable[[Tensor, Tensor], Tensor],
-        plan: Plan,
-    ) -> None:
-        with self.clock.stage(name):
-            history = train(
-                network,
-                training,
-                validation,
-                loss,
-                plan,
-                seed=self.seed,
-                progress=self.progress,
-                name=name,
-            )
-        self.histories[name] = history.as_dict()
+from twoscale.surrogate.context import FieldPairs, FitContext
+from twoscale.surrogate.prediction import CodePredictor, load_weights
+from twoscale.training import Pairs, Plan
 
 
 class FieldOperator(nn.Module, ABC):
@@ -68,7 +25,7 @@ class FieldOperator(nn.Module, ABC):
         """Raise if the operator cannot be fitted on this many fields of this shape."""
 
     @abstractmethod
-    def fit(self, training: FieldPairs, validation: FieldPairs, run: FitRun) -> Self:
+    def fit(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
         """Fit on training pairs, choosing weights on validation pairs."""
 
     @abstractmethod
@@ -92,62 +49,30 @@ class LatentOperator(FieldOperator):
     def __init__(
         self,
         input_representation: Representation,
+        predictor: CodePredictor,
         output_representation: Representation,
-        *,
-        hidden: tuple[int, ...],
-        objective: str,
-        plan: Plan,
     ) -> None:
         super().__init__()
         self.input_representation = input_representation
+        self.predictor = predictor
         self.output_representation = output_representation
-        self.predictor: nn.Module | None = None
-        self.hidden = hidden
-        self.objective = objective
-        self.plan = plan
 
     def check(self, shape: tuple[int, int], samples: int) -> None:
         self.input_representation.check(shape, samples)
         self.output_representation.check(shape, samples)
 
-    def fit(self, training: FieldPairs, validation: FieldPairs, run: FitRun) -> Self:
-        self._fit_representations(training, run)
-        with run.clock.stage("transform"):
-            pairs = self.encode_pairs(training)
+    def fit(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
+        seed, clock = context.seed, context.clock
+        context.report("representations", 0, 2, "input PCA")
+        self.input_representation.fit(training.inputs, seed=seed, clock=clock, name="input")
+        context.report("representations", 1, 2, "output PCA")
+        self.output_representation.fit(training.outputs, seed=seed + 1, clock=clock, name="output")
+        context.report("representations", 2, 2)
+        with clock.stage("transform"):
+            codes = self.encode_pairs(training)
             held_out = self.encode_pairs(validation)
-        predictor = self._make_predictor(run.seed).to(pairs.inputs.device)
-        weights = code_weights(
-            self.objective,
-            self.output_representation.block_sizes,
-            pairs.targets.var(0, unbiased=False),
-        )
-        loss = weighted_code_loss(weights)
-        run.train("training", predictor, pairs, held_out, loss, self.plan)
-        self.predictor = predictor
+        self.predictor.fit(codes, held_out, self.output_representation.block_sizes, context)
         return self
-
-    def _fit_representations(self, training: FieldPairs, run: FitRun) -> None:
-        if run.progress:
-            run.progress("representations", 0, 2, "input PCA")
-        with run.clock.stage("pca_input"):
-            self.input_representation.fit(training.inputs, seed=run.seed)
-        if run.progress:
-            run.progress("representations", 1, 2, "output PCA")
-        clock = Clock()
-        with clock.stage("pca_output"):
-            self.output_representation.fit(training.outputs, seed=run.seed + 1, clock=clock)
-        # A chain has timed its own stages; what is left of the whole is overhead.
-        stages = {k: v for k, v in clock.seconds.items() if k != "pca_output"}
-        if stages:
-            left = clock.seconds["pca_output"] - sum(stages.values())
-            stages["pca_overhead"] = stages.get("pca_overhead", 0.0) + left
-        run.clock.seconds.update(stages or clock.seconds)
-        if run.progress:
-            run.progress("representations", 2, 2, "")
-
-    def _make_predictor(self, seed: int) -> MLP:
-        sizes = (self.input_representation.code_size, *self.hidden)
-        return MLP((*sizes, self.output_representation.code_size), seed=seed)
 
     @property
     def latent(self) -> LatentOperator:
@@ -161,15 +86,13 @@ class LatentOperator(FieldOperator):
         return Pairs(torch.cat(inputs), torch.cat(outputs))
 
     def forward(self, fields: Tensor) -> Tensor:
-        assert self.predictor is not None
         codes = self.predictor(self.input_representation.encode(fields))
         return self.output_representation.decode(codes)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         self.input_representation.restore(subset(tensors, "input_representation"))
+        self.predictor.restore(subset(tensors, "predictor"))
         self.output_representation.restore(subset(tensors, "output_representation"))
-        self.predictor = self._make_predictor(0)
-        load_weights(self.predictor, subset(tensors, "predictor"))
         return self
 
 
@@ -224,15 +147,20 @@ class FullFieldOperator(FieldOperator):
         self.network = make_network(0)
 
     def fit(
-        self, training: FieldPairs, validation: FieldPairs, run: FitRun, *, stage: str = "training"
+        self,
+        training: FieldPairs,
+        validation: FieldPairs,
+        context: FitContext,
+        *,
+        stage: str = "training",
     ) -> Self:
-        with run.clock.stage("transform"):
+        with context.clock.stage("transform"):
             self.input_scale.fit(training.inputs)
             self.output_scale.fit(training.outputs)
             pairs = self._normalised(training)
             held_out = self._normalised(validation)
-        self.network = self.make_network(run.seed).to(pairs.inputs.device)
-        run.train(stage, self.network, pairs, held_out, _mean_square, self.plan)
+        self.network = self.make_network(context.seed).to(pairs.inputs.device)
+        context.train(stage, self.network, pairs, held_out, _mean_square, self.plan)
         return self
 
     def _normalised(self, pairs: FieldPairs) -> Pairs:
@@ -258,12 +186,12 @@ class RefinedOperator(FieldOperator):
     def check(self, shape: tuple[int, int], samples: int) -> None:
         self.base.check(shape, samples)
 
-    def fit(self, training: FieldPairs, validation: FieldPairs, run: FitRun) -> Self:
-        self.base.fit(training, validation, run)
-        with run.clock.stage("transform"):
+    def fit(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
+        self.base.fit(training, validation, context)
+        with context.clock.stage("transform"):
             predicted = self._predicted(training)
             held_out = self._predicted(validation)
-        self.correction.fit(predicted, held_out, run, stage="refinement")
+        self.correction.fit(predicted, held_out, context, stage="refinement")
         return self
 
     def _predicted(self, pairs: FieldPairs) -> FieldPairs:
@@ -284,11 +212,3 @@ class RefinedOperator(FieldOperator):
 
 def _mean_square(predicted: Tensor, true: Tensor) -> Tensor:
     return (predicted - true).square().mean()
-
-
-def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Load a state dict, reporting a mismatch as a damaged artifact."""
-    try:
-        module.load_state_dict(dict(tensors))
-    except RuntimeError as error:
-        raise TwoscaleError(f"the weights do not fit the model: {error}".split("\n")[0]) from error

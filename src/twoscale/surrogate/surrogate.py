@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.patches import PatchLayout
 from twoscale.problems import PROBLEMS, Problem, get_problem
+from twoscale.progress import Progress
 from twoscale.source import ArraySource, FieldSource, chunk_length, slices
-from twoscale.surrogate.artifact import complete_folder, environment, read_artifact, write_artifact
+from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
+from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator
 from twoscale.surrogate.methods import get_method, resolve
-from twoscale.surrogate.operators import FieldOperator, FieldPairs, FitRun
-from twoscale.training import Progress
+from twoscale.surrogate.operators import FieldOperator
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 Fields = np.ndarray | Tensor | FieldSource
@@ -50,10 +50,10 @@ class Surrogate:
         problem: str | Problem | None = None,
         **settings: Any,
     ) -> None:
-        if not isinstance(seed, int) or seed < 0:
+        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63 or seed is True:
             raise TwoscaleError(f"the seed must be a whole number from 0, got {seed!r}")
         self.method = method
-        self.seed = seed
+        self.seed = int(seed)
         self.device = resolve_device(device)
         self.problem = get_problem(problem) if isinstance(problem, str) else problem
         self.settings = resolve(method, settings)
@@ -78,11 +78,11 @@ class Surrogate:
         PatchLayout.tiling(grid.shape, self.settings["patches"])
         operator = get_method(self.method).build(grid, self.settings)
         operator.check(grid.shape, samples)
-        run = FitRun(seed=self.seed, clock=Clock(), progress=progress)
-        operator.fit(training, held_out, run)
+        context = FitContext(seed=self.seed, progress=progress)
+        operator.fit(training, held_out, context)
         self.grid_, self.operator_ = grid, operator.to(self.device)
-        self.timings_ = dict(run.clock.seconds)
-        self.history_ = run.histories
+        self.timings_ = dict(context.clock.seconds)
+        self.history_ = context.histories
         self.training_samples_ = samples
         return self
 
@@ -116,13 +116,18 @@ class Surrogate:
         """Return the solution fields of input fields, as NumPy or torch like the input."""
         fields = as_fields(inputs, "input")
         self._check_grid(fields.shape[1:])
-        length = batch_size or self._batch_size()
+        if batch_size is not None and batch_size < 1:
+            raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
+        predicted = self._apply(fields, batch_size or self._batch_size())
+        return predicted.numpy() if isinstance(inputs, np.ndarray) else predicted
+
+    def _apply(self, fields: Tensor, length: int) -> Tensor:
+        """Return the predictions of checked fields, on their own device, `length` at a time."""
         parts = [
             self.operator_(fields[part].to(self.device)).to(fields.device)
             for part in slices(len(fields), length)
         ]
-        predicted = torch.cat(parts)
-        return predicted.numpy() if isinstance(inputs, np.ndarray) else predicted
+        return torch.cat(parts)
 
     def _batch_size(self) -> int:
         return self.settings.get("evaluation_batch") or chunk_length(*self.grid_.shape)
@@ -137,13 +142,22 @@ class Surrogate:
             )
 
     @torch.no_grad()
-    def evaluate(self, inputs: Fields, outputs: Fields) -> dict[str, Any]:
-        """Return the metrics on held-out pairs; timings include the stages of the fit."""
+    def evaluate(
+        self, inputs: Fields, outputs: Fields, *, problem: Problem | None = None
+    ) -> dict[str, Any]:
+        """Return the metrics on held-out pairs; timings include the stages of the fit.
+
+        `problem` is the equation of these pairs, where it is not the surrogate's own.
+        """
         test = self._pairs(inputs, outputs, "test")
         self._check_grid(test.inputs.shape[1:])
         common = PatchLayout.tiling(self.grid_.shape, self.settings["patches"])
         metrics = evaluate_operator(
-            self.operator_, self.predict, test, common=common, problem=self.problem
+            self.operator_,
+            lambda fields: self._apply(fields, self._batch_size()),
+            test,
+            common=common,
+            problem=problem or self.problem,
         )
         timings = self.timings_ | metrics["timings"]
         metrics["timings"] = timings | {"total": sum(timings.values())}
@@ -151,7 +165,7 @@ class Surrogate:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the surrogate as a folder; it appears complete or not at all."""
-        with complete_folder(Path(path), overwrite=overwrite) as folder:
+        with surrogate_folder(path, overwrite=overwrite) as folder:
             self.write(folder)
 
     def write(self, folder: Path) -> None:
@@ -197,7 +211,7 @@ class Surrogate:
                 **manifest["settings"],
             )
             grid = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
-            surrogate.timings_ = manifest["timings"]
+            surrogate.timings_ = dict(manifest["timings"])
             surrogate.training_samples_ = manifest["training_samples"]
         except (KeyError, TypeError) as error:
             raise TwoscaleError(f"{path} has a damaged manifest: {error!r}") from error
@@ -216,10 +230,12 @@ def resolve_device(name: str) -> torch.device:
     """Return the device called `name`; "auto" is a GPU where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name.split(":")[0] not in ("cpu", "cuda"):
+    kind, _, number = name.partition(":")
+    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise TwoscaleError(f"the device is auto, cpu or cuda, got '{name}'")
-    if name.startswith("cuda") and not torch.cuda.is_available():
-        raise TwoscaleError("there is no CUDA device here: use --device cpu or auto")
+    devices = torch.cuda.device_count() if kind == "cuda" else 1
+    if int(number or 0) >= devices:
+        raise TwoscaleError(f"there is no device {name} here: use --device cpu or auto")
     return torch.device(name)
 
 

@@ -1,0 +1,8 @@
+"""How long work tells how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[str, int, int, str], None]
+"""Called as progress(stage, done, total, remark)."""

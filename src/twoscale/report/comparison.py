@@ -1,0 +1,133 @@
+"""A page that shows the seams of patch-wise methods on one test set, and their removal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from twoscale.data import Dataset
+from twoscale.problems import Problem
+from twoscale.report import figures, tables
+from twoscale.report.page import Picture, Table, write_page
+from twoscale.run import Run
+from twoscale.surrogate.methods import METHODS
+
+
+def write_comparison(page: Path, dataset: Dataset, runs: dict[str, Run]) -> None:
+    """Write `page` and its `figures/*.png` from runs of `local`, `two-scale` and others."""
+    test = runs["local"].test_samples
+    inputs, truth = dataset.load("input", test), dataset.load("output", test)
+    predictions = {method: run.surrogate.predict(inputs) for method, run in runs.items()}
+    metrics = {method: run.metrics for method, run in runs.items()}
+    pictures = _field_pictures(dataset.problem, runs, inputs, truth, predictions)
+    pictures += _test_set_pictures(metrics, truth, predictions)
+    place = page.parent / "figures"
+    place.mkdir(exist_ok=True)
+    for picture in pictures:
+        (place / f"{picture.name}.png").write_bytes(picture.png)
+    rows = [[METHODS[method].title, *tables.cells(metrics[method])] for method in runs]
+    write_page(
+        page,
+        title="Seams at patch borders, and their removal",
+        summary=_summary(metrics),
+        table=Table(tables.header(), rows, tables.NOTE),
+        pictures=pictures,
+        footer=_footer(dataset, runs),
+    )
+
+
+def _summary(metrics: dict[str, dict[str, Any]]) -> str:
+    local, two_scale = (
+        {**metrics[name], **metrics[name]["common_seams"]} for name in ("local", "two-scale")
+    )
+    ratios = {
+        key: local[key] / two_scale[key]
+        for key in ("mre", "value_trace_error", "normal_derivative_trace_error")
+    }
+    return (
+        "A plain patch-wise PCA-Net decodes each patch by itself, and neighbouring patches "
+        "disagree. The two-scale representation writes one coarse field over the whole domain "
+        "first and leaves only small residuals to the patches. On this test set that makes the "
+        f"error {ratios['mre']:.1f} times smaller, the jump in value across patch borders "
+        f"{ratios['value_trace_error']:.1f} times, and the jump in slope "
+        f"{ratios['normal_derivative_trace_error']:.1f} times."
+    )
+
+
+def _field_pictures(
+    problem: Problem | None,
+    runs: dict[str, Run],
+    inputs: Tensor,
+    truth: Tensor,
+    predictions: dict[str, Tensor],
+) -> list[Picture]:
+    """Return the pictures of one sample, the one with plain local's median error."""
+    sample = figures.median_sample(predictions["local"], truth)
+    layout = runs["local"].surrogate.operator_.layout
+    assert layout is not None
+    pictures = [
+        Picture(
+            "fields",
+            "One field, its predictions",
+            "Top: a test field (the one with plain local's median error) and its predictions. "
+            "Bottom: their errors on one scale, with the patch borders drawn in.",
+            figures.field_panels(inputs, truth, predictions, sample, layout.seams),
+        ),
+        Picture(
+            "profile",
+            "Across the seams",
+            "The error along one row of nodes; dashed lines are patch borders.",
+            figures.seam_profile(truth, predictions, sample, layout.seams),
+        ),
+    ]
+    if problem is not None:
+        residuals = Picture(
+            "residuals",
+            "Where the equation is violated",
+            "The size of the PDE residual of the same predictions. Seams are lines in it.",
+            figures.residual_panels(problem, inputs, predictions, sample),
+        )
+        pictures.insert(1, residuals)
+    return pictures
+
+
+def _test_set_pictures(
+    metrics: dict[str, dict[str, Any]], truth: Tensor, predictions: dict[str, Tensor]
+) -> list[Picture]:
+    quantities = {"relative error": {method: values["mre"] for method, values in metrics.items()}}
+    for title, key in (
+        ("value across seams", "value_trace_error"),
+        ("slope across seams", "normal_derivative_trace_error"),
+    ):
+        quantities[title] = {m: values["common_seams"][key] for m, values in metrics.items()}
+    return [
+        Picture(
+            "errors",
+            "Over the whole test set",
+            "Relative error, and the mean errors of the jumps in value and slope across seams.",
+            figures.bars(quantities),
+        ),
+        Picture(
+            "spectra",
+            "Energy by scale",
+            "Mean radial energy spectra: what each method adds or loses at small scales.",
+            figures.spectra(truth, predictions),
+        ),
+        Picture(
+            "densities",
+            "Values",
+            "The density of all values of all test fields.",
+            figures.densities(truth, predictions),
+        ),
+    ]
+
+
+def _footer(dataset: Dataset, runs: dict[str, Run]) -> str:
+    hashes = ", ".join(f"{name} {run.config['hash']}" for name, run in runs.items())
+    device = next(iter(runs.values())).surrogate.device.type
+    return (
+        f"{dataset.samples} samples on {dataset.grid} nodes, data {dataset.identity}; "
+        f"configurations {hashes}; device {device}."
+    )

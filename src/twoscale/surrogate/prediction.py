@@ -1,0 +1,73 @@
+"""Maps from input code to output code, fitted on pairs of codes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from torch import Tensor, nn
+
+from twoscale.errors import TwoscaleError
+from twoscale.objectives import code_weights, weighted_code_loss
+from twoscale.predictors import MLP
+from twoscale.surrogate.context import FitContext
+from twoscale.training import Pairs, Plan
+
+
+class CodePredictor(nn.Module, ABC):
+    """A map from codes (batch, input code) to codes (batch, output code)."""
+
+    @abstractmethod
+    def fit(
+        self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], context: FitContext
+    ) -> Self:
+        """Fit on pairs of codes; `block_sizes` are the stages of the output code."""
+
+    @abstractmethod
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        """Take the fitted state from `tensors`, named as in `state_dict`."""
+
+    @abstractmethod
+    def forward(self, codes: Tensor) -> Tensor: ...
+
+
+class MLPPredictor(CodePredictor):
+    """The paper's latent network: an MLP trained on a weighting of the squared code errors."""
+
+    def __init__(self, *, hidden: tuple[int, ...], objective: str, plan: Plan) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.objective = objective
+        self.plan = plan
+        self.network: nn.Module | None = None
+
+    def fit(
+        self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], context: FitContext
+    ) -> Self:
+        sizes = (training.inputs.shape[1], *self.hidden, training.targets.shape[1])
+        network = MLP(sizes, seed=context.seed).to(training.inputs.device)
+        variance = training.targets.var(0, unbiased=False)
+        loss = weighted_code_loss(code_weights(self.objective, block_sizes, variance))
+        context.train("training", network, training, validation, loss, self.plan)
+        self.network = network
+        return self
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        weights = [value for name, value in tensors.items() if name.endswith(".weight")]
+        sizes = [weights[0].shape[1], *(len(weight) for weight in weights)] if weights else [1, 1]
+        self.network = MLP(sizes)
+        load_weights(self, tensors)
+        return self
+
+    def forward(self, codes: Tensor) -> Tensor:
+        assert self.network is not None
+        return self.network(codes)
+
+
+def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Load a state dict, reporting a mismatch as a damaged artifact."""
+    try:
+        module.load_state_dict(dict(tensors))
+    except RuntimeError as error:
+        raise TwoscaleError(f"the weights do not fit the model: {error}".split("\n")[0]) from error
