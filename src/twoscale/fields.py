@@ -47,6 +47,43 @@ class Measure:
         return self.finish(*self.parts(batch))
 
 
+@dataclass(frozen=True)
+class AffineMeasure(Measure):
+    """A measure of values that are affine in the prediction: sum |value|^power over a weight.
+
+    `fixed` says that the linear part is the same for every sample; then the measure can be
+    evaluated on codes instead of fields.
+    """
+
+    values: Callable[[Batch], Tensor]  # (batch, n)
+    weight: Callable[[Batch, Tensor], Tensor]  # (batch,), of the batch and its values
+    power: int  # 1 or 2
+    fixed: bool
+
+
+def _affine(
+    values: Callable[[Batch], Tensor],
+    *,
+    power: int,
+    weight: Callable[[Batch, Tensor], Tensor] | None = None,
+    fixed: bool = True,
+) -> AffineMeasure:
+    weigh = weight or _count
+
+    def parts(batch: Batch) -> Parts:
+        found = values(batch)
+        sizes = found.abs() if power == 1 else found.square()
+        return sizes.sum(dtype=_accumulator(found)), weigh(batch, found).sum()
+
+    finish = _ratio if power == 1 else _root_ratio
+    return AffineMeasure(parts, finish, values, weigh, power, fixed)
+
+
+def _count(batch: Batch, values: Tensor) -> Tensor:
+    """Weigh each sample by its number of values: the measure is a mean."""
+    return values.new_full((len(values),), values.shape[1])
+
+
 def measure_all(measures: dict[str, Measure], batches: Iterable[Batch]) -> dict[str, float]:
     """Return each measure over all batches together; sums are kept in float64."""
     totals: dict[str, list[Tensor]] = {}
@@ -74,17 +111,15 @@ def _accumulator(values: Tensor) -> torch.dtype:
     return values.dtype if values.requires_grad else torch.float64
 
 
-def _square_sum(values: Tensor) -> Tensor:
-    return values.square().sum(dtype=_accumulator(values))
-
-
 def _mean_of(function: Callable[[Batch], Tensor]) -> Measure:
     return Measure(lambda batch: _mean_parts(function(batch)), _ratio)
 
 
 # Accuracy
 
-relative_l2 = Measure(lambda b: (_square_sum(b.error), _square_sum(b.truth)), _root_ratio)
+relative_l2 = _affine(
+    lambda b: b.error.flatten(1), power=2, weight=lambda b, _: b.truth.square().sum((1, 2))
+)
 """||prediction - truth|| / ||truth||, one ratio over everything: the MRE and the loss L_R."""
 
 mean_squared_error = _mean_of(lambda b: b.error.square())
@@ -137,6 +172,12 @@ def radial_spectrum(fields: Tensor) -> Tensor:
 
 def _spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
     return (prediction - truth).norm() / truth.norm()
+
+
+def weighted_spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
+    """Return the relative L2 distance of two spectra (bins,), weighted by 1 + k / k_max."""
+    weight = 1 + torch.linspace(0, 1, len(truth), dtype=truth.dtype, device=truth.device)
+    return _spectral_distance(weight * prediction, weight * truth)
 
 
 spectral_error = Measure(
@@ -204,7 +245,7 @@ def seam_measures(seams: Seams) -> dict[str, Measure]:
     measures = {}
     for name, trace in TRACES.items():
         measures[f"{name}_jump"] = _mean_of(_jump(trace, seams))
-        measures[f"{name}_trace_error"] = _mean_of(_trace_error(trace, seams))
+        measures[f"{name}_trace_error"] = trace_error(trace, seams)
     return measures
 
 
@@ -212,8 +253,37 @@ def _jump(trace: Trace, seams: Seams) -> Callable[[Batch], Tensor]:
     return lambda batch: trace(batch.prediction, seams).abs()
 
 
-def _trace_error(trace: Trace, seams: Seams) -> Callable[[Batch], Tensor]:
-    return lambda batch: trace(batch.error, seams).abs()
+def trace_error(trace: Trace, seams: Seams) -> AffineMeasure:
+    """Return the mean |T(u^) - T(u)| of a linear trace T."""
+    return _affine(lambda batch: trace(batch.error, seams), power=1)
+
+
+def flux_trace(fields: Tensor, coefficient: Tensor, seams: Seams) -> Tensor:
+    """Return the jump of the flux a du/dn across every seam of both axes.
+
+    (a[b+1/2] (v[b+1] - v[b]) - a[b-1/2] (v[b] - v[b-1])) / h, a at faces as the mean of two nodes.
+    """
+    spacing = Grid(*fields.shape[1:]).spacing
+
+    def jump(axis: int, before: Tensor, at: Tensor, after: Tensor) -> Tensor:
+        (u0, a0), (u1, a1), (u2, a2) = (line.unbind(-1) for line in (before, at, after))
+        return 0.5 * ((a1 + a2) * (u2 - u1) - (a0 + a1) * (u1 - u0)) / spacing[axis - 1]
+
+    return _across(torch.stack([fields, coefficient], -1), seams, (-1, 0, 1), jump)
+
+
+def flux_measures(problem: Problem, seams: Seams) -> dict[str, Measure]:
+    """Return jump and trace error of the coefficient-weighted flux across seams."""
+
+    def coefficient(batch: Batch) -> Tensor:
+        assert batch.inputs is not None
+        return problem.coefficient(batch.inputs)
+
+    error = _affine(
+        lambda b: flux_trace(b.error, coefficient(b), seams), power=1, fixed=problem.fixed_operator
+    )
+    jump = _mean_of(lambda b: flux_trace(b.prediction, coefficient(b), seams).abs())
+    return {"flux_jump": jump, "flux_trace_error": error}
 
 
 # Physics
@@ -228,7 +298,9 @@ def residual_measures(problem: Problem) -> dict[str, Measure]:
 
     return {
         "residual_mean_abs": _mean_of(lambda b: residual(b).abs()),
-        "residual_rms": Measure(lambda b: _mean_parts(residual(b).square()), _root_ratio),
+        "residual_rms": _affine(
+            lambda b: residual(b).flatten(1), power=2, fixed=problem.fixed_operator
+        ),
     }
 
 

@@ -54,9 +54,14 @@ def put(prepared: Path, place: Path) -> None:
     """Move a prepared file or folder to its place; what was there goes only after that."""
     old = place.with_name(place.name + ".old")
     remove(old)
-    if place.exists():
-        place.rename(old)
-    prepared.rename(place)
+    try:
+        if place.exists():
+            place.rename(old)
+        prepared.rename(place)
+    except BaseException:
+        if old.exists() and not place.exists():
+            old.rename(place)
+        raise
     remove(old)
 
 
@@ -78,7 +83,7 @@ def complete(place: Path) -> Iterator[Path]:
         yield prepared
         put(prepared, place)
     except OSError as error:
-        raise TwoscaleError(f"cannot write {place}: {error.strerror}") from error
+        raise TwoscaleError(f"cannot write {place}: {error.strerror or error}") from error
     finally:
         remove(prepared)
         parents.remove()

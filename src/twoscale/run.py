@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from twoscale.data import Dataset, Split, split_samples
@@ -96,36 +97,74 @@ def fit_run(
     split = split_samples(dataset.samples, seed=seed, training=training_samples)
     config = _config(dataset, surrogate, len(split.training))
     with surrogate_folder(out, overwrite=overwrite) as folder:
-        fit_split(surrogate, dataset, split, progress)
-        test = (dataset.load("input", split.test), dataset.load("output", split.test))
-        if progress:
-            progress("evaluation", 0, 1, "")
-        metrics = surrogate.evaluate(*test)
-        surrogate.write(folder)
-        write_json(folder / "config.json", config)
-        write_json(folder / "split.json", split.as_dict())
-        write_json(folder / "history.json", surrogate.history_)
-        write_json(folder / "metrics.json", metrics)
-        write_json(folder / "environment.json", environment(surrogate.device))
-        if illustrate:
-            illustrate(folder, surrogate, *test)
-        if progress:
-            progress("evaluation", 1, 1, "")
+        surrogate.fit(
+            *_pair(dataset, split.training),
+            validation=_pair(dataset, split.validation),
+            progress=progress,
+        )
+        _write(folder, surrogate, dataset, split, config, progress, illustrate)
     return Run(Path(out), surrogate, config)
 
 
-def fit_split(
-    surrogate: Surrogate, dataset: Dataset, split: Split, progress: Progress | None
+def finetune_run(
+    base: Run,
+    out: str | Path,
+    *,
+    data: Dataset | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    illustrate: Illustrate | None = None,
+    **plan: Any,
+) -> Run:
+    """Fine-tune a run on its own training split (or that of other `data`) into a new run folder."""
+    dataset = data or base.dataset
+    seed, samples = base.surrogate.seed, base.config.get("training_samples")
+    split = split_samples(dataset.samples, seed=seed, training=samples if data is None else None)
+    with surrogate_folder(out, overwrite=overwrite) as folder:
+        surrogate = base.surrogate.finetune(
+            *_pair(dataset, split.training),
+            validation=_pair(dataset, split.validation),
+            progress=progress,
+            **plan,
+        )
+        config = _config(dataset, surrogate, len(split.training), base=base.config["hash"])
+        _write(folder, surrogate, dataset, split, config, progress, illustrate)
+    return Run(Path(out), surrogate, config)
+
+
+def _pair(dataset: Dataset, samples: np.ndarray) -> tuple[Tensor, Tensor]:
+    return dataset.load("input", samples), dataset.load("output", samples)
+
+
+def _write(
+    folder: Path,
+    surrogate: Surrogate,
+    dataset: Dataset,
+    split: Split,
+    config: dict[str, Any],
+    progress: Progress | None,
+    illustrate: Illustrate | None,
 ) -> None:
-    """Fit on a dataset's training and validation samples, held in memory."""
-    training, validation = (
-        (dataset.load("input", part), dataset.load("output", part))
-        for part in (split.training, split.validation)
-    )
-    surrogate.fit(*training, validation=validation, progress=progress)
+    """Evaluate a fitted surrogate on the test split and write everything a run holds."""
+    if progress:
+        progress("evaluation", 0, 1, "")
+    test = _pair(dataset, split.test)
+    metrics = surrogate.evaluate(*test)
+    surrogate.write(folder)
+    write_json(folder / "config.json", config)
+    write_json(folder / "split.json", split.as_dict())
+    write_json(folder / "history.json", surrogate.history_)
+    write_json(folder / "metrics.json", metrics)
+    write_json(folder / "environment.json", environment(surrogate.device))
+    if illustrate:
+        illustrate(folder, surrogate, *test)
+    if progress:
+        progress("evaluation", 1, 1, "")
 
 
-def _config(dataset: Dataset, surrogate: Surrogate, training_samples: int) -> dict[str, Any]:
+def _config(
+    dataset: Dataset, surrogate: Surrogate, training_samples: int, *, base: str | None = None
+) -> dict[str, Any]:
     described = {
         key: dataset.metadata[key] for key in ("problem", "grid", "samples", "seed", "distribution")
     }
@@ -136,6 +175,8 @@ def _config(dataset: Dataset, surrogate: Surrogate, training_samples: int) -> di
         "training_samples": training_samples,
         "dataset": {"identity": dataset.identity, **described},
     }
+    if base is not None:
+        content |= {"base": base, "finetuning": surrogate.finetuning_}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
     content["dataset"] = {"path": str(dataset.path.resolve()), **content["dataset"]}
     return {"hash": digest, **content}

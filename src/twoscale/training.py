@@ -7,7 +7,7 @@ others costs more than the work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,19 +72,28 @@ def train(
     seed: int = 0,
     progress: Progress | None = None,
     name: str = "training",
+    validation_loss: Loss | None = None,
+    begin_epoch: Callable[[int], None] | None = None,
 ) -> History:
-    """Train `network` in place and leave it with the weights of the best validation loss."""
+    """Train `network` in place and leave it with the weights of the best validation loss.
+
+    `validation_loss` judges epochs by something else than the training `loss`; `begin_epoch` is
+    called with each epoch's number, to change tensors that the loss reads.
+    """
     history = History()
     schedule = _Plateau(plan)
+    judge = validation_loss or loss
     best = {key: value.clone() for key, value in network.state_dict().items()}
     shuffles = torch.Generator().manual_seed(seed)
     with _repeatable(plan.small):
         steps = _make_steps(network, training, loss, plan)
         for epoch in range(plan.epochs):
+            if begin_epoch:
+                begin_epoch(epoch)
             order = torch.randperm(len(training), generator=shuffles)
             history.training_loss.append(steps.epoch(order))
             history.learning_rate.append(schedule.rate)
-            history.validation_loss.append(_mean_loss(network, validation, loss, plan))
+            history.validation_loss.append(_mean_loss(network, validation, judge, plan))
             if schedule.update(history.validation_loss[-1]):
                 history.best_epoch = epoch
                 for key, value in network.state_dict().items():

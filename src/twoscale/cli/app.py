@@ -17,8 +17,9 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import complete, target
 from twoscale.problems import PROBLEMS, get_problem
 from twoscale.report.run_figures import illustrate_run
-from twoscale.run import Run, fit_run
+from twoscale.run import Run, finetune_run, fit_run
 from twoscale.surrogate import METHODS, Surrogate
+from twoscale.surrogate.finetuning import OBJECTIVES
 from twoscale.surrogate.settings import parse_assignments
 from twoscale.surrogate.surrogate import resolve_device
 
@@ -179,6 +180,38 @@ def fit(
             illustrate=illustrate_run,
         )
     _show({method: run.metrics}, json, f"{out}: test split of {data}")
+
+
+@app.command(epilog="Example: twoscale finetune runs/a --objective A3 --out runs/b")
+def finetune(
+    run: Annotated[Path, typer.Argument(help="A run of a PCA method.")],
+    out: OutOption,
+    objective: Annotated[str, typer.Option(help=", ".join(OBJECTIVES))] = "A3",
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training set.")] = 50,
+    data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
+    device: DeviceOption = "auto",
+    overwrite: OverwriteOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
+    base = Run.open(run, device=device)
+    with progress_bar(objective) as progress:
+        tuned = finetune_run(
+            base,
+            out,
+            objective=objective,
+            epochs=epochs,
+            data=Dataset(data) if data else None,
+            overwrite=overwrite,
+            progress=progress,
+            illustrate=illustrate_run,
+        )
+    if json:
+        print_json(tuned.metrics)
+        return
+    name = base.surrogate.method
+    rows = {name: base.metrics, f"+ {objective}": tuned.metrics}
+    print_metrics(rows, title=f"{out}: fine-tuned from {run}, time cumulative")
 
 
 @app.command(epilog="Example: twoscale evaluate runs/a --data data/other.zarr --json")

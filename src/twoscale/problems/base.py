@@ -41,6 +41,7 @@ class Problem(ABC):
     number: ClassVar[int]  # part of the random seed, so that problems never share samples
     boundary_condition: ClassVar[str] = "u = 0 on the boundary"
     solver: ClassVar[str]
+    fixed_operator: ClassVar[bool]  # the operator applied to u does not depend on the input
 
     @property
     @abstractmethod
@@ -65,8 +66,13 @@ class Problem(ABC):
         """Return the discrete residual (batch, height - 2, width - 2) at interior nodes."""
 
     @abstractmethod
+    def coefficient(self, inputs: Tensor) -> Tensor:
+        """Return the diffusion coefficient (batch, height, width)."""
+
     def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return the least and largest diffusion coefficient of each sample."""
+        coefficient = self.coefficient(inputs)
+        return coefficient.amin((1, 2)), coefficient.amax((1, 2))
 
     def symmetries(self, grid: Grid) -> tuple[Symmetry, ...]:
         """Return the maps of the grid onto itself that take solutions to solutions."""

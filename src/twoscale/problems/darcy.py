@@ -32,6 +32,7 @@ class Darcy(Problem):
 
     name: ClassVar[str] = "darcy"
     number: ClassVar[int] = 2
+    fixed_operator: ClassVar[bool] = False
     solver: ClassVar[str] = (
         "arithmetic face means, conjugate gradients preconditioned by DST-I, "
         "relative residual 1e-10, float64"
@@ -82,8 +83,8 @@ class Darcy(Problem):
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
         return -diffusion(outputs, inputs) - 1.0
 
-    def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        return inputs.amin((1, 2)), inputs.amax((1, 2))
+    def coefficient(self, inputs: Tensor) -> Tensor:
+        return inputs
 
 
 register(Darcy())

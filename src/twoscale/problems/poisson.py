@@ -24,6 +24,7 @@ class Poisson(Problem):
 
     name: ClassVar[str] = "poisson"
     number: ClassVar[int] = 1
+    fixed_operator: ClassVar[bool] = True
     solver: ClassVar[str] = "five-point Laplacian, exact by DST-I, float64"
 
     @property
@@ -42,9 +43,8 @@ class Poisson(Problem):
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
         return diffusion(outputs) - inputs[:, 1:-1, 1:-1]
 
-    def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        one = inputs.new_ones(len(inputs))
-        return one, one
+    def coefficient(self, inputs: Tensor) -> Tensor:
+        return torch.ones_like(inputs)
 
 
 def solve_laplace(interior: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Self
 
+import torch
 from torch import Tensor, nn
 
 from twoscale.clock import Clock
@@ -71,6 +72,11 @@ class Representation(nn.Module, ABC):
     @property
     def code_size(self) -> int:
         return sum(self.block_sizes)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Return the type both maps compute in."""
+        return next(b.dtype for b in self.buffers() if b.is_floating_point())
 
     def reconstruct(self, fields: Tensor) -> Tensor:
         """Return decode(encode(fields)): what the representation can express (the oracle)."""

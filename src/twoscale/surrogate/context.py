@@ -43,6 +43,7 @@ class FitContext:
         validation: Pairs,
         loss: Callable[[Tensor, Tensor], Tensor],
         plan: Plan,
+        **hooks: Any,
     ) -> None:
         """Train `network` in place, timed and recorded as `stage`."""
         with self.clock.stage(stage):
@@ -55,5 +56,6 @@ class FitContext:
                 seed=self.seed,
                 progress=self.progress,
                 name=stage,
+                **hooks,
             )
         self.histories[stage] = history.as_dict()

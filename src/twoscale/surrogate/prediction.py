@@ -54,9 +54,11 @@ class MLPPredictor(CodePredictor):
         return self
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        weights = [value for name, value in tensors.items() if name.endswith(".weight")]
-        sizes = [weights[0].shape[1], *(len(weight) for weight in weights)] if weights else [1, 1]
-        self.network = MLP(sizes)
+        # By name: files hold tensors in any order, and the hidden layers are the settings'.
+        first = tensors.get("network.0.weight")
+        last = tensors.get(f"network.{2 * len(self.hidden)}.weight")
+        ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
+        self.network = MLP((ends[0], *self.hidden, ends[1]))
         load_weights(self, tensors)
         return self
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -18,6 +20,7 @@ from twoscale.source import ArraySource, FieldSource, chunk_length, slices
 from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator
+from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator
 from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FieldOperator
 
@@ -40,6 +43,7 @@ class Surrogate:
 
     operator_: FieldOperator
     grid_: Grid
+    finetuning_: dict[str, Any] | None
 
     def __init__(
         self,
@@ -84,7 +88,50 @@ class Surrogate:
         self.timings_ = dict(context.clock.seconds)
         self.history_ = context.histories
         self.training_samples_ = samples
+        self.finetuning_ = None
         return self
+
+    def finetune(
+        self,
+        inputs: Fields,
+        outputs: Fields,
+        *,
+        validation: tuple[Fields, Fields] | None = None,
+        progress: Progress | None = None,
+        **plan: Any,
+    ) -> Self:
+        """Return a copy whose predictor is fine-tuned on an objective of the assembled field.
+
+        `plan` holds options of `FinetunePlan`, the objective first of all: A1 to A5, or flux.
+        Timings of the copy are cumulative.
+        """
+        steps = FinetunePlan(**plan)
+        if validation is None:
+            inputs, outputs, validation = self._hold_out(inputs, outputs)
+        training = self._pairs(inputs, outputs, "training")
+        held_out = self._pairs(*validation, "validation")
+        for pairs in (training, held_out):
+            self._check_grid(pairs.inputs.shape[1:])
+        context = FitContext(seed=self.seed, progress=progress)
+        tuned = copy.copy(self)
+        tuned.operator_, record = finetune_operator(
+            self.operator_,
+            training,
+            held_out,
+            steps,
+            context,
+            common=self._common_layout(),
+            problem=self.problem,
+        )
+        tuned.timings_ = self.timings_ | context.clock.seconds
+        tuned.history_ = context.histories
+        tuned.history_["finetuning"]["components"] = record.components
+        tuned.finetuning_ = {**asdict(steps), "weights": record.weights}
+        return tuned
+
+    def _common_layout(self) -> PatchLayout:
+        """Return the non-overlapping patches whose seams all methods are measured on."""
+        return PatchLayout.tiling(self.grid_.shape, self.settings["patches"])
 
     def _hold_out(self, inputs: Fields, outputs: Fields) -> tuple[Fields, Fields, tuple]:
         x, u = as_fields(inputs, "input"), as_fields(outputs, "output")
@@ -151,12 +198,11 @@ class Surrogate:
         """
         test = self._pairs(inputs, outputs, "test")
         self._check_grid(test.inputs.shape[1:])
-        common = PatchLayout.tiling(self.grid_.shape, self.settings["patches"])
         metrics = evaluate_operator(
             self.operator_,
             lambda fields: self._apply(fields, self._batch_size()),
             test,
-            common=common,
+            common=self._common_layout(),
             problem=problem or self.problem,
         )
         timings = self.timings_ | metrics["timings"]
@@ -180,6 +226,7 @@ class Surrogate:
             "retained": self.retained,
             "training_samples": self.training_samples_,
             "timings": self.timings_,
+            "finetuning": self.finetuning_,
             "provenance": environment(self.device),
         }
         write_artifact(folder, manifest, self.operator_.state_dict())
@@ -212,6 +259,7 @@ class Surrogate:
             )
             grid = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
             surrogate.timings_ = dict(manifest["timings"])
+            surrogate.finetuning_ = manifest.get("finetuning")
             surrogate.training_samples_ = manifest["training_samples"]
         except (KeyError, TypeError) as error:
             raise TwoscaleError(f"{path} has a damaged manifest: {error!r}") from error

@@ -1,0 +1,262 @@
+"""Interface-aware fine-tuning: the predictor learns on objectives of the assembled field.
+
+Warm start, representations frozen. The ladder of the paper: A1 reconstruction, A2 + value trace,
+A3 + normal-derivative trace, A4 + spectrum, A5 + PDE residual; and `flux`, the coefficient-weighted
+flux trace in place of the normal derivative.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields import (
+    TRACES,
+    AffineMeasure,
+    Batch,
+    flux_measures,
+    relative_l2,
+    residual_measures,
+    trace_error,
+)
+from twoscale.patches import PatchLayout
+from twoscale.problems import Problem
+from twoscale.representation import Representation
+from twoscale.source import slices
+from twoscale.surrogate.context import FieldPairs, FitContext
+from twoscale.surrogate.operators import FieldOperator, LatentOperator
+from twoscale.surrogate.terms import FieldTerm, SpectralTerm, Term, code_term
+from twoscale.training import Pairs, Plan
+
+# Each further term's share: its weighted size at the start, relative to the reconstruction's.
+_TRACES = {"value": 0.2, "normal_derivative": 0.2}
+OBJECTIVES: dict[str, dict[str, float]] = {
+    "A1": {},
+    "A2": {"value": 0.2},
+    "A3": _TRACES,
+    "A4": _TRACES | {"spectral": 0.2},
+    "A5": _TRACES | {"spectral": 0.2, "residual": 0.01},
+    "flux": {"value": 0.2, "flux": 0.2},
+}
+_CALIBRATION_FIELDS = 128
+_CALIBRATION_BATCH = 16
+_WEIGHT_RANGE = (1e-12, 1e6)
+
+
+@dataclass(frozen=True)
+class FinetunePlan:
+    """How to fine-tune: the paper's protocol."""
+
+    objective: str = "A3"
+    epochs: int = 50
+    batch_size: int = 32
+    learning_rate: float = 1e-4
+    warm_up: int = 5  # epochs of the reconstruction alone
+    ramp: int = 10  # epochs over which the other weights grow to their full size
+    space: str = "code"  # "field" decodes every prediction: the reference, and slow
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            known = ", ".join(OBJECTIVES)
+            raise TwoscaleError(f"no objective is called '{self.objective}': known are {known}")
+        if self.space not in ("code", "field"):
+            raise TwoscaleError(
+                f"objectives are evaluated in code or field space, not {self.space}"
+            )
+
+    @property
+    def training(self) -> Plan:
+        return Plan(
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=0.0,
+            patience=self.epochs + 1,
+            evaluation_batch=2**30,
+            small=self.space == "code",
+        )
+
+    def share(self, epoch: int) -> float:
+        """Return how much of the further terms' weights an epoch uses."""
+        return min(max((epoch - self.warm_up + 1) / max(self.ramp, 1), 0.0), 1.0)
+
+
+@dataclass
+class FinetuneRecord:
+    """What a fine-tuning resolved and went through."""
+
+    weights: dict[str, float]  # per further term
+    components: dict[str, list[float]] = field(default_factory=dict)  # validation, per epoch
+
+
+class FieldObjective:
+    """A weighted sum of terms of the decoded field, on codes with their prepared columns."""
+
+    def __init__(self, terms: Mapping[str, Term], decoder: Representation) -> None:
+        self.terms = dict(terms)
+        self.decoder = decoder
+        self.weights: dict[str, float] = dict.fromkeys(self.terms, 1.0)
+        self.share: Tensor | None = None
+        self.columns: list[int] = []
+
+    @torch.no_grad()
+    def targets(self, codes: Tensor, pairs: FieldPairs) -> Tensor:
+        """Return the true codes with every term's columns beside them, in one pass."""
+        rows = []
+        start = 0
+        for inputs, truth in zip(pairs.inputs.chunks(), pairs.outputs.chunks(), strict=True):
+            own = codes[start : start + len(truth)]
+            batch = Batch(self.decoder.decode(own), truth, inputs)
+            parts = [own, *(term.prepare(own, batch) for term in self.terms.values())]
+            self.columns = [part.shape[1] for part in parts]
+            rows.append(torch.cat(parts, 1))
+            start += len(truth)
+        return torch.cat(rows)
+
+    def components(self, predicted: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """Return the unweighted value of each term on a minibatch."""
+        codes, *prepared = targets.split(self.columns, 1)
+        return {
+            name: term.finish(*term.parts(predicted, codes, columns))
+            for (name, term), columns in zip(self.terms.items(), prepared, strict=True)
+        }
+
+    def __call__(self, predicted: Tensor, targets: Tensor) -> Tensor:
+        """Return the objective with the full weights."""
+        values = self.components(predicted, targets)
+        return torch.stack([self.weights[name] * value for name, value in values.items()]).sum()
+
+    def ramped(self, predicted: Tensor, targets: Tensor) -> Tensor:
+        """Return the objective with the further terms at the current share of their weights."""
+        assert self.share is not None
+        values = self.components(predicted, targets)
+        further = [self.weights[name] * value for name, value in values.items()][1:]
+        total = values["reconstruction"]
+        return total + self.share * torch.stack(further).sum() if further else total
+
+
+def finetune_operator(
+    operator: FieldOperator,
+    training: FieldPairs,
+    validation: FieldPairs,
+    plan: FinetunePlan,
+    context: FitContext,
+    *,
+    common: PatchLayout,
+    problem: Problem | None,
+) -> tuple[LatentOperator, FinetuneRecord]:
+    """Return a fine-tuned copy of a PCA operator and the record of how it came about."""
+    if not isinstance(operator, LatentOperator):
+        raise TwoscaleError(
+            "fine-tuning needs a PCA surrogate: global, local, overlap or two-scale"
+        )
+    tuned = copy.deepcopy(operator)
+    decoder = tuned.output_representation
+    with context.clock.stage("finetune_prepare"):
+        codes, held_codes = tuned.encode_pairs(training), tuned.encode_pairs(validation)
+        sample = _one_sample(validation)
+        terms = _terms(plan, decoder, sample, (operator.layout or common), problem)
+        objective = FieldObjective(terms, decoder)
+        held_out = Pairs(held_codes.inputs, objective.targets(held_codes.targets, validation))
+        pairs = Pairs(codes.inputs, objective.targets(codes.targets, training))
+        _calibrate(objective, tuned, held_out, OBJECTIVES[plan.objective])
+    record = FinetuneRecord(
+        {name: weight for name, weight in objective.weights.items() if name != "reconstruction"}
+    )
+    _train(objective, tuned, pairs, held_out, plan, context, record)
+    return tuned, record
+
+
+def _train(
+    objective: FieldObjective,
+    tuned: LatentOperator,
+    pairs: Pairs,
+    held_out: Pairs,
+    plan: FinetunePlan,
+    context: FitContext,
+    record: FinetuneRecord,
+) -> None:
+    objective.share = torch.zeros((), device=pairs.inputs.device)
+
+    def begin_epoch(epoch: int) -> None:
+        assert objective.share is not None
+        objective.share.fill_(plan.share(epoch))
+
+    def judge(predicted: Tensor, targets: Tensor) -> Tensor:
+        values = objective.components(predicted, targets)
+        for name, value in values.items():
+            record.components.setdefault(name, []).append(float(value))
+        return objective(predicted, targets)
+
+    context.train(
+        "finetuning",
+        tuned.predictor,
+        pairs,
+        held_out,
+        objective.ramped,
+        plan.training,
+        validation_loss=judge,
+        begin_epoch=begin_epoch,
+    )
+
+
+def _terms(
+    plan: FinetunePlan,
+    decoder: Representation,
+    sample: Batch,
+    layout: PatchLayout,
+    problem: Problem | None,
+) -> dict[str, Term]:
+    terms: dict[str, Term] = {}
+    for name in ("reconstruction", *OBJECTIVES[plan.objective]):
+        if name == "spectral":
+            terms[name] = SpectralTerm(decoder)
+            continue
+        measure = _measure(name, layout, problem)
+        in_codes = measure.fixed and plan.space == "code"
+        build = code_term(measure, decoder, sample) if in_codes else FieldTerm(measure, decoder)
+        terms[name] = build
+    return terms
+
+
+def _measure(name: str, layout: PatchLayout, problem: Problem | None) -> AffineMeasure:
+    """Return the metric that a term minimises: the very function that evaluation reports."""
+    if name == "reconstruction":
+        return relative_l2
+    if name in TRACES:
+        return trace_error(TRACES[name], layout.seams)
+    if problem is None:
+        raise TwoscaleError(f"the {name} objective needs a known problem; this dataset has none")
+    found: Any = {
+        "residual": residual_measures(problem)["residual_rms"],
+        "flux": flux_measures(problem, layout.seams)["flux_trace_error"],
+    }[name]
+    return found
+
+
+def _one_sample(pairs: FieldPairs) -> Batch:
+    inputs, truth = next(pairs.inputs.chunks())[:1], next(pairs.outputs.chunks())[:1]
+    return Batch(truth, truth, inputs)
+
+
+@torch.no_grad()
+def _calibrate(
+    objective: FieldObjective, tuned: LatentOperator, held_out: Pairs, shares: Mapping[str, float]
+) -> None:
+    """Set each weight so that its term starts at `share` times the reconstruction's size."""
+    first = min(_CALIBRATION_FIELDS, len(held_out))
+    totals: dict[str, float] = {}
+    for part in slices(first, _CALIBRATION_BATCH):
+        predicted = tuned.predictor(held_out.inputs[part])
+        for name, value in objective.components(predicted, held_out.targets[part]).items():
+            totals[name] = totals.get(name, 0.0) + float(value)
+    low, high = _WEIGHT_RANGE
+    for name, share in shares.items():
+        size = totals[name] or 1e-300
+        objective.weights[name] = min(max(share * totals["reconstruction"] / size, low), high)
