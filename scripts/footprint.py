@@ -1,6 +1,6 @@
 """Peak memory and time of the commands a newcomer runs, on this machine's CPU.
 
-    python scripts/footprint.py results/footprint.json
+python scripts/footprint.py results/footprint.json
 """
 
 import os

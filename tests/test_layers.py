@@ -12,7 +12,18 @@ import twoscale
 PACKAGE = Path(twoscale.__file__).parent
 
 LAYERS = [
-    {"errors", "grid", "patches", "source", "clock", "threads", "linalg", "_version"},
+    {
+        "_version",
+        "clock",
+        "errors",
+        "files",
+        "grid",
+        "linalg",
+        "patches",
+        "progress",
+        "source",
+        "threads",
+    },
     {"problems", "fields", "representation", "predictors", "objectives", "baselines"},
     {"training", "surrogate"},
     {"__init__"},

@@ -26,6 +26,18 @@ def pairs():
     return make_pairs(70), make_pairs(20, seed=1)
 
 
+def make_plan(**changes):
+    """A plan with the paper's values, unless told otherwise."""
+    usual = {
+        "batch_size": 32,
+        "learning_rate": 1e-3,
+        "weight_decay": 1e-4,
+        "patience": 30,
+        "evaluation_batch": 8192,
+    }
+    return Plan(**usual | changes)
+
+
 def fitted(pairs, plan, *, seed=0, network_seed=0, loss=mean_square):
     network = MLP((3, 16, 2), seed=network_seed)
     history = train(network, *pairs, loss, plan, seed=seed)
@@ -61,7 +73,7 @@ class Recorder(nn.Module):
 
 
 def test_training_learns(pairs):
-    _, history = fitted(pairs, Plan(epochs=150, batch_size=16, learning_rate=1e-2))
+    _, history = fitted(pairs, make_plan(epochs=150, batch_size=16, learning_rate=1e-2))
     assert min(history.validation_loss) < 0.1 * history.validation_loss[0]
     assert history.training_loss[-1] < 0.1 * history.training_loss[0]
 
@@ -69,7 +81,7 @@ def test_training_learns(pairs):
 def test_the_best_weights_are_restored(pairs):
     """Validated on unlike targets, the network soon gets worse, and the last epoch is not kept."""
     unlike = Pairs(pairs[1].inputs, 0.5 - pairs[1].targets)
-    network, history = fitted((pairs[0], unlike), Plan(epochs=40, batch_size=16))
+    network, history = fitted((pairs[0], unlike), make_plan(epochs=40, batch_size=16))
     assert history.best_epoch == history.validation_loss.index(min(history.validation_loss))
     assert history.best_epoch < 39
     with torch.no_grad():
@@ -78,7 +90,7 @@ def test_the_best_weights_are_restored(pairs):
 
 
 def test_the_history_is_complete(pairs):
-    _, history = fitted(pairs, Plan(epochs=7))
+    _, history = fitted(pairs, make_plan(epochs=7))
     record = history.as_dict()
     assert set(record) == {"training_loss", "validation_loss", "learning_rate", "best_epoch"}
     for name in ("training_loss", "validation_loss", "learning_rate"):
@@ -87,8 +99,8 @@ def test_the_history_is_complete(pairs):
 
 
 def test_the_validation_loss_does_not_depend_on_its_batches(pairs):
-    whole = fitted(pairs, Plan(epochs=3))[1].validation_loss
-    parts = fitted(pairs, Plan(epochs=3, evaluation_batch=7))[1].validation_loss
+    whole = fitted(pairs, make_plan(epochs=3))[1].validation_loss
+    parts = fitted(pairs, make_plan(epochs=3, evaluation_batch=7))[1].validation_loss
     assert parts == pytest.approx(whole, rel=1e-5)
 
 
@@ -100,7 +112,7 @@ def test_one_step_is_adams():
     optimiser = torch.optim.Adam(other.parameters(), lr=0.05, weight_decay=0.1)
     mean_square(other(pairs.inputs), pairs.targets).backward()
     optimiser.step()
-    plan = Plan(epochs=1, batch_size=8, learning_rate=0.05, weight_decay=0.1)
+    plan = make_plan(epochs=1, batch_size=8, learning_rate=0.05, weight_decay=0.1)
     train(network, pairs, pairs, mean_square, plan)
     for one, two in zip(network.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(one, two)
@@ -110,7 +122,7 @@ def test_one_step_is_adams():
 
 
 def test_the_rate_is_halved_after_patience_epochs_without_progress(pairs):
-    plan = Plan(epochs=12, learning_rate=0.8, patience=4)
+    plan = make_plan(epochs=12, learning_rate=0.8, patience=4)
     history = train(Stuck(), *pairs, mean_square, plan)
     # Epoch 0 is the best; epochs 1 to 4 bring nothing; the rate of epoch 5 is half.
     assert history.learning_rate == pytest.approx([0.8] * 5 + [0.4] * 4 + [0.2] * 3)
@@ -118,7 +130,7 @@ def test_the_rate_is_halved_after_patience_epochs_without_progress(pairs):
 
 
 def test_progress_starts_the_waiting_anew():
-    schedule = training._Plateau(Plan(epochs=9, learning_rate=1.0, patience=2))
+    schedule = training._Plateau(make_plan(epochs=9, learning_rate=1.0, patience=2))
     rates = []
     for loss in (5.0, 6.0, 4.0, 4.0, 3.9, 7.0, 7.0, 7.0, 7.0):
         schedule.update(loss)
@@ -144,21 +156,21 @@ def test_the_optimiser_uses_the_rate_of_the_schedule():
 
     network = Slope()
     pairs = Pairs(torch.zeros(4, 1), torch.zeros(4))
-    plan = Plan(epochs=6, batch_size=4, learning_rate=0.1, patience=2)
+    plan = make_plan(epochs=6, batch_size=4, learning_rate=0.1, patience=2)
     train(network, pairs, pairs, lambda p, t: p.mean(), plan)
     steps = [a - b for a, b in zip(network.path, network.path[1:], strict=False)]
     assert steps == pytest.approx([0.1, 0.1, 0.1, 0.05, 0.05], rel=1e-4)
 
 
 def test_early_stop(pairs):
-    plan = Plan(epochs=50, early_stop=6, patience=4, learning_rate=0.8)
+    plan = make_plan(epochs=50, early_stop=6, patience=4, learning_rate=0.8)
     history = train(Stuck(), *pairs, mean_square, plan)
     assert len(history.validation_loss) == 7
     assert history.learning_rate[-1] == 0.4
 
 
 def test_without_early_stop_every_epoch_is_run(pairs):
-    history = train(Stuck(), *pairs, mean_square, Plan(epochs=9, patience=2))
+    history = train(Stuck(), *pairs, mean_square, make_plan(epochs=9, patience=2))
     assert len(history.validation_loss) == 9
 
 
@@ -167,7 +179,7 @@ def test_without_early_stop_every_epoch_is_run(pairs):
 
 def test_every_sample_is_used_once_per_epoch_the_last_partial_batch_included(pairs):
     network = Recorder()
-    train(network, *pairs, mean_square, Plan(epochs=2, batch_size=32))
+    train(network, *pairs, mean_square, make_plan(epochs=2, batch_size=32))
     assert [len(batch) for batch in network.seen] == [32, 32, 6] * 2
     expected = pairs[0].inputs.sort(0).values
     first, second = torch.cat(network.seen[:3]), torch.cat(network.seen[3:])
@@ -180,7 +192,7 @@ def test_every_sample_is_used_once_per_epoch_the_last_partial_batch_included(pai
 def test_any_number_of_steps_covers_the_set(pairs, batch_size, count):
     """More steps than are taken in one group, or few."""
     network = Recorder()
-    train(network, *pairs, mean_square, Plan(epochs=1, batch_size=batch_size))
+    train(network, *pairs, mean_square, make_plan(epochs=1, batch_size=batch_size))
     assert len(network.seen) == count
     assert torch.equal(torch.cat(network.seen).sort(0).values, pairs[0].inputs.sort(0).values)
 
@@ -188,14 +200,14 @@ def test_any_number_of_steps_covers_the_set(pairs, batch_size, count):
 def test_the_training_loss_is_the_mean_over_samples(pairs):
     """At rate zero nothing changes, so that it is the loss of the whole set."""
     network = Stuck()
-    history = train(network, *pairs, mean_square, Plan(epochs=1, batch_size=32))
+    history = train(network, *pairs, mean_square, make_plan(epochs=1, batch_size=32))
     expected = mean_square(torch.zeros_like(pairs[0].targets), pairs[0].targets)
     assert history.training_loss[0] == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_a_batch_larger_than_the_set(pairs):
     network = Recorder()
-    train(network, *pairs, mean_square, Plan(epochs=2, batch_size=1000))
+    train(network, *pairs, mean_square, make_plan(epochs=2, batch_size=1000))
     assert [len(batch) for batch in network.seen] == [70, 70]
 
 
@@ -203,7 +215,7 @@ def test_a_batch_larger_than_the_set(pairs):
 
 
 def test_the_same_seed_gives_the_same_weights(pairs):
-    plan = Plan(epochs=5, batch_size=16)
+    plan = make_plan(epochs=5, batch_size=16)
     one, two = fitted(pairs, plan, seed=3), fitted(pairs, plan, seed=3)
     assert one[1] == two[1]
     states = one[0].state_dict(), two[0].state_dict()
@@ -211,7 +223,7 @@ def test_the_same_seed_gives_the_same_weights(pairs):
 
 
 def test_another_seed_gives_another_order(pairs):
-    plan = Plan(epochs=5, batch_size=16)
+    plan = make_plan(epochs=5, batch_size=16)
     assert fitted(pairs, plan, seed=3)[1] != fitted(pairs, plan, seed=4)[1]
 
 
@@ -219,21 +231,22 @@ def test_the_global_random_state_is_neither_read_nor_written(pairs):
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
-    one = fitted(pairs, Plan(epochs=2))[1]
+    one = fitted(pairs, make_plan(epochs=2))[1]
     assert torch.equal(torch.rand(3), expected)
-    assert fitted(pairs, Plan(epochs=2))[1] == one
+    assert fitted(pairs, make_plan(epochs=2))[1] == one
 
 
 def test_data_are_left_unchanged():
     pairs = make_pairs(40), make_pairs(10, seed=1)
     before = [t.clone() for p in pairs for t in (p.inputs, p.targets)]
-    fitted(pairs, Plan(epochs=2))
+    fitted(pairs, make_plan(epochs=2))
     after = [t for p in pairs for t in (p.inputs, p.targets)]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_a_small_network_is_trained_on_one_thread(pairs):
+@pytest.mark.parametrize(("small", "threads"), [(True, 1), (False, 2)])
+def test_small_steps_are_done_on_one_thread(pairs, small, threads):
     """Afterwards threads and flags are as they were."""
     before = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
     seen = []
@@ -242,10 +255,17 @@ def test_a_small_network_is_trained_on_one_thread(pairs):
         seen.append(torch.get_num_threads())
         return mean_square(predicted, true)
 
-    fitted(pairs, Plan(epochs=1), loss=loss)
-    assert set(seen) == {1}
+    fitted(pairs, make_plan(epochs=1, small=small), loss=loss)
+    assert set(seen) == {threads}
     assert torch.get_num_threads() == 2
     assert (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark) == before
+
+
+def test_a_plan_says_everything_but_when_to_stop_early():
+    with pytest.raises(TypeError, match="missing"):
+        Plan(epochs=3)
+    plan = make_plan(epochs=3)
+    assert (plan.early_stop, plan.small) == (None, False)
 
 
 # Progress and failure
@@ -257,7 +277,7 @@ def test_progress_is_told_once_per_epoch(pairs):
         MLP((3, 2)),
         *pairs,
         mean_square,
-        Plan(epochs=3),
+        make_plan(epochs=3),
         progress=lambda *call: calls.append(call),
         name="latent",
     )
@@ -267,13 +287,13 @@ def test_progress_is_told_once_per_epoch(pairs):
 
 def test_training_that_never_has_a_finite_loss_is_refused(pairs):
     with pytest.raises(TwoscaleError, match="training diverged: no validation loss was finite"):
-        fitted(pairs, Plan(epochs=2), loss=lambda p, t: (p - t).square().mean() * float("nan"))
+        fitted(pairs, make_plan(epochs=2), loss=lambda p, t: (p - t).square().mean() * float("nan"))
 
 
 def test_an_exploding_rate_is_told_with_the_remedy(pairs):
     loss = lambda p, t: torch.exp((p - t).abs().sum() * 1e4)  # noqa: E731
     with pytest.raises(TwoscaleError, match="try a smaller learning_rate"):
-        fitted(pairs, Plan(epochs=3, learning_rate=10.0), loss=loss)
+        fitted(pairs, make_plan(epochs=3, learning_rate=10.0), loss=loss)
 
 
 def test_a_late_divergence_keeps_the_best_weights_so_far(pairs):
@@ -284,7 +304,7 @@ def test_a_late_divergence_keeps_the_best_weights_so_far(pairs):
         broken = calls.count(False) > 3
         return mean_square(predicted, true) * (math.nan if broken else 1.0)
 
-    network, history = fitted(pairs, Plan(epochs=6), loss=loss)
+    network, history = fitted(pairs, make_plan(epochs=6), loss=loss)
     assert history.best_epoch <= 2
     assert all(math.isnan(value) for value in history.validation_loss[3:])
     assert all(bool(torch.isfinite(p).all()) for p in network.parameters())
@@ -302,7 +322,7 @@ def on_cuda(pairs):
 def test_replayed_graphs_are_the_eager_steps(samples, monkeypatch):
     """Whole groups, a rest of single batches, a last partial batch, and none of these."""
     data = on_cuda(make_pairs(samples)), on_cuda(make_pairs(20, seed=1))
-    plan = Plan(epochs=6, batch_size=32, patience=2, learning_rate=0.05, weight_decay=1e-3)
+    plan = make_plan(epochs=6, batch_size=32, patience=2, learning_rate=0.05, weight_decay=1e-3)
     results = []
     for kind in (training._GraphSteps, training._Steps):
         monkeypatch.setattr(training, "_make_steps", kind)
@@ -320,7 +340,7 @@ def test_replayed_graphs_are_the_eager_steps(samples, monkeypatch):
 def test_cuda_training_repeats_itself_and_agrees_with_the_cpu():
     data = make_pairs(100), make_pairs(20, seed=1)
     there = on_cuda(data[0]), on_cuda(data[1])
-    plan = Plan(epochs=5, batch_size=16)
+    plan = make_plan(epochs=5, batch_size=16)
     histories = []
     for pairs, device in ((there, "cuda"), (there, "cuda"), (data, "cpu")):
         network = MLP((3, 16, 2), seed=0).to(device)

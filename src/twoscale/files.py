@@ -42,7 +42,7 @@ class Parents:
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise TwoscaleError(f"cannot write {place}: {error.strerror}") from error
+            raise TwoscaleError(f"cannot write {place}: {error.strerror or error}") from error
 
     def remove(self) -> None:
         for parent in self.made:

@@ -74,11 +74,13 @@ def train(
     name: str = "training",
     validation_loss: Loss | None = None,
     begin_epoch: Callable[[int], None] | None = None,
+    remark: Callable[[], str] | None = None,
 ) -> History:
     """Train `network` in place and leave it with the weights of the best validation loss.
 
     `validation_loss` judges epochs by something else than the training `loss`; `begin_epoch` is
-    called with each epoch's number, to change tensors that the loss reads.
+    called with each epoch's number, to change tensors that the loss reads; `remark` gives the text
+    beside the progress bar.
     """
     history = History()
     schedule = _Plateau(plan)
@@ -100,7 +102,8 @@ def train(
                     best[key].copy_(value)
             steps.set_rate(schedule.rate)
             if progress:
-                progress(name, epoch + 1, plan.epochs, f"validation loss {schedule.best:.3g}")
+                text = remark() if remark else f"validation loss {schedule.best:.3g}"
+                progress(name, epoch + 1, plan.epochs, text)
             if schedule.exhausted:
                 break
     if history.best_epoch < 0:

@@ -1,15 +1,19 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
 from twoscale import Surrogate, __version__
 from twoscale.data import Dataset
+from twoscale.run import Run
 from twoscale.surrogate import METHODS
 
 METRICS = {
@@ -89,6 +93,7 @@ def test_a_run_folder_holds_what_is_needed_to_trust_it(twoscale, data, tmp_path)
     assert config["seed"] == 3
     assert config["settings"]["epochs"] == 2
     assert config["dataset"]["identity"] == Dataset(data).identity
+    assert Run.open(run).identity == Dataset(data).identity
     assert len(json.loads((run / "history.json").read_text())["training"]["training_loss"]) == 2
     assert [len(part) for part in json.loads((run / "split.json").read_text()).values()] == [
         96,
@@ -156,8 +161,15 @@ def test_killed_generation_continues(twoscale, tmp_path):
     assert written
     assert twoscale(*recipe, "--out", out).status == 0
     assert twoscale(*recipe, "--out", whole).status == 0
-    assert (out / "zarr.json").read_bytes() == (whole / "zarr.json").read_bytes()
+    assert _contents(out) == _contents(whole)
+    assert len(_contents(out)) > 10
     assert not log.exists()
+
+
+def _contents(folder):
+    """Return the bytes of every file below a folder, by name."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 # Bad input: one sentence on stderr, exit status 2, no traceback, nothing left behind.
@@ -175,8 +187,6 @@ def _refused(outcome, *words):
 @pytest.fixture
 def damaged(run_folder, tmp_path):
     """A copy of a run that a test may damage."""
-    import shutil
-
     copy = tmp_path / "run"
     shutil.copytree(run_folder, copy)
     return copy
@@ -270,7 +280,7 @@ def test_existing_output(twoscale, data, run_folder):
 
 def test_unwritable_output(twoscale, data, tmp_path):
     (tmp_path / "file").write_text("")
-    _refused(twoscale("fit", data, "--out", tmp_path / "file" / "r"), "cannot create")
+    _refused(twoscale("fit", data, "--out", tmp_path / "file" / "r"), "cannot write")
     _refused(twoscale("generate", "poisson", "--out", tmp_path / "file" / "d"), "cannot write")
 
 
@@ -346,8 +356,6 @@ def test_dataset_that_moved_or_changed(twoscale, damaged, tmp_path):
 
 
 def test_damaged_store(twoscale, data, tmp_path):
-    import shutil
-
     copy = tmp_path / "d.zarr"
     shutil.copytree(data, copy)
     (copy / "output" / "c" / "0" / "0" / "0").write_bytes(b"nonsense")
@@ -366,3 +374,267 @@ def test_a_failed_fit_leaves_nothing(twoscale, data, tmp_path):
         patch.setattr("twoscale.training._mean_loss", lambda *a: float("nan"))
         _refused(twoscale("fit", data, *arguments), "diverged")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("array", ["input", "output"])
+@pytest.mark.parametrize("damage", ["a lost file", "one byte"])
+def test_a_fit_on_a_damaged_store(twoscale, data, tmp_path, array, damage):
+    copy = tmp_path / "d.zarr"
+    shutil.copytree(data, copy)
+    chunk = copy / array / "c" / "0" / "0" / "0"
+    content = bytearray(chunk.read_bytes())
+    if damage == "one byte":
+        content[len(content) // 2] ^= 1
+        chunk.write_bytes(content)
+    else:
+        chunk.unlink()
+    outcome = twoscale("fit", copy, "--set", "epochs=1", "--out", tmp_path / "runs" / "r")
+    _refused(outcome, "is damaged", f"'{array}'")
+    assert list(tmp_path.iterdir()) == [copy]
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("fit", "d"), ("--out",)),
+        (("generate", "poisson"), ("--out",)),
+        (("generate",), ("problem",)),
+        (
+            ("generate", "poisson", "--seed", "-1", "--out", "d"),
+            ("--seed", "greater than or equal to 0"),
+        ),
+        (("generate", "poisson", "--seed", "one", "--out", "d"), ("--seed", "integer")),
+        (("generate", "poisson", "--resolution", "4", "--out", "d"), ("--resolution", "8")),
+        (("demo", "--samples", "5"), ("--samples",)),
+        (("fit", "d", "--colour", "red", "--out", "r"), ("--colour",)),
+        (("--colour",), ("--colour",)),
+        (("ftt",), ("ftt",)),
+    ],
+)
+def test_usage_errors(twoscale, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    outcome = twoscale(*arguments)
+    _refused(outcome, *words)
+    assert outcome.err.startswith("twoscale: ")
+    assert outcome.err.endswith(". Try --help.\n")
+    assert outcome.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_arguments_there_is_help(twoscale):
+    outcome = twoscale()
+    assert outcome.status == 2
+    assert "Usage" in outcome.out
+    assert "demo" in outcome.out
+    assert outcome.err == ""
+
+
+# Interruption
+
+
+def _interrupt(*arguments, **options):
+    raise KeyboardInterrupt
+
+
+def _interrupted(outcome):
+    assert outcome.status == 130
+    assert "Traceback" not in outcome.err + outcome.out
+    assert [line for line in outcome.err.splitlines() if line.strip()] == ["twoscale: interrupted"]
+
+
+def test_an_interrupted_fit_leaves_nothing(twoscale, data, tmp_path, monkeypatch):
+    monkeypatch.setattr("twoscale.training._mean_loss", _interrupt)
+    _interrupted(twoscale("fit", data, "--out", tmp_path / "runs" / "r"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["check", "evaluate", "predict"])
+def test_any_command_can_be_interrupted(twoscale, data, run_folder, tmp_path, monkeypatch, command):
+    np.save(tmp_path / "x.npy", np.ones((2, 16, 16)))
+    arguments = {
+        "check": (data,),
+        "evaluate": (run_folder,),
+        "predict": (run_folder, tmp_path / "x.npy", "--out", tmp_path / "p.npy"),
+    }
+    monkeypatch.setattr("twoscale.cli.app.np.load", _interrupt)
+    monkeypatch.setattr("twoscale.data.store.checksum", _interrupt)
+    _interrupted(twoscale(command, *arguments[command]))
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+@pytest.mark.parametrize("kind", ["run", "dataset", "file"])
+@pytest.mark.parametrize("moment", [1, 2])
+def test_an_interrupt_while_replacing_keeps_the_old_result(
+    twoscale, data, run_folder, tmp_path, monkeypatch, kind, moment
+):
+    out = tmp_path / "out"
+    np.save(tmp_path / "x.npy", np.ones((2, 16, 16)))
+    if kind == "file":
+        out.write_bytes(b"old")
+        command = ("predict", run_folder, tmp_path / "x.npy")
+    elif kind == "run":
+        shutil.copytree(run_folder, out)
+        command = ("fit", data, "--method", "local", "--set", "epochs=1")
+    else:
+        shutil.copytree(data, out)
+        command = ("generate", "poisson", "--resolution", 16, "--samples", 4)
+    before = out.read_bytes() if kind == "file" else _contents(out)
+    calls = []
+
+    def rename(source, destination):
+        if "out" in (Path(source).name, Path(destination).name):
+            calls.append(source)
+            if len(calls) == moment:
+                raise KeyboardInterrupt
+        os.rename(source, destination)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    _interrupted(twoscale(*command, "--overwrite", "--out", out))
+    assert (out.read_bytes() if kind == "file" else _contents(out)) == before
+    assert not (tmp_path / "out.old").exists()
+
+
+# What --overwrite replaces, and where results go
+
+
+@pytest.fixture
+def commands(data, run_folder, tmp_path):
+    """A command of each kind of result, without --out."""
+    source = tmp_path / "x.npy"
+    np.save(source, np.ones((2, 16, 16)))
+    return {
+        "fit": ("fit", data, "--method", "local", "--set", "epochs=1"),
+        "generate": ("generate", "poisson", "--resolution", 16, "--samples", 4),
+        "import": ("import", source, source),
+        "predict": ("predict", run_folder, source),
+    }
+
+
+any_command = pytest.mark.parametrize("command", ["fit", "generate", "import", "predict"])
+
+
+@any_command
+def test_other_peoples_folders_are_not_replaced(twoscale, commands, tmp_path, monkeypatch, command):
+    mine = tmp_path / "mine"
+    (mine / "inside").mkdir(parents=True)
+    (mine / "file.txt").write_text("keep")
+    monkeypatch.chdir(mine / "inside")
+    for out in (mine, ".", ".."):
+        outcome = twoscale(*commands[command], "--overwrite", "--out", out)
+        _refused(outcome, "is something else and is not replaced")
+    assert _contents(mine) == {"file.txt": b"keep"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "x.npy"]
+
+
+def test_results_of_another_kind_are_not_replaced(twoscale, commands, data, run_folder, tmp_path):
+    dataset, run, file = tmp_path / "d.zarr", tmp_path / "run", tmp_path / "p.npy"
+    shutil.copytree(data, dataset)
+    shutil.copytree(run_folder, run)
+    file.write_text("")
+    wrong = {
+        "fit": (dataset, file),
+        "generate": (run, file),
+        "import": (run, file),
+        "predict": (dataset, run),
+    }
+    before = _contents(tmp_path)
+    for command, places in wrong.items():
+        for out in places:
+            outcome = twoscale(*commands[command], "--overwrite", "--out", out)
+            _refused(outcome, "is something else and is not replaced")
+    assert _contents(tmp_path) == before
+
+
+@any_command
+def test_results_of_the_same_kind_are_replaced_if_asked(twoscale, commands, tmp_path, command):
+    out = tmp_path / "out"
+    assert twoscale(*commands[command], "--out", out).status == 0
+    _refused(twoscale(*commands[command], "--out", out), "exists already", "--overwrite")
+    assert twoscale(*commands[command], "--overwrite", "--out", out).status == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "x.npy"]
+
+
+@any_command
+def test_a_link_leads_to_where_the_result_goes(twoscale, commands, tmp_path, command):
+    """To a folder, to a place that is still free, and to an earlier result."""
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "folder").symlink_to(real)
+    (tmp_path / "link").symlink_to(real / "b")
+    assert twoscale(*commands[command], "--out", tmp_path / "folder" / "a").status == 0
+    assert twoscale(*commands[command], "--out", tmp_path / "link").status == 0
+    again = twoscale(*commands[command], "--overwrite", "--out", tmp_path / "link")
+    assert again.status == 0
+    assert (tmp_path / "link").is_symlink()
+    assert sorted(path.name for path in real.iterdir()) == ["a", "b"]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["folder", "link", "real", "x.npy"]
+
+
+# Mistakes that once showed a traceback
+
+
+def test_prediction_from_several_arrays_or_none(twoscale, run_folder, tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.ones((2, 16, 16)))
+    out = ("--out", tmp_path / "p.npy")
+    _refused(twoscale("predict", run_folder, tmp_path / "x.npz", *out), "holds several arrays")
+    _refused(twoscale("predict", run_folder, ".", *out), "does not exist or is not a file")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npz"]
+
+
+def test_a_seed_beyond_all_numbers(twoscale, data, tmp_path):
+    seed = ("--seed", "99999999999999999999")
+    _refused(twoscale("fit", data, *seed, "--out", tmp_path / "r"), "the seed must be")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [("cpu:abc", "the device is auto, cpu or cuda"), ("cuda:9", "no device cuda:9 here")],
+)
+def test_devices_that_are_none(twoscale, data, run_folder, tmp_path, device, words):
+    out = ("--device", device, "--out", tmp_path / "r")
+    _refused(twoscale("fit", data, *out), words)
+    _refused(twoscale("generate", "poisson", *out), words)
+    _refused(twoscale("demo", *out), words)
+    _refused(twoscale("evaluate", run_folder, "--device", device), words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_import_of_a_damaged_hdf5_chunk(twoscale, tmp_path):
+    values = np.random.default_rng(0).random((12, 8, 8))
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        for name in "au":
+            file.create_dataset(name, data=values, chunks=(4, 8, 8), compression="gzip")
+        place = file["u"].id.get_chunk_info(2)
+    with (tmp_path / "f.h5").open("r+b") as file:
+        file.seek(place.byte_offset)
+        file.write(b"\xff" * place.size)
+    arguments = ("--input", "a", "--output", "u", "--out", tmp_path / "d")
+    _refused(twoscale("import", tmp_path / "f.h5", *arguments), "f.h5 is damaged")
+    assert [path.name for path in tmp_path.iterdir()] == ["f.h5"]
+
+
+def _edit(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_entries_of_the_wrong_type(twoscale, damaged):
+    _edit(damaged / "config.json", lambda content: content.update(dataset=3))
+    _refused(twoscale("evaluate", damaged), "config.json is damaged: it lacks a proper dataset")
+    _edit(damaged / "manifest.json", lambda content: content.update(timings=3))
+    _refused(twoscale("evaluate", damaged), "has a damaged manifest")
+
+
+def test_a_dataset_that_does_not_describe_itself(twoscale, data, tmp_path):
+    copy = tmp_path / "d.zarr"
+    shutil.copytree(data, copy)
+    _edit(copy / "zarr.json", lambda content: content["attributes"].pop("distribution"))
+    _refused(twoscale("fit", copy, "--out", tmp_path / "r"), "is damaged", "lacks distribution")
+    _refused(twoscale("check", copy), "is damaged", "lacks distribution")
+    assert list(tmp_path.iterdir()) == [copy]

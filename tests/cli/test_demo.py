@@ -1,6 +1,8 @@
 import json
 import re
 
+import pytest
+
 
 def test_demo_makes_table_runs_and_report(twoscale, tmp_path):
     out = tmp_path / "demo"
@@ -14,6 +16,9 @@ def test_demo_makes_table_runs_and_report(twoscale, tmp_path):
     assert len(re.findall(r'<img src="data:image/png;base64,', page)) == 6
     assert "http" not in page
     assert "patch borders" in page
+    pictures = {path.name for path in (out / "figures").iterdir()}
+    names = ("fields", "residuals", "profile", "errors", "spectra", "densities")
+    assert pictures == {f"{name}.png" for name in names}
     again = twoscale("demo", "--out", out, "--samples", 500, "--epochs", 1)
     assert again.status == 0
 
@@ -23,3 +28,38 @@ def test_demo_does_not_touch_other_folders(twoscale, tmp_path):
     outcome = twoscale("demo", "--out", tmp_path)
     assert outcome.status == 2
     assert "holds something else" in outcome.err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert (tmp_path / "mine.txt").read_text() == "keep"
+
+
+def test_demo_does_not_touch_a_file(twoscale, tmp_path):
+    out = tmp_path / "demo"
+    out.write_text("keep")
+    outcome = twoscale("demo", "--out", out)
+    assert outcome.status == 2
+    assert "holds something else" in outcome.err
+    assert out.read_text() == "keep"
+
+
+def test_an_interrupted_demo_can_be_run_again(twoscale, tmp_path):
+    """Whether the data was being made or was finished; the output can be read by machines."""
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "demo"
+    command = ("demo", "--out", out, "--samples", 500, "--epochs", 1)
+    for step, left in (
+        ("twoscale.problems.Poisson.solve", "poisson-64.zarr.partial"),
+        ("twoscale.training._mean_loss", "poisson-64.zarr"),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(step, interrupt)
+            assert twoscale(*command).status == 130
+        assert [path.name for path in out.iterdir()] == [left]
+    outcome = twoscale(*command, "--json")
+    assert outcome.status == 0, outcome.err
+    metrics = json.loads(outcome.out)
+    assert list(metrics) == ["local", "overlap", "two-scale"]
+    assert all(values["mre"] > 0 for values in metrics.values())
+    assert (out / "report.html").is_file()

@@ -1,8 +1,10 @@
+import json
+
 import numpy as np
 import pytest
 
 from twoscale.data import Dataset, check_dataset, generate, import_fields, store
-from twoscale.problems import Poisson
+from twoscale.problems import Darcy, Poisson
 
 
 def _levels(dataset):
@@ -72,3 +74,22 @@ def test_a_lost_chunk_is_an_error(tmp_path, monkeypatch):
     (dataset.path / "input" / "c" / "1" / "0" / "0").unlink()
     errors = _only(_levels(Dataset(dataset.path)), "error")
     assert any("input 4 to 7" in error for error in errors)
+
+
+def test_an_unknown_problem_is_warned_of(tmp_path):
+    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=4)
+    file = dataset.path / "zarr.json"
+    content = json.loads(file.read_text())
+    content["attributes"]["problem"] = "stokes"
+    file.write_text(json.dumps(content))
+    levels = _levels(Dataset(dataset.path))
+    (warning,) = _only(levels, "warning")
+    assert "'stokes' is not known here" in warning
+    assert _only(levels, "error") == []
+
+
+def test_an_input_without_a_solution_is_an_error(tmp_path):
+    """Darcy's permeability must be positive."""
+    x = np.full((3, 8, 8), -1.0)
+    levels = _levels(_import(tmp_path, x, np.ones((3, 8, 8)), problem=Darcy()))
+    assert any("do not solve darcy" in error for error in _only(levels, "error"))

@@ -11,8 +11,6 @@ from twoscale.grid import Grid
 from twoscale.problems import Darcy, Poisson
 
 
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()

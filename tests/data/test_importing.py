@@ -155,3 +155,16 @@ def test_unknown_kind(tmp_path):
     (tmp_path / "f.csv").write_text("1,2")
     with pytest.raises(TwoscaleError, match="of no known kind"):
         import_fields([tmp_path / "f.csv"], tmp_path / "d")
+
+
+def test_a_damaged_chunk_of_an_hdf5_file(tmp_path, pair):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        for name, values in zip("au", pair, strict=True):
+            file.create_dataset(name, data=values, chunks=(4, 10, 14), compression="gzip")
+        place = file["u"].id.get_chunk_info(1)
+    with (tmp_path / "f.h5").open("r+b") as file:
+        file.seek(place.byte_offset)
+        file.write(b"\xff" * place.size)
+    with pytest.raises(TwoscaleError, match=r"f\.h5 is damaged or not what its name says"):
+        import_fields([tmp_path / "f.h5"], tmp_path / "d", input_key="a", output_key="u")
+    assert not list(tmp_path.glob("d*"))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from twoscale.data import Dataset, generate, store
+from twoscale.data import Dataset, generate, import_fields, store
 from twoscale.errors import TwoscaleError
 from twoscale.linalg.pca import RankRule
 from twoscale.problems import Poisson
@@ -64,6 +64,8 @@ def _edit_attributes(path, change):
         (lambda a: a.update(samples=31), "do not match its description"),
         (lambda a: a["checksums"]["input"].pop(), "do not match its description"),
         (lambda a: a.update(complete=False), "do not match its description"),
+        (lambda a: a.pop("distribution"), "is damaged.*lacks distribution"),
+        (lambda a: [a.pop(key) for key in ("seed", "solver")], "is damaged.*lacks seed, solver"),
     ],
 )
 def test_damaged_descriptions(dataset, change, message):
@@ -101,3 +103,91 @@ def test_checksum_sees_one_bit():
     other = values.copy()
     other[3] = -0.0
     assert store.checksum(values) != store.checksum(other)
+
+
+@pytest.mark.parametrize("damage", [None, -5], ids=["lost", "one byte"])
+def test_whole_chunks_are_held_to_their_checksums(dataset, damage):
+    chunk = dataset.path / "output" / "c" / "1" / "0" / "0"
+    if damage is None:
+        chunk.unlink()
+    else:
+        content = bytearray(chunk.read_bytes())
+        content[damage] ^= 1
+        chunk.write_bytes(content)
+    opened = Dataset(dataset.path)
+    with pytest.raises(TwoscaleError, match="is damaged: samples 4 to 7 of 'output'"):
+        opened.read("output", 0, 30)
+    with pytest.raises(TwoscaleError, match="is damaged: samples 4 to 7 of 'output'"):
+        opened.load("output", [5])
+    assert opened.read("output", 8, 30).shape == (22, 16, 16)
+    values = opened.read("output", 4, 8, verify=False)
+    assert not opened.intact("output", 4, values)
+    assert opened.intact("input", 4, opened.read("input", 4, 8))
+
+
+@pytest.mark.parametrize("start", [0, 3, 4, 28])
+@pytest.mark.parametrize("stop", [29, 30])
+def test_any_range_of_a_sound_dataset_is_read(dataset, start, stop):
+    whole = dataset.read("input", 0, 30)
+    assert np.array_equal(dataset.read("input", start, stop), whole[start:stop])
+
+
+@pytest.mark.parametrize("indices", [[-1, 3], [3, 30], [99]])
+def test_samples_that_are_not_there_are_told(dataset, indices):
+    with pytest.raises(TwoscaleError, match="has samples 0 to 29, asked for"):
+        dataset.load("input", indices)
+
+
+def test_an_unknown_problem_is_no_problem(dataset):
+    _edit_attributes(dataset.path, lambda a: a.update(problem="stokes"))
+    assert Dataset(dataset.path).problem is None
+    assert Dataset(dataset.path).metadata["problem"] == "stokes"
+
+
+def test_a_dataset_is_told_from_other_folders(dataset, tmp_path):
+    assert store.is_dataset(dataset.path)
+    shutil.rmtree(dataset.path / "output")
+    assert store.is_dataset(dataset.path)
+    assert not store.is_dataset(tmp_path)
+    assert not store.is_dataset(tmp_path / "none")
+    _edit_attributes(dataset.path, lambda a: a.update(format="other"))
+    assert not store.is_dataset(dataset.path)
+
+
+def test_only_datasets_are_replaced(dataset, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine").write_text("x")
+    recipe = {"resolution": 16, "samples": 4}
+    for place in (other, other / "mine"):
+        with pytest.raises(TwoscaleError, match="is something else and is not replaced"):
+            generate(Poisson(), place, **recipe, overwrite=True)
+    assert (other / "mine").read_text() == "x"
+    assert generate(Poisson(), dataset.path, **recipe, overwrite=True).samples == 4
+
+
+def test_a_link_stays_a_link(dataset, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(dataset.path)
+    generate(Poisson(), link, resolution=16, samples=4, overwrite=True)
+    assert link.is_symlink()
+    assert Dataset(dataset.path).samples == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.zarr", "link"]
+
+
+def test_an_import_that_is_interrupted_leaves_nothing(tmp_path):
+    values = np.ones((3, 8, 8))
+    np.savez(tmp_path / "f.npz", a=values, u=values)
+
+    def interrupt(*call):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_fields(
+            [tmp_path / "f.npz"],
+            tmp_path / "new" / "d",
+            input_key="a",
+            output_key="u",
+            progress=interrupt,
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["f.npz"]

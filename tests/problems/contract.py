@@ -87,16 +87,25 @@ class ProblemContract:
             for two in samples[:i]:
                 assert not torch.allclose(one, two, rtol=0.01)
 
-    @pytest.mark.parametrize("number", range(8))
-    def test_symmetries_commute_with_the_solution(self, number):
-        act = self.problem.symmetries[number]
-        inputs = self.problem.sample(Grid.square(20), range(3), seed=4)
+    @pytest.mark.parametrize(
+        ("shape", "number"),
+        [((20, 20), k) for k in range(8)] + [((14, 22), k) for k in range(4)],
+    )
+    def test_symmetries_commute_with_the_solution(self, shape, number):
+        grid = Grid(*shape)
+        act = self.problem.symmetries(grid)[number]
+        inputs = self.problem.sample(grid, range(3), seed=4)
         torch.testing.assert_close(
             self.problem.solve(act(inputs)), act(self.problem.solve(inputs)), rtol=1e-7, atol=1e-9
         )
 
-    def test_all_eight_symmetries_are_claimed(self):
-        assert self.problem.symmetries == SQUARE_SYMMETRIES
+    def test_a_square_has_eight_symmetries_and_a_rectangle_four(self):
+        assert self.problem.symmetries(Grid.square(20)) == SQUARE_SYMMETRIES
+        field = torch.rand(14, 22)
+        images = [act(field) for act in self.problem.symmetries(Grid(14, 22))]
+        assert {tuple(image.shape) for image in images} == {(14, 22)}
+        assert len({tuple(image.flatten().tolist()) for image in images}) == 4
+        assert torch.equal(images[0], field)
 
     def test_samples_and_solutions_are_float64(self):
         inputs = self.problem.sample(Grid.square(16), [0], seed=0)

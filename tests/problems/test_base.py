@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from twoscale import Darcy, Grid, Poisson, Problem, TwoscaleError
-from twoscale.problems import PROBLEMS, SQUARE_SYMMETRIES, get_problem
-from twoscale.problems.base import diffusion, laplacian_eigenvalues, register
+from twoscale.problems import PROBLEMS, SQUARE_SYMMETRIES, get_problem, register
+from twoscale.problems.base import diffusion, laplacian_eigenvalues
 
 
 def coordinates(grid):
@@ -169,3 +169,13 @@ def test_different_problems_draw_different_noise():
         for field, problem in ((Poisson().forcing, Poisson()), (Darcy().medium, Darcy()))
     )
     assert not np.allclose(one.numpy(), two.numpy())
+
+
+def test_eigenvalues_are_computed_once_and_left_alone():
+    grid, device = Grid(9, 12), torch.device("cpu")
+    first = laplacian_eigenvalues(grid, device)
+    kept = first.clone()
+    Poisson().solve(torch.ones(2, 9, 12))
+    assert laplacian_eigenvalues(grid, device) is first
+    assert torch.equal(first, kept)
+    assert bool((first < 0).all())

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from tests.conftest import make_poisson
-from twoscale import Representation
+from twoscale import Representation, TwoscaleError
+from twoscale.clock import Clock
 from twoscale.representation import BlockPCA
 
 
@@ -103,6 +104,27 @@ class RepresentationContract:
 
     def test_the_layout_is_of_this_grid(self, fitted):
         assert fitted.layout is None or fitted.layout.shape == self.shape
+
+    def test_fields_of_another_shape_are_told(self, fitted):
+        height, width = self.shape
+        for shape in ((height, width + 2), (width * 2, height * 2), (height * width,)):
+            with pytest.raises(TwoscaleError, match="was fitted on fields of"):
+                fitted.encode(torch.zeros(2, *shape))
+
+    def test_codes_of_another_size_are_told(self, fitted):
+        for size in (fitted.code_size - 1, fitted.code_size + 1):
+            with pytest.raises(TwoscaleError, match=f"have {fitted.code_size} entries"):
+                fitted.decode(torch.zeros(2, size))
+
+    def test_the_fit_is_timed(self, fields):
+        clock = Clock()
+        representation = self.make().fit(fields, clock=clock, name="input")
+        stages = getattr(representation, "stages", None)
+        expected = {f"pca_{name}" for name in stages or ["input"]}
+        if stages and len(stages) > 1:
+            expected.add("pca_overhead")
+        assert set(clock.seconds) >= expected
+        assert all(seconds >= 0 for seconds in clock.seconds.values())
 
     # Laws
 

@@ -1,19 +1,19 @@
 import json
-import math
+import subprocess
 
 import pytest
 import torch
 
 from twoscale import TwoscaleError, __version__
+from twoscale.surrogate import artifact
 from twoscale.surrogate.artifact import (
     FORMAT,
     FORMAT_VERSION,
-    complete_folder,
     environment,
+    is_surrogate,
     read_artifact,
-    read_json,
+    surrogate_folder,
     write_artifact,
-    write_json,
 )
 
 
@@ -32,115 +32,39 @@ def edit(folder, **changes):
     (folder / "manifest.json").write_text(json.dumps(manifest | changes))
 
 
-# Folders that appear complete or not at all
+# Its folder
+
+
+def test_a_surrogate_is_told_from_other_folders(folder, tmp_path):
+    assert is_surrogate(folder)
+    assert not is_surrogate(tmp_path)
+    assert not is_surrogate(tmp_path / "nowhere")
+    edit(folder, format="another-program")
+    assert not is_surrogate(folder)
 
 
 def test_a_folder_appears_when_all_is_written(tmp_path):
-    path = tmp_path / "run"
-    with complete_folder(path) as scratch:
+    path = tmp_path / "a" / "run"
+    with surrogate_folder(path) as scratch:
         (scratch / "file").write_text("x")
         assert not path.exists()
     assert (path / "file").read_text() == "x"
-    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    assert [p.name for p in path.parent.iterdir()] == ["run"]
 
 
-def test_nothing_is_left_of_a_folder_that_failed(tmp_path):
-    def attempt():
-        with complete_folder(tmp_path / "run") as scratch:
-            (scratch / "file").write_text("x")
-            raise RuntimeError("boom")
-
-    with pytest.raises(RuntimeError, match="boom"):
-        attempt()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_existing_folder_is_kept(tmp_path):
-    path = tmp_path / "run"
-    path.mkdir()
-    (path / "old").write_text("x")
-    with pytest.raises(TwoscaleError, match="run exists already: choose another --out or pass --o"):
-        complete_folder(path).__enter__()
-    assert (path / "old").exists()
-
-
-def test_overwriting_replaces_the_whole_folder(tmp_path):
-    path = tmp_path / "run"
-    path.mkdir()
-    (path / "old").write_text("x")
-    with complete_folder(path, overwrite=True) as scratch:
+def test_only_a_surrogate_is_replaced_and_only_if_asked(folder, tmp_path):
+    with pytest.raises(TwoscaleError, match="exists already"):
+        surrogate_folder(folder).__enter__()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine").write_text("x")
+    for path in (other, other / "mine"):
+        with pytest.raises(TwoscaleError, match="is something else and is not replaced"):
+            surrogate_folder(path, overwrite=True).__enter__()
+    assert (other / "mine").read_text() == "x"
+    with surrogate_folder(folder, overwrite=True) as scratch:
         (scratch / "new").write_text("y")
-    assert [p.name for p in path.iterdir()] == ["new"]
-
-
-def test_a_failed_overwrite_keeps_the_old_folder(tmp_path):
-    path = tmp_path / "run"
-    path.mkdir()
-    (path / "old").write_text("x")
-    with pytest.raises(RuntimeError, match="boom"), complete_folder(path, overwrite=True):
-        raise RuntimeError("boom")
-    assert [p.name for p in path.iterdir()] == ["old"]
-    assert [p.name for p in tmp_path.iterdir()] == ["run"]
-
-
-def test_a_file_in_the_place_of_the_folder_is_overwritten_if_asked(tmp_path):
-    path = tmp_path / "run"
-    path.write_text("a file")
-    with complete_folder(path, overwrite=True) as scratch:
-        (scratch / "new").write_text("y")
-    assert path.is_dir()
-
-
-def test_remains_of_an_interrupted_attempt_are_cleared(tmp_path):
-    remains = tmp_path / "run.partial"
-    remains.mkdir()
-    (remains / "half").write_text("x")
-    with complete_folder(tmp_path / "run") as scratch:
-        assert list(scratch.iterdir()) == []
-    assert [p.name for p in tmp_path.iterdir()] == ["run"]
-
-
-def test_parents_are_made(tmp_path):
-    with complete_folder(tmp_path / "a" / "b" / "run"):
-        pass
-    assert (tmp_path / "a" / "b" / "run").is_dir()
-
-
-def test_a_place_that_cannot_be_written_is_told(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(TwoscaleError, match=r"cannot create .*run: "):
-        complete_folder(tmp_path / "file" / "run").__enter__()
-
-
-# JSON
-
-
-def test_json_is_readable_and_without_nan(tmp_path):
-    path = tmp_path / "x.json"
-    write_json(path, {"a": (1, 2), "b": math.nan, "c": [math.inf, 0.5], 3: {"d": None}})
-    assert read_json(path) == {"a": [1, 2], "b": None, "c": [None, 0.5], "3": {"d": None}}
-    assert path.read_text().endswith("}\n")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"{", "x.json is damaged or not JSON"),
-        (b"", "x.json is damaged or not JSON"),
-        (b"\xff\xfe\x00", "x.json is damaged or not JSON"),
-        (b"[1, 2]", "x.json should hold a JSON object"),
-    ],
-)
-def test_damaged_json_is_told(tmp_path, content, message):
-    path = tmp_path / "x.json"
-    path.write_bytes(content)
-    with pytest.raises(TwoscaleError, match=message):
-        read_json(path)
-
-
-def test_missing_json_is_told(tmp_path):
-    with pytest.raises(TwoscaleError, match=r"x\.json does not exist"):
-        read_json(tmp_path / "x.json")
+    assert [p.name for p in folder.iterdir()] == ["new"]
 
 
 # The artifact
@@ -221,13 +145,30 @@ def test_the_environment_names_software_and_device(monkeypatch):
         "commit",
         "python",
         "torch",
+        "numpy",
+        "scipy",
         "device",
         "device_name",
         "threads",
+        "tf32_convolutions",
     }
+    assert record["tf32_convolutions"] is False
 
 
 def test_without_git_the_commit_is_unknown(monkeypatch):
     monkeypatch.delenv("TWOSCALE_COMMIT", raising=False)
     monkeypatch.setenv("PATH", "")
     assert environment(torch.device("cpu"))["commit"] is None
+
+
+def test_a_copy_in_another_repository_does_not_take_its_commit(monkeypatch, tmp_path):
+    monkeypatch.delenv("TWOSCALE_COMMIT", raising=False)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
+    for command in (["init"], [*identity, "commit", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.setattr(artifact, "__file__", str(tmp_path / "artifact.py"))
+    (tmp_path / "artifact.py").write_text("")
+    assert environment(torch.device("cpu"))["commit"] is None
+    for command in (["add", "."], [*identity, "commit", "-m", "y"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True, capture_output=True)
+    assert len(environment(torch.device("cpu"))["commit"]) == 12

@@ -4,9 +4,9 @@ import torch
 from tests.representation.contract import Chunks
 from twoscale import PatchLayout, Poisson
 from twoscale.predictors import count_parameters
+from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator
 from twoscale.surrogate.methods import METHODS, resolve
-from twoscale.surrogate.operators import FieldPairs, FitRun
 
 COMMON = PatchLayout.tiling((16, 16), (4, 4))
 SEAM_KEYS = {
@@ -24,7 +24,7 @@ def overlap(poisson16):
     pairs = FieldPairs(Chunks(x[:150]), Chunks(u[:150]))
     settings = resolve("overlap", {"epochs": 2, "hidden_width": 8, "output_variance": 0.9})
     operator = METHODS["overlap"].build(None, settings)
-    return operator.fit(pairs, pairs, FitRun())
+    return operator.fit(pairs, pairs, FitContext())
 
 
 @pytest.fixture(scope="module")

@@ -44,11 +44,13 @@ def test_every_method_builds_with_its_defaults(name):
 def test_the_latent_network_and_its_training(name):
     operator = build(name)
     assert isinstance(operator, LatentOperator)
-    assert operator.hidden == (128, 128, 128)
-    plan = operator.plan
+    predictor = operator.predictor
+    assert predictor.hidden == (128, 128, 128)
+    plan = predictor.plan
+    assert plan.small
     assert (plan.epochs, plan.batch_size, plan.patience) == (500, 32, 30)
     assert (plan.learning_rate, plan.weight_decay, plan.early_stop) == (1e-3, 1e-4, None)
-    assert operator.objective == ("block-balanced" if name == "two-scale" else "vector")
+    assert predictor.objective == ("block-balanced" if name == "two-scale" else "vector")
 
 
 def test_global_has_one_pca_on_each_side():
@@ -139,7 +141,7 @@ def test_settings_of_the_two_scales():
     stages = operator.output_representation.stages
     assert (stages["coarse"].factor, stages["coarse"].rule.components) == (8, 5)
     assert (stages["coarse"].rule.variance, stages["residual"].rule.variance) == (0.9, 0.7)
-    assert operator.objective == "vector"
+    assert operator.predictor.objective == "vector"
 
 
 def test_hybrid_means_a_randomised_coarse_solve_and_full_ones_otherwise():
@@ -151,9 +153,10 @@ def test_hybrid_means_a_randomised_coarse_solve_and_full_ones_otherwise():
 
 
 def test_settings_of_the_training():
-    plan = build("global", epochs=7, batch_size=9, learning_rate=0.5, patience=3).plan
+    operator = build("global", epochs=7, batch_size=9, learning_rate=0.5, patience=3)
+    plan = operator.predictor.plan
     assert (plan.epochs, plan.batch_size, plan.learning_rate, plan.patience) == (7, 9, 0.5, 3)
-    assert build("global", hidden_layers=2, hidden_width=5).hidden == (5, 5)
+    assert build("global", hidden_layers=2, hidden_width=5).predictor.hidden == (5, 5)
 
 
 def test_another_base_can_be_refined():

@@ -4,10 +4,10 @@ import torch
 from tests.representation.contract import Chunks
 from tests.surrogate.tiny import TINY
 from twoscale import METHODS, Grid, PatchLayout, TwoscaleError
-from twoscale.predictors import MLP
 from twoscale.source import ArraySource
+from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.methods import resolve
-from twoscale.surrogate.operators import FieldOperator, FieldPairs, FitRun, Normaliser, load_weights
+from twoscale.surrogate.operators import FieldOperator, Normaliser
 
 any_method = pytest.mark.parametrize("method", METHODS)
 
@@ -31,8 +31,8 @@ def fitted(pairs):
     """Every method's operator, fitted, with what accompanied the fit."""
     operators = {}
     for method in METHODS:
-        run = FitRun(seed=1)
-        operators[method] = (build(method).fit(*pairs, run), run)
+        context = FitContext(seed=1)
+        operators[method] = (build(method).fit(*pairs, context), context)
     return operators
 
 
@@ -51,7 +51,7 @@ def test_fitting_leaves_the_fields_unchanged(method, poisson16):
     x, u = poisson16.inputs.clone(), poisson16.outputs.clone()
     training = FieldPairs(ArraySource(x[:100]), ArraySource(u[:100]))
     validation = FieldPairs(ArraySource(x[100:]), ArraySource(u[100:]))
-    build(method).fit(training, validation, FitRun())
+    build(method).fit(training, validation, FitContext())
     assert torch.equal(x, poisson16.inputs)
     assert torch.equal(u, poisson16.outputs)
 
@@ -80,7 +80,7 @@ def test_chunked_sources_give_nearly_the_same_operator(method, pairs, fitted, po
     training, validation = (
         FieldPairs(Chunks(part.inputs.fields), Chunks(part.outputs.fields)) for part in pairs
     )
-    operator = build(method).fit(training, validation, FitRun(seed=1))
+    operator = build(method).fit(training, validation, FitContext(seed=1))
     with torch.no_grad():
         expected = fitted[method][0](poisson16.inputs[150:])
         got = operator(poisson16.inputs[150:])
@@ -121,8 +121,10 @@ def test_every_training_leaves_its_history(method, fitted):
 @any_method
 def test_progress_names_the_stages(method, pairs):
     stages = []
-    run = FitRun(progress=lambda stage, done, total, remark: stages.append((stage, done, total)))
-    build(method).fit(*pairs, run)
+    context = FitContext(
+        progress=lambda stage, done, total, remark: stages.append((stage, done, total))
+    )
+    build(method).fit(*pairs, context)
     epochs = TINY[method]["epochs"]
     assert ("training", epochs, epochs) in stages
     assert (("representations", 2, 2) in stages) == (method != "fno")
@@ -156,7 +158,9 @@ def test_a_latent_operator_encodes_predicts_and_decodes(fitted, poisson16):
     with torch.no_grad():
         codes = operator.predictor(operator.input_representation.encode(x))
         assert torch.equal(operator(x), operator.output_representation.decode(codes))
-    sizes = [layer.in_features for layer in operator.predictor if hasattr(layer, "in_features")]
+    sizes = [
+        layer.in_features for layer in operator.predictor.network if hasattr(layer, "in_features")
+    ]
     assert sizes == [operator.input_representation.code_size, 8]
 
 
@@ -171,8 +175,8 @@ def test_encoded_pairs_are_the_codes_of_both_sides(fitted, pairs):
 @pytest.mark.parametrize("objective", ["vector", "block-balanced", "score-normalised"])
 def test_the_objective_is_what_is_minimised(objective, pairs):
     """The recorded validation loss is the objective's own formula on the kept weights."""
-    run = FitRun()
-    operator = build("two-scale", objective=objective).fit(*pairs, run)
+    context = FitContext()
+    operator = build("two-scale", objective=objective).fit(*pairs, context)
     training, held_out = (operator.encode_pairs(part) for part in pairs)
     with torch.no_grad():
         error = operator.predictor(held_out.inputs) - held_out.targets
@@ -183,7 +187,7 @@ def test_the_objective_is_what_is_minimised(objective, pairs):
     else:
         coarse, residual = error.split(operator.output_representation.block_sizes, 1)
         expected = 0.5 * coarse.square().mean() + 0.5 * residual.square().mean()
-    best = min(run.histories["training"]["validation_loss"])
+    best = min(context.histories["training"]["validation_loss"])
     assert best == pytest.approx(float(expected), rel=1e-4)
 
 
@@ -191,8 +195,8 @@ def test_the_representations_see_the_training_fields_only(pairs):
     """Other validation fields change neither side's PCA."""
     training, validation = pairs
     noise = FieldPairs(ArraySource(torch.randn(10, 16, 16)), ArraySource(torch.randn(10, 16, 16)))
-    one = build("two-scale").fit(training, validation, FitRun()).state_dict()
-    two = build("two-scale").fit(training, noise, FitRun()).state_dict()
+    one = build("two-scale").fit(training, validation, FitContext()).state_dict()
+    two = build("two-scale").fit(training, noise, FitContext()).state_dict()
     for name in one:
         if "representation" in name:
             assert torch.equal(one[name], two[name]), name
@@ -263,13 +267,3 @@ def test_the_base_of_a_refined_operator_is_the_plain_one(fitted, poisson16):
     x = poisson16.inputs[:4]
     with torch.no_grad():
         assert torch.equal(fitted["refinement"][0].base(x), fitted["local"][0](x))
-
-
-# Weights
-
-
-def test_a_mismatch_of_weights_is_told_in_one_line():
-    state = MLP((3, 4)).state_dict()
-    with pytest.raises(TwoscaleError, match="the weights do not fit the model") as caught:
-        load_weights(MLP((3, 5)), state)
-    assert "\n" not in str(caught.value)

@@ -329,7 +329,7 @@ def test_nothing_is_left_behind_if_saving_fails(fitted, tmp_path, monkeypatch, s
         raise OSError("no space left on device")
 
     monkeypatch.setattr(artifact, step, full_disk)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(TwoscaleError, match=r"cannot write .*x: no space left"):
         fitted["local"].save(tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 
@@ -388,6 +388,10 @@ DAMAGE = {
     "another grid": (
         lambda f: edit(f, lambda m: m.update(grid={"height": 24, "width": 32})),
         "manifest and weights do not fit together",
+    ),
+    "timings that are none": (
+        lambda f: edit(f, lambda m: m.update(timings=3)),
+        "has a damaged manifest: TypeError",
     ),
     "a seed that is no number": (
         lambda f: edit(f, lambda m: m.update(seed="one")),
@@ -568,8 +572,59 @@ def test_unknown_names_are_refused_at_once():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_a_missing_gpu_is_told():
     assert Surrogate("local").device.type == "cpu"
-    with pytest.raises(TwoscaleError, match="no CUDA device here: use --device cpu or auto"):
+    with pytest.raises(TwoscaleError, match="no device cuda here: use --device cpu or auto"):
         Surrogate("local", device="cuda")
+
+
+@pytest.mark.parametrize("name", ["cpu:abc", "cuda:abc", "cpu:-1", "mps", ""])
+def test_a_device_that_is_none_is_told(name):
+    with pytest.raises(TwoscaleError, match=f"the device is auto, cpu or cuda, got '{name}'"):
+        Surrogate("local", device=name)
+
+
+@pytest.mark.parametrize("name", ["cpu:1", "cuda:99"])
+def test_a_device_number_that_is_not_here_is_told(name):
+    with pytest.raises(TwoscaleError, match=f"no device {name} here: use --device cpu or auto"):
+        Surrogate("local", device=name)
+
+
+@pytest.mark.parametrize("seed", [0, 2**63 - 1, np.int64(5), np.uint8(7)])
+def test_whole_numbers_are_seeds(seed):
+    assert Surrogate("local", seed=seed).seed == int(seed)
+    assert type(Surrogate("local", seed=seed).seed) is int
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, True, False, 1.0, "1", None])
+def test_nothing_else_is_a_seed(seed):
+    with pytest.raises(TwoscaleError, match="the seed must be a whole number from 0"):
+        Surrogate("local", seed=seed)
+
+
+@pytest.mark.parametrize("batch_size", [0, -3])
+def test_a_batch_holds_at_least_one_field(fitted, arrays, batch_size):
+    with pytest.raises(TwoscaleError, match=f"at least 1, got {batch_size}"):
+        fitted["local"].predict(arrays[2], batch_size=batch_size)
+
+
+def test_the_equation_of_the_pairs_can_be_given_for_an_evaluation(fitted, arrays):
+    x, u, new, truth = arrays
+    unknown = make("local", seed=2).fit(x, u)
+    assert unknown.evaluate(new, truth)["residual_rms"] is None
+    told = unknown.evaluate(new, truth, problem=Poisson())["residual_rms"]
+    assert told == fitted["local"].evaluate(new, truth)["residual_rms"] > 0
+    assert unknown.problem is None
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("method", ["fno", "refinement"])
+def test_fits_on_two_threads_repeat_themselves(method, arrays):
+    """Networks of fields are trained on all threads, unlike those of codes."""
+    x, u, new, _ = arrays
+    one, two = (make(method, seed=1).fit(x[:50], u[:50]) for _ in range(2))
+    assert one.history_ == two.history_
+    states = one.operator_.state_dict(), two.operator_.state_dict()
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+    np.testing.assert_array_equal(one.predict(new), two.predict(new))
 
 
 # CUDA

@@ -32,7 +32,7 @@ def _run() -> int:
     except ImportError as error:
         raise missing_extra(error.name or "typer", "cli") from error
     try:
-        return app(standalone_mode=False) or 0
+        status = app(standalone_mode=False) or 0
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except Exception as error:
@@ -43,7 +43,10 @@ def _run() -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(message)
             return 2
-        raise TwoscaleError(f"{message} Try --help.") from error
+        raise TwoscaleError(f"{message.rstrip('.')}. Try --help.") from error
+    if status == 130:  # how Typer passes on an interruption
+        raise KeyboardInterrupt
+    return status
 
 
 def _stop(message: str, status: int) -> None:

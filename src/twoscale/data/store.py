@@ -176,7 +176,7 @@ class DatasetWriter:
             attributes = _attributes(self.description)
             group = zarr.create_group(self.partial, attributes=attributes, zarr_format=3)
         except OSError as error:
-            raise TwoscaleError(f"cannot write {self.path}: {error.strerror}") from error
+            raise TwoscaleError(f"cannot write {self.path}: {error.strerror or error}") from error
         for name in ARRAYS:
             group.create_array(
                 name,

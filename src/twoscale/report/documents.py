@@ -1,6 +1,6 @@
 """The generated part of README.md: measured results beside the paper's.
 
-python -m twoscale.report.readme
+python -m twoscale.report.documents
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.clock import Clock
+from twoscale.errors import TwoscaleError
 from twoscale.linalg.pca import RankRule
 from twoscale.patches import PatchLayout
 from twoscale.representation.base import Representation, subset
@@ -61,6 +62,11 @@ class Chain(Representation):
         return torch.cat(codes, 1)
 
     def decode(self, codes: Tensor) -> Tensor:
+        if codes.shape[1:] != (self.code_size,):
+            raise TwoscaleError(
+                f"codes of this representation have {self.code_size} entries, "
+                f"these have shape {tuple(codes.shape)}"
+            )
         parts = codes.split([stage.code_size for _, stage in self._named()], 1)
         fields = [stage.decode(part) for (_, stage), part in zip(self._named(), parts, strict=True)]
         return sum(fields[1:], fields[0])

@@ -44,7 +44,10 @@ def surrogate_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[P
 def write_artifact(folder: Path, manifest: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write both files into an existing folder."""
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(weights, folder / "weights.safetensors")
+    try:
+        save_file(weights, folder / "weights.safetensors")
+    except SafetensorError as error:
+        raise TwoscaleError(f"cannot write the weights: {error}") from error
     head = {"format": FORMAT, "format_version": FORMAT_VERSION}
     write_json(folder / "manifest.json", head | manifest)
 

@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from twoscale.clock import Clock
-from twoscale.fields import ACCURACY, Batch, measure_all, residual_measures, seam_measures
+from twoscale.fields import (
+    ACCURACY,
+    Batch,
+    flux_measures,
+    measure_all,
+    residual_measures,
+    seam_measures,
+)
 from twoscale.patches import PatchLayout
 from twoscale.predictors import count_parameters
 from twoscale.problems import Problem
@@ -32,10 +39,12 @@ def evaluate_operator(
     `common` is the non-overlapping layout whose seams are shared by all methods; methods with
     patches of their own also report on those (native) seams.
     """
-    native = operator.layout or common
     measures = dict(ACCURACY)
-    measures |= {f"native.{k}": v for k, v in seam_measures(native.seams).items()}
-    measures |= {f"common.{k}": v for k, v in seam_measures(common.seams).items()}
+    for prefix, layout in (("native", operator.layout or common), ("common", common)):
+        on_seams = seam_measures(layout.seams)
+        if problem is not None and not problem.fixed_operator:
+            on_seams |= flux_measures(problem, layout.seams)
+        measures |= {f"{prefix}.{name}": measure for name, measure in on_seams.items()}
     if problem is not None:
         measures |= residual_measures(problem)
     clock = Clock()

@@ -94,6 +94,10 @@ class FinetuneRecord:
     weights: dict[str, float]  # per further term
     components: dict[str, list[float]] = field(default_factory=dict)  # validation, per epoch
 
+    def remark(self) -> str:
+        """Return the latest components in one line."""
+        return ", ".join(f"{name} {values[-1]:.2e}" for name, values in self.components.items())
+
 
 class FieldObjective:
     """A weighted sum of terms of the decoded field, on codes with their prepared columns."""
@@ -203,6 +207,7 @@ def _train(
         plan.training,
         validation_loss=judge,
         begin_epoch=begin_epoch,
+        remark=record.remark,
     )
 
 

@@ -54,7 +54,8 @@ class Surrogate:
         problem: str | Problem | None = None,
         **settings: Any,
     ) -> None:
-        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63 or seed is True:
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+        if not whole or not 0 <= seed < 2**63:
             raise TwoscaleError(f"the seed must be a whole number from 0, got {seed!r}")
         self.method = method
         self.seed = int(seed)
@@ -269,7 +270,7 @@ class Surrogate:
         surrogate.history_ = {}
         try:
             surrogate.predict(torch.zeros(1, *grid.shape))
-        except RuntimeError as error:
+        except (RuntimeError, TwoscaleError) as error:
             raise TwoscaleError(f"{path}: manifest and weights do not fit together") from error
         return surrogate
 

@@ -1,0 +1,176 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from tests.conftest import make_poisson
+from twoscale import Darcy, Grid, Surrogate, TwoscaleError
+from twoscale.surrogate.finetuning import OBJECTIVES, FinetunePlan
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    x, u = (fields.numpy() for fields in make_poisson((32, 32), 260))
+    return x[:200], u[:200], x[200:230], u[200:230], x[230:], u[230:]
+
+
+@pytest.fixture(scope="module")
+def base(arrays):
+    x, u, xv, uv, _, _ = arrays
+    surrogate = Surrogate("two-scale", problem="poisson", device="cpu", epochs=150)
+    return surrogate.fit(x, u, validation=(xv, uv))
+
+
+def tune(base, arrays, **plan):
+    x, u, xv, uv, _, _ = arrays
+    return base.finetune(x, u, validation=(xv, uv), **{"epochs": 20, **plan})
+
+
+def test_warm_up_and_ramp():
+    plan = FinetunePlan()
+    shares = [plan.share(epoch) for epoch in range(50)]
+    assert shares[:5] == [0.0] * 5
+    assert shares[5:15] == pytest.approx([k / 10 for k in range(1, 11)])
+    assert set(shares[15:]) == {1.0}
+
+
+def test_the_ladder_is_cumulative_with_the_papers_shares():
+    assert OBJECTIVES["A1"] == {}
+    assert OBJECTIVES["A2"] == {"value": 0.2}
+    assert OBJECTIVES["A3"] == {"value": 0.2, "normal_derivative": 0.2}
+    assert OBJECTIVES["A4"] == OBJECTIVES["A3"] | {"spectral": 0.2}
+    assert OBJECTIVES["A5"] == OBJECTIVES["A4"] | {"residual": 0.01}
+
+
+def test_reconstruction_lowers_the_error_and_traces_lower_the_seams(base, arrays):
+    new, truth = arrays[4:]
+    before = base.evaluate(new, truth)
+    a1, a3 = (tune(base, arrays, objective=name).evaluate(new, truth) for name in ("A1", "A3"))
+    assert a1["mre"] < before["mre"]
+    for name in ("value_trace_error", "normal_derivative_trace_error"):
+        assert a3[name] < a1[name]
+    assert a3["oracle_mre"] == before["oracle_mre"]
+
+
+@pytest.mark.parametrize("objective", ["A3", "A5"])
+def test_code_space_training_is_field_space_training(base, arrays, objective):
+    new = arrays[4]
+    tuned = [
+        tune(base, arrays, objective=objective, epochs=4, warm_up=1, ramp=2, space=space)
+        for space in ("code", "field")
+    ]
+    predictions = [surrogate.predict(new) for surrogate in tuned]
+    moved = np.abs(predictions[1] - base.predict(new)).max()
+    assert np.abs(predictions[0] - predictions[1]).max() < 0.01 * moved
+    weights = [surrogate.finetuning_["weights"] for surrogate in tuned]
+    assert weights[0] == pytest.approx(weights[1], rel=1e-4)
+
+
+def test_weights_are_calibrated_on_the_first_validation_fields(base, arrays):
+    from twoscale.fields import TRACES, Batch, relative_l2, trace_error
+
+    _, _, xv, uv, _, _ = arrays
+    tuned = tune(base, arrays, objective="A2", epochs=1)
+    predicted, truth = torch.from_numpy(base.predict(xv)), torch.from_numpy(uv)
+    measure = trace_error(TRACES["value"], base.operator_.layout.seams)
+    parts = [slice(0, 16), slice(16, 30)]
+    sizes = [
+        sum(float(m(Batch(predicted[p], truth[p]))) for p in parts) for m in (relative_l2, measure)
+    ]
+    assert tuned.finetuning_["weights"]["value"] == pytest.approx(
+        0.2 * sizes[0] / sizes[1], rel=1e-4
+    )
+
+
+def test_the_base_is_left_as_it_was_and_pca_is_frozen(base, arrays):
+    before = {name: value.clone() for name, value in base.operator_.state_dict().items()}
+    tuned = tune(base, arrays, epochs=2)
+    after, changed = base.operator_.state_dict(), tuned.operator_.state_dict()
+    for name, value in before.items():
+        assert torch.equal(value, after[name])
+        if "representation" in name:
+            assert torch.equal(value, changed[name])
+    assert any(not torch.equal(before[name], changed[name]) for name in before)
+
+
+def test_validation_chooses_with_the_full_weights(base, arrays):
+    tuned = tune(base, arrays, objective="A3")
+    history, weights = tuned.history_["finetuning"], tuned.finetuning_["weights"]
+    components = history["components"]
+    assert list(components) == ["reconstruction", "value", "normal_derivative"]
+    for epoch, loss in enumerate(history["validation_loss"]):
+        total = components["reconstruction"][epoch]
+        total += sum(weights[name] * components[name][epoch] for name in weights)
+        assert loss == pytest.approx(total, rel=1e-5)
+    assert history["best_epoch"] == int(np.argmin(history["validation_loss"]))
+    assert set(history["learning_rate"]) == {1e-4}
+
+
+def test_same_seed_same_result(base, arrays):
+    one, two = (tune(base, arrays, epochs=2).predict(arrays[4]) for _ in range(2))
+    assert np.array_equal(one, two)
+
+
+def test_cost_is_cumulative(base, arrays):
+    timings = tune(base, arrays, epochs=1).timings_
+    assert set(base.timings_) < set(timings)
+    assert {"finetune_prepare", "finetuning"} <= set(timings)
+    assert timings["training"] == base.timings_["training"]
+
+
+def test_a_tuned_surrogate_is_saved_and_loaded(base, arrays, tmp_path):
+    tuned = tune(base, arrays, epochs=2)
+    tuned.save(tmp_path / "s")
+    manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
+    assert manifest["finetuning"]["objective"] == "A3"
+    loaded = Surrogate.load(tmp_path / "s", device="cpu")
+    assert np.array_equal(loaded.predict(arrays[4]), tuned.predict(arrays[4]))
+    assert loaded.finetuning_["weights"] == tuned.finetuning_["weights"]
+
+
+@pytest.mark.parametrize("method", ["global", "local", "overlap"])
+def test_every_pca_method_can_be_tuned(method, arrays):
+    x, u, xv, uv, new, truth = arrays
+    surrogate = Surrogate(method, problem="poisson", device="cpu", epochs=3).fit(x, u)
+    before = surrogate.evaluate(new, truth)["mre"]
+    tuned = surrogate.finetune(x, u, validation=(xv, uv), objective="A3", epochs=3)
+    assert tuned.evaluate(new, truth)["mre"] < before
+
+
+def test_darcy_flux_and_residual(tmp_path):
+    problem = Darcy()
+    inputs = problem.sample(Grid.square(16), range(120), seed=0)
+    outputs = problem.solve(inputs)
+    surrogate = Surrogate("local", problem=problem, device="cpu", epochs=5).fit(inputs, outputs)
+    for objective in ("A5", "flux"):
+        tuned = surrogate.finetune(inputs, outputs, objective=objective, epochs=3)
+        metrics = tuned.evaluate(inputs[:20], outputs[:20])
+        assert metrics["flux_trace_error"] > 0
+        assert set(tuned.finetuning_["weights"]) == set(OBJECTIVES[objective])
+
+
+def test_what_cannot_be_tuned_is_told(base, arrays):
+    x, u, xv, uv, _, _ = arrays
+    with pytest.raises(TwoscaleError, match="no objective is called 'A9': known are A1"):
+        tune(base, arrays, objective="A9")
+    with pytest.raises(TwoscaleError, match="in code or field space, not elsewhere"):
+        tune(base, arrays, space="elsewhere")
+    with pytest.raises(TwoscaleError, match="fitted on 32x32 fields, these are 16x16"):
+        base.finetune(x[:, ::2, ::2], u[:, ::2, ::2], validation=(xv, uv))
+    unknown = Surrogate("local", device="cpu", epochs=1).fit(x, u)
+    with pytest.raises(TwoscaleError, match="the residual objective needs a known problem"):
+        unknown.finetune(x, u, objective="A5")
+    network = Surrogate("fno", device="cpu", epochs=1, width=2, modes=2, layers=1).fit(x, u)
+    with pytest.raises(TwoscaleError, match="fine-tuning needs a PCA surrogate"):
+        network.finetune(x, u)
+
+
+@pytest.mark.gpu
+def test_cuda_tunes_as_the_cpu_does(base, arrays, tmp_path):
+    base.save(tmp_path / "s")
+    moved = Surrogate.load(tmp_path / "s", device="cuda")
+    here, there = (tune(s, arrays, epochs=3, objective="A5") for s in (base, moved))
+    assert here.finetuning_["weights"] == pytest.approx(there.finetuning_["weights"], rel=1e-3)
+    change = np.abs(here.predict(arrays[4]) - base.predict(arrays[4])).max()
+    assert np.abs(here.predict(arrays[4]) - there.predict(arrays[4])).max() < 0.05 * change

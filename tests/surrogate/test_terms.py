@@ -1,0 +1,128 @@
+"""Objectives evaluated on codes agree with their evaluation on decoded fields."""
+
+import pytest
+import torch
+
+from tests.conftest import make_poisson
+from twoscale import Darcy, Grid, PatchLayout, PatchPCA, Poisson, RankRule, TwoScale
+from twoscale.fields import (
+    TRACES,
+    Batch,
+    flux_measures,
+    relative_l2,
+    residual_measures,
+    trace_error,
+    weighted_spectral_distance,
+)
+from twoscale.surrogate.terms import AbsoluteTerm, FieldTerm, QuadraticTerm, SpectralTerm, code_term
+
+DECODERS = {
+    "two-scale": lambda: TwoScale(coarse_components=4),
+    "local": lambda: PatchPCA(RankRule(variance=0.98)),
+    "overlap": lambda: PatchPCA(RankRule(variance=0.98), overlap=True),
+    "rectangular": lambda: PatchPCA(RankRule(variance=0.98), patches=(2, 4)),
+}
+MEASURES = {
+    "reconstruction": lambda seams: relative_l2,
+    "value": lambda seams: trace_error(TRACES["value"], seams),
+    "normal_derivative": lambda seams: trace_error(TRACES["normal_derivative"], seams),
+    "residual": lambda seams: residual_measures(Poisson())["residual_rms"],
+    "flux": lambda seams: flux_measures(Poisson(), seams)["flux_trace_error"],
+}
+
+
+@pytest.fixture(scope="module")
+def fields():
+    return make_poisson((32, 32), 200)
+
+
+@pytest.fixture(scope="module", params=DECODERS)
+def decoder(request, fields):
+    return DECODERS[request.param]().fit(fields.outputs[:150])
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("name", MEASURES)
+def test_value_and_gradient_on_codes_are_those_on_fields(decoder, fields, name, dtype, tolerance):
+    import copy
+
+    decoder = copy.deepcopy(decoder).to(dtype)
+    inputs, truth = (part[150:].to(dtype) for part in fields)
+    codes = decoder.encode(truth)
+    batch = Batch(decoder.decode(codes), truth, inputs)
+    generator = torch.Generator().manual_seed(3)
+    noise = torch.randn(codes.shape, generator=generator).to(dtype)
+    predicted = codes + 0.05 * codes.std(0) * noise
+    measure = MEASURES[name](decoder.layout.seams)
+    results = []
+    for term in (code_term(measure, decoder, batch), FieldTerm(measure, decoder)):
+        prepared = term.prepare(codes, batch)
+        code = predicted.clone().requires_grad_()
+        value = term.finish(*term.parts(code, codes, prepared))
+        results.append((value.detach(), torch.autograd.grad(value, code)[0]))
+    (value, gradient), (expected, expected_gradient) = results
+    assert abs(value / expected - 1) < tolerance
+    assert (gradient - expected_gradient).norm() < tolerance * expected_gradient.norm()
+
+
+def test_the_field_term_is_the_metric(decoder, fields):
+    inputs, truth = (part[150:] for part in fields)
+    codes = decoder.encode(truth)
+    term = FieldTerm(relative_l2, decoder)
+    prepared = term.prepare(codes, Batch(decoder.decode(codes), truth, inputs))
+    value = term.finish(*term.parts(codes, codes, prepared))
+    assert value == pytest.approx(float(relative_l2(Batch(decoder.decode(codes), truth))), rel=1e-6)
+
+
+def test_minibatches_are_one_ratio(decoder, fields):
+    inputs, truth = (part[150:] for part in fields)
+    codes = decoder.encode(truth)
+    batch = Batch(decoder.decode(codes), truth, inputs)
+    term = code_term(relative_l2, decoder, batch)
+    prepared = term.prepare(codes, batch)
+    halves = [term.parts(codes[p] * 1.1, codes[p], prepared[p]) for p in (slice(25), slice(25, 50))]
+    together = term.parts(codes * 1.1, codes, prepared)
+    for position in range(2):
+        total = halves[0][position] + halves[1][position]
+        assert float(total) == pytest.approx(float(together[position]), rel=1e-5)
+
+
+def test_affine_measures_choose_their_form(decoder, fields):
+    batch = Batch(fields.outputs[:1], fields.outputs[:1], fields.inputs[:1])
+    seams = decoder.layout.seams
+    assert isinstance(code_term(relative_l2, decoder, batch), QuadraticTerm)
+    assert isinstance(code_term(trace_error(TRACES["value"], seams), decoder, batch), AbsoluteTerm)
+
+
+def test_spectral_term_weights_high_waves(decoder, fields):
+    truth = fields.outputs[150:]
+    term = SpectralTerm(decoder)
+    codes = decoder.encode(truth)
+    prepared = term.prepare(codes, Batch(truth, truth))
+    mean = [total / len(truth) for total in term.parts(codes, codes, prepared)]
+    weight = 1 + torch.arange(len(mean[0])) / (len(mean[0]) - 1)
+    expected = (weight * (mean[0] - mean[1])).norm() / (weight * mean[1]).norm()
+    assert float(term.finish(*mean)) == pytest.approx(float(expected), rel=1e-5)
+    assert float(weighted_spectral_distance(mean[1], mean[1])) == 0.0
+
+
+def test_darcys_operator_is_not_fixed():
+    layout = PatchLayout.tiling((16, 16), (4, 4))
+    assert not residual_measures(Darcy())["residual_rms"].fixed
+    assert not flux_measures(Darcy(), layout.seams)["flux_trace_error"].fixed
+    assert residual_measures(Poisson())["residual_rms"].fixed
+
+
+def test_flux_trace_by_hand():
+    inputs = Darcy().sample(Grid.square(16), range(2), seed=0)
+    fields = torch.randn(2, 16, 16, generator=torch.Generator().manual_seed(0)).double()
+    batch = Batch(fields, torch.zeros_like(fields), inputs)
+    jump = float(flux_measures(Darcy(), ([5], [9]))["flux_jump"](batch))
+    total, h = [], 1 / 15
+    for v, a in zip(fields, inputs, strict=True):
+        for k in range(16):
+            for line, grain, b in ((v[:, k], a[:, k], 5), (v[k], a[k], 9)):
+                right = (grain[b] + grain[b + 1]) / 2 * (line[b + 1] - line[b]) / h
+                left = (grain[b - 1] + grain[b]) / 2 * (line[b] - line[b - 1]) / h
+                total.append(abs(float(right - left)))
+    assert jump == pytest.approx(sum(total) / len(total))
