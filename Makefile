@@ -9,8 +9,8 @@ demo: $(READY)
 	$(BIN)/twoscale demo --out demo
 
 test: $(READY)
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests scripts
+	$(BIN)/ruff check src tests scripts
 	$(BIN)/mypy
 	$(BIN)/pytest
 
@@ -24,8 +24,8 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 format: $(READY)
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests scripts
+	$(BIN)/ruff check --fix src tests scripts
 
 # Makes anew what is generated in README.md and docs/ from the records and the code.
 documents: $(READY)

@@ -16,26 +16,6 @@ from twoscale.data import Dataset
 from twoscale.run import Run
 from twoscale.surrogate import METHODS
 
-METRICS = {
-    "mre",
-    "oracle_mre",
-    "mse",
-    "mae",
-    "ssim",
-    "spectral_error",
-    "value_jump",
-    "normal_derivative_jump",
-    "value_trace_error",
-    "normal_derivative_trace_error",
-    "common_seams",
-    "residual_rms",
-    "residual_mean_abs",
-    "input_code",
-    "output_code",
-    "parameters",
-    "timings",
-}
-
 
 def test_version(twoscale):
     assert twoscale("--version") == (0, f"twoscale {__version__}\n", "")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.representation.contract import Chunks
-from tests.surrogate.tiny import TINY
+from tests.surrogate.tiny import RECORD, TINY
 from twoscale import METHODS, Poisson, Surrogate, TwoscaleError
 from twoscale.surrogate import artifact
 
@@ -169,26 +169,6 @@ def test_two_scale_learns_poisson(poisson16):
 
 
 # Evaluation
-
-RECORD = {
-    "mre",
-    "oracle_mre",
-    "mse",
-    "mae",
-    "ssim",
-    "spectral_error",
-    "value_jump",
-    "normal_derivative_jump",
-    "value_trace_error",
-    "normal_derivative_trace_error",
-    "common_seams",
-    "residual_rms",
-    "residual_mean_abs",
-    "input_code",
-    "output_code",
-    "parameters",
-    "timings",
-}
 
 
 @any_method

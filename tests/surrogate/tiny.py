@@ -18,3 +18,24 @@ TINY: dict[str, dict[str, Any]] = {
 }
 
 assert set(TINY) == set(METHODS), "every method needs tiny settings here"
+
+# What metrics.json holds at least.
+RECORD = {
+    "mre",
+    "oracle_mre",
+    "mse",
+    "mae",
+    "ssim",
+    "spectral_error",
+    "value_jump",
+    "normal_derivative_jump",
+    "value_trace_error",
+    "normal_derivative_trace_error",
+    "common_seams",
+    "residual_rms",
+    "residual_mean_abs",
+    "input_code",
+    "output_code",
+    "parameters",
+    "timings",
+}

@@ -19,7 +19,7 @@ from twoscale.problems import PROBLEMS, get_problem
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, finetune_run, fit_run
 from twoscale.surrogate import METHODS, Surrogate
-from twoscale.surrogate.finetuning import OBJECTIVES
+from twoscale.surrogate.finetuning import OBJECTIVES, FinetunePlan
 from twoscale.surrogate.settings import parse_assignments
 from twoscale.surrogate.surrogate import resolve_device
 
@@ -186,8 +186,10 @@ def fit(
 def finetune(
     run: Annotated[Path, typer.Argument(help="A run of a PCA method.")],
     out: OutOption,
-    objective: Annotated[str, typer.Option(help=", ".join(OBJECTIVES))] = "A3",
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training set.")] = 50,
+    objective: Annotated[str, typer.Option(help=", ".join(OBJECTIVES))] = FinetunePlan.objective,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="Passes over the training set.")
+    ] = FinetunePlan.epochs,
     data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,

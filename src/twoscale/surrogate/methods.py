@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -107,8 +108,8 @@ def _build_overlap(grid: Grid, settings: Settings) -> FieldOperator:
 
 
 def _build_two_scale(grid: Grid, settings: Settings) -> FieldOperator:
-    names = ("patches", "coarse_factor", "coarse_components", "coarse_variance")
-    outputs = TwoScale(**{name: settings[name] for name in (*names, "residual_variance", "solver")})
+    names = ("patches", *_COARSE, "residual_variance", "solver")
+    outputs = TwoScale(**{name: settings[name] for name in names})
     return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
 
 
@@ -133,11 +134,17 @@ def _build_fno(grid: Grid, settings: Settings) -> FieldOperator:
     return FullFieldOperator(lambda seed: FNO2d(**sizes, seed=seed), _plan(settings))
 
 
+def _defaults(maker: Callable[..., Any], *names: str) -> dict[str, Any]:
+    """Return the default arguments of what a method builds, so that each stands in one place."""
+    arguments = inspect.signature(maker).parameters
+    return {name: arguments[name].default for name in names}
+
+
 _LATENT: dict[str, Any] = {
-    "patches": (4, 4),
+    **_defaults(PatchPCA, "patches"),
     "input_variance": 0.99,
     "output_variance": 0.99,
-    "solver": "randomized",
+    **_defaults(PatchPCA, "solver"),
     "objective": "vector",
     "hidden_layers": 3,
     "hidden_width": 128,
@@ -148,12 +155,11 @@ _LATENT: dict[str, Any] = {
     "patience": 30,
 }
 
+_COARSE = ("coarse_factor", "coarse_components", "coarse_variance")
+
 _TWO_SCALE: dict[str, Any] = {
     **{name: value for name, value in _LATENT.items() if name != "output_variance"},
-    "coarse_factor": 4,
-    "coarse_components": 10,
-    "coarse_variance": None,
-    "residual_variance": 0.995,
+    **_defaults(TwoScale, "patches", *_COARSE, "residual_variance", "solver"),
     "objective": "block-balanced",
 }
 
@@ -163,15 +169,12 @@ _REFINEMENT: dict[str, Any] = {
     "refinement_learning_rate": 1e-3,
     "refinement_weight_decay": 1e-4,
     "refinement_patience": 10,
-    "channels": 32,
+    **_defaults(RefinementNet, "channels"),
 }
 
 _FNO: dict[str, Any] = {
-    "patches": (4, 4),
-    "layers": 4,
-    "width": 32,
-    "modes": 12,
-    "padding": 8,
+    **_defaults(PatchPCA, "patches"),
+    **_defaults(FNO2d, "layers", "width", "modes", "padding"),
     "epochs": 100,
     "batch_size": 16,
     "evaluation_batch": 64,

@@ -72,10 +72,7 @@ class Surrogate:
         progress: Progress | None = None,
     ) -> Self:
         """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out."""
-        if validation is None:
-            inputs, outputs, validation = self._hold_out(inputs, outputs)
-        training = self._pairs(inputs, outputs, "training")
-        held_out = self._pairs(*validation, "validation")
+        training, held_out = self._both_pairs(inputs, outputs, validation)
         samples, height, width = training.inputs.shape
         grid = Grid(height, width)
         if held_out.inputs.shape[1:] != grid.shape:
@@ -107,10 +104,7 @@ class Surrogate:
         Timings of the copy are cumulative.
         """
         steps = FinetunePlan(**plan)
-        if validation is None:
-            inputs, outputs, validation = self._hold_out(inputs, outputs)
-        training = self._pairs(inputs, outputs, "training")
-        held_out = self._pairs(*validation, "validation")
+        training, held_out = self._both_pairs(inputs, outputs, validation)
         for pairs in (training, held_out):
             self._check_grid(pairs.inputs.shape[1:])
         context = FitContext(seed=self.seed, progress=progress)
@@ -133,6 +127,14 @@ class Surrogate:
     def _common_layout(self) -> PatchLayout:
         """Return the non-overlapping patches whose seams all methods are measured on."""
         return PatchLayout.tiling(self.grid_.shape, self.settings["patches"])
+
+    def _both_pairs(
+        self, inputs: Fields, outputs: Fields, validation: tuple[Fields, Fields] | None
+    ) -> tuple[FieldPairs, FieldPairs]:
+        """Return training and validation pairs on the device, checked."""
+        if validation is None:
+            inputs, outputs, validation = self._hold_out(inputs, outputs)
+        return self._pairs(inputs, outputs, "training"), self._pairs(*validation, "validation")
 
     def _hold_out(self, inputs: Fields, outputs: Fields) -> tuple[Fields, Fields, tuple]:
         x, u = as_fields(inputs, "input"), as_fields(outputs, "output")
