@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from tests.surrogate.tiny import RECORD
 from twoscale import Surrogate, __version__
 from twoscale.data import Dataset
 from twoscale.run import Run
@@ -45,7 +46,7 @@ def test_from_generate_to_predict(twoscale, tmp_path):
     evaluated = twoscale("evaluate", run, "--json")
     metrics = json.loads(evaluated.out)
     assert metrics["mre"] == json.loads((run / "metrics.json").read_text())["mre"]
-    assert set(metrics) >= METRICS
+    assert set(metrics) >= RECORD
     inputs = Dataset(data).read("input", 0, 5)
     np.save(tmp_path / "x.npy", inputs)
     assert twoscale("predict", run, tmp_path / "x.npy", "--out", out).status == 0
@@ -381,11 +382,8 @@ def test_a_fit_on_a_damaged_store(twoscale, data, tmp_path, array, damage):
     [
         (("fit", "d"), ("--out",)),
         (("generate", "poisson"), ("--out",)),
-        (("generate",), ("problem",)),
-        (
-            ("generate", "poisson", "--seed", "-1", "--out", "d"),
-            ("--seed", "greater than or equal to 0"),
-        ),
+        (("generate",), ("issing",)),
+        (("generate", "poisson", "--seed", "-1", "--out", "d"), ("--seed", "0")),
         (("generate", "poisson", "--seed", "one", "--out", "d"), ("--seed", "integer")),
         (("generate", "poisson", "--resolution", "4", "--out", "d"), ("--resolution", "8")),
         (("demo", "--samples", "5"), ("--samples",)),
