@@ -16,7 +16,7 @@ from twoscale.grid import Grid
 from twoscale.patches import PatchLayout
 from twoscale.problems import PROBLEMS, Problem, get_problem
 from twoscale.progress import Progress
-from twoscale.source import ArraySource, FieldSource, chunk_length, slices
+from twoscale.source import ArraySource, FieldSource, MappedSource, chunk_length, slices
 from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator
@@ -104,7 +104,8 @@ class Surrogate:
         Timings of the copy are cumulative.
         """
         steps = FinetunePlan(**plan)
-        training, held_out = self._both_pairs(inputs, outputs, validation)
+        # Fields are passed over twice and then never again: they need not stay on the device.
+        training, held_out = self._both_pairs(inputs, outputs, validation, resident=False)
         for pairs in (training, held_out):
             self._check_grid(pairs.inputs.shape[1:])
         context = FitContext(seed=self.seed, progress=progress)
@@ -129,12 +130,18 @@ class Surrogate:
         return PatchLayout.tiling(self.grid_.shape, self.settings["patches"])
 
     def _both_pairs(
-        self, inputs: Fields, outputs: Fields, validation: tuple[Fields, Fields] | None
+        self,
+        inputs: Fields,
+        outputs: Fields,
+        validation: tuple[Fields, Fields] | None,
+        *,
+        resident: bool = True,
     ) -> tuple[FieldPairs, FieldPairs]:
-        """Return training and validation pairs on the device, checked."""
+        """Return training and validation pairs for the device, checked."""
         if validation is None:
             inputs, outputs, validation = self._hold_out(inputs, outputs)
-        return self._pairs(inputs, outputs, "training"), self._pairs(*validation, "validation")
+        training = self._pairs(inputs, outputs, "training", resident=resident)
+        return training, self._pairs(*validation, "validation", resident=resident)
 
     def _hold_out(self, inputs: Fields, outputs: Fields) -> tuple[Fields, Fields, tuple]:
         x, u = as_fields(inputs, "input"), as_fields(outputs, "output")
@@ -147,8 +154,13 @@ class Surrogate:
         rest, last = order[:-held].sort().values, order[-held:].sort().values
         return x[rest], u[rest], (x[last], u[last])
 
-    def _pairs(self, inputs: Fields, outputs: Fields, role: str) -> FieldPairs:
-        pairs = FieldPairs(self._source(inputs, f"{role} input"), self._source(outputs, "output"))
+    def _pairs(
+        self, inputs: Fields, outputs: Fields, role: str, *, resident: bool = True
+    ) -> FieldPairs:
+        pairs = FieldPairs(
+            self._source(inputs, f"{role} input", resident),
+            self._source(outputs, f"{role} output", resident),
+        )
         if pairs.inputs.shape != pairs.outputs.shape:
             raise TwoscaleError(
                 f"{role} inputs have shape {pairs.inputs.shape}, outputs {pairs.outputs.shape}: "
@@ -156,10 +168,13 @@ class Surrogate:
             )
         return pairs
 
-    def _source(self, fields: Fields, name: str) -> FieldSource:
+    def _source(self, fields: Fields, name: str, resident: bool) -> FieldSource:
+        """Return the fields as a source: `resident` on the device, or moved there in chunks."""
         if isinstance(fields, np.ndarray | Tensor):
             fields = ArraySource(as_fields(fields, name))
-        return fields.to(self.device)
+        if resident:
+            return fields.to(self.device)
+        return MappedSource(fields, lambda chunk: chunk.to(self.device))
 
     @torch.no_grad()
     def predict(self, inputs: Array, *, batch_size: int | None = None) -> Array:
