@@ -34,6 +34,11 @@ class Batch:
     def error(self) -> Tensor:
         return self.prediction - self.truth
 
+    @property
+    def known_inputs(self) -> Tensor:
+        assert self.inputs is not None
+        return self.inputs
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -272,36 +277,39 @@ def flux_trace(fields: Tensor, coefficient: Tensor, seams: Seams) -> Tensor:
     return _across(torch.stack([fields, coefficient], -1), seams, (-1, 0, 1), jump)
 
 
+def flux_trace_error(problem: Problem, seams: Seams) -> AffineMeasure:
+    """Return the mean error of the coefficient-weighted flux's jump across seams."""
+    return _affine(
+        lambda b: flux_trace(b.error, problem.coefficient(b.known_inputs), seams),
+        power=1,
+        fixed=problem.fixed_operator,
+    )
+
+
 def flux_measures(problem: Problem, seams: Seams) -> dict[str, Measure]:
     """Return jump and trace error of the coefficient-weighted flux across seams."""
-
-    def coefficient(batch: Batch) -> Tensor:
-        assert batch.inputs is not None
-        return problem.coefficient(batch.inputs)
-
-    error = _affine(
-        lambda b: flux_trace(b.error, coefficient(b), seams), power=1, fixed=problem.fixed_operator
+    jump = _mean_of(
+        lambda b: flux_trace(b.prediction, problem.coefficient(b.known_inputs), seams).abs()
     )
-    jump = _mean_of(lambda b: flux_trace(b.prediction, coefficient(b), seams).abs())
-    return {"flux_jump": jump, "flux_trace_error": error}
+    return {"flux_jump": jump, "flux_trace_error": flux_trace_error(problem, seams)}
 
 
 # Physics
 
 
+def residual_rms(problem: Problem) -> AffineMeasure:
+    """Return the RMS discrete residual of the prediction over interior nodes."""
+    return _affine(
+        lambda b: problem.residual(b.known_inputs, b.prediction).flatten(1),
+        power=2,
+        fixed=problem.fixed_operator,
+    )
+
+
 def residual_measures(problem: Problem) -> dict[str, Measure]:
     """Return mean-absolute and RMS discrete residual of the prediction over interior nodes."""
-
-    def residual(batch: Batch) -> Tensor:
-        assert batch.inputs is not None
-        return problem.residual(batch.inputs, batch.prediction)
-
-    return {
-        "residual_mean_abs": _mean_of(lambda b: residual(b).abs()),
-        "residual_rms": _affine(
-            lambda b: residual(b).flatten(1), power=2, fixed=problem.fixed_operator
-        ),
-    }
+    mean = _mean_of(lambda b: problem.residual(b.known_inputs, b.prediction).abs())
+    return {"residual_mean_abs": mean, "residual_rms": residual_rms(problem)}
 
 
 ACCURACY: dict[str, Measure] = {

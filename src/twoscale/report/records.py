@@ -49,7 +49,7 @@ class Spread:
     seeds: int
 
 
-Summary = dict[str, dict[str, Spread]]  # method -> metric -> spread
+Summary = dict[str, dict[str, Spread]]  # method (+ objective) -> metric -> spread
 
 
 def summarise(folder: Path) -> Summary:
@@ -58,7 +58,7 @@ def summarise(folder: Path) -> Summary:
     for path in sorted(folder.glob("*.json")):
         for run in read_json(path, require={"runs": list})["runs"]:
             metrics = run["metrics"] | {"total": run["metrics"]["timings"]["total"]}
-            values = gathered.setdefault(run["config"]["method"], {})
+            values = gathered.setdefault(_name(run["config"]), {})
             for name, value in metrics.items():
                 if isinstance(value, int | float):
                     values.setdefault(name, []).append(value)
@@ -66,6 +66,12 @@ def summarise(folder: Path) -> Summary:
         method: {name: _spread(values) for name, values in metrics.items()}
         for method, metrics in gathered.items()
     }
+
+
+def _name(config: dict[str, Any]) -> str:
+    """Return a run's method, with the objective it was fine-tuned on."""
+    tuned = config.get("finetuning")
+    return f"{config['method']} + {tuned['objective']}" if tuned else config["method"]
 
 
 def _spread(values: list[float]) -> Spread:

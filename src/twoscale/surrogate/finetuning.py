@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,9 +19,9 @@ from twoscale.fields import (
     TRACES,
     AffineMeasure,
     Batch,
-    flux_measures,
+    flux_trace_error,
     relative_l2,
-    residual_measures,
+    residual_rms,
     trace_error,
 )
 from twoscale.patches import PatchLayout
@@ -79,7 +78,7 @@ class FinetunePlan:
             weight_decay=0.0,
             patience=self.epochs + 1,
             evaluation_batch=2**30,
-            small=self.space == "code",
+            small=self.space == "code" and set(OBJECTIVES[self.objective]) <= set(TRACES),
         )
 
     def share(self, epoch: int) -> float:
@@ -224,9 +223,10 @@ def _terms(
             terms[name] = SpectralTerm(decoder)
             continue
         measure = _measure(name, layout, problem)
-        in_codes = measure.fixed and plan.space == "code"
-        build = code_term(measure, decoder, sample) if in_codes else FieldTerm(measure, decoder)
-        terms[name] = build
+        if measure.fixed and plan.space == "code":
+            terms[name] = code_term(measure, decoder, sample)
+        else:
+            terms[name] = FieldTerm(measure, decoder)
     return terms
 
 
@@ -238,11 +238,9 @@ def _measure(name: str, layout: PatchLayout, problem: Problem | None) -> AffineM
         return trace_error(TRACES[name], layout.seams)
     if problem is None:
         raise TwoscaleError(f"the {name} objective needs a known problem; this dataset has none")
-    found: Any = {
-        "residual": residual_measures(problem)["residual_rms"],
-        "flux": flux_measures(problem, layout.seams)["flux_trace_error"],
-    }[name]
-    return found
+    if name == "residual":
+        return residual_rms(problem)
+    return flux_trace_error(problem, layout.seams)
 
 
 def _one_sample(pairs: FieldPairs) -> Batch:
