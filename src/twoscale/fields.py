@@ -160,19 +160,27 @@ ssim = _mean_of(lambda b: structural_similarity(b.prediction, b.truth))
 
 
 @lru_cache(maxsize=8)
-def _radial_bins(shape: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return each Fourier mode's bin round(|k|) and each bin's number of modes."""
-    rows, columns = (torch.fft.fftfreq(size, 1.0 / size) for size in shape)
+def _radial_bins(shape: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Return, for the modes of a real FFT, bin round(|k|) and multiplicity, and the bins' sizes.
+
+    A real field's modes come in conjugate pairs of equal energy, of which the real FFT holds one.
+    """
+    height, width = shape
+    rows, columns = torch.fft.fftfreq(height, 1.0 / height), torch.fft.rfftfreq(width, 1.0 / width)
     bins = torch.hypot(rows[:, None], columns).round().long().flatten()
-    return bins.to(device), torch.bincount(bins).to(device)
+    single = (columns == 0) | (2 * columns == width)
+    multiplicity = torch.where(single, 1.0, 2.0).expand(height, -1).flatten()
+    counts = torch.bincount(bins, weights=multiplicity)
+    return bins.to(device), multiplicity.to(device), counts.to(device)
 
 
 def radial_spectrum(fields: Tensor) -> Tensor:
     """Return |FFT2|^2 averaged in integer radial bins, (batch, bins)."""
-    bins, counts = _radial_bins(tuple(fields.shape[1:]), fields.device)
-    energy = torch.fft.fft2(fields).abs().square().flatten(1)
-    total = energy.new_zeros(len(fields), len(counts)).index_add(1, bins, energy)
-    return total / counts
+    bins, multiplicity, counts = _radial_bins(tuple(fields.shape[1:]), fields.device)
+    energy = torch.view_as_real(torch.fft.rfft2(fields)).square().sum(-1).flatten(1)
+    total = energy.new_zeros(len(fields), len(counts))
+    total = total.index_add(1, bins, energy * multiplicity.to(energy.dtype))
+    return total / counts.to(energy.dtype)
 
 
 def _spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
