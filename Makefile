@@ -27,9 +27,10 @@ format: $(READY)
 	$(BIN)/ruff format src tests scripts
 	$(BIN)/ruff check --fix src tests scripts
 
-# Makes anew what is generated in README.md and docs/ from the records and the code.
-documents: $(READY)
+# Makes anew what is generated in README.md and docs/: from the records, the code and the demo.
+documents: demo
 	$(BIN)/python -m twoscale.report.documents
+	cp demo/figures/fields.png docs/seams.png
 
 clean:
 	rm -rf .venv demo build src/*.egg-info

@@ -3,6 +3,8 @@ import json
 import numpy as np
 import pytest
 
+from tests.cli.outcome import refused
+
 
 @pytest.fixture(scope="module")
 def other_run(data, tmp_path_factory):
@@ -13,14 +15,6 @@ def other_run(data, tmp_path_factory):
     settings = {"epochs": 1, "width": 2, "modes": 2, "layers": 1}
     fit_run(Dataset(data), path, method="fno", settings=settings)
     return path
-
-
-def _refused(outcome, *words):
-    assert outcome.status == 2
-    sentences = [line for line in outcome.err.splitlines() if line.strip()]
-    assert len(sentences) == 1, outcome.err
-    for word in words:
-        assert word in sentences[0]
 
 
 def test_finetune_writes_a_run_with_its_base(twoscale, run_folder, tmp_path):
@@ -51,13 +45,13 @@ def test_json(twoscale, run_folder, tmp_path):
 
 def test_not_a_pca_surrogate(twoscale, other_run, tmp_path):
     outcome = twoscale("finetune", other_run, "--out", tmp_path / "t")
-    _refused(outcome, "needs a PCA surrogate")
+    refused(outcome, "needs a PCA surrogate")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_objective(twoscale, run_folder, tmp_path):
     outcome = twoscale("finetune", run_folder, "--objective", "A6", "--out", tmp_path / "t")
-    _refused(outcome, "no objective is called 'A6'", "A1, A2, A3, A4, A5")
+    refused(outcome, "no objective is called 'A6'", "A1, A2, A3, A4, A5")
 
 
 def test_without_its_dataset(twoscale, run_folder, tmp_path):
@@ -68,7 +62,7 @@ def test_without_its_dataset(twoscale, run_folder, tmp_path):
     config = json.loads((copy / "config.json").read_text())
     config["dataset"]["path"] = str(tmp_path / "gone.zarr")
     (copy / "config.json").write_text(json.dumps(config))
-    _refused(twoscale("finetune", copy, "--out", tmp_path / "t"), "gone.zarr does not exist")
+    refused(twoscale("finetune", copy, "--out", tmp_path / "t"), "gone.zarr does not exist")
 
 
 def test_dataset_on_another_grid(twoscale, run_folder, tmp_path):
@@ -76,7 +70,7 @@ def test_dataset_on_another_grid(twoscale, run_folder, tmp_path):
     made = ("--resolution", 24, "--samples", 20, "--out", other)
     assert twoscale("generate", "poisson", *made).status == 0
     outcome = twoscale("finetune", run_folder, "--data", other, "--out", tmp_path / "t")
-    _refused(outcome, "fitted on 16x16", "24x24")
+    refused(outcome, "fitted on 16x16", "24x24")
     assert not list(tmp_path.glob("t*"))
 
 
@@ -88,4 +82,4 @@ def test_residual_without_a_known_problem(twoscale, tmp_path):
     fitted = ("--method", "local", "--set", "epochs=1", "--out", tmp_path / "r")
     assert twoscale("fit", tmp_path / "d.zarr", *fitted).status == 0
     outcome = twoscale("finetune", tmp_path / "r", "--objective", "A5", "--out", tmp_path / "t")
-    _refused(outcome, "the residual objective needs a known problem")
+    refused(outcome, "the residual objective needs a known problem")

@@ -1,22 +1,14 @@
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from tests.cli.outcome import contents
 from twoscale.data import Dataset, generate, generation, store
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.problems import Darcy, Poisson
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture
