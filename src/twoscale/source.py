@@ -90,12 +90,11 @@ def gather(source: FieldSource) -> Tensor:
     """Return all fields of a source as one tensor."""
     if isinstance(source, ArraySource):
         return source.fields
-    chunks = source.chunks()
-    first = next(chunks)
-    fields = first.new_empty(source.shape)
-    filled = len(first)
-    fields[:filled] = first
-    for chunk in chunks:
+    fields = torch.empty(0, *source.shape[1:])
+    filled = 0
+    for chunk in source.chunks():
+        if not filled:
+            fields = chunk.new_empty(source.shape)
         fields[filled : filled + len(chunk)] = chunk
         filled += len(chunk)
     return fields

@@ -16,7 +16,7 @@ from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import Parents, beside, put, read_json, remove, target
 from twoscale.grid import Grid
 from twoscale.problems import PROBLEMS, Problem
-from twoscale.source import chunk_length, slices
+from twoscale.source import chunk_length, gather, slices
 
 try:
     import zarr
@@ -93,13 +93,7 @@ class Dataset:
 
     def load(self, name: str, indices: Sequence[int] | np.ndarray) -> Tensor:
         """Return some samples of one array in memory, in ascending order of index."""
-        source = self.fields(name, indices)
-        loaded = torch.empty(source.shape)
-        filled = 0
-        for chunk in source.chunks():
-            loaded[filled : filled + len(chunk)] = chunk
-            filled += len(chunk)
-        return loaded
+        return gather(self.fields(name, indices))
 
 
 class StoredFields:

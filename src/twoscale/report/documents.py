@@ -1,6 +1,6 @@
-"""The generated part of README.md: measured results beside the paper's.
+"""What is generated in the documentation: the README's table of results, the list of settings.
 
-python -m twoscale.report.documents
+Run as `python -m twoscale.report.documents` in the repository's root, or by `make documents`.
 """
 
 from __future__ import annotations

@@ -33,8 +33,10 @@ _VALIDATION_SHARE = 0.1
 class Surrogate:
     """A learned map from input field to solution field.
 
-    >>> surrogate = Surrogate(method="two-scale").fit(x, u)  # doctest: +SKIP
-    >>> surrogate.predict(x_new)  # doctest: +SKIP
+    >>> x = np.random.default_rng(0).standard_normal((60, 16, 16))
+    >>> surrogate = Surrogate(method="two-scale", epochs=2).fit(x, x.cumsum(axis=2))
+    >>> surrogate.predict(x[:3]).shape
+    (3, 16, 16)
 
     Arguments: the method's name, the seed, the device ("auto", "cpu", "cuda"), the problem if it
     is known (by name or object; needed for residuals only), and any of the method's settings.
@@ -77,7 +79,7 @@ class Surrogate:
         grid = Grid(height, width)
         if held_out.inputs.shape[1:] != grid.shape:
             raise TwoscaleError(f"training fields are {grid}, validation fields are not")
-        PatchLayout.tiling(grid.shape, self.settings["patches"])
+        PatchLayout.tiling(grid.shape, self.settings["patches"])  # raises if it has no such seams
         operator = get_method(self.method).build(grid, self.settings)
         operator.check(grid.shape, samples)
         context = FitContext(seed=self.seed, progress=progress)

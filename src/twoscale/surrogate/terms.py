@@ -3,8 +3,8 @@
 A decoder is affine in the code, so values that are affine in the field are affine in the code: a
 small matrix replaces the field. Everything is expanded around the true code z of a sample,
 phi(D(z^)) = phi(D(z)) + Phi (z^ - z), which keeps the digits where the errors are. What needs the
-truth is computed once per sample and travels with its code as a row of numbers; no field is
-decoded while training.
+truth is computed once per sample and travels with its code as a row of numbers. Such terms decode
+no field while training; what is not affine is evaluated on decoded fields.
 """
 
 from __future__ import annotations
