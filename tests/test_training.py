@@ -317,6 +317,23 @@ def on_cuda(pairs):
     return Pairs(pairs.inputs.cuda(), pairs.targets.cuda())
 
 
+def test_large_samples_make_smaller_groups_of_the_same_minibatches(pairs, monkeypatch):
+    plan = make_plan(epochs=3, batch_size=8)
+    whole, _ = fitted(pairs, plan)
+    monkeypatch.setattr(training, "_GROUP_VALUES", 1)
+    single, _ = fitted(pairs, plan)
+    for a, b in zip(whole.parameters(), single.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_judge_of_ones_own_chooses_the_epoch(pairs):
+    losses = iter([3.0, 1.0, 2.0, 5.0])
+    network = MLP((3, 16, 2), seed=0)
+    history = train(network, *pairs, mean_square, make_plan(epochs=4), judge=lambda: next(losses))
+    assert history.validation_loss == [3.0, 1.0, 2.0, 5.0]
+    assert history.best_epoch == 1
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("samples", [70, 64, 20, 32 * 50 + 5, 32 * 57 + 5, 32 * 100])
 def test_replayed_graphs_are_the_eager_steps(samples, monkeypatch):
@@ -347,3 +364,18 @@ def test_cuda_training_repeats_itself_and_agrees_with_the_cpu():
         histories.append(train(network, *pairs, mean_square, plan, seed=1))
     assert histories[0] == histories[1]
     assert histories[0].validation_loss == pytest.approx(histories[2].validation_loss, rel=1e-3)
+
+
+@pytest.mark.gpu
+def test_targets_in_host_memory_train_as_on_the_device(monkeypatch):
+    """Gathered by the CPU and sent in groups: the same minibatches, bit for bit."""
+    there = on_cuda(make_pairs(32 * 57 + 5)), on_cuda(make_pairs(20, seed=1))
+    sent = Pairs(there[0].inputs, there[0].targets.cpu()), there[1]
+    plan = make_plan(epochs=4)
+    monkeypatch.setattr(training, "_GROUP_VALUES", 20 * 32 * 5)  # groups of twenty
+    weights = []
+    for pairs in (there, sent):
+        network = MLP((3, 16, 2), seed=0).cuda()
+        train(network, *pairs, mean_square, plan, seed=2)
+        weights.append(torch.cat([value.flatten() for value in network.state_dict().values()]))
+    assert torch.equal(*weights)

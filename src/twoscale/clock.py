@@ -1,4 +1,4 @@
-"""Wall-clock seconds per named stage, honest about work still queued on a GPU."""
+"""Wall-clock seconds per named stage, honest about work still queued on a GPU; its peak memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ import torch
 
 
 class Clock:
-    """Accumulates seconds per stage; entering and leaving a stage waits for the device."""
+    """Accumulates seconds per stage; entering and leaving a stage waits for the device.
+
+    Of a GPU it also knows the most memory that was allocated since the clock was made.
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        if torch.cuda.is_initialized():
+            torch.cuda.reset_peak_memory_stats()
+
+    @property
+    def peak_device_gigabytes(self) -> float | None:
+        """Return the peak of allocated GPU memory, or None where no GPU is in use."""
+        return torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_initialized() else None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -90,14 +90,21 @@ def _count(batch: Batch, values: Tensor) -> Tensor:
 
 
 def measure_all(measures: dict[str, Measure], batches: Iterable[Batch]) -> dict[str, float]:
-    """Return each measure over all batches together; sums are kept in float64."""
-    totals: dict[str, list[Tensor]] = {}
-    for batch in batches:
-        for name, measure in measures.items():
-            parts = [part.double() for part in measure.parts(batch)]
-            kept = totals.get(name)
-            totals[name] = [a + b for a, b in zip(kept, parts, strict=True)] if kept else parts
+    """Return each measure over all batches together."""
+    totals = total_parts(
+        {name: measure.parts(batch) for name, measure in measures.items()} for batch in batches
+    )
     return {name: float(measures[name].finish(*parts)) for name, parts in totals.items()}
+
+
+def total_parts(batches: Iterable[dict[str, Parts]]) -> dict[str, Parts]:
+    """Return the named pairs of sums, added up over batches in float64."""
+    totals: dict[str, Parts] = {}
+    for parts in batches:
+        for name, (first, second) in parts.items():
+            kept = totals.get(name, (0, 0))
+            totals[name] = (first.double() + kept[0], second.double() + kept[1])
+    return totals
 
 
 def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from twoscale.source import slices
 from twoscale.threads import one_thread
 
 _GROUP_STEPS = 50
+_GROUP_VALUES = 2**26  # at most this many numbers in a group of minibatches: 256 MiB of float32
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,11 @@ class History:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Inputs and targets with the sample on the first axis, on the training device."""
+    """Inputs and targets with the sample on the first axis.
+
+    Inputs are on the training device. Targets too large for it may stay in host memory: they are
+    then sent there one group of minibatches at a time.
+    """
 
     inputs: Tensor
     targets: Tensor
@@ -72,19 +77,19 @@ def train(
     seed: int = 0,
     progress: Progress | None = None,
     name: str = "training",
-    validation_loss: Loss | None = None,
+    judge: Callable[[], float] | None = None,
     begin_epoch: Callable[[int], None] | None = None,
     remark: Callable[[], str] | None = None,
 ) -> History:
     """Train `network` in place and leave it with the weights of the best validation loss.
 
-    `validation_loss` judges epochs by something else than the training `loss`; `begin_epoch` is
-    called with each epoch's number, to change tensors that the loss reads; `remark` gives the text
-    beside the progress bar.
+    `judge` gives the validation loss where it is something else than the mean of `loss`;
+    `begin_epoch` is called with each epoch's number, to change tensors that the loss reads;
+    `remark` gives the text beside the progress bar.
     """
     history = History()
     schedule = _Plateau(plan)
-    judge = validation_loss or loss
+    judge = judge or (lambda: _mean_loss(network, validation, loss, plan))
     best = {key: value.clone() for key, value in network.state_dict().items()}
     shuffles = torch.Generator().manual_seed(seed)
     with _repeatable(plan.small):
@@ -95,7 +100,7 @@ def train(
             order = torch.randperm(len(training), generator=shuffles)
             history.training_loss.append(steps.epoch(order))
             history.learning_rate.append(schedule.rate)
-            history.validation_loss.append(_mean_loss(network, validation, judge, plan))
+            history.validation_loss.append(judge())
             if schedule.update(history.validation_loss[-1]):
                 history.best_epoch = epoch
                 for key, value in network.state_dict().items():
@@ -164,6 +169,9 @@ class _Steps:
             capturable=cuda,
         )
         self.total = torch.zeros((), device=self.device)
+        values = plan.batch_size * (training.inputs[0].numel() + training.targets[0].numel())
+        self.group = max(1, min(_GROUP_STEPS, _GROUP_VALUES // values))
+        self.orders: dict[torch.device, Tensor] = {}
 
     def set_rate(self, rate: float) -> None:
         for group in self.optimiser.param_groups:
@@ -174,15 +182,18 @@ class _Steps:
 
     def epoch(self, order: Tensor) -> float:
         """Run one epoch in the given order; return the mean training loss."""
-        order = order.to(self.device)
+        for values in (self.training.inputs, self.training.targets):
+            self.orders[values.device] = order.to(values.device)
         self.total.zero_()
-        for part in slices(len(order), _GROUP_STEPS * self.plan.batch_size):
-            self._run(order[part])
+        for part in slices(len(order), self.group * self.plan.batch_size):
+            self._run(part)
         return float(self.total) / len(order)
 
-    def _run(self, index: Tensor) -> None:
-        """Step through the samples `index`, minibatch by minibatch."""
-        self._steps(self.training.inputs[index], self.training.targets[index])
+    def _run(self, part: slice) -> None:
+        """Step through a part of the epoch's order, minibatch by minibatch."""
+        pairs = (self.training.inputs, self.training.targets)
+        inputs, targets = (values[self.orders[values.device][part]] for values in pairs)
+        self._steps(inputs, targets.to(self.device))
 
     def _steps(self, inputs: Tensor, targets: Tensor) -> None:
         for part in slices(len(inputs), self.plan.batch_size):
@@ -204,11 +215,14 @@ class _GraphSteps(_Steps):
     def __init__(self, network: nn.Module, training: Pairs, loss: Loss, plan: Plan) -> None:
         super().__init__(network, training, loss, plan)
         whole = len(training) // plan.batch_size
-        longest = min(_GROUP_STEPS, whole)
-        self.inputs, self.targets = (
-            values[: longest * plan.batch_size].clone()
-            for values in (training.inputs, training.targets)
-        )
+        longest = min(self.group, whole)
+        samples = longest * plan.batch_size
+        self.inputs = training.inputs[:samples].clone()
+        self.targets = training.targets[:samples].to(self.device, copy=True)
+        self.staging: Tensor | None = None  # where targets from host memory are gathered
+        if not training.targets.is_cuda:
+            self.staging = torch.empty_like(training.targets[:samples], pin_memory=True)
+        self.sent = torch.cuda.Event()
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         if whole:
             self._warm_up()
@@ -238,15 +252,26 @@ class _GraphSteps(_Steps):
             self._steps(*self._buffers(samples))
         return graph
 
-    def _run(self, index: Tensor) -> None:
-        samples = len(index) - len(index) % self.plan.batch_size
+    def _run(self, part: slice) -> None:
+        samples = part.stop - part.start
+        samples -= samples % self.plan.batch_size
+        whole = slice(part.start, part.start + samples)
         if samples:
             inputs, targets = self._buffers(samples)
-            torch.index_select(self.training.inputs, 0, index[:samples], out=inputs)
-            torch.index_select(self.training.targets, 0, index[:samples], out=targets)
+            self._gather(self.training.inputs, whole, inputs)
+            if self.staging is None:
+                self._gather(self.training.targets, whole, targets)
+            else:  # gathered by the CPU while the GPU is at the previous group
+                self.sent.synchronize()
+                self._gather(self.training.targets, whole, self.staging[:samples])
+                targets.copy_(self.staging[:samples], non_blocking=True)
+                self.sent.record()
             self.graphs[samples].replay()
-        if samples < len(index):
-            super()._run(index[samples:])
+        if whole.stop < part.stop:
+            super()._run(slice(whole.stop, part.stop))
+
+    def _gather(self, values: Tensor, part: slice, out: Tensor) -> None:
+        torch.index_select(values, 0, self.orders[values.device][part], out=out)
 
 
 def _make_steps(network: nn.Module, training: Pairs, loss: Loss, plan: Plan) -> _Steps:

@@ -174,3 +174,22 @@ def test_cuda_tunes_as_the_cpu_does(base, arrays, tmp_path):
     assert here.finetuning_["weights"] == pytest.approx(there.finetuning_["weights"], rel=1e-3)
     change = np.abs(here.predict(arrays[4]) - base.predict(arrays[4])).max()
     assert np.abs(here.predict(arrays[4]) - there.predict(arrays[4])).max() < 0.05 * change
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("objective", ["A3", "A5", "flux"])
+def test_device_memory_does_not_grow_with_all_training_fields(objective):
+    """Four times the samples may add codes and seam values to the device, never whole fields."""
+    darcy, grid = Darcy(), Grid(64, 64)
+    x = darcy.sample(grid, range(2000), seed=0, device="cuda")
+    x, u = x.cpu(), darcy.solve(x).cpu()
+    peaks = []
+    for samples in (500, 2000):
+        base = Surrogate("local", problem=darcy, device="cuda", epochs=1)
+        base.fit(x[:samples], u[:samples], validation=(x[:50], u[:50]))
+        tuned = base.finetune(
+            x[:samples], u[:samples], validation=(x[:50], u[:50]), objective=objective, epochs=1
+        )
+        peaks.append(tuned.peak_device_gigabytes_)
+    whole_fields = 1500 * 2 * 64 * 64 * 4 / 1e9
+    assert peaks[1] - peaks[0] < 0.5 * whole_fields

@@ -19,9 +19,11 @@ from twoscale.fields import (
     TRACES,
     AffineMeasure,
     Batch,
+    Parts,
     flux_trace_error,
     relative_l2,
     residual_rms,
+    total_parts,
     trace_error,
 )
 from twoscale.patches import PatchLayout
@@ -30,6 +32,7 @@ from twoscale.representation import Representation
 from twoscale.source import slices
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
+from twoscale.surrogate.prediction import CodePredictor
 from twoscale.surrogate.terms import FieldTerm, SpectralTerm, Term, code_term
 from twoscale.training import Pairs, Plan
 
@@ -45,6 +48,7 @@ OBJECTIVES: dict[str, dict[str, float]] = {
 }
 _CALIBRATION_FIELDS = 128
 _CALIBRATION_BATCH = 16
+_MEASURE_BATCH = 256
 _WEIGHT_RANGE = (1e-12, 1e6)
 
 
@@ -77,7 +81,7 @@ class FinetunePlan:
             learning_rate=self.learning_rate,
             weight_decay=0.0,
             patience=self.epochs + 1,
-            evaluation_batch=2**30,
+            evaluation_batch=1,  # not used: epochs are judged by the objective's measure
             small=self.space == "code" and set(OBJECTIVES[self.objective]) <= set(TRACES),
         )
 
@@ -110,30 +114,50 @@ class FieldObjective:
 
     @torch.no_grad()
     def targets(self, codes: Tensor, pairs: FieldPairs) -> Tensor:
-        """Return the true codes with every term's columns beside them, in one pass."""
-        rows = []
+        """Return the true codes with every term's columns beside them, in one pass.
+
+        They stay in host memory where a term's columns are whole fields.
+        """
+        whole = any(term.whole_fields for term in self.terms.values())
+        home = torch.device("cpu") if whole else codes.device
+        rows = torch.empty(0)
         start = 0
         for inputs, truth in zip(pairs.inputs.chunks(), pairs.outputs.chunks(), strict=True):
-            own = codes[start : start + len(truth)]
+            stop = start + len(truth)
+            own = codes[start:stop]
             batch = Batch(self.decoder.decode(own), truth, inputs)
             parts = [own, *(term.prepare(own, batch) for term in self.terms.values())]
-            self.columns = [part.shape[1] for part in parts]
-            rows.append(torch.cat(parts, 1))
-            start += len(truth)
-        return torch.cat(rows)
+            if not start:
+                self.columns = [part.shape[1] for part in parts]
+                rows = own.new_empty(len(codes), sum(self.columns), device=home)
+            for column, part in zip(rows[start:stop].split(self.columns, 1), parts, strict=True):
+                column.copy_(part)
+            start = stop
+        return rows
 
-    def components(self, predicted: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """Return the unweighted value of each term on a minibatch."""
-        codes, *prepared = targets.split(self.columns, 1)
+    def parts(self, predicted: Tensor, targets: Tensor) -> dict[str, Parts]:
+        """Return the sums of each term over a minibatch."""
+        codes, *prepared = targets.to(predicted.device).split(self.columns, 1)
         return {
-            name: term.finish(*term.parts(predicted, codes, columns))
+            name: term.parts(predicted, codes, columns)
             for (name, term), columns in zip(self.terms.items(), prepared, strict=True)
         }
 
-    def __call__(self, predicted: Tensor, targets: Tensor) -> Tensor:
-        """Return the objective with the full weights."""
-        values = self.components(predicted, targets)
-        return torch.stack([self.weights[name] * value for name, value in values.items()]).sum()
+    def components(self, predicted: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """Return the unweighted value of each term on a minibatch."""
+        return self._finish(self.parts(predicted, targets))
+
+    @torch.no_grad()
+    def measure(self, predictor: CodePredictor, pairs: Pairs) -> dict[str, float]:
+        """Return the unweighted value of each term over all pairs together."""
+        batches = slices(len(pairs), _MEASURE_BATCH)
+        totals = total_parts(
+            self.parts(predictor(pairs.inputs[part]), pairs.targets[part]) for part in batches
+        )
+        return {name: float(value) for name, value in self._finish(totals).items()}
+
+    def _finish(self, parts: Mapping[str, Parts]) -> dict[str, Tensor]:
+        return {name: term.finish(*parts[name]) for name, term in self.terms.items()}
 
     def ramped(self, predicted: Tensor, targets: Tensor) -> Tensor:
         """Return the objective with the further terms at the current share of their weights."""
@@ -191,11 +215,12 @@ def _train(
         assert objective.share is not None
         objective.share.fill_(plan.share(epoch))
 
-    def judge(predicted: Tensor, targets: Tensor) -> Tensor:
-        values = objective.components(predicted, targets)
+    def judge() -> float:
+        """Return the objective with the full weights."""
+        values = objective.measure(tuned.predictor, held_out)
         for name, value in values.items():
-            record.components.setdefault(name, []).append(float(value))
-        return objective(predicted, targets)
+            record.components.setdefault(name, []).append(value)
+        return sum(objective.weights[name] * value for name, value in values.items())
 
     context.train(
         "finetuning",
@@ -204,7 +229,7 @@ def _train(
         held_out,
         objective.ramped,
         plan.training,
-        validation_loss=judge,
+        judge=judge,
         begin_epoch=begin_epoch,
         remark=record.remark,
     )

@@ -46,6 +46,7 @@ class Surrogate:
     operator_: FieldOperator
     grid_: Grid
     finetuning_: dict[str, Any] | None
+    peak_device_gigabytes_: float | None  # of the latest fit or fine-tuning, on a GPU
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class Surrogate:
         progress: Progress | None = None,
     ) -> Self:
         """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out."""
+        context = FitContext(seed=self.seed, progress=progress)
         training, held_out = self._both_pairs(inputs, outputs, validation)
         samples, height, width = training.inputs.shape
         grid = Grid(height, width)
@@ -82,10 +84,10 @@ class Surrogate:
         PatchLayout.tiling(grid.shape, self.settings["patches"])  # raises if it has no such seams
         operator = get_method(self.method).build(grid, self.settings)
         operator.check(grid.shape, samples)
-        context = FitContext(seed=self.seed, progress=progress)
         operator.fit(training, held_out, context)
         self.grid_, self.operator_ = grid, operator.to(self.device)
         self.timings_ = dict(context.clock.seconds)
+        self.peak_device_gigabytes_ = context.clock.peak_device_gigabytes
         self.history_ = context.histories
         self.training_samples_ = samples
         self.finetuning_ = None
@@ -122,6 +124,7 @@ class Surrogate:
             problem=self.problem,
         )
         tuned.timings_ = self.timings_ | context.clock.seconds
+        tuned.peak_device_gigabytes_ = context.clock.peak_device_gigabytes
         tuned.history_ = context.histories
         tuned.history_["finetuning"]["components"] = record.components
         tuned.finetuning_ = {**asdict(steps), "weights": record.weights}
@@ -227,6 +230,8 @@ class Surrogate:
         )
         timings = self.timings_ | metrics["timings"]
         metrics["timings"] = timings | {"total": sum(timings.values())}
+        if self.peak_device_gigabytes_ is not None:
+            metrics["peak_device_gigabytes"] = self.peak_device_gigabytes_
         return metrics
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -246,6 +251,7 @@ class Surrogate:
             "retained": self.retained,
             "training_samples": self.training_samples_,
             "timings": self.timings_,
+            "peak_device_gigabytes": self.peak_device_gigabytes_,
             "finetuning": self.finetuning_,
             "provenance": environment(self.device),
         }
@@ -279,6 +285,7 @@ class Surrogate:
             )
             grid = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
             surrogate.timings_ = dict(manifest["timings"])
+            surrogate.peak_device_gigabytes_ = manifest.get("peak_device_gigabytes")
             surrogate.finetuning_ = manifest.get("finetuning")
             surrogate.training_samples_ = manifest["training_samples"]
         except (KeyError, TypeError) as error:

@@ -34,6 +34,7 @@ class Term(ABC):
     """One term of an objective: two sums over a minibatch, and the number they make."""
 
     finish: Callable[[Tensor, Tensor], Tensor]
+    whole_fields = False  # whether what it needs of a sample grows with the field's area
 
     @abstractmethod
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
@@ -52,6 +53,8 @@ class FieldTerm(Term):
 
     Truth and inputs travel with the codes as whole fields.
     """
+
+    whole_fields = True
 
     def __init__(self, measure: Measure, decoder: Representation) -> None:
         self.measure = measure
