@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from twoscale import TwoscaleError
-from twoscale.objectives import OBJECTIVES, code_weights, weighted_code_loss
+from twoscale.objectives import OBJECTIVES, CodeLoss, code_weights
 
 SIZES = [3, 7]  # coarse and residual
 
@@ -17,7 +17,7 @@ def codes(generator):
 
 def loss_of(objective, codes, sizes=SIZES):
     predicted, true, variance = codes
-    return weighted_code_loss(code_weights(objective, sizes, variance))(predicted, true)
+    return CodeLoss(code_weights(objective, sizes, variance))(predicted, true)
 
 
 def mean_square(values):
@@ -73,13 +73,13 @@ def test_a_perfect_prediction_costs_nothing(objective, codes):
     weights = code_weights(objective, SIZES, variance)
     assert weights.shape == (10,)
     assert bool((weights > 0).all())
-    assert weighted_code_loss(weights)(true, true) == 0
+    assert CodeLoss(weights)(true, true) == 0
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_gradients_are_those_of_the_formula(objective, codes):
     predicted, true, variance = codes
-    loss = weighted_code_loss(code_weights(objective, SIZES, variance))
+    loss = CodeLoss(code_weights(objective, SIZES, variance))
     assert torch.autograd.gradcheck(lambda z: loss(z, true), predicted.requires_grad_())
 
 

@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from twoscale import TwoscaleError, training
+from twoscale import TwoscaleError
 from twoscale.predictors import MLP
-from twoscale.training import Pairs, Plan, train
+from twoscale.training import Pairs, Plan, epochs, loop, train
+from twoscale.training.plan import Plateau
 
 
 def mean_square(predicted, true):
@@ -130,7 +131,7 @@ def test_the_rate_is_halved_after_patience_epochs_without_progress(pairs):
 
 
 def test_progress_starts_the_waiting_anew():
-    schedule = training._Plateau(make_plan(epochs=9, learning_rate=1.0, patience=2))
+    schedule = Plateau(make_plan(epochs=9, learning_rate=1.0, patience=2))
     rates = []
     for loss in (5.0, 6.0, 4.0, 4.0, 3.9, 7.0, 7.0, 7.0, 7.0):
         schedule.update(loss)
@@ -320,7 +321,7 @@ def on_cuda(pairs):
 def test_large_samples_make_smaller_groups_of_the_same_minibatches(pairs, monkeypatch):
     plan = make_plan(epochs=3, batch_size=8)
     whole, _ = fitted(pairs, plan)
-    monkeypatch.setattr(training, "_GROUP_VALUES", 1)
+    monkeypatch.setattr(epochs, "_GROUP_VALUES", 1)
     single, _ = fitted(pairs, plan)
     for a, b in zip(whole.parameters(), single.parameters(), strict=True):
         assert torch.equal(a, b)
@@ -341,8 +342,8 @@ def test_replayed_graphs_are_the_eager_steps(samples, monkeypatch):
     data = on_cuda(make_pairs(samples)), on_cuda(make_pairs(20, seed=1))
     plan = make_plan(epochs=6, batch_size=32, patience=2, learning_rate=0.05, weight_decay=1e-3)
     results = []
-    for kind in (training._GraphSteps, training._Steps):
-        monkeypatch.setattr(training, "_make_steps", kind)
+    for kind in (epochs.ReplayedEpochs, epochs.Epochs):
+        monkeypatch.setattr(loop, "make_epochs", kind)
         network = MLP((3, 16, 2), seed=0).cuda()
         results.append((train(network, *data, mean_square, plan, seed=2), network.state_dict()))
     (graph, weights), (eager, expected) = results
@@ -372,7 +373,7 @@ def test_targets_in_host_memory_train_as_on_the_device(monkeypatch):
     there = on_cuda(make_pairs(32 * 57 + 5)), on_cuda(make_pairs(20, seed=1))
     sent = Pairs(there[0].inputs, there[0].targets.cpu()), there[1]
     plan = make_plan(epochs=4)
-    monkeypatch.setattr(training, "_GROUP_VALUES", 20 * 32 * 5)  # groups of twenty
+    monkeypatch.setattr(epochs, "_GROUP_VALUES", 20 * 32 * 5)  # groups of twenty
     weights = []
     for pairs in (there, sent):
         network = MLP((3, 16, 2), seed=0).cuda()

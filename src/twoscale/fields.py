@@ -56,14 +56,19 @@ class Measure:
 class AffineMeasure(Measure):
     """A measure of values that are affine in the prediction: sum |value|^power over a weight.
 
-    `fixed` says that the linear part is the same for every sample; then the measure can be
-    evaluated on codes instead of fields.
+    `fixed` says that the linear part is the same for every sample.
     """
 
     values: Callable[[Batch], Tensor]  # (batch, n)
     weight: Callable[[Batch, Tensor], Tensor]  # (batch,), of the batch and its values
     power: int  # 1 or 2
     fixed: bool
+    mean: bool  # the weight is the number of values
+
+    @property
+    def on_codes(self) -> bool:
+        """Say whether it can be evaluated on codes."""
+        return self.fixed and (self.mean or self.power == 2)
 
 
 def _affine(
@@ -81,7 +86,7 @@ def _affine(
         return sizes.sum(dtype=_accumulator(found)), weigh(batch, found).sum()
 
     finish = _ratio if power == 1 else _root_ratio
-    return AffineMeasure(parts, finish, values, weigh, power, fixed)
+    return AffineMeasure(parts, finish, values, weigh, power, fixed, mean=weight is None)
 
 
 def _count(batch: Batch, values: Tensor) -> Tensor:

@@ -42,10 +42,11 @@ def code_weights(objective: str, block_sizes: Sequence[int], variance: Tensor) -
 OBJECTIVES = ("vector", "block-balanced", "score-normalised")
 
 
-def weighted_code_loss(weights: Tensor) -> Loss:
-    """Return the loss sum_i w_i mean_batch (predicted_i - true_i)^2."""
+class CodeLoss:
+    """The loss sum_i w_i mean_batch (predicted_i - true_i)^2."""
 
-    def loss(predicted: Tensor, true: Tensor) -> Tensor:
-        return (predicted - true).square().mean(0) @ weights
+    def __init__(self, weights: Tensor) -> None:
+        self.weights = weights
 
-    return loss
+    def __call__(self, predicted: Tensor, true: Tensor) -> Tensor:
+        return (predicted - true).square().mean(0) @ self.weights

@@ -198,7 +198,7 @@ def test_damaged_store(twoscale, data, tmp_path):
 def test_a_failed_fit_leaves_nothing(twoscale, data, tmp_path):
     arguments = ("--set", "learning_rate=10", "--set", "epochs=1", "--out", tmp_path / "r")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twoscale.training._mean_loss", lambda *a: float("nan"))
+        patch.setattr("twoscale.training.loop._mean_loss", lambda *a: float("nan"))
         refused(twoscale("fit", data, *arguments), "diverged")
     assert list(tmp_path.iterdir()) == []
 

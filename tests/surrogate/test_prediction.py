@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from twoscale import TwoscaleError
-from twoscale.objectives import code_weights, weighted_code_loss
+from twoscale.objectives import CodeLoss, code_weights
 from twoscale.predictors import MLP
 from twoscale.surrogate.context import FitContext
 from twoscale.surrogate.prediction import CodePredictor, MLPPredictor, load_weights
@@ -54,7 +54,7 @@ def test_the_fit_is_timed_recorded_and_minimises_its_objective(fit):
     history = context.histories["training"]
     assert len(history["validation_loss"]) == PLAN.epochs
     variance = training.targets.var(0, unbiased=False)
-    loss = weighted_code_loss(code_weights("block-balanced", [1, 3], variance))
+    loss = CodeLoss(code_weights("block-balanced", [1, 3], variance))
     with torch.no_grad():
         expected = float(loss(predictor(held_out.inputs), held_out.targets))
     assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-4)

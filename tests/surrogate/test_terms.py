@@ -1,5 +1,7 @@
 """Objectives evaluated on codes agree with their evaluation on decoded fields."""
 
+import copy
+
 import pytest
 import torch
 
@@ -15,6 +17,7 @@ from twoscale.fields import (
     trace_error,
     weighted_spectral_distance,
 )
+from twoscale.surrogate.field_objective import FieldObjective
 from twoscale.surrogate.terms import AbsoluteTerm, FieldTerm, QuadraticTerm, SpectralTerm, code_term
 
 DECODERS = {
@@ -42,15 +45,17 @@ def decoder(request, fields):
     return DECODERS[request.param]().fit(fields.outputs[:150])
 
 
+def tracked(decoder, inputs, truth):
+    """The true codes and the batch they decode to, as terms are prepared from."""
+    codes = decoder.encode(truth).requires_grad_()
+    return codes, Batch(decoder.decode(codes), truth, inputs)
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
 @pytest.mark.parametrize("name", MEASURES)
 def test_value_and_gradient_on_codes_are_those_on_fields(decoder, fields, name, dtype, tolerance):
-    import copy
-
     decoder = copy.deepcopy(decoder).to(dtype)
-    inputs, truth = (part[150:].to(dtype) for part in fields)
-    codes = decoder.encode(truth)
-    batch = Batch(decoder.decode(codes), truth, inputs)
+    codes, batch = tracked(decoder, *(part[150:].to(dtype) for part in fields))
     generator = torch.Generator().manual_seed(3)
     noise = torch.randn(codes.shape, generator=generator).to(dtype)
     predicted = codes + 0.05 * codes.std(0) * noise
@@ -58,12 +63,26 @@ def test_value_and_gradient_on_codes_are_those_on_fields(decoder, fields, name, 
     results = []
     for term in (code_term(measure, decoder, batch), FieldTerm(measure, decoder)):
         prepared = term.prepare(codes, batch)
-        code = predicted.clone().requires_grad_()
-        value = term.finish(*term.parts(code, codes, prepared))
+        code = predicted.detach().clone().requires_grad_()
+        value = term.finish(*term.parts(code, codes.detach(), prepared))
         results.append((value.detach(), torch.autograd.grad(value, code)[0]))
     (value, gradient), (expected, expected_gradient) = results
     assert abs(value / expected - 1) < tolerance
     assert (gradient - expected_gradient).norm() < tolerance * expected_gradient.norm()
+
+
+def test_matrices_keep_their_digits_on_a_fine_grid():
+    """Normal derivatives divide differences of float32 values by a small spacing."""
+    fields = make_poisson((128, 128), 60)
+    decoder = TwoScale(coarse_components=4, coarse_factor=32).fit(fields.outputs)
+    _, batch = tracked(decoder, *fields)
+    measure = MEASURES["normal_derivative"](decoder.layout.seams)
+    matrix = code_term(measure, decoder, batch).matrix
+    exact = copy.deepcopy(decoder).double()
+    unit = torch.eye(decoder.code_size, dtype=torch.float64)[:20]
+    both = Batch(exact.decode(unit), exact.decode(torch.zeros_like(unit)))
+    expected = measure.values(both)
+    assert (matrix[:20] - expected).norm() < 1e-6 * expected.norm()
 
 
 def test_the_field_term_is_the_metric(decoder, fields):
@@ -76,11 +95,10 @@ def test_the_field_term_is_the_metric(decoder, fields):
 
 
 def test_minibatches_are_one_ratio(decoder, fields):
-    inputs, truth = (part[150:] for part in fields)
-    codes = decoder.encode(truth)
-    batch = Batch(decoder.decode(codes), truth, inputs)
+    codes, batch = tracked(decoder, *(part[150:] for part in fields))
     term = code_term(relative_l2, decoder, batch)
     prepared = term.prepare(codes, batch)
+    codes = codes.detach()
     halves = [term.parts(codes[p] * 1.1, codes[p], prepared[p]) for p in (slice(25), slice(25, 50))]
     together = term.parts(codes * 1.1, codes, prepared)
     for position in range(2):
@@ -127,3 +145,25 @@ def test_flux_trace_by_hand():
                 left = (grain[b - 1] + grain[b]) / 2 * (line[b] - line[b - 1]) / h
                 total.append(abs(float(right - left)))
     assert jump == pytest.approx(sum(total) / len(total))
+
+
+@pytest.mark.parametrize("names", [("reconstruction",), tuple(MEASURES)[:3], tuple(MEASURES)])
+def test_the_written_out_gradient_is_the_automatic_one(decoder, fields, names):
+    codes, batch = tracked(decoder, *(part[150:] for part in fields))
+    terms = {
+        name: code_term(MEASURES[name](decoder.layout.seams), decoder, batch) for name in names
+    }
+    terms |= {"spectral": SpectralTerm(decoder)} if len(names) > 3 else {}
+    objective = FieldObjective(terms, decoder)
+    objective.weights = {name: 0.3 + k for k, name in enumerate(terms)}
+    objective.set_share(0.7)
+    columns = [codes.detach(), *(t.prepare(codes, batch) for t in objective.terms.values())]
+    objective.columns = [part.shape[1] for part in columns]
+    targets = torch.cat(columns, 1)
+    predicted = (1.05 * codes).detach().requires_grad_()
+    expected = objective(predicted, targets)
+    value, slope = objective.value_and_slope(predicted.detach(), targets)
+    assert float(value) == pytest.approx(float(expected.detach()), rel=1e-5)
+    torch.testing.assert_close(
+        slope, torch.autograd.grad(expected, predicted)[0], rtol=1e-4, atol=1e-6
+    )

@@ -12,18 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields import (
     TRACES,
     AffineMeasure,
     Batch,
-    Parts,
     flux_trace_error,
     relative_l2,
     residual_rms,
-    total_parts,
     trace_error,
 )
 from twoscale.patches import PatchLayout
@@ -31,8 +28,8 @@ from twoscale.problems import Problem
 from twoscale.representation import Representation
 from twoscale.source import slices
 from twoscale.surrogate.context import FieldPairs, FitContext
+from twoscale.surrogate.field_objective import FieldObjective
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
-from twoscale.surrogate.prediction import CodePredictor
 from twoscale.surrogate.terms import FieldTerm, SpectralTerm, Term, code_term
 from twoscale.training import Pairs, Plan
 
@@ -48,7 +45,6 @@ OBJECTIVES: dict[str, dict[str, float]] = {
 }
 _CALIBRATION_FIELDS = 128
 _CALIBRATION_BATCH = 16
-_MEASURE_BATCH = 256
 _WEIGHT_RANGE = (1e-12, 1e6)
 
 
@@ -102,72 +98,6 @@ class FinetuneRecord:
         return ", ".join(f"{name} {values[-1]:.2e}" for name, values in self.components.items())
 
 
-class FieldObjective:
-    """A weighted sum of terms of the decoded field, on codes with their prepared columns."""
-
-    def __init__(self, terms: Mapping[str, Term], decoder: Representation) -> None:
-        self.terms = dict(terms)
-        self.decoder = decoder
-        self.weights: dict[str, float] = dict.fromkeys(self.terms, 1.0)
-        self.share: Tensor | None = None
-        self.columns: list[int] = []
-
-    @torch.no_grad()
-    def targets(self, codes: Tensor, pairs: FieldPairs) -> Tensor:
-        """Return the true codes with every term's columns beside them, in one pass.
-
-        They stay in host memory where a term's columns are whole fields.
-        """
-        whole = any(term.whole_fields for term in self.terms.values())
-        home = torch.device("cpu") if whole else codes.device
-        rows = torch.empty(0)
-        start = 0
-        for inputs, truth in zip(pairs.inputs.chunks(), pairs.outputs.chunks(), strict=True):
-            stop = start + len(truth)
-            own = codes[start:stop]
-            batch = Batch(self.decoder.decode(own), truth, inputs)
-            parts = [own, *(term.prepare(own, batch) for term in self.terms.values())]
-            if not start:
-                self.columns = [part.shape[1] for part in parts]
-                rows = own.new_empty(len(codes), sum(self.columns), device=home)
-            for column, part in zip(rows[start:stop].split(self.columns, 1), parts, strict=True):
-                column.copy_(part)
-            start = stop
-        return rows
-
-    def parts(self, predicted: Tensor, targets: Tensor) -> dict[str, Parts]:
-        """Return the sums of each term over a minibatch."""
-        codes, *prepared = targets.to(predicted.device).split(self.columns, 1)
-        return {
-            name: term.parts(predicted, codes, columns)
-            for (name, term), columns in zip(self.terms.items(), prepared, strict=True)
-        }
-
-    def components(self, predicted: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """Return the unweighted value of each term on a minibatch."""
-        return self._finish(self.parts(predicted, targets))
-
-    @torch.no_grad()
-    def measure(self, predictor: CodePredictor, pairs: Pairs) -> dict[str, float]:
-        """Return the unweighted value of each term over all pairs together."""
-        batches = slices(len(pairs), _MEASURE_BATCH)
-        totals = total_parts(
-            self.parts(predictor(pairs.inputs[part]), pairs.targets[part]) for part in batches
-        )
-        return {name: float(value) for name, value in self._finish(totals).items()}
-
-    def _finish(self, parts: Mapping[str, Parts]) -> dict[str, Tensor]:
-        return {name: term.finish(*parts[name]) for name, term in self.terms.items()}
-
-    def ramped(self, predicted: Tensor, targets: Tensor) -> Tensor:
-        """Return the objective with the further terms at the current share of their weights."""
-        assert self.share is not None
-        values = self.components(predicted, targets)
-        further = [self.weights[name] * value for name, value in values.items()][1:]
-        total = values["reconstruction"]
-        return total + self.share * torch.stack(further).sum() if further else total
-
-
 def finetune_operator(
     operator: FieldOperator,
     training: FieldPairs,
@@ -186,12 +116,11 @@ def finetune_operator(
     tuned = copy.deepcopy(operator)
     decoder = tuned.output_representation
     with context.clock.stage("finetune_prepare"):
-        codes, held_codes = tuned.encode_pairs(training), tuned.encode_pairs(validation)
         sample = _one_sample(validation)
         terms = _terms(plan, decoder, sample, (operator.layout or common), problem)
         objective = FieldObjective(terms, decoder)
-        held_out = Pairs(held_codes.inputs, objective.targets(held_codes.targets, validation))
-        pairs = Pairs(codes.inputs, objective.targets(codes.targets, training))
+        held_out = objective.pairs(tuned, validation)
+        pairs = objective.pairs(tuned, training)
         _calibrate(objective, tuned, held_out, OBJECTIVES[plan.objective])
     record = FinetuneRecord(
         {name: weight for name, weight in objective.weights.items() if name != "reconstruction"}
@@ -209,12 +138,6 @@ def _train(
     context: FitContext,
     record: FinetuneRecord,
 ) -> None:
-    objective.share = torch.zeros((), device=pairs.inputs.device)
-
-    def begin_epoch(epoch: int) -> None:
-        assert objective.share is not None
-        objective.share.fill_(plan.share(epoch))
-
     def judge() -> float:
         """Return the objective with the full weights."""
         values = objective.measure(tuned.predictor, held_out)
@@ -227,10 +150,10 @@ def _train(
         tuned.predictor,
         pairs,
         held_out,
-        objective.ramped,
+        objective,
         plan.training,
         judge=judge,
-        begin_epoch=begin_epoch,
+        begin_epoch=lambda epoch: objective.set_share(plan.share(epoch)),
         remark=record.remark,
     )
 
@@ -248,7 +171,7 @@ def _terms(
             terms[name] = SpectralTerm(decoder)
             continue
         measure = _measure(name, layout, problem)
-        if measure.fixed and plan.space == "code":
+        if measure.on_codes and plan.space == "code":
             terms[name] = code_term(measure, decoder, sample)
         else:
             terms[name] = FieldTerm(measure, decoder)

@@ -9,7 +9,7 @@ from typing import Self
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
-from twoscale.objectives import code_weights, weighted_code_loss
+from twoscale.objectives import CodeLoss, code_weights
 from twoscale.predictors import MLP
 from twoscale.surrogate.context import FitContext
 from twoscale.training import Pairs, Plan
@@ -48,7 +48,7 @@ class MLPPredictor(CodePredictor):
         sizes = (training.inputs.shape[1], *self.hidden, training.targets.shape[1])
         network = MLP(sizes, seed=context.seed).to(training.inputs.device)
         variance = training.targets.var(0, unbiased=False)
-        loss = weighted_code_loss(code_weights(self.objective, block_sizes, variance))
+        loss = CodeLoss(code_weights(self.objective, block_sizes, variance))
         context.train("training", network, training, validation, loss, self.plan)
         self.network = network
         return self

@@ -9,9 +9,9 @@ no field while training; what is not affine is evaluated on decoded fields.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -40,7 +40,8 @@ class Term(ABC):
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
         """Return what the term needs of each sample, (batch, columns).
 
-        `codes` are the true codes; `batch` holds what they decode to, the truth and the inputs.
+        `codes` are the true codes, tracked; `batch` holds what they decode to, the truth and the
+        inputs.
         """
 
     @abstractmethod
@@ -87,22 +88,47 @@ class SpectralTerm(Term):
 
 
 class AbsoluteTerm(Term):
-    """Sum of |phi| for affine values phi: a matrix times the code error, plus an offset."""
+    """Mean of |phi| for affine values phi: a matrix times the code error, plus an offset."""
 
     def __init__(self, measure: AffineMeasure, decoder: Representation, sample: Batch) -> None:
         self.measure = measure
         self.finish = measure.finish
         with torch.no_grad():
-            rows = [_change(measure, decoder, sample, units) for units in _unit_codes(decoder)]
-        self.matrix = torch.cat(rows)  # (code, values)
+            rows = [change for _, change in _changes(measure, decoder, sample)]
+        self.matrix = torch.cat(rows).to(decoder.dtype)  # (code, values)
 
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
-        values = self.measure.values(batch)
-        return torch.cat([values, self.measure.weight(batch, values)[:, None]], 1)
+        return self.measure.values(batch).detach()
 
     def parts(self, predicted: Tensor, codes: Tensor, prepared: Tensor) -> Parts:
-        offset, weight = prepared[:, :-1], prepared[:, -1]
-        return torch.addmm(offset, predicted - codes, self.matrix).abs().sum(), weight.sum()
+        values = torch.addmm(prepared, predicted - codes, self.matrix)
+        return values.abs().sum(), values.new_tensor(values.numel())
+
+
+class AbsoluteSum:
+    """A weighted sum of absolute terms, with its gradient: one product forth and one back."""
+
+    def __init__(self, terms: Sequence[AbsoluteTerm]) -> None:
+        self.sizes = [term.matrix.shape[1] for term in terms]
+        self.matrix = torch.cat([term.matrix for term in terms], 1)
+        self.weights = self.matrix.new_zeros(self.matrix.shape[1])  # per value
+        self.adjoint = torch.zeros_like(self.matrix.mT).contiguous()  # weighted
+
+    def weigh(self, weights: Sequence[float]) -> None:
+        """Set the terms' weights, in place."""
+        means = [weight / size for weight, size in zip(weights, self.sizes, strict=True)]
+        for part, mean in zip(self.weights.split(self.sizes), means, strict=True):
+            part.fill_(mean)
+        torch.mul(self.matrix.mT, self.weights[:, None], out=self.adjoint)
+
+    def add_to(
+        self, value: Tensor, slope: Tensor, error: Tensor, offsets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return `value` and `slope` with this sum's own added."""
+        values = torch.addmm(offsets, error, self.matrix)
+        mean = 1 / len(values)
+        total = torch.add(value, (values.abs() @ self.weights).sum(), alpha=mean)
+        return total, torch.addmm(slope, values.sign_(), self.adjoint, alpha=mean)
 
 
 class QuadraticTerm(Term):
@@ -115,29 +141,40 @@ class QuadraticTerm(Term):
 
     def __init__(self, measure: AffineMeasure, decoder: Representation, sample: Batch) -> None:
         self.measure = measure
-        self.decoder = decoder
         self.finish = measure.finish
-        rows = []
-        for units in _unit_codes(decoder):
-            change = _change(measure, decoder, sample, units.requires_grad_())
-            rows.append(torch.autograd.grad(0.5 * change.square().sum(), units)[0])
+        rows = [
+            torch.autograd.grad(0.5 * change.square().sum(), units)[0]
+            for units, change in _changes(measure, decoder, sample)
+        ]
         gram = torch.cat(rows)
-        self.gram = 0.5 * (gram + gram.mT)  # (code, code)
+        self.gram = (0.5 * (gram + gram.mT)).to(decoder.dtype)  # (code, code)
 
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
         with torch.enable_grad():
-            code = codes.detach().requires_grad_()
-            values = self.measure.values(replace(batch, prediction=self.decoder.decode(code)))
+            values = self.measure.values(batch)
             squares = values.square().sum(1)
-            slope = torch.autograd.grad(0.5 * squares.sum(), code)[0]
-        weight = self.measure.weight(batch, values.detach())
+            half = 0.5 * squares.sum()
+            slope = torch.autograd.grad(half, codes, retain_graph=True)[0]
+        weight = self.measure.weight(batch, values).detach()
         return torch.cat([slope, squares.detach()[:, None], weight[:, None]], 1)
 
     def parts(self, predicted: Tensor, codes: Tensor, prepared: Tensor) -> Parts:
-        slope, constant, weight = prepared[:, :-2], prepared[:, -2], prepared[:, -1]
-        change = predicted - codes
-        squares = ((change @ self.gram + 2 * slope) * change).sum() + constant.sum()
-        return squares.clamp_min(torch.finfo(squares.dtype).tiny), weight.sum()
+        squares, weight, _ = self._sums(predicted - codes, prepared)
+        return squares, weight
+
+    def value_and_slope(self, error: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
+        """Return sqrt(squares / weight) and its gradient in the code."""
+        squares, weight, half_slope = self._sums(error, prepared)
+        value = self.finish(squares, weight)
+        return value, half_slope / (value * weight)
+
+    def _sums(self, error: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the squares and the weight of a minibatch, and half the squares' gradient."""
+        slope, per_sample = prepared[:, :-2], prepared[:, -2:]
+        half_slope = torch.addmm(slope, error, self.gram)
+        constant, weight = per_sample.sum(0)
+        squares = ((half_slope + slope) * error).sum() + constant
+        return squares.clamp_min(torch.finfo(squares.dtype).tiny), weight, half_slope
 
 
 def code_term(measure: AffineMeasure, decoder: Representation, sample: Batch) -> Term:
@@ -146,22 +183,24 @@ def code_term(measure: AffineMeasure, decoder: Representation, sample: Batch) ->
     return kind(measure, decoder, sample)
 
 
-def _unit_codes(decoder: Representation) -> Iterator[Tensor]:
-    """Yield the unit codes in groups, on the decoder's device and in its type."""
-    like = next(decoder.buffers())
-    units = torch.eye(decoder.code_size, dtype=decoder.dtype, device=like.device)
+def _changes(
+    measure: AffineMeasure, decoder: Representation, sample: Batch
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield groups of unit codes, and how the values differ between them and the zero code.
+
+    That is the linear part alone. It is a difference of nearly equal numbers: in double precision.
+    """
+    exact = copy.deepcopy(decoder).double()
+    truth = sample.truth[:1].double()
+    inputs = None if sample.inputs is None else sample.inputs[:1].double()
+
+    def values(codes: Tensor) -> Tensor:
+        count = len(codes)
+        known = None if inputs is None else inputs.expand(count, -1, -1)
+        return measure.values(Batch(exact.decode(codes), truth.expand(count, -1, -1), known))
+
+    units = torch.eye(decoder.code_size, dtype=torch.float64, device=truth.device)
+    zero = values(torch.zeros_like(units[:1]))
     for part in slices(decoder.code_size, _BASIS_FIELDS):
-        yield units[part].clone()
-
-
-def _change(
-    measure: AffineMeasure, decoder: Representation, sample: Batch, codes: Tensor
-) -> Tensor:
-    """Return how the values differ between `codes` and the zero code: the linear part alone."""
-
-    def values(fields: Tensor) -> Tensor:
-        count = len(fields)
-        inputs = None if sample.inputs is None else sample.inputs[:1].expand(count, -1, -1)
-        return measure.values(Batch(fields, sample.truth[:1].expand(count, -1, -1), inputs))
-
-    return values(decoder.decode(codes)) - values(decoder.decode(torch.zeros_like(codes[:1])))
+        unit = units[part].clone().requires_grad_()
+        yield unit, values(unit) - zero

@@ -1,0 +1,194 @@
+"""A bank of MLPs of the same depth and width, stepped together with hand-written gradients.
+
+Weights of all members lie in one matrix, a row per member; a layer of the bank is one batched
+product. The bias is the weight of a constant input, kept as the last column of each layer's input,
+so that products with and gradients of the bias cost nothing extra. Members whose codes differ in
+size are padded with zeros: a weight whose input is always zero, or whose output is never looked at,
+has no gradient and stays zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from twoscale.objectives import CodeLoss, Loss
+from twoscale.predictors import MLP
+from twoscale.training.learner import AdamRows, Learner
+from twoscale.training.plan import Pairs, Plan
+
+_relu_slope = torch.ops.aten.threshold_backward.grad_input
+
+_ALIGNED = 4  # rows of whole 16-byte words, for vectorised loads
+
+
+class MLPBank(Learner):
+    """Members learn side by side; each one's weights are those it would have alone."""
+
+    def __init__(
+        self, networks: Sequence[MLP], losses: Sequence[Loss], plans: Sequence[Plan]
+    ) -> None:
+        layers = [[part for part in network if isinstance(part, nn.Linear)] for network in networks]
+        like = layers[0][0].weight
+        self.layers = layers
+        # A layer's outputs, and its inputs with room for the constant.
+        outputs = [max(member[i].out_features for member in layers) for i in range(len(layers[0]))]
+        inputs = [_padded(max(member[0].in_features for member in layers))]
+        inputs += [_padded(width) for width in outputs[:-1]]
+        outputs[-1] = -(-outputs[-1] // _ALIGNED) * _ALIGNED
+        self.shapes = list(zip(outputs, inputs, strict=True))
+        size = sum(rows * columns for rows, columns in self.shapes)
+        self.rows = like.new_zeros(len(networks), size)
+        self.gradients = torch.zeros_like(self.rows)
+        self.matrices, self.slopes = self._views(self.rows), self._views(self.gradients)
+        with torch.no_grad():
+            self._bind()
+        self.adam = AdamRows(self.rows, self.gradients, plans)
+        self.loss = _BankLoss(losses, [member[-1].out_features for member in layers], outputs[-1])
+        self.total = like.new_zeros(len(networks))
+        self.rooms: dict[int, _Room] = {}
+
+    def _views(self, rows: Tensor) -> list[Tensor]:
+        """Return the layers' matrices (members, outputs, inputs + constant) inside `rows`."""
+        parts = rows.split([a * b for a, b in self.shapes], 1)
+        return [part.unflatten(1, shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def _bind(self) -> None:
+        """Move the networks' weights into the bank; they become views of it."""
+        for member, layers in enumerate(self.layers):
+            for layer, matrices in zip(layers, self.matrices, strict=True):
+                weight = matrices[member, : layer.out_features, : layer.in_features]
+                bias = matrices[member, : layer.out_features, -1]
+                weight.copy_(layer.weight)
+                bias.copy_(layer.bias)
+                layer.weight.data, layer.bias.data = weight, bias
+
+    def release(self) -> None:
+        for layers in self.layers:
+            for layer in layers:
+                layer.weight.data = layer.weight.data.clone(memory_format=torch.contiguous_format)
+                layer.bias.data = layer.bias.data.clone(memory_format=torch.contiguous_format)
+
+    @torch.no_grad()
+    def step(self, inputs: Tensor, targets: Tensor) -> None:
+        room = self._room(inputs.shape[1])
+        signals = [inputs, *room.inputs]
+        last = len(self.shapes) - 1
+        for layer in range(last):
+            torch.bmm(signals[layer], room.forth[layer], out=room.outputs[layer]).relu_()
+        torch.bmm(signals[last], room.forth[last], out=room.outputs[last])
+        values = self.loss(room.outputs[last], targets, room.slopes[last])
+        self.total.add_(values, alpha=inputs.shape[1])
+        for layer in range(last, 0, -1):
+            torch.bmm(room.turned[layer], signals[layer], out=self.slopes[layer])
+            below = torch.bmm(room.slopes[layer], room.back[layer], out=room.slopes[layer - 1])
+            _relu_slope(below, room.outputs[layer - 1], 0, grad_input=below)
+        torch.bmm(room.turned[0], inputs, out=self.slopes[0])
+        self.adam.step()
+
+    def _room(self, batch: int) -> _Room:
+        if batch not in self.rooms:
+            self.rooms[batch] = _Room(self.rows, self.matrices, self.shapes, batch)
+        return self.rooms[batch]
+
+    def set_rate(self, member: int, rate: float) -> None:
+        self.adam.set_rate(member, rate)
+
+    def weights(self) -> list[Tensor]:
+        return [self.rows]
+
+    def moments(self) -> list[Tensor]:
+        return self.adam.moments()
+
+    def stack(self, members: Sequence[Pairs]) -> Pairs:
+        """Return the members' pairs as one, (members, samples, ...), padded to the bank's sizes."""
+        inputs = members[0].inputs.new_zeros(
+            len(members), len(members[0]), self.shapes[0][1], dtype=self.rows.dtype
+        )
+        inputs[:, :, -1] = 1
+        for row, pairs in zip(inputs, members, strict=True):
+            row[:, : pairs.inputs.shape[1]] = pairs.inputs
+        return Pairs(inputs, self.loss.stack([pairs.targets for pairs in members]))
+
+
+class _Room:
+    """Room for the signals of one minibatch size, reused in every step, and views for products."""
+
+    def __init__(
+        self, rows: Tensor, matrices: list[Tensor], shapes: list[tuple[int, int]], batch: int
+    ) -> None:
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+        for (width, _), (_, columns) in pairwise(shapes):
+            signal = rows.new_zeros(len(rows), batch, columns)
+            signal[:, :, -1] = 1
+            self.inputs.append(signal)
+            self.outputs.append(signal[:, :, :width])
+        self.outputs.append(rows.new_empty(len(rows), batch, shapes[-1][0]))
+        self.slopes = [rows.new_zeros(len(rows), batch, width) for width, _ in shapes]
+        self.turned = [slope.mT for slope in self.slopes]
+        self.forth = [matrix.mT for matrix in matrices]
+        widths = [0] + [width for width, _ in shapes[:-1]]  # without the constant's column
+        self.back = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
+
+
+class _BankLoss:
+    """The members' losses with their gradients; weighted squares of code errors in one go."""
+
+    def __init__(self, losses: Sequence[Loss], sizes: Sequence[int], width: int) -> None:
+        self.losses = losses
+        self.sizes = sizes
+        self.width = width
+        codes = [loss for loss in losses if isinstance(loss, CodeLoss)]
+        self.squares = len(codes) == len(losses)
+        if self.squares:
+            self.weights = codes[0].weights.new_zeros(len(losses), 1, width)
+            for row, loss in zip(self.weights, codes, strict=True):
+                row[:, : len(loss.weights)] = loss.weights
+        self.scaled: dict[int, Tensor] = {}
+
+    def stack(self, targets: Sequence[Tensor]) -> Tensor:
+        if not self.squares:
+            return targets[0][None] if len(targets) == 1 else torch.stack(list(targets))
+        stacked = targets[0].new_zeros(len(targets), len(targets[0]), self.width)
+        for row, target in zip(stacked, targets, strict=True):
+            row[:, : target.shape[1]] = target
+        return stacked
+
+    def __call__(self, predicted: Tensor, targets: Tensor, slope: Tensor) -> Tensor:
+        """Return the values (members,) and write the gradients into `slope`."""
+        if self.squares:
+            return self._squares(predicted, targets, slope)
+        values = []
+        for member, (loss, size) in enumerate(zip(self.losses, self.sizes, strict=True)):
+            value, own = value_and_slope(loss, predicted[member, :, :size], targets[member])
+            slope[member, :, :size] = own
+            values.append(value)
+        return torch.stack(values)
+
+    def _squares(self, predicted: Tensor, targets: Tensor, slope: Tensor) -> Tensor:
+        batch = predicted.shape[1]
+        if batch not in self.scaled:
+            self.scaled[batch] = self.weights * (2 / batch)
+        error = predicted.sub_(targets)
+        torch.mul(error, self.scaled[batch], out=slope)
+        return 0.5 * torch.bmm(error.flatten(1)[:, None], slope.flatten(1)[:, :, None]).flatten()
+
+
+def value_and_slope(loss: Loss, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a loss and its gradient in `predicted`: its own, or by automatic differentiation."""
+    if hasattr(loss, "value_and_slope"):
+        return loss.value_and_slope(predicted, targets)
+    with torch.enable_grad():
+        leaf = predicted.detach().requires_grad_()
+        value = loss(leaf, targets)
+        (slope,) = torch.autograd.grad(value, leaf)
+    return value.detach(), slope
+
+
+def _padded(width: int) -> int:
+    """Return the width of a layer's input with its constant, rounded up."""
+    return -(-(width + 1) // _ALIGNED) * _ALIGNED

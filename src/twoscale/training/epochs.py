@@ -1,0 +1,133 @@
+"""Epochs of shuffled minibatches: gathered in groups, stepped through one by one or replayed."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from twoscale.source import slices
+from twoscale.training.learner import Learner
+from twoscale.training.plan import Pairs, Plan
+
+_GROUP_STEPS = 50
+_GROUP_VALUES = 2**26  # at most this many numbers in a group of minibatches: 256 MiB of float32
+
+
+class Epochs:
+    """Optimiser steps over shuffled minibatches of every member, (members, samples, ...).
+
+    A group of consecutive minibatches is gathered at once and then stepped through in slices.
+    """
+
+    def __init__(self, learner: Learner, training: Pairs, plan: Plan) -> None:
+        self.learner = learner
+        self.inputs, self.targets = training.inputs.flatten(0, 1), training.targets.flatten(0, 1)
+        self.members, self.samples = training.inputs.shape[:2]
+        self.batch = min(plan.batch_size, self.samples)
+        self.device = training.inputs.device
+        step = self.members * self.batch
+        values = step * (self.inputs[0].numel() + self.targets[0].numel())
+        self.group = max(1, min(_GROUP_STEPS, _GROUP_VALUES // values))
+        self.orders: dict[torch.device, Tensor] = {}
+
+    def run(self, order: Tensor) -> list[float]:
+        """Run one epoch in the given order (members, samples); return the mean training losses."""
+        rows = order + self.samples * torch.arange(self.members)[:, None]
+        whole = self.samples - self.samples % self.batch
+        steps = rows[:, :whole].unflatten(1, (-1, self.batch)).transpose(0, 1)
+        flat = torch.cat([steps.flatten(), rows[:, whole:].flatten()])
+        for values in (self.inputs, self.targets):
+            self.orders[values.device] = flat.to(values.device)
+        self.learner.total.zero_()
+        step = self.members * self.batch
+        for part in slices(self.members * whole, self.group * step):
+            self._run(part, self.batch)
+        if whole < self.samples:
+            self._eager(slice(self.members * whole, len(flat)), self.samples - whole)
+        return (self.learner.total / self.samples).tolist()
+
+    def _run(self, part: slice, batch: int) -> None:
+        """Step through a part of the epoch's order, whole minibatches only."""
+        self._eager(part, batch)
+
+    def _eager(self, part: slice, batch: int) -> None:
+        pairs = (self.inputs, self.targets)
+        inputs, targets = (values[self.orders[values.device][part]] for values in pairs)
+        self._steps(inputs, targets.to(self.device), batch)
+
+    def _steps(self, inputs: Tensor, targets: Tensor, batch: int) -> None:
+        shape = (-1, self.members, batch)
+        for one in zip(inputs.unflatten(0, shape), targets.unflatten(0, shape), strict=True):
+            self.learner.step(*one)
+
+
+class ReplayedEpochs(Epochs):
+    """The same steps, captured as CUDA graphs and replayed; arithmetic and order are unchanged.
+
+    A graph steps through a fixed buffer that each replay finds filled with the next samples. One
+    graph serves full groups, one the rest of an epoch's whole minibatches; a last, smaller
+    minibatch is stepped without a graph.
+    """
+
+    def __init__(self, learner: Learner, training: Pairs, plan: Plan) -> None:
+        super().__init__(learner, training, plan)
+        whole = self.samples // self.batch
+        longest = min(self.group, whole)
+        self.step_rows = self.members * self.batch
+        rows = longest * self.step_rows
+        self.input_buffer = self.inputs[:rows].clone()
+        self.target_buffer = self.targets[:rows].to(self.device, copy=True)
+        self.staging: Tensor | None = None  # where targets from host memory are gathered
+        if not self.targets.is_cuda:
+            self.staging = torch.empty_like(self.targets[:rows], pin_memory=True)
+        self.sent = torch.cuda.Event()
+        self._warm_up()
+        self.graphs = {
+            steps * self.step_rows: self._capture(steps * self.step_rows)
+            for steps in {longest, whole % longest} - {0}
+        }
+
+    def _buffers(self, rows: int) -> tuple[Tensor, Tensor]:
+        return self.input_buffer[:rows], self.target_buffer[:rows]
+
+    def _warm_up(self) -> None:
+        """Run a few steps on a side stream, as capture requires, and undo them."""
+        weights = [value.clone() for value in self.learner.weights()]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                self._steps(*self._buffers(self.step_rows), self.batch)
+        torch.cuda.current_stream().wait_stream(stream)
+        for value, before in zip(self.learner.weights(), weights, strict=True):
+            value.copy_(before)
+        for value in self.learner.moments():
+            value.zero_()
+
+    def _capture(self, rows: int) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._steps(*self._buffers(rows), self.batch)
+        return graph
+
+    def _run(self, part: slice, batch: int) -> None:
+        rows = part.stop - part.start
+        inputs, targets = self._buffers(rows)
+        self._gather(self.inputs, part, inputs)
+        if self.staging is None:
+            self._gather(self.targets, part, targets)
+        else:  # gathered by the CPU while the GPU is at the previous group
+            self.sent.synchronize()
+            self._gather(self.targets, part, self.staging[:rows])
+            targets.copy_(self.staging[:rows], non_blocking=True)
+            self.sent.record()
+        self.graphs[rows].replay()
+
+    def _gather(self, values: Tensor, part: slice, out: Tensor) -> None:
+        torch.index_select(values, 0, self.orders[values.device][part], out=out)
+
+
+def make_epochs(learner: Learner, training: Pairs, plan: Plan) -> Epochs:
+    """Return the way to run epochs on the data's device."""
+    kind = ReplayedEpochs if training.inputs.is_cuda else Epochs
+    return kind(learner, training, plan)

@@ -1,0 +1,140 @@
+"""Networks that can take optimiser steps: any module by automatic differentiation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from twoscale.objectives import Loss
+from twoscale.training.plan import Plan
+
+
+class Learner(ABC):
+    """Networks that take their optimiser steps together, one member each.
+
+    `total` (members,) gathers the training losses, weighted by the number of samples.
+    """
+
+    total: Tensor
+
+    @abstractmethod
+    def step(self, inputs: Tensor, targets: Tensor) -> None:
+        """Take one step on a minibatch of every member, (members, batch, ...)."""
+
+    @abstractmethod
+    def set_rate(self, member: int, rate: float) -> None:
+        """Set the learning rate of a member."""
+
+    @abstractmethod
+    def weights(self) -> list[Tensor]:
+        """Return what the steps change, in place."""
+
+    @abstractmethod
+    def moments(self) -> list[Tensor]:
+        """Return the optimiser's state, all zero before the first step."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Leave the networks as independent modules."""
+
+
+class ModuleLearner(Learner):
+    """One module of any kind, differentiated automatically."""
+
+    def __init__(self, network: nn.Module, loss: Loss, plan: Plan, device: torch.device) -> None:
+        self.network = network
+        self.loss = loss
+        cuda = device.type == "cuda"
+        rate = torch.tensor(plan.learning_rate, device=device) if cuda else plan.learning_rate
+        self.optimiser = torch.optim.Adam(
+            network.parameters(),
+            lr=rate,
+            weight_decay=plan.weight_decay,
+            fused=True,
+            capturable=cuda,
+        )
+        self.total = torch.zeros(1, device=device)
+
+    def step(self, inputs: Tensor, targets: Tensor) -> None:
+        value = self.loss(self.network(inputs[0]), targets[0])
+        self.optimiser.zero_grad(set_to_none=True)
+        value.backward()
+        self.optimiser.step()
+        self.total.add_(value.detach(), alpha=inputs.shape[1])
+
+    def set_rate(self, member: int, rate: float) -> None:
+        for group in self.optimiser.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def weights(self) -> list[Tensor]:
+        return list(self.network.state_dict().values())
+
+    def moments(self) -> list[Tensor]:
+        return [value for state in self.optimiser.state.values() for value in state.values()]
+
+    def release(self) -> None:
+        pass
+
+
+class AdamRows:
+    """Adam with L2 decay on the rows of one matrix, each with its own rate.
+
+    The fused kernel works through one block of threads per tensor, so on CUDA a row is handed to it
+    in pieces.
+    """
+
+    def __init__(self, rows: Tensor, gradients: Tensor, plans: Sequence[Plan]) -> None:
+        cuda = rows.is_cuda
+        members, size = rows.shape
+        self.first, self.second = torch.zeros_like(rows), torch.zeros_like(rows)
+        self.steps = torch.zeros(members, device=rows.device)
+        rates = [plan.learning_rate for plan in plans]
+        self.rates: Any = torch.tensor(rates, device=rows.device) if cuda else rates
+        piece = max(_PIECE, -(-size // _PIECES)) if cuda else size
+        self.arguments = []
+        for member in range(members):
+            whole = (rows, gradients, self.first, self.second)
+            pieces = [values[member].split(piece) for values in whole]
+            self.arguments.append([*pieces, [self.steps[member]] * len(pieces[0])])
+        self.options: list[dict[str, Any]] = [
+            {
+                "beta1": 0.9,
+                "beta2": 0.999,
+                "eps": 1e-8,
+                "weight_decay": plan.weight_decay,
+                "amsgrad": False,
+                "maximize": False,
+            }
+            for plan in plans
+        ]
+
+    def step(self) -> None:
+        self.steps.add_(1)
+        for member, (rows, gradients, first, second, steps) in enumerate(self.arguments):
+            torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls, without its bookkeeping
+                rows,
+                gradients,
+                first,
+                second,
+                [],
+                steps,
+                lr=self.rates[member],
+                **self.options[member],
+            )
+
+    def set_rate(self, member: int, rate: float) -> None:
+        self.rates[member] = rate
+
+    def moments(self) -> list[Tensor]:
+        return [self.first, self.second, self.steps]
+
+
+_PIECE = 4096  # at least this many parameters per piece
+_PIECES = 72  # about as many as two launches of the fused kernel take

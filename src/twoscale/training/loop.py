@@ -1,0 +1,179 @@
+"""The loop over epochs: steps, validation, schedule, best weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from twoscale.errors import TwoscaleError
+from twoscale.objectives import Loss
+from twoscale.predictors import MLP
+from twoscale.progress import Progress
+from twoscale.source import slices
+from twoscale.threads import one_thread
+from twoscale.training.bank import MLPBank
+from twoscale.training.epochs import make_epochs
+from twoscale.training.learner import Learner, ModuleLearner
+from twoscale.training.plan import History, Pairs, Plan, Plateau
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one network is to learn."""
+
+    network: nn.Module
+    training: Pairs
+    validation: Pairs
+    loss: Loss
+    plan: Plan
+    seed: int = 0
+    judge: Callable[[], float] | None = None  # the validation loss, where it is not the mean `loss`
+
+
+def train(
+    network: nn.Module,
+    training: Pairs,
+    validation: Pairs,
+    loss: Loss,
+    plan: Plan,
+    *,
+    seed: int = 0,
+    judge: Callable[[], float] | None = None,
+    progress: Progress | None = None,
+    name: str = "training",
+    begin_epoch: Callable[[int], None] | None = None,
+    remark: Callable[[], str] | None = None,
+) -> History:
+    """Train `network` in place and leave it with the weights of the best validation loss.
+
+    `judge` gives the validation loss where it is something else than the mean of `loss`;
+    `begin_epoch` is called with each epoch's number, to change tensors that the loss reads;
+    `remark` gives the text beside the progress bar.
+    """
+    task = Task(network, training, validation, loss, plan, seed, judge)
+    (history,) = train_together(
+        [task], progress=progress, name=name, begin_epoch=begin_epoch, remark=remark
+    )
+    return history
+
+
+def train_together(
+    tasks: Sequence[Task],
+    *,
+    progress: Progress | None = None,
+    name: str = "training",
+    begin_epoch: Callable[[int], None] | None = None,
+    remark: Callable[[], str] | None = None,
+) -> list[History]:
+    """Train several networks side by side, each as `train` would train it alone.
+
+    They must be MLPs with hidden layers of the same widths, their sets of the same sizes, and their
+    plans alike but for learning rate, weight decay and patience. Codes may differ in size.
+    """
+    plan = tasks[0].plan
+    members = [_Member(task) for task in tasks]
+    with _repeatable(plan.small):
+        learner, training = _make_learner(tasks)
+        epochs = make_epochs(learner, training, plan)
+        for epoch in range(plan.epochs):
+            if begin_epoch:
+                begin_epoch(epoch)
+            training_losses = epochs.run(torch.stack([member.order() for member in members]))
+            validation_losses = _numbers([member.judge() for member in members])
+            for index, member in enumerate(members):
+                if not member.schedule.exhausted:
+                    member.note(training_losses[index], validation_losses[index])
+                    learner.set_rate(index, member.schedule.rate)
+            if progress:
+                best = min(member.schedule.best for member in members)
+                text = remark() if remark else f"validation loss {best:.3g}"
+                progress(name, epoch + 1, plan.epochs, text)
+            if all(member.schedule.exhausted for member in members):
+                break
+    for member in members:
+        member.finish(name)
+    learner.release()
+    return [member.history for member in members]
+
+
+class _Member:
+    """One network's own part of the loop: shuffles, schedule, history, best weights."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.history = History()
+        self.schedule = Plateau(task.plan)
+        self.shuffles = torch.Generator().manual_seed(task.seed)
+        self.best = {key: value.clone() for key, value in task.network.state_dict().items()}
+
+    def order(self) -> Tensor:
+        return torch.randperm(len(self.task.training), generator=self.shuffles)
+
+    def judge(self) -> Tensor | float:
+        return self.task.judge() if self.task.judge else _mean_loss(self.task)
+
+    def note(self, training_loss: float, validation_loss: float) -> None:
+        """Take an epoch's losses; keep the weights if they are the best so far."""
+        history = self.history
+        history.training_loss.append(training_loss)
+        history.learning_rate.append(self.schedule.rate)
+        history.validation_loss.append(validation_loss)
+        if self.schedule.update(validation_loss):
+            history.best_epoch = len(history.validation_loss) - 1
+            for key, value in self.task.network.state_dict().items():
+                self.best[key].copy_(value)
+
+    def finish(self, name: str) -> None:
+        if self.history.best_epoch < 0:
+            raise TwoscaleError(
+                f"{name} diverged: no validation loss was finite; try a smaller learning_rate"
+            )
+        self.task.network.load_state_dict(self.best)
+
+
+def _make_learner(tasks: Sequence[Task]) -> tuple[Learner, Pairs]:
+    """Return the learner of all tasks and their training pairs, (members, samples, ...)."""
+    first = tasks[0]
+    networks = [task.network for task in tasks if isinstance(task.network, MLP)]
+    if len(networks) == len(tasks):
+        bank = MLPBank(networks, [task.loss for task in tasks], [task.plan for task in tasks])
+        return bank, bank.stack([task.training for task in tasks])
+    if len(tasks) > 1:
+        raise TwoscaleError("only MLPs can be trained together")
+    learner = ModuleLearner(first.network, first.loss, first.plan, first.training.inputs.device)
+    return learner, Pairs(first.training.inputs[None], first.training.targets[None])
+
+
+def _numbers(losses: Sequence[Tensor | float]) -> list[float]:
+    """Return losses as numbers, waiting for the device once."""
+    tensors = [loss for loss in losses if isinstance(loss, Tensor)]
+    if len(tensors) == len(losses):
+        return torch.stack(tensors).tolist()
+    return [float(loss) for loss in losses]
+
+
+@torch.no_grad()
+def _mean_loss(task: Task) -> Tensor:
+    pairs = task.validation
+    total = torch.zeros((), dtype=torch.float64, device=pairs.inputs.device)
+    for part in slices(len(pairs), task.plan.evaluation_batch):
+        inputs, targets = pairs.inputs[part], pairs.targets[part]
+        total += task.loss(task.network(inputs), targets).double() * len(inputs)
+    return total / len(pairs)
+
+
+@contextmanager
+def _repeatable(small: bool) -> Iterator[None]:
+    """Deterministic convolutions on CUDA; one CPU thread for small steps."""
+    flags = torch.backends.cudnn
+    before = (flags.deterministic, flags.benchmark)
+    try:
+        flags.deterministic, flags.benchmark = True, False
+        with one_thread() if small else nullcontext():
+            yield
+    finally:
+        flags.deterministic, flags.benchmark = before
