@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from twoscale.data import Dataset, Split, split_samples
@@ -19,6 +18,7 @@ from twoscale.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import environment, surrogate_folder
 
+Pair = tuple[Tensor, Tensor]
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
 
@@ -97,12 +97,9 @@ def fit_run(
     split = split_samples(dataset.samples, seed=seed, training=training_samples)
     config = _config(dataset, surrogate, len(split.training))
     with surrogate_folder(out, overwrite=overwrite) as folder:
-        surrogate.fit(
-            *_pair(dataset, split.training),
-            validation=_pair(dataset, split.validation),
-            progress=progress,
-        )
-        _write(folder, surrogate, dataset, split, config, progress, illustrate)
+        training, validation, test = _load(dataset, split, progress)
+        surrogate.fit(*training, validation=validation, progress=progress)
+        _write(folder, surrogate, test, split, config, progress, illustrate)
     return Run(Path(out), surrogate, config)
 
 
@@ -121,25 +118,32 @@ def finetune_run(
     seed, samples = base.surrogate.seed, base.config.get("training_samples")
     split = split_samples(dataset.samples, seed=seed, training=samples if data is None else None)
     with surrogate_folder(out, overwrite=overwrite) as folder:
+        training, validation, test = _load(dataset, split, progress)
         surrogate = base.surrogate.finetune(
-            *_pair(dataset, split.training),
-            validation=_pair(dataset, split.validation),
-            progress=progress,
-            **plan,
+            *training, validation=validation, progress=progress, **plan
         )
         config = _config(dataset, surrogate, len(split.training), base=base.config["hash"])
-        _write(folder, surrogate, dataset, split, config, progress, illustrate)
+        _write(folder, surrogate, test, split, config, progress, illustrate)
     return Run(Path(out), surrogate, config)
 
 
-def _pair(dataset: Dataset, samples: np.ndarray) -> tuple[Tensor, Tensor]:
-    return dataset.load("input", samples), dataset.load("output", samples)
+def _load(dataset: Dataset, split: Split, progress: Progress | None) -> list[Pair]:
+    """Return the pairs of fields of the three parts of a split."""
+    parts = [split.training, split.validation, split.test]
+    arrays = []
+    for done, name in enumerate(("input", "output")):
+        if progress:
+            progress("loading", done, 2, f"{name} fields")
+        arrays.append(dataset.load_parts(name, parts))
+    if progress:
+        progress("loading", 2, 2, "")
+    return list(zip(*arrays, strict=True))
 
 
 def _write(
     folder: Path,
     surrogate: Surrogate,
-    dataset: Dataset,
+    test: Pair,
     split: Split,
     config: dict[str, Any],
     progress: Progress | None,
@@ -148,7 +152,6 @@ def _write(
     """Evaluate a fitted surrogate on the test split and write everything a run holds."""
     if progress:
         progress("evaluation", 0, 1, "")
-    test = _pair(dataset, split.test)
     metrics = surrogate.evaluate(*test)
     surrogate.write(folder)
     write_json(folder / "config.json", config)

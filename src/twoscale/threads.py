@@ -1,11 +1,18 @@
-"""One thread for small work: handing it to others costs more than doing it."""
+"""One thread for small work, where handing it to others costs more; several for files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -21,3 +28,33 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+def ahead(
+    function: Callable[[Item], Result], items: Iterable[Item], *, workers: int
+) -> Iterator[Result]:
+    """Yield function(item) in order, while threads are at work on the next few.
+
+    For work that lets other threads run: reading, decompressing, checksums, a GPU. With no workers
+    it is a plain loop.
+    """
+    if workers < 1:
+        yield from map(function, items)
+        return
+    pending: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) > workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def file_workers() -> int:
+    """Return how many threads to read or write files with."""
+    return min(8, os.cpu_count() or 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from twoscale.data.store import Dataset, DatasetWriter
@@ -13,6 +14,7 @@ from twoscale.grid import Grid
 from twoscale.problems import Problem
 from twoscale.progress import Progress
 from twoscale.source import slices
+from twoscale.threads import ahead
 
 # Nodes sampled and solved together: enough to fill the device, few enough to show progress.
 _BATCH_VALUES = {"cpu": 2**20, "cuda": 2**24}
@@ -40,15 +42,22 @@ def generate(
     grid = Grid.square(resolution)
     description = describe(problem, grid, samples) | {"seed": seed}
     writer = DatasetWriter(Path(path), description, overwrite=overwrite)
-    values = _BATCH_VALUES[torch.device(device).type]
+    cuda = torch.device(device).type == "cuda"
+    values = _BATCH_VALUES["cuda" if cuda else "cpu"]
     length = max(1, values // resolution**2 // writer.chunk) * writer.chunk
+
+    def solve(part: slice) -> tuple[slice, list[np.ndarray]]:
+        if not writer.missing(part.start, part.stop):
+            return part, []
+        indices = range(part.start, part.stop)
+        inputs = problem.sample(grid, indices, seed=seed, device=device)
+        both = (inputs, problem.solve(inputs))
+        return part, [fields.float().cpu().numpy() for fields in both]
+
     try:
-        for part in slices(samples, length):
-            if writer.missing(part.start, part.stop):
-                indices = range(part.start, part.stop)
-                inputs = problem.sample(grid, indices, seed=seed, device=device)
-                outputs = problem.solve(inputs)
-                arrays = (fields.float().cpu().numpy() for fields in (inputs, outputs))
+        # A GPU solves the next samples while these are written.
+        for part, arrays in ahead(solve, slices(samples, length), workers=int(cuda)):
+            if arrays:
                 writer.write(part.start, *arrays)
             if progress:
                 progress("samples", part.stop, samples, "")

@@ -16,7 +16,8 @@ from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import Parents, beside, put, read_json, remove, target
 from twoscale.grid import Grid
 from twoscale.problems import PROBLEMS, Problem
-from twoscale.source import chunk_length, gather, slices
+from twoscale.source import chunk_length, slices
+from twoscale.threads import ahead, file_workers
 
 try:
     import zarr
@@ -28,6 +29,7 @@ FORMAT = "twoscale-dataset"
 FORMAT_VERSION = 1
 ARRAYS = ("input", "output")
 _CHUNK_BYTES = 2**22
+_STRETCHES = 4  # read at a time by a thread: this part of a chunk of fields
 _DESCRIBED = ("problem", "seed", "distribution", "boundary_condition", "solver")
 
 
@@ -93,7 +95,30 @@ class Dataset:
 
     def load(self, name: str, indices: Sequence[int] | np.ndarray) -> Tensor:
         """Return some samples of one array in memory, in ascending order of index."""
-        return gather(self.fields(name, indices))
+        return self.load_parts(name, [indices])[0]
+
+    def load_parts(self, name: str, parts: Sequence[Sequence[int] | np.ndarray]) -> list[Tensor]:
+        """Return several sets of samples of one array in memory, reading the array once."""
+        sources = [self.fields(name, indices) for indices in parts]
+        loaded = [torch.empty(source.shape) for source in sources]
+        wanted = np.unique(np.concatenate([source.indices for source in sources]))
+        for start, values in self.blocks(name, wanted):
+            block = torch.from_numpy(values)
+            for fields, source in zip(loaded, sources, strict=True):
+                low, high = np.searchsorted(source.indices, (start, start + len(values)))
+                fields[low:high] = block[source.indices[low:high] - start]
+        return loaded
+
+    def blocks(self, name: str, wanted: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (first sample, fields) of the stretches of an array that hold `wanted` samples."""
+        whole = chunk_length(*self.grid.shape) // self.chunk * self.chunk
+        length = max(self.chunk, whole // _STRETCHES // self.chunk * self.chunk)
+        starts = np.unique(wanted // length) * length
+
+        def read(start: int) -> tuple[int, np.ndarray]:
+            return start, self.read(name, start, min(start + length, self.samples))
+
+        yield from ahead(read, (int(start) for start in starts), workers=file_workers())
 
 
 class StoredFields:
@@ -125,14 +150,10 @@ class StoredFields:
         return StoredFields(self.dataset, self.name, self.indices, device)
 
     def chunks(self) -> Iterator[Tensor]:
-        whole = chunk_length(*self.dataset.grid.shape)
-        length = max(self.dataset.chunk, whole // self.dataset.chunk * self.dataset.chunk)
-        for part in slices(self.dataset.samples, length):
-            low, high = np.searchsorted(self.indices, (part.start, part.stop))
-            if high > low:
-                values = self.dataset.read(self.name, part.start, part.stop)
-                wanted = values[self.indices[low:high] - part.start]
-                yield torch.from_numpy(wanted).to(self.device)
+        for start, values in self.dataset.blocks(self.name, self.indices):
+            low, high = np.searchsorted(self.indices, (start, start + len(values)))
+            wanted = values[self.indices[low:high] - start]
+            yield torch.from_numpy(wanted).to(self.device)
 
 
 class DatasetWriter:
@@ -197,13 +218,17 @@ class DatasetWriter:
 
     def write(self, start: int, inputs: np.ndarray, outputs: np.ndarray) -> None:
         """Write consecutive samples; `start` must be a multiple of the chunk."""
-        for part in slices(len(inputs), self.chunk):
+
+        def write(part: slice) -> dict[str, Any]:
             entry: dict[str, Any] = {"start": start + part.start}
             for name, values in zip(ARRAYS, (inputs, outputs), strict=True):
                 block = np.ascontiguousarray(values[part], dtype=np.float32)
                 self._arrays[name][start + part.start : start + part.stop] = block
                 entry[name] = checksum(block)
-            self.checksums[start + part.start] = {name: entry[name] for name in ARRAYS}
+            return entry
+
+        for entry in ahead(write, slices(len(inputs), self.chunk), workers=file_workers()):
+            self.checksums[entry["start"]] = {name: entry[name] for name in ARRAYS}
             with self.log.open("a") as log:
                 log.write(json.dumps(entry) + "\n")
 
@@ -237,7 +262,7 @@ def sample_chunk(height: int, width: int) -> int:
 
 def checksum(values: np.ndarray) -> str:
     """Return the digest of an array's bytes."""
-    return hashlib.blake2b(values.tobytes(), digest_size=16).hexdigest()
+    return hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).hexdigest()
 
 
 def _attributes(description: dict[str, Any]) -> dict[str, Any]:
