@@ -5,6 +5,8 @@ import pytest
 
 from tests.cli.outcome import refused
 
+AT_ONCE = ("--epochs", 3, "--warm-up", 0, "--ramp", 1)  # every epoch trains the whole objective
+
 
 @pytest.fixture(scope="module")
 def other_run(data, tmp_path_factory):
@@ -19,7 +21,7 @@ def other_run(data, tmp_path_factory):
 
 def test_finetune_writes_a_run_with_its_base(twoscale, run_folder, tmp_path):
     out = tmp_path / "tuned"
-    arguments = ("--objective", "A3", "--epochs", 3, "--out", out)
+    arguments = ("--objective", "A3", *AT_ONCE, "--out", out)
     outcome = twoscale("finetune", run_folder, *arguments)
     assert outcome.status == 0, outcome.err
     assert "+ A3" in outcome.out
@@ -51,7 +53,13 @@ def test_not_a_pca_surrogate(twoscale, other_run, tmp_path):
 
 def test_unknown_objective(twoscale, run_folder, tmp_path):
     outcome = twoscale("finetune", run_folder, "--objective", "A6", "--out", tmp_path / "t")
-    refused(outcome, "no objective is called 'A6'", "A1, A2, A3, A4, A5")
+    refused(outcome, "objective must be one of A1, A2, A3, A4, A5, flux", "A6")
+
+
+def test_a_warm_up_that_never_ends(twoscale, run_folder, tmp_path):
+    outcome = twoscale("finetune", run_folder, "--epochs", 5, "--out", tmp_path / "t")
+    refused(outcome, "pass at least 6 epochs", "--warm-up")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_its_dataset(twoscale, run_folder, tmp_path):

@@ -190,6 +190,12 @@ def finetune(
     epochs: Annotated[
         int, typer.Option(min=1, help="Passes over the training set.")
     ] = FinetunePlan.epochs,
+    warm_up: Annotated[
+        int, typer.Option(min=0, help="First epochs, of the reconstruction alone.")
+    ] = FinetunePlan.warm_up,
+    ramp: Annotated[
+        int, typer.Option(min=0, help="Epochs over which the other terms grow to full weight.")
+    ] = FinetunePlan.ramp,
     data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
@@ -203,6 +209,8 @@ def finetune(
             out,
             objective=objective,
             epochs=epochs,
+            warm_up=warm_up,
+            ramp=ramp,
             data=Dataset(data) if data else None,
             overwrite=overwrite,
             progress=progress,

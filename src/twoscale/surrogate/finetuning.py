@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import torch
 
@@ -30,6 +31,7 @@ from twoscale.source import slices
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.field_objective import FieldObjective
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
+from twoscale.surrogate.settings import SETTINGS, Setting, choice, resolve_settings, whole
 from twoscale.surrogate.terms import FieldTerm, SpectralTerm, Term, code_term
 from twoscale.training import Pairs, Plan
 
@@ -47,6 +49,14 @@ _CALIBRATION_FIELDS = 128
 _CALIBRATION_BATCH = 16
 _WEIGHT_RANGE = (1e-12, 1e6)
 
+_SETTINGS: dict[str, Setting] = {
+    "objective": Setting("what is minimised", choice(OBJECTIVES)),
+    **{name: SETTINGS[name] for name in ("epochs", "batch_size", "learning_rate")},
+    "warm_up": Setting("epochs of the reconstruction alone", whole(0)),
+    "ramp": Setting("epochs over which the other weights grow to their full size", whole(0)),
+    "space": Setting("where objectives are evaluated", choice(("code", "field"))),
+}
+
 
 @dataclass(frozen=True)
 class FinetunePlan:
@@ -56,18 +66,24 @@ class FinetunePlan:
     epochs: int = 50
     batch_size: int = 32
     learning_rate: float = 1e-4
-    warm_up: int = 5  # epochs of the reconstruction alone
-    ramp: int = 10  # epochs over which the other weights grow to their full size
+    warm_up: int = 5
+    ramp: int = 10
     space: str = "code"  # "field" decodes every prediction: the reference, and slow
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            known = ", ".join(OBJECTIVES)
-            raise TwoscaleError(f"no objective is called '{self.objective}': known are {known}")
-        if self.space not in ("code", "field"):
+        for name, value in _resolve(vars(self)).items():
+            object.__setattr__(self, name, value)
+        if OBJECTIVES[self.objective] and self.epochs <= self.warm_up:
             raise TwoscaleError(
-                f"objectives are evaluated in code or field space, not {self.space}"
+                f"{self.objective} differs from A1 only after a warm-up of {self.warm_up} epochs: "
+                f"pass at least {self.warm_up + 1} epochs, not {self.epochs}, "
+                "or a shorter warm-up (warm_up, --warm-up)"
             )
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> FinetunePlan:
+        """Return the plan with some options; unknown names and bad values raise."""
+        return cls(**_resolve(options))
 
     @property
     def training(self) -> Plan:
@@ -84,6 +100,11 @@ class FinetunePlan:
     def share(self, epoch: int) -> float:
         """Return how much of the further terms' weights an epoch uses."""
         return min(max((epoch - self.warm_up + 1) / max(self.ramp, 1), 0.0), 1.0)
+
+
+def _resolve(options: Mapping[str, Any]) -> dict[str, Any]:
+    defaults = {setting.name: setting.default for setting in fields(FinetunePlan)}
+    return resolve_settings("fine-tuning", defaults, options, table=_SETTINGS)
 
 
 @dataclass

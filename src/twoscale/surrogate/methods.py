@@ -46,9 +46,9 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
     method = get_method(name)
     defaults = method.defaults
     if "base" in defaults and "base" in given:
-        choice = resolve_settings(name, defaults, {"base": given["base"]})
+        choice = resolve_settings(f"method {name}", defaults, {"base": given["base"]})
         defaults = _refinement_defaults(choice["base"])
-    return resolve_settings(name, defaults, given)
+    return resolve_settings(f"method {name}", defaults, given)
 
 
 def _plan(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -20,7 +20,9 @@ class Setting:
     read: Callable[[Any], Any]
 
 
-def _whole(low: int) -> Callable[[Any], int]:
+def whole(low: int) -> Callable[[Any], int]:
+    """Return the check for a whole number of at least `low`."""
+
     def read(value: Any) -> int:
         number = float(value)
         if isinstance(value, bool) or number != int(number) or number < low:
@@ -30,10 +32,12 @@ def _whole(low: int) -> Callable[[Any], int]:
     return _explain(read, f"a whole number of at least {low}")
 
 
-def _real(low: float, high: float, wanted: str) -> Callable[[Any], float]:
+def real(low: float, high: float, wanted: str) -> Callable[[Any], float]:
+    """Return the check for a number from `low` to `high`, described by `wanted`."""
+
     def read(value: Any) -> float:
         number = float(value)
-        if not low <= number <= high:
+        if isinstance(value, bool) or not low <= number <= high:
             raise ValueError(wanted)
         return number
 
@@ -57,14 +61,16 @@ def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _pair(value: Any) -> tuple[int, int]:
     wanted = "a count such as 4, or rows x columns such as 4x2"
     parts = value if isinstance(value, list | tuple) else str(value).lower().split("x")
-    whole = _explain(lambda v: _whole(1)(v), wanted)
+    count = _explain(whole(1), wanted)
     if len(parts) not in (1, 2):
         raise ValueError(wanted)
-    numbers = [whole(part) for part in parts]
+    numbers = [count(part) for part in parts]
     return (numbers[0], numbers[-1])
 
 
-def _choice(options: tuple[str, ...]) -> Callable[[Any], str]:
+def choice(options: Collection[str]) -> Callable[[Any], str]:
+    """Return the check for one of some names."""
+
     def read(value: Any) -> str:
         name = _SPELLINGS.get(str(value), str(value))
         if name not in options:
@@ -75,10 +81,10 @@ def _choice(options: tuple[str, ...]) -> Callable[[Any], str]:
 
 
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
-_VARIANCE = _real(1e-6, 1.0, "a fraction in (0, 1]")
-_RATE = _real(1e-12, 10.0, "a positive number of at most 10")
-_DECAY = _real(0.0, 10.0, "a number from 0 to 10")
-_COUNT = _whole(1)
+_VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
+_RATE = real(1e-12, 10.0, "a positive number of at most 10")
+_DECAY = real(0.0, 10.0, "a number from 0 to 10")
+_COUNT = whole(1)
 
 SETTINGS: dict[str, Setting] = {
     "patches": Setting("patches per axis, 4 or 4x2; also the common seams of the metrics", _pair),
@@ -88,9 +94,9 @@ SETTINGS: dict[str, Setting] = {
     "coarse_components": Setting("global modes kept; with coarse_variance, at most", _COUNT),
     "coarse_variance": Setting("variance kept by the global branch, or none", _optional(_VARIANCE)),
     "residual_variance": Setting("variance kept by each residual patch", _VARIANCE),
-    "solver": Setting("PCA solver", _choice((*SOLVERS, "hybrid"))),
-    "objective": Setting("latent objective", _choice(OBJECTIVES)),
-    "hidden_layers": Setting("hidden layers of the latent network", _whole(0)),
+    "solver": Setting("PCA solver", choice((*SOLVERS, "hybrid"))),
+    "objective": Setting("latent objective", choice(OBJECTIVES)),
+    "hidden_layers": Setting("hidden layers of the latent network", whole(0)),
     "hidden_width": Setting("width of the hidden layers", _COUNT),
     "epochs": Setting("passes over the training set", _COUNT),
     "batch_size": Setting("samples per optimiser step", _COUNT),
@@ -98,7 +104,7 @@ SETTINGS: dict[str, Setting] = {
     "weight_decay": Setting("L2 weight decay", _DECAY),
     "patience": Setting("epochs without progress before the rate is halved", _COUNT),
     "early_stop": Setting("epochs without progress before the end, or none", _optional(_COUNT)),
-    "base": Setting("method that is refined", _choice(("local", "global", "overlap", "two-scale"))),
+    "base": Setting("method that is refined", choice(("local", "global", "overlap", "two-scale"))),
     "refinement_epochs": Setting("passes of the RefinementNet", _COUNT),
     "refinement_batch_size": Setting("fields per step of the RefinementNet", _COUNT),
     "refinement_learning_rate": Setting("Adam's first rate for the RefinementNet", _RATE),
@@ -108,30 +114,37 @@ SETTINGS: dict[str, Setting] = {
     "layers": Setting("Fourier layers", _COUNT),
     "width": Setting("channels of the Fourier layers", _COUNT),
     "modes": Setting("Fourier modes kept per direction", _COUNT),
-    "padding": Setting("nodes of padding at the far edges", _whole(0)),
+    "padding": Setting("nodes of padding at the far edges", whole(0)),
     "evaluation_batch": Setting("fields per step of validation and prediction", _COUNT),
 }
 
 
 def resolve_settings(
-    method: str, defaults: Mapping[str, Any], given: Mapping[str, Any]
+    owner: str,
+    defaults: Mapping[str, Any],
+    given: Mapping[str, Any],
+    *,
+    table: Mapping[str, Setting] = SETTINGS,
 ) -> dict[str, Any]:
-    """Return `defaults` with the checked `given` values; unknown names and bad values raise."""
+    """Return `defaults` with the checked `given` values; unknown names and bad values raise.
+
+    `owner` is what has the settings, in the words of the error; `table` says what they may be.
+    """
     resolved = dict(defaults)
     for name, value in given.items():
         if name not in defaults:
-            raise TwoscaleError(_unknown(method, name, defaults))
+            raise TwoscaleError(_unknown(owner, name, defaults))
         try:
-            resolved[name] = SETTINGS[name].read(value)
+            resolved[name] = table[name].read(value)
         except ValueError as error:
             raise TwoscaleError(f"{name} must be {error}, got '{value}'") from error
     return resolved
 
 
-def _unknown(method: str, name: str, defaults: Mapping[str, Any]) -> str:
+def _unknown(owner: str, name: str, defaults: Mapping[str, Any]) -> str:
     close = get_close_matches(name, defaults, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"method {method} has no setting '{name}'{hint}: it has {', '.join(sorted(defaults))}"
+    return f"{owner} has no setting '{name}'{hint}: it has {', '.join(sorted(defaults))}"
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, str]:

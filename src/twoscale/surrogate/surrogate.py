@@ -107,7 +107,7 @@ class Surrogate:
         `plan` holds options of `FinetunePlan`, the objective first of all: A1 to A5, or flux.
         Timings of the copy are cumulative.
         """
-        steps = FinetunePlan(**plan)
+        steps = FinetunePlan.of(plan)
         # Fields are passed over twice and then never again: they need not stay on the device.
         training, held_out = self._both_pairs(inputs, outputs, validation, resident=False)
         for pairs in (training, held_out):
