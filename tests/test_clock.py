@@ -1,7 +1,7 @@
 import pytest
 
 from twoscale import clock as clock_module
-from twoscale.clock import Clock
+from twoscale.clock import Clock, add_seconds
 
 
 @pytest.fixture
@@ -26,6 +26,12 @@ def test_a_stage_that_raises_is_still_counted():
     with pytest.raises(RuntimeError, match="boom"), clock.stage("fit"):
         raise RuntimeError("boom")
     assert clock.seconds == {"fit": 1.0}
+
+
+def test_timings_add_up_by_stage():
+    first, second = {"fit": 1.0, "train": 2.0}, {"train": 3.0, "tune": 4.0}
+    assert add_seconds(first, second) == {"fit": 1.0, "train": 5.0, "tune": 4.0}
+    assert first == {"fit": 1.0, "train": 2.0}
 
 
 def test_time_does_not_run_backwards():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -32,6 +32,15 @@ class Clock:
             yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + _now() - start
+
+
+def add_seconds(*timings: Mapping[str, float]) -> dict[str, float]:
+    """Return the seconds per stage of all timings together."""
+    total: dict[str, float] = {}
+    for timing in timings:
+        for stage, seconds in timing.items():
+            total[stage] = total.get(stage, 0.0) + seconds
+    return total
 
 
 def _now() -> float:

@@ -61,16 +61,23 @@ class Run:
     def test_samples(self) -> list[int]:
         return read_json(self.path / "split.json", require={"test": list})["test"]
 
-    def evaluate(self, data: Dataset | None = None) -> dict[str, Any]:
-        """Return the metrics on the run's test split, or on all samples of other `data`."""
+    def fitted_on(self, data: Dataset) -> bool:
+        """Say whether the run was fitted on this dataset or a copy of it."""
+        return data.identity == self.identity
+
+    def evaluate(
+        self, data: Dataset | None = None, *, samples: Sequence[int] | None = None
+    ) -> dict[str, Any]:
+        """Return the metrics on some samples of `data`.
+
+        Without `samples`: on the run's test split, or on all samples of another dataset.
+        """
         if data is None:
             data = self.dataset
-        if data.identity == self.identity:
-            test: Sequence[int] = self.test_samples
-        else:
-            test = range(data.samples)
-        pair = (data.load("input", test), data.load("output", test))
-        return self.surrogate.evaluate(*pair, problem=data.problem)
+        if samples is None:
+            samples = self.test_samples if self.fitted_on(data) else range(data.samples)
+        pair = (data.load("input", samples), data.load("output", samples))
+        return self.surrogate.with_problem(data.problem).evaluate(*pair)
 
 
 def fit_run(
@@ -114,14 +121,17 @@ def finetune_run(
     **plan: Any,
 ) -> Run:
     """Fine-tune a run on its own training split (or that of other `data`) into a new run folder."""
+    if base.path.resolve().is_relative_to(Path(out).resolve()):
+        raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another --out")
     dataset = data or base.dataset
-    seed, samples = base.surrogate.seed, base.config.get("training_samples")
-    split = split_samples(dataset.samples, seed=seed, training=samples if data is None else None)
+    start = base.surrogate.with_problem(dataset.problem)
+    start.check_finetuning(**plan)
+    start.check_grid(dataset.grid.shape)
+    samples = base.config.get("training_samples") if base.fitted_on(dataset) else None
+    split = split_samples(dataset.samples, seed=start.seed, training=samples)
     with surrogate_folder(out, overwrite=overwrite) as folder:
         training, validation, test = _load(dataset, split, progress)
-        surrogate = base.surrogate.finetune(
-            *training, validation=validation, progress=progress, **plan
-        )
+        surrogate = start.finetune(*training, validation=validation, progress=progress, **plan)
         config = _config(dataset, surrogate, len(split.training), base=base.config["hash"])
         _write(folder, surrogate, test, split, config, progress, illustrate)
     return Run(Path(out), surrogate, config)
@@ -180,6 +190,18 @@ def _config(
     }
     if base is not None:
         content |= {"base": base, "finetuning": surrogate.finetuning_}
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    digest = _digest(content)
     content["dataset"] = {"path": str(dataset.path.resolve()), **content["dataset"]}
     return {"hash": digest, **content}
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """Return the hash of what was asked for.
+
+    The weights that a fine-tuning calibrates are found, not asked for, and differ between devices
+    in their last digits: they are left out.
+    """
+    if tuning := content.get("finetuning"):
+        plan = {name: value for name, value in tuning.items() if name != "weights"}
+        content = content | {"finetuning": plan}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

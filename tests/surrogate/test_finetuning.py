@@ -174,6 +174,25 @@ def test_cost_is_cumulative(base, arrays):
     assert timings["training"] == base.timings_["training"]
 
 
+def test_tuning_twice_adds_the_seconds_of_each_stage(base, arrays):
+    x, u, xv, uv, _, _ = arrays
+    once = tune(base, arrays, objective="A1", epochs=2)
+    twice = once.finetune(x[:100], u[:100], validation=(xv, uv), objective="A1", epochs=2)
+    for stage in ("finetune_prepare", "finetuning"):
+        assert twice.timings_[stage] > once.timings_[stage] > 0
+    assert twice.timings_["training"] == base.timings_["training"]
+    assert (once.training_samples_, twice.training_samples_) == (200, 100)
+
+
+def test_another_equation_can_be_given(base, arrays):
+    unknown = base.with_problem(None)
+    with pytest.raises(TwoscaleError, match="the residual objective needs a known problem"):
+        tune(unknown, arrays, objective="A5")
+    tuned = tune(unknown, arrays, objective="A1", epochs=1)
+    assert tuned.evaluate(*arrays[4:])["residual_rms"] is None
+    assert base.problem.name == "poisson"
+
+
 def test_a_tuned_surrogate_is_saved_and_loaded(base, arrays, tmp_path):
     tuned = tune(base, arrays, epochs=2, **AT_ONCE)
     tuned.save(tmp_path / "s")
@@ -212,9 +231,29 @@ def test_what_cannot_be_tuned_is_told(base, arrays):
     unknown = Surrogate("local", device="cpu", epochs=1).fit(x, u)
     with pytest.raises(TwoscaleError, match="the residual objective needs a known problem"):
         unknown.finetune(x, u, objective="A5")
+    with pytest.raises(TwoscaleError, match="flux of poisson is its normal derivative"):
+        tune(base, arrays, objective="flux")
+    with pytest.raises(TwoscaleError, match="not fitted yet"):
+        Surrogate("local").finetune(x, u)
     network = Surrogate("fno", device="cpu", epochs=1, width=2, modes=2, layers=1).fit(x, u)
     with pytest.raises(TwoscaleError, match="fine-tuning needs a PCA surrogate"):
         network.finetune(x, u)
+
+
+@pytest.mark.parametrize("method", ["global", "local", "overlap", "two-scale"])
+def test_a_single_patch_has_no_seams(method, arrays):
+    x, u, xv, uv, _, _ = arrays
+    surrogate = Surrogate(method, patches=1, device="cpu", epochs=1).fit(x, u)
+    with pytest.raises(TwoscaleError, match="a single patch has no seams: use the objective A1"):
+        surrogate.finetune(x, u, objective="A2")
+    surrogate.finetune(x, u, validation=(xv, uv), objective="A1", epochs=1)
+
+
+def test_seams_along_one_axis_are_enough(arrays):
+    x, u, xv, uv, _, _ = arrays
+    surrogate = Surrogate("local", patches=(1, 4), device="cpu", epochs=1).fit(x, u)
+    tuned = surrogate.finetune(x, u, validation=(xv, uv), epochs=2, **AT_ONCE)
+    assert np.isfinite(tuned.history_["finetuning"]["validation_loss"]).all()
 
 
 @pytest.mark.gpu

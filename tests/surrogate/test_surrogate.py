@@ -590,7 +590,7 @@ def test_the_equation_of_the_pairs_can_be_given_for_an_evaluation(fitted, arrays
     x, u, new, truth = arrays
     unknown = make("local", seed=2).fit(x, u)
     assert unknown.evaluate(new, truth)["residual_rms"] is None
-    told = unknown.evaluate(new, truth, problem=Poisson())["residual_rms"]
+    told = unknown.with_problem(Poisson()).evaluate(new, truth)["residual_rms"]
     assert told == fitted["local"].evaluate(new, truth)["residual_rms"] > 0
     assert unknown.problem is None
 

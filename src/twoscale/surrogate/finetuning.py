@@ -107,6 +107,33 @@ def _resolve(options: Mapping[str, Any]) -> dict[str, Any]:
     return resolve_settings("fine-tuning", defaults, options, table=_SETTINGS)
 
 
+def tunable(
+    operator: FieldOperator, plan: FinetunePlan, *, common: PatchLayout, problem: Problem | None
+) -> LatentOperator:
+    """Return the operator if it can be fine-tuned as planned, else raise; needs no data to tell."""
+    if not isinstance(operator, LatentOperator):
+        raise TwoscaleError(
+            "fine-tuning needs a PCA surrogate: global, local, overlap or two-scale"
+        )
+    terms = OBJECTIVES[plan.objective]
+    for name in ("residual", "flux"):
+        if name in terms and problem is None:
+            raise TwoscaleError(
+                f"the {name} objective needs a known problem; this dataset has none"
+            )
+    if "flux" in terms and problem is not None and problem.fixed_operator:
+        raise TwoscaleError(
+            f"the flux of {problem.name} is its normal derivative: use the objective A3"
+        )
+    on_seams = {*TRACES, "flux"} & set(terms)
+    if on_seams and not any((operator.layout or common).seams):
+        raise TwoscaleError(
+            f"{plan.objective} compares traces on seams, and a single patch has no seams: "
+            "use the objective A1 or fit with more patches"
+        )
+    return operator
+
+
 @dataclass
 class FinetuneRecord:
     """What a fine-tuning resolved and went through."""

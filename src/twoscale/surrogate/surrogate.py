@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twoscale.clock import add_seconds
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.patches import PatchLayout
@@ -20,9 +21,9 @@ from twoscale.source import ArraySource, FieldSource, MappedSource, chunk_length
 from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator
-from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator
+from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, tunable
 from twoscale.surrogate.methods import get_method, resolve
-from twoscale.surrogate.operators import FieldOperator
+from twoscale.surrogate.operators import FieldOperator, LatentOperator
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 Fields = np.ndarray | Tensor | FieldSource
@@ -108,14 +109,15 @@ class Surrogate:
         Timings of the copy are cumulative.
         """
         steps = FinetunePlan.of(plan)
+        operator = self._tunable(steps)
         # Fields are passed over twice and then never again: they need not stay on the device.
         training, held_out = self._both_pairs(inputs, outputs, validation, resident=False)
         for pairs in (training, held_out):
-            self._check_grid(pairs.inputs.shape[1:])
+            self.check_grid(pairs.inputs.shape[1:])
         context = FitContext(seed=self.seed, progress=progress)
         tuned = copy.copy(self)
         tuned.operator_, record = finetune_operator(
-            self.operator_,
+            operator,
             training,
             held_out,
             steps,
@@ -123,12 +125,28 @@ class Surrogate:
             common=self._common_layout(),
             problem=self.problem,
         )
-        tuned.timings_ = self.timings_ | context.clock.seconds
+        tuned.timings_ = add_seconds(self.timings_, context.clock.seconds)
+        tuned.training_samples_ = training.inputs.shape[0]
         tuned.peak_device_gigabytes_ = context.clock.peak_device_gigabytes
         tuned.history_ = context.histories
         tuned.history_["finetuning"]["components"] = record.components
         tuned.finetuning_ = {**asdict(steps), "weights": record.weights}
         return tuned
+
+    def check_finetuning(self, **plan: Any) -> None:
+        """Raise if the surrogate cannot be fine-tuned in this way; needs no data to tell."""
+        self._tunable(FinetunePlan.of(plan))
+
+    def _tunable(self, plan: FinetunePlan) -> LatentOperator:
+        self._check_fitted()
+        common = self._common_layout()
+        return tunable(self.operator_, plan, common=common, problem=self.problem)
+
+    def with_problem(self, problem: Problem | None) -> Self:
+        """Return the same surrogate for pairs of another equation, or of an unknown one."""
+        other = copy.copy(self)
+        other.problem = problem
+        return other
 
     def _common_layout(self) -> PatchLayout:
         """Return the non-overlapping patches whose seams all methods are measured on."""
@@ -185,7 +203,7 @@ class Surrogate:
     def predict(self, inputs: Array, *, batch_size: int | None = None) -> Array:
         """Return the solution fields of input fields, as NumPy or torch like the input."""
         fields = as_fields(inputs, "input")
-        self._check_grid(fields.shape[1:])
+        self.check_grid(fields.shape[1:])
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
         predicted = self._apply(fields, batch_size or self._batch_size())
@@ -202,9 +220,13 @@ class Surrogate:
     def _batch_size(self) -> int:
         return self.settings.get("evaluation_batch") or chunk_length(*self.grid_.shape)
 
-    def _check_grid(self, shape: Any) -> None:
+    def _check_fitted(self) -> None:
         if not hasattr(self, "operator_"):
             raise TwoscaleError("this surrogate is not fitted yet: call fit or load first")
+
+    def check_grid(self, shape: tuple[int, ...]) -> None:
+        """Raise if the surrogate was not fitted on fields of this shape."""
+        self._check_fitted()
         if tuple(shape) != self.grid_.shape:
             came = "x".join(str(side) for side in shape)
             raise TwoscaleError(
@@ -212,21 +234,19 @@ class Surrogate:
             )
 
     @torch.no_grad()
-    def evaluate(
-        self, inputs: Fields, outputs: Fields, *, problem: Problem | None = None
-    ) -> dict[str, Any]:
+    def evaluate(self, inputs: Fields, outputs: Fields) -> dict[str, Any]:
         """Return the metrics on held-out pairs; timings include the stages of the fit.
 
-        `problem` is the equation of these pairs, where it is not the surrogate's own.
+        For pairs of another equation than the surrogate's own, see `with_problem`.
         """
         test = self._pairs(inputs, outputs, "test")
-        self._check_grid(test.inputs.shape[1:])
+        self.check_grid(test.inputs.shape[1:])
         metrics = evaluate_operator(
             self.operator_,
             lambda fields: self._apply(fields, self._batch_size()),
             test,
             common=self._common_layout(),
-            problem=problem or self.problem,
+            problem=self.problem,
         )
         timings = self.timings_ | metrics["timings"]
         metrics["timings"] = timings | {"total": sum(timings.values())}
@@ -241,7 +261,7 @@ class Surrogate:
 
     def write(self, folder: Path) -> None:
         """Write manifest and weights into an existing folder."""
-        self._check_grid(self.grid_.shape if hasattr(self, "grid_") else ())
+        self._check_fitted()
         manifest = {
             "method": self.method,
             "settings": self.settings,
