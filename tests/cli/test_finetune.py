@@ -1,22 +1,39 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
 
-from tests.cli.outcome import refused
+from tests.cli.outcome import contents, refused
+from tests.surrogate.tiny import TINY
+from twoscale.cli import app
+from twoscale.data import Dataset, generate
+from twoscale.problems import Darcy
+from twoscale.run import Run, finetune_run, fit_run
 
 AT_ONCE = ("--epochs", 3, "--warm-up", 0, "--ramp", 1)  # every epoch trains the whole objective
 
 
-@pytest.fixture(scope="module")
-def other_run(data, tmp_path_factory):
-    from twoscale.data import Dataset
-    from twoscale.run import fit_run
+def read(run, name):
+    return json.loads((run / f"{name}.json").read_text())
 
-    path = tmp_path_factory.mktemp("runs") / "fno"
-    settings = {"epochs": 1, "width": 2, "modes": 2, "layers": 1}
-    fit_run(Dataset(data), path, method="fno", settings=settings)
+
+@pytest.fixture(scope="module")
+def other_data(tmp_path_factory):
+    """A small Darcy dataset on the grid of `data`."""
+    path = tmp_path_factory.mktemp("data") / "d16.zarr"
+    generate(Darcy(), path, resolution=16, samples=60, seed=1)
     return path
+
+
+@pytest.fixture
+def unknown_data(twoscale, tmp_path):
+    """An imported dataset on the grid of `data`, of no known problem."""
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "f.npz", x=rng.random((60, 16, 16)), u=rng.random((60, 16, 16)))
+    keys = ("--input", "x", "--output", "u", "--out", tmp_path / "d.zarr")
+    assert twoscale("import", tmp_path / "f.npz", *keys).status == 0
+    return tmp_path / "d.zarr"
 
 
 def test_finetune_writes_a_run_with_its_base(twoscale, run_folder, tmp_path):
@@ -25,14 +42,14 @@ def test_finetune_writes_a_run_with_its_base(twoscale, run_folder, tmp_path):
     outcome = twoscale("finetune", run_folder, *arguments)
     assert outcome.status == 0, outcome.err
     assert "+ A3" in outcome.out
-    config = json.loads((out / "config.json").read_text())
-    base = json.loads((run_folder / "config.json").read_text())
+    config = read(out, "config")
+    base = read(run_folder, "config")
     assert config["base"] == base["hash"] != config["hash"]
     assert set(config["finetuning"]["weights"]) == {"value", "normal_derivative"}
-    history = json.loads((out / "history.json").read_text())["finetuning"]
+    history = read(out, "history")["finetuning"]
     assert [len(values) for values in history["components"].values()] == [3, 3, 3]
-    metrics = json.loads((out / "metrics.json").read_text())
-    before = json.loads((run_folder / "metrics.json").read_text())
+    metrics = read(out, "metrics")
+    before = read(run_folder, "metrics")
     assert metrics["timings"]["training"] == before["timings"]["training"]
     assert metrics["timings"]["finetuning"] > 0
     assert (out / "split.json").read_bytes() == (run_folder / "split.json").read_bytes()
@@ -45,10 +62,104 @@ def test_json(twoscale, run_folder, tmp_path):
     assert "mre" in json.loads(twoscale("finetune", run_folder, *arguments).out)
 
 
-def test_not_a_pca_surrogate(twoscale, other_run, tmp_path):
-    outcome = twoscale("finetune", other_run, "--out", tmp_path / "t")
-    refused(outcome, "needs a PCA surrogate")
+@pytest.mark.parametrize("method", ["fno", "refinement"])
+def test_not_a_pca_surrogate(twoscale, data, tmp_path, monkeypatch, method):
+    fit_run(Dataset(data), tmp_path / "r", method=method, settings=TINY[method])
+    monkeypatch.setattr(Dataset, "read", None)  # told before any field is read
+    refused(twoscale("finetune", tmp_path / "r", "--out", tmp_path / "t"), "needs a PCA surrogate")
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_flux_of_poisson(twoscale, run_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(Dataset, "read", None)
+    outcome = twoscale("finetune", run_folder, "--objective", "flux", "--out", tmp_path / "t")
+    refused(outcome, "the flux of poisson is its normal derivative", "A3")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_single_patch(twoscale, data, tmp_path):
+    settings = {"patches": 1, **TINY["local"]}
+    fit_run(Dataset(data), tmp_path / "r", method="local", settings=settings)
+    refused(twoscale("finetune", tmp_path / "r", "--out", tmp_path / "t"), "has no seams", "A1")
+
+
+@pytest.mark.parametrize("place", ["a", "a/../a", "."])
+def test_a_run_is_not_replaced_by_its_own_fine_tuning(twoscale, run_folder, tmp_path, place):
+    shutil.copytree(run_folder, tmp_path / "a")
+    before = contents(tmp_path)
+    outcome = twoscale("finetune", tmp_path / "a", "--out", tmp_path / place, "--overwrite")
+    refused(outcome, "holds the run that is fine-tuned", "choose another --out")
+    assert contents(tmp_path) == before
+
+
+def test_tuning_twice_is_cumulative(twoscale, run_folder, tmp_path):
+    first, second = tmp_path / "1", tmp_path / "2"
+    for start, out in ((run_folder, first), (first, second)):
+        outcome = twoscale("finetune", start, *AT_ONCE, "--out", out)
+        assert outcome.status == 0, outcome.err
+    assert read(second, "config")["base"] == read(first, "config")["hash"]
+    before, after = (read(run, "metrics")["timings"] for run in (first, second))
+    for stage in ("finetune_prepare", "finetuning"):
+        assert after[stage] > before[stage] > 0
+    assert after["training"] == before["training"]
+    assert after["total"] == pytest.approx(sum(after.values()) - after["total"])
+
+
+def test_the_hash_is_of_the_plan_and_not_of_the_weights(run_folder, tmp_path, monkeypatch):
+    base = Run.open(run_folder, device="cpu")
+    plan = {"epochs": 1, "warm_up": 0}
+    one = finetune_run(base, tmp_path / "1", **plan).config
+    monkeypatch.setattr("twoscale.surrogate.finetuning._CALIBRATION_FIELDS", 4)
+    two = finetune_run(base, tmp_path / "2", **plan).config
+    other = finetune_run(base, tmp_path / "3", **plan, ramp=3).config
+    assert one["finetuning"]["weights"] != two["finetuning"]["weights"]
+    assert one["hash"] == two["hash"] != other["hash"]
+
+
+# Another dataset
+
+
+def test_another_dataset(twoscale, run_folder, other_data, tmp_path):
+    out = tmp_path / "t"
+    arguments = ("--data", other_data, "--objective", "flux", *AT_ONCE, "--out", out)
+    outcome = twoscale("finetune", run_folder, *arguments)
+    assert outcome.status == 0, outcome.err
+    config, manifest, metrics = (read(out, name) for name in ("config", "manifest", "metrics"))
+    assert config["dataset"]["problem"] == manifest["problem"] == "darcy"
+    assert config["training_samples"] == manifest["training_samples"] == 48
+    assert metrics["samples"] == 6
+    assert metrics["flux_trace_error"] > 0
+    assert json.loads(twoscale("evaluate", out, "--json").out)["mre"] == metrics["mre"]
+
+
+def test_both_rows_are_of_the_other_dataset(run_folder, other_data, tmp_path, monkeypatch):
+    shown = {}
+    monkeypatch.setattr(app, "print_metrics", lambda rows, title: shown.update(rows))
+    app.finetune(run_folder, tmp_path / "t", "A1", epochs=1, data=other_data)
+    before, after = shown["two-scale"], shown["+ A1"]
+    assert before["samples"] == after["samples"] == 6
+    assert before["oracle_mre"] == after["oracle_mre"]
+    assert "flux_trace_error" in before
+    assert before["mre"] > after["mre"]
+
+
+def test_a_moved_dataset_keeps_the_split(twoscale, data, tmp_path):
+    base, out, moved = tmp_path / "r", tmp_path / "t", tmp_path / "moved.zarr"
+    fit_run(Dataset(data), base, method="local", settings=TINY["local"], training_samples=50)
+    shutil.copytree(data, moved)
+    assert twoscale("finetune", base, "--data", moved, *AT_ONCE, "--out", out).status == 0
+    assert read(out, "split") == read(base, "split")
+    assert read(out, "manifest")["training_samples"] == 50
+    assert read(out, "config")["dataset"]["path"] == str(moved.resolve())
+
+
+def test_a_dataset_of_an_unknown_problem(twoscale, run_folder, unknown_data, tmp_path):
+    arguments = ("--data", unknown_data, *AT_ONCE, "--out", tmp_path / "t")
+    outcome = twoscale("finetune", run_folder, "--objective", "A5", *arguments)
+    refused(outcome, "the residual objective needs a known problem")
+    assert twoscale("finetune", run_folder, "--objective", "A4", *arguments).status == 0
+    assert read(tmp_path / "t", "metrics")["residual_rms"] is None
+    assert read(tmp_path / "t", "manifest")["problem"] is None
 
 
 def test_unknown_objective(twoscale, run_folder, tmp_path):
@@ -63,11 +174,9 @@ def test_a_warm_up_that_never_ends(twoscale, run_folder, tmp_path):
 
 
 def test_without_its_dataset(twoscale, run_folder, tmp_path):
-    import shutil
-
     copy = tmp_path / "run"
     shutil.copytree(run_folder, copy)
-    config = json.loads((copy / "config.json").read_text())
+    config = read(copy, "config")
     config["dataset"]["path"] = str(tmp_path / "gone.zarr")
     (copy / "config.json").write_text(json.dumps(config))
     refused(twoscale("finetune", copy, "--out", tmp_path / "t"), "gone.zarr does not exist")
@@ -82,12 +191,8 @@ def test_dataset_on_another_grid(twoscale, run_folder, tmp_path):
     assert not list(tmp_path.glob("t*"))
 
 
-def test_residual_without_a_known_problem(twoscale, tmp_path):
-    rng = np.random.default_rng(0)
-    np.savez(tmp_path / "f.npz", x=rng.random((60, 16, 16)), u=rng.random((60, 16, 16)))
-    keys = ("--input", "x", "--output", "u", "--out", tmp_path / "d.zarr")
-    assert twoscale("import", tmp_path / "f.npz", *keys).status == 0
+def test_residual_without_a_known_problem(twoscale, unknown_data, tmp_path):
     fitted = ("--method", "local", "--set", "epochs=1", "--out", tmp_path / "r")
-    assert twoscale("fit", tmp_path / "d.zarr", *fitted).status == 0
+    assert twoscale("fit", unknown_data, *fitted).status == 0
     outcome = twoscale("finetune", tmp_path / "r", "--objective", "A5", "--out", tmp_path / "t")
     refused(outcome, "the residual objective needs a known problem")

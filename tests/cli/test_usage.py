@@ -78,6 +78,23 @@ def test_any_command_can_be_interrupted(twoscale, data, run_folder, tmp_path, mo
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
+def test_an_interrupted_fine_tuning_leaves_nothing_and_can_be_repeated(
+    twoscale, run_folder, tmp_path, monkeypatch
+):
+    def share(plan, epoch):
+        if epoch:
+            raise KeyboardInterrupt
+        return 1.0
+
+    command = ("finetune", run_folder, "--epochs", 2, "--warm-up", 0, "--out", tmp_path / "a" / "t")
+    with monkeypatch.context() as patch:
+        patch.setattr("twoscale.surrogate.finetuning.FinetunePlan.share", share)
+        _interrupted(twoscale(*command))
+    assert list(tmp_path.iterdir()) == []
+    assert twoscale(*command).status == 0
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["t"]
+
+
 @pytest.mark.parametrize("kind", ["run", "dataset", "file"])
 @pytest.mark.parametrize("moment", [1, 2])
 def test_an_interrupt_while_replacing_keeps_the_old_result(

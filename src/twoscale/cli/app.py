@@ -203,6 +203,8 @@ def finetune(
 ) -> None:
     """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
     base = Run.open(run, device=device)
+    before = base.metrics
+    dataset = Dataset(data) if data else base.dataset
     with progress_bar(objective) as progress:
         tuned = finetune_run(
             base,
@@ -211,7 +213,7 @@ def finetune(
             epochs=epochs,
             warm_up=warm_up,
             ramp=ramp,
-            data=Dataset(data) if data else None,
+            data=dataset,
             overwrite=overwrite,
             progress=progress,
             illustrate=illustrate_run,
@@ -219,8 +221,9 @@ def finetune(
     if json:
         print_json(tuned.metrics)
         return
-    name = base.surrogate.method
-    rows = {name: base.metrics, f"+ {objective}": tuned.metrics}
+    if not base.fitted_on(dataset):
+        before = base.evaluate(dataset, samples=tuned.test_samples)
+    rows = {base.surrogate.method: before, f"+ {objective}": tuned.metrics}
     print_metrics(rows, title=f"{out}: fine-tuned from {run}, time cumulative")
 
 
