@@ -147,7 +147,7 @@ class FinetuneRecord:
 
 
 def finetune_operator(
-    operator: FieldOperator,
+    operator: LatentOperator,
     training: FieldPairs,
     validation: FieldPairs,
     plan: FinetunePlan,
@@ -156,11 +156,7 @@ def finetune_operator(
     common: PatchLayout,
     problem: Problem | None,
 ) -> tuple[LatentOperator, FinetuneRecord]:
-    """Return a fine-tuned copy of a PCA operator and the record of how it came about."""
-    if not isinstance(operator, LatentOperator):
-        raise TwoscaleError(
-            "fine-tuning needs a PCA surrogate: global, local, overlap or two-scale"
-        )
+    """Return a fine-tuned copy of a `tunable` operator and the record of how it came about."""
     tuned = copy.deepcopy(operator)
     decoder = tuned.output_representation
     with context.clock.stage("finetune_prepare"):
@@ -232,8 +228,7 @@ def _measure(name: str, layout: PatchLayout, problem: Problem | None) -> AffineM
         return relative_l2
     if name in TRACES:
         return trace_error(TRACES[name], layout.seams)
-    if problem is None:
-        raise TwoscaleError(f"the {name} objective needs a known problem; this dataset has none")
+    assert problem is not None
     if name == "residual":
         return residual_rms(problem)
     return flux_trace_error(problem, layout.seams)
