@@ -14,7 +14,7 @@ from twoscale.representation import (
     RestrictedPCA,
     TwoScale,
 )
-from twoscale.surrogate import METHODS, Surrogate
+from twoscale.surrogate import METHODS, Surrogate, fit_together
 
 __all__ = [
     "METHODS",
@@ -33,4 +33,5 @@ __all__ = [
     "TwoScale",
     "TwoscaleError",
     "__version__",
+    "fit_together",
 ]

@@ -10,20 +10,10 @@ import torch
 
 
 class Clock:
-    """Accumulates seconds per stage; entering and leaving a stage waits for the device.
-
-    Of a GPU it also knows the most memory that was allocated since the clock was made.
-    """
+    """Accumulates seconds per stage; entering and leaving a stage waits for the device."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        if torch.cuda.is_initialized():
-            torch.cuda.reset_peak_memory_stats()
-
-    @property
-    def peak_device_gigabytes(self) -> float | None:
-        """Return the peak of allocated GPU memory, or None where no GPU is in use."""
-        return torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_initialized() else None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -31,7 +21,10 @@ class Clock:
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + _now() - start
+            self.add(name, _now() - start)
+
+    def add(self, name: str, seconds: float) -> None:
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 def add_seconds(*timings: Mapping[str, float]) -> dict[str, float]:
@@ -41,6 +34,17 @@ def add_seconds(*timings: Mapping[str, float]) -> dict[str, float]:
         for stage, seconds in timing.items():
             total[stage] = total.get(stage, 0.0) + seconds
     return total
+
+
+def forget_device_peak() -> None:
+    """Begin to measure the peak of allocated GPU memory anew."""
+    if torch.cuda.is_initialized():
+        torch.cuda.reset_peak_memory_stats()
+
+
+def device_peak_gigabytes() -> float | None:
+    """Return the peak of allocated GPU memory, or None where no GPU is in use."""
+    return torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_initialized() else None
 
 
 def _now() -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json, write_json
 from twoscale.progress import Progress
-from twoscale.surrogate import Surrogate
+from twoscale.surrogate import Surrogate, fit_together
 from twoscale.surrogate.artifact import environment, surrogate_folder
+from twoscale.surrogate.together import Data
 
 Pair = tuple[Tensor, Tensor]
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
@@ -98,16 +101,57 @@ def fit_run(
     `illustrate` is called with the unfinished folder, the surrogate and the test pair, to add
     pictures before the run appears.
     """
-    surrogate = Surrogate(
-        method, seed=seed, device=device, problem=dataset.problem, **(settings or {})
+    (run,) = fit_runs(
+        dataset,
+        {seed: out},
+        method=method,
+        settings=settings,
+        training_samples=training_samples,
+        device=device,
+        overwrite=overwrite,
+        progress=progress,
+        illustrate=illustrate,
     )
-    split = split_samples(dataset.samples, seed=seed, training=training_samples)
-    config = _config(dataset, surrogate, len(split.training))
-    with surrogate_folder(out, overwrite=overwrite) as folder:
+    return run
+
+
+def fit_runs(
+    dataset: Dataset,
+    outs: Mapping[int, str | Path],
+    *,
+    method: str,
+    settings: dict[str, Any] | None = None,
+    training_samples: int | None = None,
+    device: str = "auto",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    illustrate: Illustrate | None = None,
+) -> list[Run]:
+    """Fit a method for several seeds at once; `outs` names each seed's run folder."""
+    surrogates, splits, tests = [], [], []
+    for seed in outs:
+        surrogates.append(
+            Surrogate(method, seed=seed, device=device, problem=dataset.problem, **settings or {})
+        )
+        splits.append(split_samples(dataset.samples, seed=seed, training=training_samples))
+
+    def load(split: Split) -> Data:
         training, validation, test = _load(dataset, split, progress)
-        surrogate.fit(*training, validation=validation, progress=progress)
-        _write(folder, surrogate, test, split, config, progress, illustrate)
-    return Run(Path(out), surrogate, config)
+        tests.append(test)
+        return *training, validation
+
+    runs = []
+    with ExitStack() as stack:
+        folders = [
+            stack.enter_context(surrogate_folder(out, overwrite=overwrite)) for out in outs.values()
+        ]
+        fit_together(surrogates, [partial(load, split) for split in splits], progress=progress)
+        for one in zip(outs.values(), folders, surrogates, tests, splits, strict=True):
+            out, folder, surrogate, test, split = one
+            config = _config(dataset, surrogate, len(split.training))
+            _write(folder, surrogate, test, split, config, progress, illustrate)
+            runs.append(Run(Path(out), surrogate, config))
+    return runs
 
 
 def finetune_run(

@@ -128,7 +128,8 @@ def test_collect_and_summarise(tmp_path):
             (run / f"{name}.json").write_text(json.dumps(content))
     record = collect([tmp_path / "run0", tmp_path / "run1"], command="made by hand")
     assert "path" not in record["runs"][0]["config"]["dataset"]
-    assert record["runs"][0]["epochs"]["training"] == {"run": 2, "best": 0, "validation_loss": 3.0}
+    expected = {"run": 2, "best": 0, "validation_loss": 3.0, "members": 1}
+    assert record["runs"][0]["epochs"]["training"] == expected
     results = tmp_path / "results"
     results.mkdir()
     (results / "a.json").write_text(json.dumps(record))

@@ -17,10 +17,10 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import complete, target
 from twoscale.problems import PROBLEMS, get_problem
 from twoscale.report.run_figures import illustrate_run
-from twoscale.run import Run, finetune_run, fit_run
+from twoscale.run import Run, finetune_run, fit_runs
 from twoscale.surrogate import METHODS, Surrogate
 from twoscale.surrogate.finetuning import OBJECTIVES, FinetunePlan
-from twoscale.surrogate.settings import parse_assignments
+from twoscale.surrogate.settings import parse_assignments, parse_seeds
 from twoscale.surrogate.surrogate import resolve_device
 
 app = typer.Typer(
@@ -155,6 +155,10 @@ def fit(
     out: OutOption,
     method: Annotated[str, typer.Option(help=", ".join(METHODS))] = "two-scale",
     seed: SeedOption = 0,
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="Several at once, such as 0-4 or 0,3; each gets a folder in OUT."),
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value; see the docs for the keys.")
     ] = None,
@@ -166,12 +170,12 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
+    outs = {k: out / f"seed-{k}" for k in parse_seeds(seeds)} if seeds else {seed: out}
     with progress_bar(method) as progress:
-        run = fit_run(
+        runs = fit_runs(
             Dataset(data),
-            out,
+            outs,
             method=method,
-            seed=seed,
             settings=parse_assignments(settings or []),
             training_samples=train_samples,
             device=device,
@@ -179,7 +183,13 @@ def fit(
             progress=progress,
             illustrate=illustrate_run,
         )
-    _show({method: run.metrics}, json, f"{out}: test split of {data}")
+    rows = {
+        f"{method} {k}" if seeds else method: run.metrics for k, run in zip(outs, runs, strict=True)
+    }
+    if json and seeds:
+        print_json({"runs": {run.path.name: run.metrics for run in runs}})
+    else:
+        _show(rows, json, f"{out}: test split of {data}")
 
 
 @app.command(epilog="Example: twoscale finetune runs/a --objective A3 --out runs/b")

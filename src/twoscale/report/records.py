@@ -37,6 +37,7 @@ def _epochs(curve: dict[str, Any]) -> dict[str, Any]:
         "run": len(curve["training_loss"]),
         "best": curve["best_epoch"],
         "validation_loss": curve["validation_loss"][curve["best_epoch"]],
+        "members": curve.get("members", 1),  # networks trained together, sharing the time
     }
 
 

@@ -2,5 +2,6 @@
 
 from twoscale.surrogate.methods import METHODS, Method
 from twoscale.surrogate.surrogate import Surrogate
+from twoscale.surrogate.together import fit_together
 
-__all__ = ["METHODS", "Method", "Surrogate"]
+__all__ = ["METHODS", "Method", "Surrogate", "fit_together"]

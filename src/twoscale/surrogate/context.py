@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-from torch import Tensor, nn
 
 from twoscale.clock import Clock
 from twoscale.progress import Progress
 from twoscale.source import FieldSource
-from twoscale.training import Pairs, Plan, train
+from twoscale.training import Task, train_together
 
 
 @dataclass(frozen=True)
@@ -35,27 +33,17 @@ class FitContext:
         if self.progress:
             self.progress(stage, done, total, remark)
 
-    def train(
-        self,
-        stage: str,
-        network: nn.Module,
-        training: Pairs,
-        validation: Pairs,
-        loss: Callable[[Tensor, Tensor], Tensor],
-        plan: Plan,
-        **hooks: Any,
-    ) -> None:
-        """Train `network` in place, timed and recorded as `stage`."""
-        with self.clock.stage(stage):
-            history = train(
-                network,
-                training,
-                validation,
-                loss,
-                plan,
-                seed=self.seed,
-                progress=self.progress,
-                name=stage,
-                **hooks,
-            )
-        self.histories[stage] = history.as_dict()
+
+def train_members(
+    tasks: Sequence[Task], contexts: Sequence[FitContext], *, stage: str = "training", **hooks: Any
+) -> None:
+    """Train networks in place, side by side, timed and recorded as `stage` of each one's fit.
+
+    Of the time that several take together each is charged an equal share.
+    """
+    clock = Clock()
+    with clock.stage(stage):
+        histories = train_together(tasks, progress=contexts[0].progress, name=stage, **hooks)
+    for context, history in zip(contexts, histories, strict=True):
+        context.clock.add(stage, clock.seconds[stage] / len(tasks))
+        context.histories[stage] = {**history.as_dict(), "members": len(tasks)}

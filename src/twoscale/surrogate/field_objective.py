@@ -10,7 +10,7 @@ from torch import Tensor
 from twoscale.fields import Batch, Parts, total_parts
 from twoscale.representation import Representation
 from twoscale.source import slices
-from twoscale.surrogate.context import FieldPairs
+from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.operators import LatentOperator
 from twoscale.surrogate.prediction import CodePredictor
 from twoscale.surrogate.terms import AbsoluteSum, AbsoluteTerm, QuadraticTerm, Term
@@ -44,7 +44,7 @@ class FieldObjective:
         if self.sum is not None:
             self.sum.weigh([share * self.weights[name] for name in self.absolute])
 
-    def pairs(self, operator: LatentOperator, fields: FieldPairs) -> Pairs:
+    def pairs(self, operator: LatentOperator, fields: FieldPairs, context: FitContext) -> Pairs:
         """Return the codes of all fields, the targets with every term's columns, in one pass.
 
         Targets stay in host memory where a term's columns are whole fields.
@@ -70,6 +70,7 @@ class FieldObjective:
             for column, part in zip(rows, targets, strict=True):
                 column.copy_(part)
             start = stop
+            context.report("preparing", stop, samples, "fields")
         return Pairs(*both)
 
     def _targets(self, inputs: Tensor, truth: Tensor) -> list[Tensor]:

@@ -28,12 +28,12 @@ from twoscale.patches import PatchLayout
 from twoscale.problems import Problem
 from twoscale.representation import Representation
 from twoscale.source import slices
-from twoscale.surrogate.context import FieldPairs, FitContext
+from twoscale.surrogate.context import FieldPairs, FitContext, train_members
 from twoscale.surrogate.field_objective import FieldObjective
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
 from twoscale.surrogate.settings import SETTINGS, Setting, choice, resolve_settings, whole
 from twoscale.surrogate.terms import FieldTerm, SpectralTerm, Term, code_term
-from twoscale.training import Pairs, Plan
+from twoscale.training import Pairs, Plan, Task
 
 # Each further term's share: its weighted size at the start, relative to the reconstruction's.
 _TRACES = {"value": 0.2, "normal_derivative": 0.2}
@@ -163,8 +163,8 @@ def finetune_operator(
         sample = _one_sample(validation)
         terms = _terms(plan, decoder, sample, (operator.layout or common), problem)
         objective = FieldObjective(terms, decoder)
-        held_out = objective.pairs(tuned, validation)
-        pairs = objective.pairs(tuned, training)
+        held_out = objective.pairs(tuned, validation, context)
+        pairs = objective.pairs(tuned, training, context)
         _calibrate(objective, tuned, held_out, OBJECTIVES[plan.objective])
     record = FinetuneRecord(
         {name: weight for name, weight in objective.weights.items() if name != "reconstruction"}
@@ -189,14 +189,13 @@ def _train(
             record.components.setdefault(name, []).append(value)
         return sum(objective.weights[name] * value for name, value in values.items())
 
-    context.train(
-        "finetuning",
-        tuned.predictor,
-        pairs,
-        held_out,
-        objective,
-        plan.training,
-        judge=judge,
+    task = Task(
+        tuned.predictor.trained, pairs, held_out, objective, plan.training, context.seed, judge
+    )
+    train_members(
+        [task],
+        [context],
+        stage="finetuning",
         begin_epoch=lambda epoch: objective.set_share(plan.share(epoch)),
         remark=record.remark,
     )

@@ -13,9 +13,9 @@ from twoscale.patches import PatchLayout
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.source import FieldSource, gather, map_fields
-from twoscale.surrogate.context import FieldPairs, FitContext
+from twoscale.surrogate.context import FieldPairs, FitContext, train_members
 from twoscale.surrogate.prediction import CodePredictor, load_weights
-from twoscale.training import Pairs, Plan
+from twoscale.training import Pairs, Plan, Task
 
 
 class FieldOperator(nn.Module, ABC):
@@ -62,6 +62,14 @@ class LatentOperator(FieldOperator):
         self.output_representation.check(shape, samples)
 
     def fit(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
+        codes, held_out = self.fit_representations(training, validation, context)
+        self.predictor.fit(codes, held_out, self.output_representation.block_sizes, context)
+        return self
+
+    def fit_representations(
+        self, training: FieldPairs, validation: FieldPairs, context: FitContext
+    ) -> tuple[Pairs, Pairs]:
+        """Fit all but the predictor; return the codes it is to be trained and validated on."""
         seed, clock = context.seed, context.clock
         context.report("representations", 0, 2, "input PCA")
         self.input_representation.fit(training.inputs, seed=seed, clock=clock, name="input")
@@ -69,10 +77,7 @@ class LatentOperator(FieldOperator):
         self.output_representation.fit(training.outputs, seed=seed + 1, clock=clock, name="output")
         context.report("representations", 2, 2)
         with clock.stage("transform"):
-            codes = self.encode_pairs(training)
-            held_out = self.encode_pairs(validation)
-        self.predictor.fit(codes, held_out, self.output_representation.block_sizes, context)
-        return self
+            return self.encode_pairs(training), self.encode_pairs(validation)
 
     @property
     def latent(self) -> LatentOperator:
@@ -160,7 +165,8 @@ class FullFieldOperator(FieldOperator):
             pairs = self._normalised(training)
             held_out = self._normalised(validation)
         self.network = self.make_network(context.seed).to(pairs.inputs.device)
-        context.train(stage, self.network, pairs, held_out, _mean_square, self.plan)
+        task = Task(self.network, pairs, held_out, _mean_square, self.plan, context.seed)
+        train_members([task], [context], stage=stage)
         return self
 
     def _normalised(self, pairs: FieldPairs) -> Pairs:

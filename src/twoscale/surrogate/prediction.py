@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.objectives import CodeLoss, code_weights
 from twoscale.predictors import MLP
-from twoscale.surrogate.context import FitContext
-from twoscale.training import Pairs, Plan
+from twoscale.surrogate.context import FitContext, train_members
+from twoscale.training import Pairs, Plan, Task
 
 
 class CodePredictor(nn.Module, ABC):
@@ -27,6 +27,11 @@ class CodePredictor(nn.Module, ABC):
     @abstractmethod
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the fitted state from `tensors`, named as in `state_dict`."""
+
+    @property
+    @abstractmethod
+    def trained(self) -> nn.Module:
+        """Return the network whose weights training changes."""
 
     @abstractmethod
     def forward(self, codes: Tensor) -> Tensor: ...
@@ -45,13 +50,18 @@ class MLPPredictor(CodePredictor):
     def fit(
         self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], context: FitContext
     ) -> Self:
+        train_members([self.task(training, validation, block_sizes, context.seed)], [context])
+        return self
+
+    def task(
+        self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], seed: int
+    ) -> Task:
+        """Return what the network has to learn; it is this predictor's own from now on."""
         sizes = (training.inputs.shape[1], *self.hidden, training.targets.shape[1])
-        network = MLP(sizes, seed=context.seed).to(training.inputs.device)
+        self.network = MLP(sizes, seed=seed).to(training.inputs.device)
         variance = training.targets.var(0, unbiased=False)
         loss = CodeLoss(code_weights(self.objective, block_sizes, variance))
-        context.train("training", network, training, validation, loss, self.plan)
-        self.network = network
-        return self
+        return Task(self.network, training, validation, loss, self.plan, seed)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         # By name: files hold tensors in any order, and the hidden layers are the settings'.
@@ -62,9 +72,13 @@ class MLPPredictor(CodePredictor):
         load_weights(self, tensors)
         return self
 
-    def forward(self, codes: Tensor) -> Tensor:
+    @property
+    def trained(self) -> nn.Module:
         assert self.network is not None
-        return self.network(codes)
+        return self.network
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return self.trained(codes)
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:

@@ -156,3 +156,19 @@ def parse_assignments(assignments: list[str]) -> dict[str, str]:
             raise TwoscaleError(f"a setting is written key=value, got '{text}'")
         pairs[name.strip().replace("-", "_")] = value.strip()
     return pairs
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Return the seeds that a text such as `0-4` or `0,3,7` names, each once."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not dash)):
+            raise TwoscaleError(f"seeds are given like 0-4 or 0,3,7, got '{text}'")
+        stop = int(last) if dash else int(first)
+        if stop - int(first) >= 1000:
+            raise TwoscaleError(f"'{text}' names more than a thousand seeds")
+        seeds += range(int(first), stop + 1)
+    if not seeds:
+        raise TwoscaleError(f"'{text}' names no seed: give them like 0-4 or 0,3,7")
+    return list(dict.fromkeys(seeds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.clock import add_seconds
+from twoscale.clock import add_seconds, device_peak_gigabytes, forget_device_peak
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.patches import PatchLayout
@@ -29,6 +29,16 @@ Array = TypeVar("Array", np.ndarray, Tensor)
 Fields = np.ndarray | Tensor | FieldSource
 
 _VALIDATION_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A fit in progress: an operator, its data, and what accompanies it."""
+
+    operator: FieldOperator
+    training: FieldPairs
+    validation: FieldPairs
+    context: FitContext
 
 
 class Surrogate:
@@ -76,7 +86,20 @@ class Surrogate:
         progress: Progress | None = None,
     ) -> Self:
         """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out."""
-        context = FitContext(seed=self.seed, progress=progress)
+        fitting = self.begin(inputs, outputs, validation=validation, progress=progress)
+        fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
+        return self.finish(fitting)
+
+    def begin(
+        self,
+        inputs: Fields,
+        outputs: Fields,
+        *,
+        validation: tuple[Fields, Fields] | None = None,
+        progress: Progress | None = None,
+    ) -> Fitting:
+        """Return a fit that is ready to be done: everything checked, fields on the device."""
+        forget_device_peak()
         training, held_out = self._both_pairs(inputs, outputs, validation)
         samples, height, width = training.inputs.shape
         grid = Grid(height, width)
@@ -85,14 +108,23 @@ class Surrogate:
         PatchLayout.tiling(grid.shape, self.settings["patches"])  # raises if it has no such seams
         operator = get_method(self.method).build(grid, self.settings)
         operator.check(grid.shape, samples)
-        operator.fit(training, held_out, context)
-        self.grid_, self.operator_ = grid, operator.to(self.device)
-        self.timings_ = dict(context.clock.seconds)
-        self.peak_device_gigabytes_ = context.clock.peak_device_gigabytes
-        self.history_ = context.histories
+        context = FitContext(seed=self.seed, progress=progress)
+        return Fitting(operator, training, held_out, context)
+
+    def finish(self, fitting: Fitting) -> Self:
+        """Take over what a fit has made."""
+        samples, height, width = fitting.training.inputs.shape
+        self.grid_, self.operator_ = Grid(height, width), fitting.operator.to(self.device)
         self.training_samples_ = samples
         self.finetuning_ = None
+        self.note(fitting.context)
         return self
+
+    def note(self, context: FitContext) -> None:
+        """Take over what a fit has measured."""
+        self.timings_ = dict(context.clock.seconds)
+        self.peak_device_gigabytes_ = device_peak_gigabytes()
+        self.history_ = context.histories
 
     def finetune(
         self,
@@ -115,6 +147,7 @@ class Surrogate:
         for pairs in (training, held_out):
             self.check_grid(pairs.inputs.shape[1:])
         context = FitContext(seed=self.seed, progress=progress)
+        forget_device_peak()
         tuned = copy.copy(self)
         tuned.operator_, record = finetune_operator(
             operator,
@@ -127,7 +160,7 @@ class Surrogate:
         )
         tuned.timings_ = add_seconds(self.timings_, context.clock.seconds)
         tuned.training_samples_ = training.inputs.shape[0]
-        tuned.peak_device_gigabytes_ = context.clock.peak_device_gigabytes
+        tuned.peak_device_gigabytes_ = device_peak_gigabytes()
         tuned.history_ = context.histories
         tuned.history_["finetuning"]["components"] = record.components
         tuned.finetuning_ = {**asdict(steps), "weights": record.weights}
