@@ -8,6 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from twoscale.threads import ahead
+
 _CHUNK_VALUES = 2**24
 
 
@@ -76,6 +78,25 @@ class MappedSource:
 
     def to(self, device: torch.device) -> MappedSource:
         return MappedSource(self.source.to(device), self.function)
+
+
+class SentSource:
+    """Another source's fields, delivered on a device: sent there anew on each pass, a few ahead."""
+
+    def __init__(self, source: FieldSource, device: torch.device) -> None:
+        self.source = source
+        self.device = device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.source.shape
+
+    def chunks(self) -> Iterator[Tensor]:
+        workers = 4 if self.device.type == "cuda" else 0
+        yield from ahead(lambda chunk: chunk.to(self.device), self.source.chunks(), workers=workers)
+
+    def to(self, device: torch.device) -> SentSource:
+        return SentSource(self.source, device)
 
 
 def map_fields(source: FieldSource, function: Callable[[Tensor], Tensor]) -> FieldSource:

@@ -276,9 +276,9 @@ def test_device_memory_does_not_grow_with_all_training_fields(objective, monkeyp
     x, u = x.cpu(), darcy.solve(x).cpu()
     peaks = []
     for samples in (500, 2000):
-        base = Surrogate("local", problem=darcy, device="cuda", epochs=1)
+        base = Surrogate("local", problem=darcy, device="cuda", epochs=1, input_variance=0.5)
         base.fit(x[:samples], u[:samples], validation=(x[:50], u[:50]))
-        plan = {"objective": objective, "epochs": 1, **AT_ONCE}
+        plan = {"objective": objective, "epochs": 1, "batch_size": 4, **AT_ONCE}
         tuned = base.finetune(x[:samples], u[:samples], validation=(x[:50], u[:50]), **plan)
         peaks.append(tuned.peak_device_gigabytes_)
     whole_fields = 1500 * 2 * 64 * 64 * 4 / 1e9

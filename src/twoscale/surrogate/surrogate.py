@@ -17,7 +17,7 @@ from twoscale.grid import Grid
 from twoscale.patches import PatchLayout
 from twoscale.problems import PROBLEMS, Problem, get_problem
 from twoscale.progress import Progress
-from twoscale.source import ArraySource, FieldSource, MappedSource, chunk_length, slices
+from twoscale.source import ArraySource, FieldSource, SentSource, chunk_length, slices
 from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator
@@ -230,7 +230,7 @@ class Surrogate:
             fields = ArraySource(as_fields(fields, name))
         if resident:
             return fields.to(self.device)
-        return MappedSource(fields, lambda chunk: chunk.to(self.device))
+        return SentSource(fields, self.device)
 
     @torch.no_grad()
     def predict(self, inputs: Array, *, batch_size: int | None = None) -> Array:
