@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -22,17 +25,37 @@ class SpectralConvolution(nn.Module):
         self.weights = nn.Parameter(torch.rand(shape) / channels**2)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (batch, channels, height, width) to the same shape."""
+        """Map (batch, channels, height, width) to the same shape.
+
+        Only the kept modes are ever computed: few enough that products with the transforms'
+        matrices are faster than FFTs of the whole field.
+        """
         height, width = x.shape[-2:]
-        modes = self.modes
-        spectrum = torch.fft.rfft2(x)[..., :modes]
-        upper, lower = torch.view_as_complex(self.weights)
-        top = torch.einsum("bixy,ioxy->boxy", spectrum[..., :modes, :], upper)
-        bottom = torch.einsum("bixy,ioxy->boxy", spectrum[..., -modes:, :], lower)
-        middle = top.new_zeros(*top.shape[:2], height - 2 * modes, modes)
-        kept = torch.cat([top, middle, bottom], -2)
-        kept = functional.pad(kept, (0, width // 2 + 1 - modes))
-        return torch.fft.irfft2(kept, s=(height, width))
+        rows, columns = _transforms(height, width, self.modes, x.device, x.dtype)
+        lines = torch.view_as_complex((x @ columns).unflatten(-1, (-1, 2)))
+        spectrum = (rows @ lines).flatten(2)  # (batch, channels, modes kept)
+        weights = torch.view_as_complex(self.weights).movedim(0, 2).flatten(2)
+        mixed = torch.bmm(spectrum.permute(2, 0, 1), weights.permute(2, 0, 1)).permute(1, 2, 0)
+        lines = rows.mH @ mixed.unflatten(2, (-1, self.modes))
+        halves = columns.T / (height * width)
+        halves = torch.cat([halves[:2], 2 * halves[2:]])  # all but the mean stand for two modes
+        return torch.view_as_real(lines).flatten(-2) @ halves
+
+
+@lru_cache(maxsize=8)
+def _transforms(
+    height: int, width: int, modes: int, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Return the kept modes' Fourier matrices: rows complex (2 modes, height), columns as real
+    pairs (width, 2 modes)."""
+    kept = torch.cat([torch.arange(modes), torch.arange(-modes, 0)]).double()
+    phase = torch.outer(kept, torch.arange(height).double()) * (-2 * math.pi / height)
+    rows = torch.polar(torch.ones_like(phase), phase)
+    phase = torch.outer(torch.arange(width).double(), torch.arange(modes).double())
+    columns = torch.polar(torch.ones_like(phase), phase * (-2 * math.pi / width))
+    pairs = torch.view_as_real(columns).flatten(1)
+    complex_dtype = torch.complex128 if dtype == torch.float64 else torch.complex64
+    return rows.to(device, complex_dtype), pairs.to(device, dtype)
 
 
 class FNO2d(nn.Module):
