@@ -18,6 +18,7 @@ from torch.nn import functional
 from twoscale.grid import Grid
 from twoscale.patches import Seams
 from twoscale.problems.base import Problem
+from twoscale.source import slices
 
 Parts = tuple[Tensor, Tensor]
 
@@ -143,12 +144,20 @@ mean_squared_error = _mean_of(lambda b: b.error.square())
 mean_absolute_error = _mean_of(lambda b: b.error.abs())
 
 
+_SSIM_VALUES = 2**21  # nodes at a time: some 250 MB of work space
+
+
 def structural_similarity(prediction: Tensor, truth: Tensor, *, window: int = 7) -> Tensor:
     """Return the SSIM (batch,) of each field, data range = the true field's range.
 
     Wang et al. (2004) with a uniform window, unbiased covariances, K1 = 0.01, K2 = 0.03 and the
     border of half a window left out. Computed in float64: variances of smooth fields cancel.
     """
+    parts = slices(len(truth), max(1, _SSIM_VALUES // truth[0].numel()))
+    return torch.cat([_ssim(prediction[part], truth[part], window) for part in parts])
+
+
+def _ssim(prediction: Tensor, truth: Tensor, window: int) -> Tensor:
     x, y = prediction.double()[:, None], truth.double()[:, None]
     data_range = truth.double().amax((1, 2)) - truth.double().amin((1, 2))
     tiny = torch.finfo(torch.float64).tiny

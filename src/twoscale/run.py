@@ -16,12 +16,14 @@ from torch import Tensor
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json, write_json
+from twoscale.memory import available_memory
 from twoscale.progress import Progress
+from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate, fit_together
 from twoscale.surrogate.artifact import environment, surrogate_folder
 from twoscale.surrogate.together import Data
 
-Pair = tuple[Tensor, Tensor]
+Pair = tuple[Tensor | FieldSource, Tensor | FieldSource]
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
 
@@ -92,6 +94,7 @@ def fit_run(
     settings: dict[str, Any] | None = None,
     training_samples: int | None = None,
     device: str = "auto",
+    memory: int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
@@ -108,6 +111,7 @@ def fit_run(
         settings=settings,
         training_samples=training_samples,
         device=device,
+        memory=memory,
         overwrite=overwrite,
         progress=progress,
         illustrate=illustrate,
@@ -123,11 +127,16 @@ def fit_runs(
     settings: dict[str, Any] | None = None,
     training_samples: int | None = None,
     device: str = "auto",
+    memory: int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
 ) -> list[Run]:
-    """Fit a method for several seeds at once; `outs` names each seed's run folder."""
+    """Fit a method for several seeds at once; `outs` names each seed's run folder.
+
+    `memory` is the memory to stay within, in bytes (the machine's free memory unless told). Fields
+    that would take more than half of it are read from disk on every pass instead.
+    """
     surrogates, splits, tests = [], [], []
     for seed in outs:
         surrogates.append(
@@ -135,8 +144,11 @@ def fit_runs(
         )
         splits.append(split_samples(dataset.samples, seed=seed, training=training_samples))
 
+    stored = dataset.nbytes > (memory or available_memory()) // 2
+
     def load(split: Split) -> Data:
-        training, validation, test = _load(dataset, split, progress)
+        pairs = _stored(dataset, split) if stored else _load(dataset, split, progress)
+        training, validation, test = pairs
         tests.append(test)
         return *training, validation
 
@@ -194,6 +206,12 @@ def _load(dataset: Dataset, split: Split, progress: Progress | None) -> list[Pai
     return list(zip(*arrays, strict=True))
 
 
+def _stored(dataset: Dataset, split: Split) -> list[Pair]:
+    """Return the same pairs as sources that read from disk on each pass."""
+    parts = [split.training, split.validation, split.test]
+    return [(dataset.fields("input", part), dataset.fields("output", part)) for part in parts]
+
+
 def _write(
     folder: Path,
     surrogate: Surrogate,
@@ -214,9 +232,14 @@ def _write(
     write_json(folder / "metrics.json", metrics)
     write_json(folder / "environment.json", environment(surrogate.device))
     if illustrate:
-        illustrate(folder, surrogate, *test)
+        illustrate(folder, surrogate, *(_in_memory(fields) for fields in test))
     if progress:
         progress("evaluation", 1, 1, "")
+
+
+def _in_memory(fields: Tensor | FieldSource) -> Tensor:
+    """Return fields in memory: of a source, the first chunk's."""
+    return fields if isinstance(fields, Tensor) else next(iter(fields.chunks()))
 
 
 def _config(

@@ -15,6 +15,7 @@ from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import complete, target
+from twoscale.memory import parse_size
 from twoscale.problems import PROBLEMS, get_problem
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, finetune_run, fit_runs
@@ -165,6 +166,10 @@ def fit(
     train_samples: Annotated[
         int | None, typer.Option(min=2, help="Use only this many training samples.")
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Memory to stay within, such as 2GB; larger datasets stay on disk."),
+    ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
@@ -178,6 +183,7 @@ def fit(
             method=method,
             settings=parse_assignments(settings or []),
             training_samples=train_samples,
+            memory=parse_size(memory) if memory else None,
             device=device,
             overwrite=overwrite,
             progress=progress,

@@ -46,6 +46,11 @@ class Dataset:
         return int(self.metadata["samples"])
 
     @property
+    def nbytes(self) -> int:
+        """Return the bytes of both arrays in memory."""
+        return 2 * 4 * self.samples * self.grid.height * self.grid.width
+
+    @property
     def problem(self) -> Problem | None:
         return PROBLEMS.get(self.metadata["problem"])
 

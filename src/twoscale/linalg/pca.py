@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.source import slices
 from twoscale.threads import one_thread
 
 OVERSAMPLING = 20
@@ -22,6 +23,7 @@ POWER_ITERATIONS = 4
 FIRST_RANK = 16
 RANK_GROWTH = 1.5
 _GRAM_BYTES = 2**30
+_DATA_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -133,14 +135,20 @@ class Blocks:
 
 
 def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
-    """Return components by a singular value decomposition of each block, one block at a time."""
+    """Return components by a singular value decomposition of each block.
+
+    Blocks are gathered in groups whose data fit in 256 MiB, one pass per group.
+    """
+    group = max(1, _DATA_BYTES // (4 * blocks.samples * blocks.features))
     vectors, variances = [], []
-    for k in range(blocks.count):
-        matrix = torch.cat([chunk[0] for chunk in blocks.chunks(slice(k, k + 1))])
-        _, values, right = torch.linalg.svd(matrix, full_matrices=False)
-        keep = rule.ranks(values.double().square()[None] / blocks.samples, blocks.total[k : k + 1])
-        vectors.append(right[: keep[0]].T.contiguous())
-        variances.append(values.double().square() / blocks.samples)
+    for part in slices(blocks.count, group):
+        data = torch.cat(list(blocks.chunks(part)), 1)
+        for k, matrix in enumerate(data, part.start):
+            _, values, right = torch.linalg.svd(matrix, full_matrices=False)
+            spectrum = values.double().square() / blocks.samples
+            keep = rule.ranks(spectrum[None], blocks.total[k : k + 1])
+            vectors.append(right[: keep[0]].T.contiguous())
+            variances.append(spectrum)
     return _select(vectors, variances, blocks, rule)
 
 
@@ -151,10 +159,8 @@ def covariance(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
     """
     group = max(1, _GRAM_BYTES // (8 * blocks.features**2))
     vectors, variances = [], []
-    for start in range(0, blocks.count, group):
-        part = slice(start, min(start + group, blocks.count))
-        gram = _gram(blocks, part)
-        for k, matrix in enumerate(gram, start):
+    for part in slices(blocks.count, group):
+        for k, matrix in enumerate(_gram(blocks, part), part.start):
             values, basis = torch.linalg.eigh(matrix)
             values, basis = values.flip(0).clamp_min(0), basis.flip(1)
             keep = rule.ranks(values[None], blocks.total[k : k + 1])
