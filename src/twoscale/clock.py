@@ -17,11 +17,11 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        start = _now()
+        start = now()
         try:
             yield
         finally:
-            self.add(name, _now() - start)
+            self.add(name, now() - start)
 
     def add(self, name: str, seconds: float) -> None:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
@@ -47,7 +47,8 @@ def device_peak_gigabytes() -> float | None:
     return torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_initialized() else None
 
 
-def _now() -> float:
+def now() -> float:
+    """Return the time in seconds, once the device has done what was asked of it."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.synchronize()
     return time.perf_counter()

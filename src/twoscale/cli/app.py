@@ -9,8 +9,15 @@ import numpy as np
 import typer
 
 from twoscale._version import __version__
+from twoscale.bench import BENCHMARKS, Setup, run_benchmarks
 from twoscale.cli.demo import RESOLUTION, run_demo
-from twoscale.cli.display import print_findings, print_json, print_metrics, progress_bar
+from twoscale.cli.display import (
+    print_comparisons,
+    print_findings,
+    print_json,
+    print_metrics,
+    progress_bar,
+)
 from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
 from twoscale.errors import TwoscaleError
@@ -20,6 +27,7 @@ from twoscale.problems import PROBLEMS, get_problem
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, finetune_run, fit_runs
 from twoscale.surrogate import METHODS, Surrogate
+from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.finetuning import OBJECTIVES, FinetunePlan
 from twoscale.surrogate.settings import parse_assignments, parse_seeds
 from twoscale.surrogate.surrogate import resolve_device
@@ -272,6 +280,26 @@ def predict(
     with complete(place) as prepared, prepared.open("wb") as file:
         np.save(file, predicted[0] if fields.ndim == 2 else predicted)
     print(f"{len(predicted)} fields in {out}")
+
+
+@app.command(epilog="Example: twoscale bench train --json")
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help=", ".join(BENCHMARKS))
+    ] = None,
+    scale: Annotated[str, typer.Option(help="paper, or small for a quick look.")] = "paper",
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Measure our speed against named peers, on the same data in the same run."""
+    with progress_bar() as progress:
+        setup = Setup(resolve_device(device), scale, progress)
+        results = list(run_benchmarks(names or [], setup))
+    if json:
+        found = [result.as_dict() for result in results]
+        print_json({"results": found, "environment": environment(setup.device)})
+    else:
+        print_comparisons(results)
 
 
 def _read_npy(path: Path) -> np.ndarray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from statistics import median
 from typing import Any
 
 from rich import box
@@ -12,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from twoscale.bench import Comparison
 from twoscale.files import to_json
 from twoscale.progress import Progress as Reporter
 from twoscale.report import tables
@@ -63,4 +65,23 @@ def print_findings(rows: list[tuple[str, str]]) -> None:
     table = Table(show_header=False, box=None)
     for level, message in rows:
         table.add_row(Text(level, style=colours[level]), Text(message))
+    Console().print(table)
+
+
+def print_comparisons(results: Sequence[Comparison]) -> None:
+    """Print one row per benchmark: ours, the peer's, the ratio with its spread, the agreement."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("benchmark", "peer", "ours", "peer's", "ratio", "spread", "agreement"):
+        table.add_column(heading, overflow="fold")
+    for result in results:
+        low, high = result.spread
+        table.add_row(
+            result.name,
+            result.peer,
+            f"{median(result.seconds):.3g} s/{result.unit}",
+            f"{median(result.peer_seconds):.3g}",
+            f"{result.ratio:.3g}",
+            f"{low:.3g} to {high:.3g}",
+            ", ".join(f"{name} {value:.3g}" for name, value in result.agreement.items()),
+        )
     Console().print(table)

@@ -1,0 +1,247 @@
+"""Benchmarks of what happens once: data, representations, training, fine-tuning, all of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from twoscale.bench import peers
+from twoscale.bench.measure import Comparison, Setup, compare, stopwatch
+from twoscale.data import generate as generate_dataset
+from twoscale.grid import Grid
+from twoscale.predictors import MLP
+from twoscale.problems import Darcy, Poisson
+from twoscale.surrogate import Surrogate, fit_together
+from twoscale.surrogate.operators import LatentOperator
+from twoscale.threads import one_thread
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    """Return ||a - b|| / ||b||."""
+    return float((a - b).norm() / b.norm())
+
+
+def generate(setup: Setup) -> Iterator[Comparison]:
+    """Darcy solves against a sparse LU per sample on one core; a dataset written to disk."""
+    resolution = setup.size(48, 256)
+    samples, few = setup.size(32, 16, gpu=10000), setup.size(4, 3)
+    darcy, grid = Darcy(), Grid.square(resolution)
+    inputs = darcy.sample(grid, range(samples), seed=0, device=setup.device)
+    plain = inputs[:few].cpu().numpy()
+
+    def theirs() -> Any:
+        with one_thread():
+            return peers.darcy_by_sparse_lu(plain)
+
+    details: dict[str, Any] = {"samples": samples, "peer_samples": few}
+    with tempfile.TemporaryDirectory() as folder:
+        options: dict[str, Any] = {"resolution": resolution, "samples": samples}
+        options["device"] = setup.device
+        path = Path(folder) / "darcy.zarr"
+        details["dataset_seconds"], _ = stopwatch(lambda: generate_dataset(darcy, path, **options))
+    yield compare(
+        f"generate darcy-{resolution}",
+        "sparse LU per sample, SciPy, one core",
+        lambda: darcy.solve(inputs),
+        theirs,
+        unit="solve",
+        units=(samples, few),
+        repeats=setup.size(1, 3),
+        agreement=lambda a, b: {"difference": relative(a[:few].cpu(), torch.from_numpy(b))},
+        details=details,
+    )
+
+
+def pca(setup: Setup) -> Iterator[Comparison]:
+    """Both representations of two-scale against scikit-learn, patch by patch."""
+    paper = (128, 256) if setup.cuda else (128,)
+    for resolution in (32,) if setup.scale == "small" else paper:
+        yield _pca_at(setup, resolution)
+
+
+def _pca_at(setup: Setup, resolution: int) -> Comparison:
+    samples, held = setup.size(200, 8000), setup.size(50, 500)
+    factor = setup.size(4, resolution // 32)
+    x, u = setup.fields(Poisson(), resolution, samples + held)
+    surrogate = Surrogate("two-scale", device=str(setup.device), coarse_factor=factor)
+    plain_x, plain_u = (fields.cpu().numpy() for fields in (x, u))
+
+    def ours() -> LatentOperator:
+        rest = (x[samples:], u[samples:])
+        fitting = surrogate.begin(x[:samples], u[:samples], validation=rest)
+        assert isinstance(fitting.operator, LatentOperator)
+        fitting.operator.input_representation.fit(fitting.training.inputs)
+        fitting.operator.output_representation.fit(fitting.training.outputs)
+        return fitting.operator
+
+    first = ours()
+    inputs, outputs = first.input_representation.ranks, first.output_representation.ranks
+
+    def theirs() -> peers.TwoScalePCA:
+        peers.PatchwisePCA(4, inputs["pca"]).fit(plain_x[:samples])
+        both = peers.TwoScalePCA(factor, outputs["coarse"][0], 4, outputs["residual"])
+        return both.fit(plain_u[:samples])
+
+    def oracles(operator: LatentOperator, peer: peers.TwoScalePCA) -> dict[str, float]:
+        decoded = operator.output_representation.reconstruct(u[samples:])
+        theirs = torch.from_numpy(peer.decode(peer.encode(plain_u[samples:])))
+        return {
+            "oracle": relative(decoded, u[samples:]),
+            "peer_oracle": relative(theirs, torch.from_numpy(plain_u[samples:])),
+        }
+
+    return compare(
+        f"pca poisson-{resolution}",
+        "scikit-learn randomised PCA per patch, ranks told in advance",
+        ours,
+        theirs,
+        unit="fit",
+        repeats=setup.size(1, 2),
+        agreement=oracles,
+        details={"samples": samples, "coarse_factor": factor},
+    )
+
+
+def train(setup: Setup) -> Iterator[Comparison]:
+    """Latent training against a DataLoader loop, one seed and five."""
+    resolution, samples, held = setup.size(32, 64, gpu=128), setup.size(300, 8000), 1000
+    held = setup.size(50, 1000)
+    epochs, peer_epochs = setup.size(2, 10, gpu=40), setup.size(1, 3, gpu=40)
+    x, u = setup.fields(Poisson(), resolution, samples + held)
+    device = str(setup.device)
+
+    def ours(seeds: int) -> list[Surrogate]:
+        surrogates = [
+            Surrogate("two-scale", seed=seed, device=device, coarse_factor=4, epochs=epochs)
+            for seed in range(seeds)
+        ]
+        data = (x[:samples], u[:samples], (x[samples:], u[samples:]))
+        fit_together(surrogates, [data] * seeds)
+        return surrogates
+
+    operator = ours(1)[0].operator_
+    assert isinstance(operator, LatentOperator)
+    pair = [
+        (operator.input_representation.encode(a), operator.output_representation.encode(b))
+        for a, b in ((x[:samples], u[:samples]), (x[samples:], u[samples:]))
+    ]
+    sizes = (pair[0][0].shape[1], 128, 128, 128, pair[0][1].shape[1])
+
+    def theirs() -> nn.Module:
+        network = MLP(sizes, seed=0).to(setup.device)
+        return peers.train_with_dataloader(network, *pair, epochs=peer_epochs)
+
+    taken, network = stopwatch(theirs)
+    decode = operator.output_representation.decode
+    with torch.no_grad():
+        peer_error = relative(decode(network(pair[1][0])), u[samples:])
+    steps = -(-samples // 32)
+    for seeds in (1, 5):
+        seconds, errors = [], []
+        for _ in range(setup.size(1, 2)):
+            fitted = ours(seeds)
+            seconds += [one.timings_["training"] / (epochs * steps) for one in fitted]
+            errors = [relative(one.predict(x[samples:].cpu()), u[samples:].cpu()) for one in fitted]
+        yield Comparison(
+            f"train two-scale poisson-{resolution}, {seeds} seed{'s' * (seeds > 1)}",
+            "DataLoader loop, Adam, per seed",
+            "step",
+            seconds,
+            [taken / (peer_epochs * steps)],
+            {
+                "validation_mre": sum(errors) / len(errors),
+                "spread_over_seeds": max(errors) - min(errors),
+                "peer_validation_mre": peer_error,
+            },
+            {"epochs": epochs, "peer_epochs": peer_epochs, "codes": [sizes[0], sizes[-1]]},
+        )
+
+
+def finetune(setup: Setup) -> Iterator[Comparison]:
+    """A3 on codes against the same objective on decoded fields, minibatch by minibatch."""
+    resolution = setup.size(32, 64, gpu=128)
+    samples, held = setup.size(300, 2000, gpu=8000), setup.size(50, 200)
+    x, u = setup.fields(Poisson(), resolution, samples + held)
+    pairs = (x[:samples], u[:samples])
+    rest = (x[samples:], u[samples:])
+    base = Surrogate(
+        "two-scale", problem="poisson", device=str(setup.device), epochs=setup.size(2, 20)
+    )
+    base.fit(*pairs, validation=rest)
+    epochs, peer_epochs = setup.size(2, 10, gpu=20), setup.size(1, 1)
+    plan: dict[str, Any] = {"objective": "A3", "warm_up": 0, "ramp": 1}
+
+    def seconds(space: str, count: int) -> float:
+        tuned = base.finetune(*pairs, validation=rest, epochs=count, space=space, **plan)
+        return tuned.timings_["finetuning"] / (count * -(-samples // 32))
+
+    yield Comparison(
+        f"finetune A3 poisson-{resolution}",
+        "the same objective evaluated on decoded fields",
+        "step",
+        [seconds("code", epochs) for _ in range(setup.size(1, 2))],
+        [seconds("field", peer_epochs)],
+        {},
+        {"epochs": epochs, "peer_epochs": peer_epochs},
+    )
+
+
+def end_to_end(setup: Setup) -> Iterator[Comparison]:
+    """Data, representations and training of two-scale Poisson-64 against the peers, chained."""
+    resolution, samples = setup.size(32, 64), setup.size(300, 10000)
+    training, held = round(0.8 * samples), round(0.1 * samples)
+    epochs = setup.size(2, 500)
+    poisson, grid = Poisson(), Grid.square(resolution)
+    forcing = poisson.sample(grid, range(samples), seed=0, device=setup.device)
+    parts = [slice(training), slice(training, training + held), slice(training + held, None)]
+
+    def ours() -> dict[str, Any]:
+        x, u = forcing.float(), poisson.solve(forcing).float()
+        surrogate = Surrogate("two-scale", device=str(setup.device), epochs=epochs)
+        surrogate.fit(x[parts[0]], u[parts[0]], validation=(x[parts[1]], u[parts[1]]))
+        error = relative(surrogate.predict(x[parts[2]].cpu()), u[parts[2]].cpu())
+        return {"mre": error, "ranks": surrogate.retained, "timings": surrogate.timings_}
+
+    seconds, found = stopwatch(ours)
+    retained = found["ranks"]
+
+    def theirs() -> float:
+        x = forcing.cpu().numpy()
+        u = peers.poisson_by_sparse_lu(x).astype("float32")
+        x = x.astype("float32")
+        inputs = peers.PatchwisePCA(4, retained["input"]["ranks"]["pca"]).fit(x[parts[0]])
+        ranks = retained["output"]["ranks"]
+        outputs = peers.TwoScalePCA(4, ranks["coarse"][0], 4, ranks["residual"]).fit(u[parts[0]])
+        codes = [
+            tuple(
+                torch.from_numpy(side).float()
+                for side in (inputs.encode(x[p]), outputs.encode(u[p]))
+            )
+            for p in parts
+        ]
+        sizes = (codes[0][0].shape[1], 128, 128, 128, codes[0][1].shape[1])
+        network = MLP(sizes, seed=0).to(setup.device)
+        peers.train_with_dataloader(network, codes[0], codes[1], epochs=epochs)
+        with torch.no_grad():
+            predicted = network(codes[2][0].to(setup.device)).cpu().numpy()
+        return relative(torch.from_numpy(outputs.decode(predicted)), torch.from_numpy(u[parts[2]]))
+
+    peer_seconds, error = stopwatch(theirs)
+    yield Comparison(
+        f"end-to-end two-scale poisson-{resolution}",
+        "sparse LU, scikit-learn, DataLoader",
+        "pipeline",
+        [seconds],
+        [peer_seconds],
+        {"mre": found["mre"], "peer_mre": error},
+        {"samples": samples, "epochs": epochs, "timings": found["timings"]},
+    )
+
+
+def _codes(peer: peers.PatchwisePCA | peers.TwoScalePCA, fields: Any) -> Tensor:
+    return torch.from_numpy(peer.encode(fields)).float()

@@ -1,0 +1,124 @@
+"""How a ratio is measured, and what is kept of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from twoscale.clock import now
+from twoscale.grid import Grid
+from twoscale.problems import Problem
+from twoscale.progress import Progress
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Where and how large: `scale` is "paper", or "small" for a look and for tests."""
+
+    device: torch.device
+    scale: str = "paper"
+    progress: Progress | None = None
+
+    @property
+    def cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    def size(self, small: int, paper: int, *, gpu: int | None = None) -> int:
+        """Return a size for this scale; `gpu` is the paper scale's on a GPU."""
+        if self.scale == "small":
+            return small
+        return gpu if gpu is not None and self.cuda else paper
+
+    def fields(self, problem: Problem, resolution: int, samples: int) -> tuple[Tensor, Tensor]:
+        """Return pairs of fields on the device, float32."""
+        grid = Grid.square(resolution)
+        inputs, outputs = [], []
+        for start in range(0, samples, 512):
+            indices = range(start, min(start + 512, samples))
+            part = problem.sample(grid, indices, seed=0, device=self.device)
+            inputs.append(part.float())
+            outputs.append(problem.solve(part).float())
+        return torch.cat(inputs), torch.cat(outputs)
+
+    def report(self, name: str, done: int, total: int, remark: str = "") -> None:
+        if self.progress:
+            self.progress(name, done, total, remark)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Seconds per unit of work, ours and the peer's, and how far their results agree."""
+
+    name: str
+    peer: str
+    unit: str
+    seconds: list[float]
+    peer_seconds: list[float]
+    agreement: dict[str, float] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float:
+        """Return how many times as long the peer takes, median over median."""
+        return median(self.peer_seconds) / median(self.seconds)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Return the least and the most favourable ratio of any two repeats."""
+        return (
+            min(self.peer_seconds) / max(self.seconds),
+            max(self.peer_seconds) / min(self.seconds),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "ratio": self.ratio, "spread": list(self.spread)}
+
+
+def stopwatch(function: Callable[[], Result]) -> tuple[float, Result]:
+    """Return the seconds a call takes, the device's queue included, and its result."""
+    start = now()
+    result = function()
+    return now() - start, result
+
+
+def compare(
+    name: str,
+    peer: str,
+    ours: Callable[[], Result],
+    theirs: Callable[[], Any],
+    *,
+    unit: str,
+    units: tuple[float, float] = (1, 1),
+    repeats: int = 3,
+    warm_up: bool = True,
+    agreement: Callable[[Result, Any], dict[str, float]] | None = None,
+    details: dict[str, Any] | None = None,
+) -> Comparison:
+    """Run both in turn, `repeats` times each; `units` is how much work one call of each does."""
+    if warm_up:
+        ours()
+    seconds: tuple[list[float], list[float]] = ([], [])
+    results: list[Any] = [None, None]
+    for _ in range(repeats):
+        for side, function in enumerate((ours, theirs)):
+            taken, results[side] = stopwatch(function)
+            seconds[side].append(taken / units[side])
+    found = agreement(*results) if agreement else {}
+    return Comparison(name, peer, unit, *seconds, found, details or {})
+
+
+def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """Return p of the least-squares fit seconds ~ size^p."""
+    x = [math.log(size) for size in sizes]
+    y = [math.log(value) for value in seconds]
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    return slope / sum((a - mean_x) ** 2 for a in x)

@@ -1,0 +1,193 @@
+"""What a user would write instead: plain code on well-known libraries."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from twoscale.errors import missing_extra
+
+
+def darcy_by_sparse_lu(coefficients: np.ndarray) -> np.ndarray:
+    """Return Darcy solutions: assemble the five-point matrix of each sample and factorise it."""
+    samples, size, _ = coefficients.shape
+    inner = size - 2
+    index = np.arange(inner**2).reshape(inner, inner)
+    solutions = np.zeros((samples, size, size))
+    for sample, a in enumerate(coefficients):
+        faces = [  # of each interior node: above, below, left, right
+            0.5 * (a[1:-1, 1:-1] + a[:-2, 1:-1]),
+            0.5 * (a[1:-1, 1:-1] + a[2:, 1:-1]),
+            0.5 * (a[1:-1, 1:-1] + a[1:-1, :-2]),
+            0.5 * (a[1:-1, 1:-1] + a[1:-1, 2:]),
+        ]
+        rows, columns, values = [index.ravel()], [index.ravel()], [sum(faces).ravel()]
+        for face, (down, right) in zip(faces, ((-1, 0), (1, 0), (0, -1), (0, 1)), strict=True):
+            i, j = np.indices((inner, inner))
+            inside = (i + down >= 0) & (i + down < inner) & (j + right >= 0) & (j + right < inner)
+            rows.append(index[inside])
+            columns.append(index[i[inside] + down, j[inside] + right])
+            values.append(-face[inside])
+        entries = np.concatenate(values) * (size - 1) ** 2
+        places = (np.concatenate(rows), np.concatenate(columns))
+        matrix = scipy.sparse.csc_matrix((entries, places))
+        solution = scipy.sparse.linalg.splu(matrix).solve(np.ones(inner**2))
+        solutions[sample, 1:-1, 1:-1] = solution.reshape(inner, inner)
+    return solutions
+
+
+def poisson_by_sparse_lu(forcings: np.ndarray) -> np.ndarray:
+    """Return Poisson solutions: one sparse factorisation, a solve per sample."""
+    samples, size, _ = forcings.shape
+    inner = size - 2
+    line = scipy.sparse.diags([1.0, -2.0, 1.0], [-1, 0, 1], shape=(inner, inner))
+    one = scipy.sparse.identity(inner)
+    matrix = (scipy.sparse.kron(line, one) + scipy.sparse.kron(one, line)) * (size - 1) ** 2
+    factors = scipy.sparse.linalg.splu(matrix.tocsc())
+    solutions = np.zeros((samples, size, size))
+    for sample, forcing in enumerate(forcings):
+        solution = factors.solve(forcing[1:-1, 1:-1].ravel().astype(np.float64))
+        solutions[sample, 1:-1, 1:-1] = solution.reshape(inner, inner)
+    return solutions
+
+
+@dataclass(frozen=True)
+class FittedPCA:
+    """A scaler and a scikit-learn PCA of one block."""
+
+    scaler: Any
+    pca: Any
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        return self.pca.transform(self.scaler.transform(values))
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        return self.scaler.inverse_transform(self.pca.inverse_transform(codes))
+
+
+def _fit_pca(values: np.ndarray, components: int) -> FittedPCA:
+    try:
+        from sklearn.decomposition import PCA
+        from sklearn.preprocessing import StandardScaler
+    except ImportError as error:
+        raise missing_extra("scikit-learn", "bench") from error
+    scaler = StandardScaler().fit(values)
+    pca = PCA(components, svd_solver="randomized", random_state=0)
+    return FittedPCA(scaler, pca.fit(scaler.transform(values)))
+
+
+class PatchwisePCA:
+    """One scikit-learn PCA after the other, patch by patch; the ranks are told in advance."""
+
+    def __init__(self, patches: int, ranks: list[int]) -> None:
+        self.patches = patches
+        self.ranks = ranks
+
+    def _cut(self, fields: np.ndarray) -> list[np.ndarray]:
+        count, side = len(fields), fields.shape[1] // self.patches
+        cut = fields.reshape(count, self.patches, side, self.patches, side)
+        cut = cut.transpose(1, 3, 0, 2, 4).reshape(-1, count, side * side)
+        return [np.ascontiguousarray(patch) for patch in cut]
+
+    def fit(self, fields: np.ndarray) -> PatchwisePCA:
+        pieces = zip(self._cut(fields), self.ranks, strict=True)
+        self.parts = [_fit_pca(patch, rank) for patch, rank in pieces]
+        return self
+
+    def encode(self, fields: np.ndarray) -> np.ndarray:
+        pieces = zip(self.parts, self._cut(fields), strict=True)
+        return np.concatenate([part.encode(patch) for part, patch in pieces], 1)
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        cuts = np.split(codes, np.cumsum(self.ranks)[:-1], 1)
+        blocks = [part.decode(cut) for part, cut in zip(self.parts, cuts, strict=True)]
+        side = int(blocks[0].shape[1] ** 0.5)
+        cut = np.stack(blocks).reshape(self.patches, self.patches, len(codes), side, side)
+        size = self.patches * side
+        return cut.transpose(2, 0, 3, 1, 4).reshape(len(codes), size, size)
+
+
+class TwoScalePCA:
+    """The paper's output representation by scikit-learn: coarse PCA, then patches of the rest."""
+
+    def __init__(self, factor: int, coarse: int, patches: int, ranks: list[int]) -> None:
+        self.factor = factor
+        self.components = coarse
+        self.local = PatchwisePCA(patches, ranks)
+
+    def _coarse(self, fields: np.ndarray) -> np.ndarray:
+        pooled = functional.avg_pool2d(torch.from_numpy(fields)[:, None], self.factor)
+        return pooled.flatten(1).numpy()
+
+    def _fine(self, coarse: np.ndarray, size: int) -> np.ndarray:
+        grid = torch.from_numpy(coarse).float().reshape(len(coarse), 1, size // self.factor, -1)
+        return functional.interpolate(grid, (size, size), mode="bilinear")[:, 0].numpy()
+
+    def fit(self, fields: np.ndarray) -> TwoScalePCA:
+        self.coarse = _fit_pca(self._coarse(fields), self.components)
+        self.local.fit(self._left_over(fields))
+        return self
+
+    def _left_over(self, fields: np.ndarray) -> np.ndarray:
+        known = self.coarse.decode(self.coarse.encode(self._coarse(fields)))
+        return fields - self._fine(known, fields.shape[1])
+
+    def encode(self, fields: np.ndarray) -> np.ndarray:
+        coarse = self.coarse.encode(self._coarse(fields))
+        return np.concatenate([coarse, self.local.encode(self._left_over(fields))], 1)
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        coarse, local = codes[:, : self.components], codes[:, self.components :]
+        fields = self.local.decode(local)
+        return fields + self._fine(self.coarse.decode(coarse), fields.shape[1])
+
+
+def train_with_dataloader(
+    network: nn.Module,
+    training: tuple[Tensor, Tensor],
+    validation: tuple[Tensor, Tensor],
+    *,
+    epochs: int,
+    batch_size: int = 32,
+    learning_rate: float = 1e-3,
+    weight_decay: float = 1e-4,
+    patience: int = 30,
+    loss: nn.Module | None = None,
+) -> nn.Module:
+    """Train as a tutorial does: data on the host, a loader, Adam, a plateau schedule."""
+    device = next(network.parameters()).device
+    loss = loss or nn.MSELoss()
+    loaders = [
+        DataLoader(TensorDataset(*(part.cpu() for part in pair)), batch_size, shuffle=shuffle)
+        for pair, shuffle in ((training, True), (validation, False))
+    ]
+    optimiser = torch.optim.Adam(network.parameters(), learning_rate, weight_decay=weight_decay)
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, "min", 0.5, patience)
+    best, kept = float("inf"), copy.deepcopy(network.state_dict())
+    for _ in range(epochs):
+        network.train()
+        for inputs, targets in loaders[0]:
+            optimiser.zero_grad()
+            value = loss(network(inputs.to(device)), targets.to(device))
+            value.backward()
+            optimiser.step()
+        network.eval()
+        total = 0.0
+        with torch.no_grad():
+            for inputs, targets in loaders[1]:
+                value = loss(network(inputs.to(device)), targets.to(device))
+                total += value.item() * len(inputs)
+        schedule.step(total)
+        if total < best:
+            best, kept = total, copy.deepcopy(network.state_dict())
+    network.load_state_dict(kept)
+    return network

@@ -1,0 +1,35 @@
+"""The benchmarks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from twoscale.bench import fitting, using
+from twoscale.bench.measure import Comparison, Setup
+from twoscale.errors import TwoscaleError
+
+BENCHMARKS: dict[str, Callable[[Setup], Iterator[Comparison]]] = {
+    "generate": fitting.generate,
+    "pca": fitting.pca,
+    "train": fitting.train,
+    "finetune": fitting.finetune,
+    "inference": using.inference,
+    "end-to-end": fitting.end_to_end,
+    "scaling": using.scaling,
+    "memory": using.memory,
+}
+
+
+def run_benchmarks(names: Sequence[str], setup: Setup) -> Iterator[Comparison]:
+    """Run some benchmarks, all of them if none is named."""
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        known = ", ".join(BENCHMARKS)
+        raise TwoscaleError(f"no benchmark is called '{unknown[0]}': known are {known}")
+    if setup.scale not in ("small", "paper"):
+        raise TwoscaleError(f"the scale is small or paper, got '{setup.scale}'")
+    chosen = list(names) or list(BENCHMARKS)
+    for done, name in enumerate(chosen):
+        setup.report("benchmarks", done, len(chosen), name)
+        yield from BENCHMARKS[name](setup)
+    setup.report("benchmarks", len(chosen), len(chosen))

@@ -1,0 +1,161 @@
+"""Benchmarks of what happens again and again, and of growth: inference, scaling, memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from twoscale.baselines.fno import FNO2d
+from twoscale.bench.measure import Comparison, Setup, exponent, stopwatch
+from twoscale.data import generate as generate_dataset
+from twoscale.problems import Darcy, Poisson, Problem
+from twoscale.surrogate import Surrogate
+
+
+def inference(setup: Setup) -> Iterator[Comparison]:
+    """Fields per second against FNO and the direct solver, at three batch sizes."""
+    resolution = setup.size(32, 128, gpu=256)
+    for problem in (Poisson(), Darcy()):
+        x, u = setup.fields(problem, resolution, setup.size(256, 1200, gpu=2048))
+        fitted = setup.size(200, 1100)
+        factor = setup.size(4, resolution // 32)
+        surrogate = Surrogate("two-scale", device=str(setup.device), epochs=1, coarse_factor=factor)
+        surrogate.fit(x[:fitted], u[:fitted], validation=(x[fitted:], u[fitted:]))
+        network = FNO2d().to(setup.device)
+        methods: dict[str, Callable[[Tensor], Tensor]] = {
+            "two-scale": surrogate.operator_,
+            "FNO": network,
+            f"solver: {problem.solver.split(',')[-2 if problem.name == 'darcy' else -1].strip()}": (
+                problem.solve
+            ),
+        }
+        for batch in (1, 64) if setup.scale == "small" else (1, 64, 1024):
+            inputs = x[:batch]
+            seconds = {name: _per_field(method, inputs, setup) for name, method in methods.items()}
+            ours = seconds.pop("two-scale")
+            for peer, theirs in seconds.items():
+                yield Comparison(
+                    f"inference {problem.name}-{resolution}, batch {batch}",
+                    peer,
+                    "field",
+                    ours,
+                    theirs,
+                    {},
+                    {"fields_per_second": batch / (min(ours) * batch)},
+                )
+
+
+@torch.no_grad()
+def _per_field(method: Callable[[Tensor], Tensor], inputs: Tensor, setup: Setup) -> list[float]:
+    """Return seconds per field of repeated calls, in pieces of at most 64 where all is too much."""
+    pieces = inputs.split(64) if inputs.shape[0] > 64 and not setup.cuda else inputs.split(1024)
+    calls = setup.size(1, 2, gpu=20 if len(inputs) < 1024 else 3)
+
+    def many() -> None:
+        for _ in range(calls):
+            for piece in pieces:
+                method(piece)
+
+    many()
+    return [stopwatch(many)[0] / (calls * len(inputs)) for _ in range(setup.size(1, 3))]
+
+
+def scaling(setup: Setup) -> Iterator[Comparison]:
+    """Seconds of each stage as the grid grows, with the exponent of the fitted power law."""
+    small = setup.scale == "small"
+    sizes = (16, 32) if small else (64, 128, 256, 512, 1024) if setup.cuda else (64, 128)
+    samples = setup.size(150, 2000)
+    stages: dict[str, list[float]] = {}
+    factors = [max(1, size // (8 if small else 32)) for size in sizes]
+    for done, (size, factor) in enumerate(zip(sizes, factors, strict=True)):
+        setup.report("scaling", done, len(sizes), f"{size}x{size}")
+        for _ in range(2 if done == 0 else 1):  # the first one warms up
+            measured = _stages(setup, Poisson(), size, samples, factor)
+        for name, seconds in measured.items():
+            stages.setdefault(name, []).append(seconds)
+    for name, seconds in stages.items():
+        yield Comparison(
+            f"scaling {name}",
+            f"itself at {sizes[0]}x{sizes[0]}",
+            "stage",
+            [seconds[-1]],
+            [seconds[0]],
+            {"exponent": exponent(sizes, seconds)},
+            {
+                "seconds": dict(zip(map(str, sizes), seconds, strict=True)),
+                "samples": samples,
+                "coarse_factors": factors,
+            },
+        )
+
+
+def _stages(
+    setup: Setup, problem: Problem, size: int, samples: int, factor: int
+) -> dict[str, float]:
+    generated, (x, u) = stopwatch(lambda: setup.fields(problem, size, samples))
+    training = round(0.8 * samples)
+    settings: dict[str, Any] = {"coarse_factor": factor, "epochs": setup.size(2, 100, gpu=500)}
+    surrogate = Surrogate("two-scale", problem=problem, device=str(setup.device), **settings)
+    pairs, rest = (x[:training], u[:training]), (x[training:], u[training:])
+    surrogate.fit(*pairs, validation=rest)
+    plan: dict[str, Any] = {"objective": "A3", "warm_up": 1, "ramp": 1}
+    plan["epochs"] = setup.size(2, 50)
+    tuned = surrogate.finetune(*pairs, validation=rest, **plan)
+    predicted, _ = stopwatch(lambda: surrogate.operator_(rest[0]))
+    timings = tuned.timings_
+    return {
+        "generate": generated,
+        "pca": sum(seconds for name, seconds in timings.items() if name.startswith("pca")),
+        "train": timings["training"],
+        "finetune": timings["finetune_prepare"] + timings["finetuning"],
+        "predict": predicted,
+    }
+
+
+def memory(setup: Setup) -> Iterator[Comparison]:
+    """Peak memory of a fit in memory and of one four times larger than its allowance."""
+    resolution, samples = setup.size(32, 128), setup.size(1000, 32768)
+    allowed = setup.size(700 * 10**6, 10**9)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.zarr"
+        data = generate_dataset(
+            Poisson(), path, resolution=resolution, samples=samples, device=setup.device
+        )
+        command = ["fit", str(path), "--set", "epochs=2", "--device", "cpu", "--out"]
+        stored = [*command, f"{folder}/stored", "--memory", str(min(allowed, data.nbytes))]
+        runs = {"out of core": _peak(stored), "in memory": _peak([*command, f"{folder}/loaded"])}
+    yield Comparison(
+        f"memory fit poisson-{resolution}",
+        "the same fit with all fields in memory",
+        "gigabyte",
+        [runs["out of core"] / 1e9],
+        [runs["in memory"] / 1e9],
+        {"allowance_gigabytes": allowed / 1e9, "dataset_gigabytes": data.nbytes / 1e9},
+        {"within": runs["out of core"] <= allowed, "dataset_over_allowance": data.nbytes / allowed},
+    )
+
+
+_CHILD = """
+import resource, runpy, sys
+sys.argv = ["twoscale", *sys.argv[1:]]
+try:
+    runpy.run_module("twoscale", run_name="__main__")
+finally:
+    print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+def _peak(arguments: list[str]) -> float:
+    """Return the peak resident bytes of a command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, *arguments], capture_output=True, text=True, check=True
+    )
+    scale = 1 if sys.platform == "darwin" else 1024
+    return scale * float(done.stderr.rsplit("peak", 1)[1])
