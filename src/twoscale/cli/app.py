@@ -183,7 +183,8 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
-    outs = {k: out / f"seed-{k}" for k in parse_seeds(seeds)} if seeds else {seed: out}
+    several = seeds is not None
+    outs = {seed: out} if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
     with progress_bar(method) as progress:
         runs = fit_runs(
             Dataset(data),
@@ -198,9 +199,10 @@ def fit(
             illustrate=illustrate_run,
         )
     rows = {
-        f"{method} {k}" if seeds else method: run.metrics for k, run in zip(outs, runs, strict=True)
+        f"{method} {k}" if several else method: run.metrics
+        for k, run in zip(outs, runs, strict=True)
     }
-    if json and seeds:
+    if json and several:
         print_json({"runs": {run.path.name: run.metrics for run in runs}})
     else:
         _show(rows, json, f"{out}: test split of {data}")

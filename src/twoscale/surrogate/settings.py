@@ -163,12 +163,12 @@ def parse_seeds(text: str) -> list[int]:
     seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not dash)):
+        ends = (first, last) if dash else (first, first)
+        if not all(end.isdecimal() and len(end) < 19 for end in ends) or int(ends[0]) > int(
+            ends[1]
+        ):
             raise TwoscaleError(f"seeds are given like 0-4 or 0,3,7, got '{text}'")
-        stop = int(last) if dash else int(first)
-        if stop - int(first) >= 1000:
+        if int(ends[1]) - int(ends[0]) >= 1000:
             raise TwoscaleError(f"'{text}' names more than a thousand seeds")
-        seeds += range(int(first), stop + 1)
-    if not seeds:
-        raise TwoscaleError(f"'{text}' names no seed: give them like 0-4 or 0,3,7")
+        seeds += range(int(ends[0]), int(ends[1]) + 1)
     return list(dict.fromkeys(seeds))

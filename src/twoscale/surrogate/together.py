@@ -46,6 +46,7 @@ def fit_together(
         else:
             operator.fit(fitting.training, fitting.validation, fitting.context)
             surrogate.finish(fitting)
+        del inputs, outputs, validation, given, fitting  # before the next one's fields are loaded
     for group in waiting.values():
         train_members([one.task for one in group], [one.context for one in group])
         for one in group:
