@@ -5,6 +5,7 @@ from twoscale import source as source_module
 from twoscale.source import (
     ArraySource,
     MappedSource,
+    SentSource,
     as_source,
     chunk_length,
     gather,
@@ -84,6 +85,31 @@ def test_an_array_is_mapped_in_memory(fields, monkeypatch):
     mapped = map_fields(ArraySource(fields), lambda chunk: chunk + 1)
     assert isinstance(mapped, ArraySource)
     assert torch.equal(mapped.fields, fields + 1)
+
+
+DEVICES = ["cpu", "meta", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_sent_source_has_the_same_chunks_on_the_device(parts, device):
+    sent = SentSource(parts, torch.device(device))
+    assert sent.shape == parts.shape
+    for passes in (1, 2):
+        chunks = list(sent.chunks())
+        assert parts.passes == passes
+        assert [chunk.device.type for chunk in chunks] == [device] * 3
+        assert [chunk.shape for chunk in chunks] == [part.shape for part in parts.parts]
+        if device != "meta":  # tensors without values
+            for chunk, part in zip(chunks, parts.parts, strict=True):
+                assert torch.equal(chunk.cpu(), part)
+
+
+def test_a_sent_source_can_be_sent_elsewhere(parts):
+    here = SentSource(parts, torch.device("cpu"))
+    there = here.to(torch.device("meta"))
+    assert there.source is here.source is parts
+    assert (here.device.type, there.device.type) == ("cpu", "meta")
+    assert {chunk.device.type for chunk in there.chunks()} == {"meta"}
 
 
 def test_a_tensor_becomes_a_source_and_a_source_stays_one(fields, parts):

@@ -31,6 +31,95 @@ def test_chunks_of_a_subset_cover_it_in_order(dataset, monkeypatch):
     assert torch.equal(torch.cat(parts), dataset.load("output", range(30))[chosen])
 
 
+@pytest.fixture
+def reads(monkeypatch):
+    """The (array, start, stop) of each call of `Dataset.read`; stretches are of one chunk."""
+    calls = []
+    read = Dataset.read
+
+    def counted(self, name, start, stop, **options):
+        calls.append((name, start, stop))
+        return read(self, name, start, stop, **options)
+
+    monkeypatch.setattr(store, "chunk_length", lambda height, width: 16)
+    monkeypatch.setattr(Dataset, "read", counted)
+    return calls
+
+
+PARTS = {
+    "apart": [[0, 1, 2], [20, 21]],
+    "in any order": [[29, 3, 14], [13, 2], [7]],
+    "overlapping": [[1, 2, 3, 4], [3, 4, 5], range(30)],
+    "with repetitions": [[5, 1, 5], [5]],
+    "with an empty one": [[], [9, 8]],
+}
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+def test_parts_are_loaded_sorted_and_each_block_is_read_once(dataset, reads, parts):
+    whole = torch.from_numpy(dataset.read("output", 0, 30))
+    reads.clear()
+    loaded = dataset.load_parts("output", [np.array(part, dtype=int) for part in parts])
+    starts = sorted({index // 4 * 4 for part in parts for index in part})
+    assert sorted(reads) == [("output", start, min(start + 4, 30)) for start in starts]
+    assert len(loaded) == len(parts)
+    for fields, part in zip(loaded, parts, strict=True):
+        assert fields.dtype == torch.float32
+        assert torch.equal(fields, whole[sorted(part)])
+
+
+def test_loading_parts_leaves_the_indices_as_they_were(dataset):
+    parts = [np.array([9, 3, 20]), np.array([4, 1])]
+    dataset.load_parts("input", parts)
+    assert [part.tolist() for part in parts] == [[9, 3, 20], [4, 1]]
+
+
+def test_samples_of_any_part_that_are_not_there_are_told(dataset, reads):
+    with pytest.raises(TwoscaleError, match="has samples 0 to 29, asked for 3 to 30"):
+        dataset.load_parts("input", [[1, 2], [30, 3]])
+    assert reads == []
+
+
+def test_blocks_are_those_that_hold_the_wanted_samples(dataset, reads):
+    whole = dataset.read("input", 0, 30)
+    reads.clear()
+    blocks = list(dataset.blocks("input", np.array([1, 2, 3, 13, 29])))
+    assert [(start, len(values)) for start, values in blocks] == [(0, 4), (12, 4), (28, 2)]
+    assert all(
+        np.array_equal(values, whole[start : start + len(values)]) for start, values in blocks
+    )
+    assert len(reads) == 3
+
+
+def test_stored_fields_are_what_is_loaded_on_every_pass(dataset, reads):
+    chosen = [28, 1, 13, 2, 14]
+    stored = dataset.fields("output", chosen)
+    (loaded,) = dataset.load_parts("output", [chosen])
+    reads.clear()
+    assert stored.shape == (5, 16, 16)
+    for passes in (1, 2):
+        chunks = list(stored.chunks())
+        assert [len(chunk) for chunk in chunks] == [2, 2, 1]
+        assert torch.equal(torch.cat(chunks), loaded)
+        assert len(reads) == 3 * passes
+
+
+@pytest.mark.usefixtures("reads")
+def test_a_damaged_block_is_told_whoever_reads_it(dataset):
+    (dataset.path / "output" / "c" / "1" / "0" / "0").write_bytes(b"nonsense")
+    opened = Dataset(dataset.path)
+    message = "is damaged: samples 4 to 7 of 'output' cannot be read"
+    with pytest.raises(TwoscaleError, match=message):
+        opened.load_parts("output", [[0, 1], [20, 5]])
+    with pytest.raises(TwoscaleError, match=message):
+        list(opened.fields("output", [5, 20]).chunks())
+    blocks = opened.blocks("output", np.array([0, 5]))
+    assert next(blocks)[0] == 0
+    with pytest.raises(TwoscaleError, match=message):
+        next(blocks)
+    assert [len(part) for part in opened.load_parts("output", [[0, 1], [20]])] == [2, 1]
+
+
 def test_a_fit_reads_from_disk_as_from_memory(dataset, monkeypatch):
     monkeypatch.setattr(store, "chunk_length", lambda height, width: 8)
     stored = dataset.fields("output", range(24))

@@ -4,7 +4,12 @@ import pytest
 
 from twoscale import METHODS, TwoscaleError
 from twoscale.surrogate.methods import resolve
-from twoscale.surrogate.settings import SETTINGS, parse_assignments, resolve_settings
+from twoscale.surrogate.settings import (
+    SETTINGS,
+    parse_assignments,
+    parse_seeds,
+    resolve_settings,
+)
 
 COUNT = "a whole number of at least 1"
 FRACTION = "a fraction in (0, 1]"
@@ -174,3 +179,34 @@ def test_assignments():
 def test_what_is_no_assignment_is_refused(text):
     with pytest.raises(TwoscaleError, match=f"a setting is written key=value, got '{text}'"):
         parse_assignments([text])
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [
+        ("3", [3]),
+        ("0-4", [0, 1, 2, 3, 4]),
+        ("0,3,7", [0, 3, 7]),
+        ("7,3", [7, 3]),
+        ("5-5", [5]),
+        (" 0 , 2-3 ", [0, 2, 3]),
+        ("0-2,1-3,2", [0, 1, 2, 3]),
+        ("0-999", list(range(1000))),
+    ],
+)
+def test_seeds(text, seeds):
+    assert parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "one", "-1", "0-", "0-1-2", "0,", "1.5", "0 - 3", "²"])
+def test_what_is_no_list_of_seeds_is_refused(text):
+    message = f"seeds are given like 0-4 or 0,3,7, got '{text}'"
+    with pytest.raises(TwoscaleError, match=re.escape(message)):
+        parse_seeds(text)
+
+
+def test_no_seeds_and_too_many_are_refused():
+    with pytest.raises(TwoscaleError, match="'5-3' names no seed: give them like 0-4 or 0,3,7"):
+        parse_seeds("5-3")
+    with pytest.raises(TwoscaleError, match="'0-1000' names more than a thousand seeds"):
+        parse_seeds("0-1000")

@@ -1,0 +1,133 @@
+"""Several seeds at once: a run folder each, or none at all."""
+
+import json
+
+import pytest
+
+from tests.cli.outcome import refused
+from tests.surrogate.tiny import RECORD
+from twoscale import TwoscaleError
+from twoscale.data import Dataset
+from twoscale.run import fit_run, fit_runs
+
+QUICK = ("--method", "local", "--set", "epochs=2")
+SETTINGS = {"epochs": 2}
+
+
+def read(run, name):
+    return json.loads((run / f"{name}.json").read_text())
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_each_seed_gets_a_run_folder(twoscale, data, tmp_path):
+    out = tmp_path / "runs"
+    outcome = twoscale("fit", data, *QUICK, "--seeds", "0-1", "--out", out)
+    assert outcome.status == 0, outcome.err
+    assert "local 0" in outcome.out
+    assert "local 1" in outcome.out
+    assert names(out) == ["seed-0", "seed-1"]
+    for seed in (0, 1):
+        run = out / f"seed-{seed}"
+        assert read(run, "config")["seed"] == seed
+        assert read(run, "history")["training"]["members"] == 2
+        assert len(list((run / "figures").iterdir())) == 4
+        assert json.loads(twoscale("evaluate", run, "--json").out)["mre"] == pytest.approx(
+            read(run, "metrics")["mre"]
+        )
+    assert read(out / "seed-0", "split") != read(out / "seed-1", "split")
+
+
+def test_json_holds_the_metrics_of_every_run(twoscale, data, tmp_path):
+    out = tmp_path / "runs"
+    outcome = twoscale("fit", data, *QUICK, "--seeds", "3,1", "--json", "--out", out)
+    runs = json.loads(outcome.out)["runs"]
+    assert list(json.loads(outcome.out)) == ["runs"]
+    assert list(runs) == ["seed-3", "seed-1"]
+    for name, metrics in runs.items():
+        assert set(metrics) >= RECORD
+        assert metrics == read(out / name, "metrics")
+
+
+def test_one_seed_of_a_list_gets_a_folder_too(twoscale, data, tmp_path):
+    outcome = twoscale("fit", data, *QUICK, "--seeds", 2, "--json", "--out", tmp_path / "r")
+    assert list(json.loads(outcome.out)["runs"]) == names(tmp_path / "r") == ["seed-2"]
+
+
+def test_runs_together_are_the_runs_alone(data, tmp_path):
+    dataset = Dataset(data)
+    options = {"method": "two-scale", "settings": SETTINGS, "device": "cpu"}
+    together = fit_runs(dataset, {seed: tmp_path / f"{seed}" for seed in (0, 4)}, **options)
+    for run in together:
+        seed = run.config["seed"]
+        alone = fit_run(dataset, tmp_path / f"alone-{seed}", seed=seed, **options)
+        assert run.config == alone.config
+        assert (run.path / "split.json").read_bytes() == (alone.path / "split.json").read_bytes()
+        for name in ("mre", "oracle_mre", "value_trace_error"):
+            assert run.metrics[name] == pytest.approx(alone.metrics[name], rel=1e-5)
+
+
+# Refusals and failures
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("one", ("seeds are given like 0-4 or 0,3,7", "'one'")),
+        ("0-", ("seeds are given like",)),
+        ("-1", ("seeds are given like",)),
+        ("0,,1", ("seeds are given like",)),
+        ("3-1", ("'3-1' names no seed",)),
+        ("0-5000", ("'0-5000' names more than a thousand seeds",)),
+        (f"0,{2**63}", ("the seed must be a whole number",)),
+    ],
+)
+def test_seeds_that_are_none(twoscale, data, tmp_path, text, words):
+    outcome = twoscale("fit", data, *QUICK, f"--seeds={text}", "--out", tmp_path / "r")
+    refused(outcome, *words)
+    assert outcome.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_is_there_stops_all_before_any_work(twoscale, data, tmp_path):
+    out = tmp_path / "r"
+    (out / "seed-1").mkdir(parents=True)
+    command = ("fit", data, *QUICK, "--seeds", "0-1", "--out", out)
+    refused(twoscale(*command), "seed-1 exists already", "--overwrite")
+    refused(twoscale(*command, "--overwrite"), "seed-1 is something else and is not replaced")
+    assert names(out) == ["seed-1"]
+    assert names(out / "seed-1") == []
+
+
+def test_runs_are_replaced_if_asked(twoscale, data, tmp_path):
+    out = tmp_path / "r"
+    command = ("fit", data, *QUICK, "--seeds", "0-1", "--out", out)
+    assert twoscale(*command).status == 0
+    before = (out / "seed-0" / "weights.safetensors").read_bytes()
+    refused(twoscale(*command), "exists already")
+    assert twoscale(*command, "--overwrite").status == 0
+    assert names(out) == ["seed-0", "seed-1"]
+    assert (out / "seed-0" / "weights.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("error", [TwoscaleError, KeyboardInterrupt])
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_one_seed_that_fails_leaves_nothing_of_any(data, tmp_path, failing, error):
+    def illustrate(folder, surrogate, *test):
+        assert (folder / "metrics.json").exists()
+        if surrogate.seed == failing:
+            raise error("boom")
+
+    outs = {seed: tmp_path / "new" / f"seed-{seed}" for seed in range(3)}
+    with pytest.raises(error, match="boom"):
+        fit_runs(Dataset(data), outs, method="local", settings=SETTINGS, illustrate=illustrate)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_training_that_diverges_leaves_nothing(twoscale, data, tmp_path, monkeypatch):
+    monkeypatch.setattr("twoscale.training.loop._mean_loss", lambda task: float("nan"))
+    outcome = twoscale("fit", data, *QUICK, "--seeds", "0-1", "--out", tmp_path / "a" / "r")
+    refused(outcome, "training diverged", "learning_rate")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,215 @@
+"""Surrogates fitted together are each what `fit` makes of them alone."""
+
+import itertools
+import weakref
+
+import numpy as np
+import pytest
+
+from tests.surrogate.tiny import TINY
+from twoscale import Surrogate, fit_together
+
+
+@pytest.fixture(scope="module")
+def arrays(poisson16):
+    """Training pair, validation pair, new inputs, as NumPy arrays."""
+    x, u = (fields.numpy() for fields in poisson16)
+    return (x[:120], u[:120]), (x[120:160], u[120:160]), x[160:]
+
+
+@pytest.fixture(scope="module")
+def data(arrays):
+    """What every surrogate is fitted on: training pair and validation pair."""
+    training, validation, _ = arrays
+    return *training, validation
+
+
+def make(method="two-scale", **options):
+    return Surrogate(method, device="cpu", **(TINY[method] | options))
+
+
+def members(surrogate):
+    return {stage: history["members"] for stage, history in surrogate.history_.items()}
+
+
+def check_alike(together, alone, new, *, tolerance=0.0):
+    """The same predictions and the same histories, but for the number of members."""
+    expected = alone.predict(new)
+    atol = tolerance * np.abs(expected).max()
+    np.testing.assert_allclose(together.predict(new), expected, rtol=0, atol=atol)
+    assert together.history_.keys() == alone.history_.keys()
+    for stage, history in alone.history_.items():
+        ours = together.history_[stage]
+        assert ours.keys() == history.keys()
+        assert ours["best_epoch"] == history["best_epoch"]
+        for name in ("validation_loss", "learning_rate"):
+            assert ours[name] == pytest.approx(history[name], rel=tolerance, abs=0.0)
+        # A reported sum only, of which the batched product rounds its last digit differently.
+        assert ours["training_loss"] == pytest.approx(history["training_loss"], rel=1e-5, abs=0.0)
+
+
+# Seeds
+
+
+@pytest.mark.parametrize("method", ["global", "local", "overlap", "two-scale"])
+def test_seeds_with_codes_of_equal_size_are_bit_for_bit_those_fitted_alone(method, arrays, data):
+    surrogates = [make(method, seed=seed) for seed in range(3)]
+    fit_together(surrogates, [data] * 3)
+    sizes = {surrogate.evaluate(*data[2])["output_code"] for surrogate in surrogates}
+    assert len(sizes) == 1
+    for surrogate in surrogates:
+        alone = make(method, seed=surrogate.seed).fit(*data[:2], validation=data[2])
+        check_alike(surrogate, alone, arrays[2])
+        assert members(surrogate) == {"training": 3}
+        assert members(alone) == {"training": 1}
+
+
+def test_seeds_with_splits_and_codes_of_their_own(arrays):
+    (x, u), _, new = arrays
+    plans = [{"seed": seed, "input_variance": 0.9 + 0.03 * seed} for seed in range(3)]
+    surrogates = [make(**plan) for plan in plans]
+    fit_together(surrogates, [(x, u, None)] * 3)
+    assert len({surrogate.evaluate(x, u)["input_code"] for surrogate in surrogates}) == 3
+    for surrogate, plan in zip(surrogates, plans, strict=True):
+        check_alike(surrogate, make(**plan).fit(x, u), new, tolerance=1e-5)
+        assert members(surrogate) == {"training": 3}
+
+
+def test_surrogates_are_independent_afterwards(arrays, data, tmp_path):
+    one, two = make(seed=0), make(seed=1)
+    fit_together([one, two], [data] * 2)
+    expected = two.predict(arrays[2])
+    one.fit(*data[:2], validation=data[2])
+    two.save(tmp_path / "two")
+    np.testing.assert_array_equal(two.predict(arrays[2]), expected)
+    loaded = Surrogate.load(tmp_path / "two", device="cpu")
+    np.testing.assert_array_equal(loaded.predict(arrays[2]), expected)
+
+
+def test_what_accompanies_a_fit_is_there(data):
+    surrogates = [make(seed=seed) for seed in range(2)]
+    calls = []
+    fit_together(surrogates, [data] * 2, progress=lambda *call: calls.append(call[:3]))
+    assert [call for call in calls if call[0] == "training"] == [
+        ("training", epoch, 3) for epoch in (1, 2, 3)
+    ]
+    for surrogate in surrogates:
+        assert surrogate.training_samples_ == 120
+        assert surrogate.finetuning_ is None
+        stages = {"pca_input", "pca_coarse", "pca_residual", "transform", "training"}
+        assert set(surrogate.timings_) >= stages
+
+
+# Methods and variants
+
+
+def test_methods_may_be_mixed(arrays, data):
+    plans = {"two-scale": {}, "fno": {"epochs": 1}, "local": {}, "refinement": {}}
+    surrogates = [make(method, **plan) for method, plan in plans.items()]
+    fit_together(surrogates, [data] * 4)
+    for surrogate in surrogates:
+        alone = make(surrogate.method, **plans[surrogate.method])
+        alone.fit(*data[:2], validation=data[2])
+        check_alike(surrogate, alone, arrays[2], tolerance=1e-5)
+    assert [members(surrogate)["training"] for surrogate in surrogates] == [2, 1, 2, 1]
+
+
+def test_variants_of_the_training_learn_together(arrays, data):
+    variants = [
+        {"learning_rate": 1e-3},
+        {"learning_rate": 1e-2},
+        {"learning_rate": 3e-3, "weight_decay": 0.0, "patience": 1},
+    ]
+    surrogates = [make(**variant) for variant in variants]
+    fit_together(surrogates, [data] * 3)
+    for surrogate, variant in zip(surrogates, variants, strict=True):
+        alone = make(**variant).fit(*data[:2], validation=data[2])
+        check_alike(surrogate, alone, arrays[2])
+        assert members(surrogate) == {"training": 3}
+    predictions = [surrogate.predict(arrays[2]) for surrogate in surrogates]
+    assert not any(np.array_equal(*pair) for pair in itertools.combinations(predictions, 2))
+
+
+@pytest.mark.parametrize(
+    "variant", [{"hidden_width": 6}, {"hidden_layers": 2}, {"epochs": 2}, {"batch_size": 16}]
+)
+def test_networks_and_plans_of_another_kind_are_trained_apart(variant, arrays, data):
+    surrogates = [make(), make(**variant), make(seed=1)]
+    fit_together(surrogates, [data] * 3)
+    assert [members(surrogate)["training"] for surrogate in surrogates] == [2, 1, 2]
+    alone = make(**variant).fit(*data[:2], validation=data[2])
+    check_alike(surrogates[1], alone, arrays[2])
+
+
+def test_different_numbers_of_samples_are_trained_apart(arrays):
+    (x, u), validation, new = arrays
+    sizes = [120, 80, 120]
+    surrogates = [make(seed=seed) for seed in range(3)]
+    fit_together(surrogates, [(x[:size], u[:size], validation) for size in sizes])
+    assert [members(surrogate)["training"] for surrogate in surrogates] == [2, 1, 2]
+    for surrogate, size in zip(surrogates, sizes, strict=True):
+        assert surrogate.training_samples_ == size
+        alone = make(seed=surrogate.seed).fit(x[:size], u[:size], validation=validation)
+        check_alike(surrogate, alone, new, tolerance=1e-5)
+
+
+def test_validation_sets_may_differ_in_size(arrays):
+    (x, u), (held_x, held_u), new = arrays
+    surrogates = [make(seed=seed) for seed in range(2)]
+    held = [(held_x[:count], held_u[:count]) for count in (40, 15)]
+    fit_together(surrogates, [(x, u, pair) for pair in held])
+    for surrogate, pair in zip(surrogates, held, strict=True):
+        assert members(surrogate) == {"training": 2}
+        check_alike(surrogate, make(seed=surrogate.seed).fit(x, u, validation=pair), new)
+
+
+# Time and memory
+
+
+def test_each_is_charged_an_equal_share_of_the_time(data, monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr("twoscale.clock._now", lambda: float(next(ticks)))  # a stage lasts 1 s
+    surrogates = [make(seed=seed) for seed in range(4)]
+    fit_together(surrogates, [data] * 4)
+    for surrogate in surrogates:
+        assert surrogate.timings_["training"] == 0.25
+        assert surrogate.timings_["transform"] == 1.0
+
+
+def test_data_given_as_functions_are_asked_for_one_at_a_time(arrays, data):
+    events = []
+    surrogates = [make(seed=seed) for seed in range(3)]
+
+    def load(seed):
+        events.append(f"data {seed}")
+        return data
+
+    def progress(stage, done, total, remark):
+        if done == total:
+            events.append(stage)
+
+    loads = (lambda seed=seed: load(seed) for seed in range(3))
+    fit_together(surrogates, loads, progress=progress)
+    fits = [[f"data {seed}", "representations"] for seed in range(3)]
+    assert events == [*itertools.chain(*fits), "training"]
+    held = [make(seed=seed) for seed in range(3)]
+    fit_together(held, [data] * 3)
+    for one, other in zip(surrogates, held, strict=True):
+        check_alike(one, other, arrays[2])
+
+
+@pytest.mark.xfail(
+    reason="fit_together still holds a surrogate's fields while it asks for the next one's",
+    strict=True,
+)
+@pytest.mark.parametrize("method", ["two-scale", "fno"])
+def test_fields_of_one_surrogate_at_a_time_are_in_memory(method, data):
+    alive = []
+
+    def load():
+        assert not any(reference() is not None for reference in alive)
+        x, u = (fields.copy() for fields in data[:2])
+        alive.extend((weakref.ref(x), weakref.ref(u)))
+        return x, u, data[2]
+
+    fit_together([make(method, seed=seed) for seed in range(3)], [load] * 3)
