@@ -8,7 +8,7 @@ from twoscale.clock import Clock, add_seconds
 def ticks(monkeypatch):
     """Replace the time by a counter that moves on by one at each look."""
     times = iter(range(100))
-    monkeypatch.setattr(clock_module, "_now", lambda: float(next(times)))
+    monkeypatch.setattr(clock_module, "now", lambda: float(next(times)))
 
 
 @pytest.mark.usefixtures("ticks")

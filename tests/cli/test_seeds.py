@@ -79,9 +79,9 @@ def test_runs_together_are_the_runs_alone(data, tmp_path):
         ("0-", ("seeds are given like",)),
         ("-1", ("seeds are given like",)),
         ("0,,1", ("seeds are given like",)),
-        ("3-1", ("'3-1' names no seed",)),
+        ("3-1", ("seeds are given like",)),
         ("0-5000", ("'0-5000' names more than a thousand seeds",)),
-        (f"0,{2**63}", ("the seed must be a whole number",)),
+        (f"0,{2**63}", ("seeds are given like",)),
     ],
 )
 def test_seeds_that_are_none(twoscale, data, tmp_path, text, words):

@@ -206,7 +206,7 @@ def test_what_is_no_list_of_seeds_is_refused(text):
 
 
 def test_no_seeds_and_too_many_are_refused():
-    with pytest.raises(TwoscaleError, match="'5-3' names no seed: give them like 0-4 or 0,3,7"):
+    with pytest.raises(TwoscaleError, match="seeds are given like 0-4 or 0,3,7, got '5-3'"):
         parse_seeds("5-3")
     with pytest.raises(TwoscaleError, match="'0-1000' names more than a thousand seeds"):
         parse_seeds("0-1000")

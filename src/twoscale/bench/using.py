@@ -82,8 +82,8 @@ def scaling(setup: Setup) -> Iterator[Comparison]:
         setup.report("scaling", done, len(sizes), f"{size}x{size}")
         for _ in range(2 if done == 0 else 1):  # the first one warms up
             measured = _stages(setup, Poisson(), size, samples, factor)
-        for name, seconds in measured.items():
-            stages.setdefault(name, []).append(seconds)
+        for name, taken in measured.items():
+            stages.setdefault(name, []).append(taken)
     for name, seconds in stages.items():
         yield Comparison(
             f"scaling {name}",
