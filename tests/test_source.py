@@ -47,8 +47,9 @@ def test_slices_cover_everything_once(samples, length):
     assert all(0 < part.stop - part.start <= length for part in parts)
 
 
-def test_a_chunk_is_64_mebibytes_and_never_empty():
-    assert chunk_length(128, 128) * 128 * 128 * 4 == 64 * 2**20
+def test_a_chunk_is_16_mebibytes_on_a_cpu_and_64_on_a_gpu_and_never_empty():
+    assert chunk_length(128, 128) * 128 * 128 * 4 == 16 * 2**20
+    assert chunk_length(128, 128, cuda=True) * 128 * 128 * 4 == 64 * 2**20
     assert chunk_length(2**13, 2**13) == 1
 
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from twoscale.threads import ahead
 
-_CHUNK_VALUES = 2**24
+_CHUNK_VALUES = 2**22  # 16 MiB of float32: what a CPU's allocator reuses without new pages
+_CHUNK_VALUES_CUDA = 2**24
 
 
 class FieldSource(Protocol):
@@ -30,9 +31,9 @@ class FieldSource(Protocol):
         ...
 
 
-def chunk_length(height: int, width: int) -> int:
-    """Return how many fields of this size make one chunk (64 MiB of float32)."""
-    return max(1, _CHUNK_VALUES // (height * width))
+def chunk_length(height: int, width: int, *, cuda: bool = False) -> int:
+    """Return how many fields of this size make one chunk."""
+    return max(1, (_CHUNK_VALUES_CUDA if cuda else _CHUNK_VALUES) // (height * width))
 
 
 def slices(samples: int, length: int) -> Iterator[slice]:
@@ -54,7 +55,8 @@ class ArraySource:
 
     def chunks(self) -> Iterator[Tensor]:
         samples, height, width = self.shape
-        for part in slices(samples, chunk_length(height, width)):
+        length = chunk_length(height, width, cuda=self.fields.is_cuda)
+        for part in slices(samples, length):
             yield self.fields[part]
 
     def to(self, device: torch.device) -> ArraySource:
@@ -93,7 +95,12 @@ class SentSource:
 
     def chunks(self) -> Iterator[Tensor]:
         workers = 4 if self.device.type == "cuda" else 0
-        yield from ahead(lambda chunk: chunk.to(self.device), self.source.chunks(), workers=workers)
+        yield from ahead(self._send, self.source.chunks(), workers=workers)
+
+    def _send(self, chunk: Tensor) -> Tensor:
+        if self.device.type == "cuda" and not chunk.is_cuda:
+            chunk = chunk.pin_memory()  # a copy that the device can fetch at full speed
+        return chunk.to(self.device, non_blocking=True)
 
     def to(self, device: torch.device) -> SentSource:
         return SentSource(self.source, device)

@@ -41,7 +41,7 @@ def reads(monkeypatch):
         calls.append((name, start, stop))
         return read(self, name, start, stop, **options)
 
-    monkeypatch.setattr(store, "chunk_length", lambda height, width: 16)
+    monkeypatch.setattr(store, "chunk_length", lambda height, width: 4)
     monkeypatch.setattr(Dataset, "read", counted)
     return calls
 

@@ -283,9 +283,9 @@ def test_the_randomised_rank_grows_as_far_as_needed(monkeypatch):
     tried = []
     step = pca._subspace_iteration
 
-    def counted(blocks, rank, generator):
+    def counted(blocks, part, chunks, rank, generator):
         tried.append(rank)
-        return step(blocks, rank, generator)
+        return step(blocks, part, chunks, rank, generator)
 
     monkeypatch.setattr(pca, "_subspace_iteration", counted)
     rule = RankRule(variance=0.97)
@@ -299,9 +299,7 @@ def test_the_randomised_rank_grows_as_far_as_needed(monkeypatch):
 def test_without_a_threshold_the_randomised_rank_is_asked_for_at_once(blocks, monkeypatch):
     tried = []
     step = pca._subspace_iteration
-    monkeypatch.setattr(
-        pca, "_subspace_iteration", lambda b, rank, g: tried.append(rank) or step(b, rank, g)
-    )
+    monkeypatch.setattr(pca, "_subspace_iteration", lambda *a: tried.append(a[3]) or step(*a))
     pca.randomized(blocks, RankRule(components=20), seed=0)
     pca.randomized(blocks, RankRule(components=5, variance=0.9999), seed=0)
     assert tried == [20, 5]

@@ -14,6 +14,7 @@ from twoscale.bench import peers
 from twoscale.bench.measure import Comparison, Setup, compare, stopwatch
 from twoscale.data import generate as generate_dataset
 from twoscale.grid import Grid
+from twoscale.objectives import CodeLoss, code_weights
 from twoscale.predictors import MLP
 from twoscale.problems import Darcy, Poisson
 from twoscale.surrogate import Surrogate, fit_together
@@ -34,6 +35,10 @@ def generate(setup: Setup) -> Iterator[Comparison]:
     inputs = darcy.sample(grid, range(samples), seed=0, device=setup.device)
     plain = inputs[:few].cpu().numpy()
 
+    def ours() -> Tensor:
+        with one_thread():  # per core
+            return darcy.solve(inputs)
+
     def theirs() -> Any:
         with one_thread():
             return peers.darcy_by_sparse_lu(plain)
@@ -47,7 +52,7 @@ def generate(setup: Setup) -> Iterator[Comparison]:
     yield compare(
         f"generate darcy-{resolution}",
         "sparse LU per sample, SciPy, one core",
-        lambda: darcy.solve(inputs),
+        ours,
         theirs,
         unit="solve",
         units=(samples, few),
@@ -124,17 +129,21 @@ def train(setup: Setup) -> Iterator[Comparison]:
         fit_together(surrogates, [data] * seeds)
         return surrogates
 
-    operator = ours(1)[0].operator_
+    surrogate = ours(1)[0]
+    operator = surrogate.operator_
     assert isinstance(operator, LatentOperator)
     pair = [
         (operator.input_representation.encode(a), operator.output_representation.encode(b))
         for a, b in ((x[:samples], u[:samples]), (x[samples:], u[samples:]))
     ]
     sizes = (pair[0][0].shape[1], 128, 128, 128, pair[0][1].shape[1])
+    blocks = operator.output_representation.block_sizes
+    weights = code_weights(surrogate.settings["objective"], blocks, pair[0][1].var(0))
+    loss = CodeLoss(weights)  # the same, for the peer
 
     def theirs(epochs: int) -> nn.Module:
         network = MLP(sizes, seed=0).to(setup.device)
-        return peers.train_with_dataloader(network, *pair, epochs=epochs)
+        return peers.train_with_dataloader(network, *pair, epochs=epochs, loss=loss)
 
     theirs(1)  # warms up
     taken, network = stopwatch(lambda: theirs(peer_epochs))

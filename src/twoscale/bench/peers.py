@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,11 +162,10 @@ def train_with_dataloader(
     learning_rate: float = 1e-3,
     weight_decay: float = 1e-4,
     patience: int = 30,
-    loss: nn.Module | None = None,
+    loss: Callable[[Tensor, Tensor], Tensor] = functional.mse_loss,
 ) -> nn.Module:
     """Train as a tutorial does: data on the host, a loader, Adam, a plateau schedule."""
     device = next(network.parameters()).device
-    loss = loss or nn.MSELoss()
     loaders = [
         DataLoader(TensorDataset(*(part.cpu() for part in pair)), batch_size, shuffle=shuffle)
         for pair, shuffle in ((training, True), (validation, False))

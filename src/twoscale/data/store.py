@@ -29,7 +29,6 @@ FORMAT = "twoscale-dataset"
 FORMAT_VERSION = 1
 ARRAYS = ("input", "output")
 _CHUNK_BYTES = 2**22
-_STRETCHES = 4  # read at a time by a thread: this part of a chunk of fields
 _DESCRIBED = ("problem", "seed", "distribution", "boundary_condition", "solver")
 
 
@@ -116,8 +115,7 @@ class Dataset:
 
     def blocks(self, name: str, wanted: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (first sample, fields) of the stretches of an array that hold `wanted` samples."""
-        whole = chunk_length(*self.grid.shape) // self.chunk * self.chunk
-        length = max(self.chunk, whole // _STRETCHES // self.chunk * self.chunk)
+        length = max(1, chunk_length(*self.grid.shape) // self.chunk) * self.chunk
         starts = np.unique(wanted // length) * length
 
         def read(start: int) -> tuple[int, np.ndarray]:

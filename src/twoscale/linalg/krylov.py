@@ -40,19 +40,18 @@ def conjugate_gradients(
     direction = torch.zeros_like(right_side)
     previous = torch.ones_like(scale)
     relative = _norm(residual, axes) / scale
-    for step in range(max_steps):
+    for _ in range(max_steps):
         active = relative > tolerance
         if not bool(active.any()):
             break
         preconditioned = precondition(residual)
         rho = (residual * preconditioned).sum(axes, keepdim=True)
-        beta = rho / previous if step else torch.zeros_like(rho)
-        direction = preconditioned + beta * direction
+        direction = torch.addcmul(preconditioned, rho / previous, direction)
         image = apply(direction)
         curvature = (direction * image).sum(axes, keepdim=True)
         alpha = torch.where(active & (curvature > 0), rho / curvature, 0.0)
-        solution = solution + alpha * direction
-        residual = residual - alpha * image
+        solution.addcmul_(alpha, direction)
+        residual.addcmul_(alpha, image, value=-1)
         iterations += active.flatten()
         previous = torch.where(rho == 0, torch.ones_like(rho), rho)
         relative = torch.where(active, _norm(residual, axes) / scale, relative)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -23,7 +24,8 @@ POWER_ITERATIONS = 4
 FIRST_RANK = 16
 RANK_GROWTH = 1.5
 _GRAM_BYTES = 2**30
-_DATA_BYTES = 2**28
+_CACHED_VALUES = 2**16
+_DATA_BYTES = 2**28  # of standardised blocks in memory at a time
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,11 @@ class Statistics:
     varying: Tensor  # (blocks, features), bool
 
 
+def cached_rows(values: Tensor) -> int:
+    """Return how many rows to work on at a time: on a CPU, few enough to stay in its cache."""
+    return len(values) if values.is_cuda else max(1, _CACHED_VALUES // values[0].numel())
+
+
 def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
     """Return the statistics of unstandardised chunks (batch, blocks, features), in one pass.
 
@@ -50,9 +57,10 @@ def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
     total, squares = torch.zeros_like(shift), torch.zeros_like(shift)
     samples = 0
     for chunk in itertools.chain([first], chunks):
-        values = chunk.double() - shift
-        total += values.sum(0)
-        squares += values.square_().sum(0)
+        for part in slices(len(chunk), cached_rows(chunk)):
+            values = chunk[part] - shift  # in double precision
+            total += values.sum(0)
+            squares += values.square_().sum(0)
         samples += len(chunk)
     offset = total / samples
     variance = (squares / samples - offset.square()).clamp_min(0)
@@ -133,16 +141,26 @@ class Blocks:
     def max_rank(self) -> int:
         return min(self.samples, self.features)
 
+    def groups(self) -> Iterator[tuple[slice, Callable[[], Iterator[Tensor]]]]:
+        """Yield groups of blocks, each with its own pass over their standardised data.
+
+        A group's data are gathered in one pass where they fit in `_DATA_BYTES`, and then passed
+        over in memory; a block larger than that is read again on each pass.
+        """
+        size = 4 * self.samples * self.features
+        for part in slices(self.count, max(1, _DATA_BYTES // size)):
+            if size > _DATA_BYTES:
+                yield part, partial(self.chunks, part)
+            else:
+                gathered = list(self.chunks(part))
+                yield part, partial(iter, gathered)
+
 
 def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
-    """Return components by a singular value decomposition of each block.
-
-    Blocks are gathered in groups whose data fit in 256 MiB, one pass per group.
-    """
-    group = max(1, _DATA_BYTES // (4 * blocks.samples * blocks.features))
+    """Return components by a singular value decomposition of each block."""
     vectors, variances = [], []
-    for part in slices(blocks.count, group):
-        data = torch.cat(list(blocks.chunks(part)), 1)
+    for part, chunks in blocks.groups():
+        data = torch.cat(list(chunks()), 1)
         for k, matrix in enumerate(data, part.start):
             _, values, right = torch.linalg.svd(matrix, full_matrices=False)
             spectrum = values.double().square() / blocks.samples
@@ -170,59 +188,61 @@ def covariance(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
 
 
 def randomized(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
-    """Return components by randomised subspace iteration, all blocks together.
+    """Return components by randomised subspace iteration, a group of blocks together.
 
     Halko, Martinsson, Tropp (2011): start from Gaussian directions, apply the covariance
     `1 + POWER_ITERATIONS` times with re-orthonormalisation, then solve the small projected
-    problem; `2 + POWER_ITERATIONS` passes for each requested rank. For a variance threshold the
-    rank starts at 16 and grows by half until every block reaches it.
+    problem. For a variance threshold the rank starts at 16 and grows by half until every block of
+    the group reaches it.
     """
-    generator = torch.Generator().manual_seed(seed)
-    rank = FIRST_RANK if rule.variance is not None else rule.components or FIRST_RANK
-    if rule.components is not None:
-        rank = min(rank, rule.components)
-    while True:
-        rank = min(rank, blocks.max_rank)
-        vectors, variances = _subspace_iteration(blocks, rank, generator)
-        if rank == blocks.max_rank or rule.reached(variances, blocks.total):
-            break
-        rank = int(rank * RANK_GROWTH)
-        if rule.components is not None:
-            rank = min(rank, rule.components)
-    return _select(list(vectors), list(variances), blocks, rule)
+    vectors: list[Tensor] = []
+    variances: list[Tensor] = []
+    for part, chunks in blocks.groups():
+        generator = torch.Generator().manual_seed(seed)  # the same start for every block
+        rank = FIRST_RANK if rule.variance is not None else rule.components or FIRST_RANK
+        while True:
+            rank = min(rank, rule.components or rank, blocks.max_rank)
+            basis, found = _subspace_iteration(blocks, part, chunks, rank, generator)
+            if rank == blocks.max_rank or rule.reached(found, blocks.total[part]):
+                break
+            rank = int(rank * RANK_GROWTH)
+        vectors += list(basis)
+        variances += list(found)
+    longest = max(len(spectrum) for spectrum in variances)
+    padded = [torch.nn.functional.pad(one, (0, longest - len(one))) for one in variances]
+    return _select(vectors, padded, blocks, rule)
 
 
 SOLVERS = {"full": full, "covariance": covariance, "randomized": randomized}
 
 
 def _subspace_iteration(
-    blocks: Blocks, rank: int, generator: torch.Generator
+    blocks: Blocks,
+    part: slice,
+    chunks: Callable[[], Iterator[Tensor]],
+    rank: int,
+    generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Return vectors (blocks, features, rank) and variances (blocks, rank)."""
+    """Return vectors (blocks, features, rank) and variances (blocks, rank) of some blocks."""
+    count = part.stop - part.start
     width = min(rank + OVERSAMPLING, blocks.max_rank)
-    # One Gaussian start for all blocks: they are independent problems, and it is drawn on the
-    # CPU so that every device sees the same numbers.
+    # Drawn on the CPU, so that every device sees the same numbers.
     start = torch.randn(blocks.features, width, generator=generator)
-    basis = start.to(blocks.device).expand(blocks.count, -1, -1)
+    basis = start.to(blocks.device).expand(count, -1, -1)
     for _ in range(1 + POWER_ITERATIONS):
-        image = _apply_covariance(blocks, basis)
+        image = torch.zeros_like(basis, memory_format=torch.contiguous_format)
+        for chunk in chunks():
+            image += torch.bmm(chunk.mT, torch.bmm(chunk, basis))
         with one_thread():
-            basis = torch.linalg.qr(image).Q
-    projected = torch.zeros(blocks.count, width, width, dtype=torch.float64, device=blocks.device)
-    for chunk in blocks.chunks():
+            basis = torch.linalg.qr(image / blocks.samples).Q
+    projected = torch.zeros(count, width, width, dtype=torch.float64, device=blocks.device)
+    for chunk in chunks():
         scores = torch.bmm(chunk, basis)
         projected += torch.bmm(scores.mT, scores).double()
     with one_thread():
         values, rotation = torch.linalg.eigh(projected / blocks.samples)
     values, rotation = values.flip(1)[:, :rank].clamp_min(0), rotation.flip(2)[..., :rank]
     return torch.bmm(basis, rotation.to(basis.dtype)), values
-
-
-def _apply_covariance(blocks: Blocks, basis: Tensor) -> Tensor:
-    image = torch.zeros_like(basis, memory_format=torch.contiguous_format)
-    for chunk in blocks.chunks():
-        image += torch.bmm(chunk.mT, torch.bmm(chunk, basis))
-    return image / blocks.samples
 
 
 def _gram(blocks: Blocks, part: slice) -> Tensor:

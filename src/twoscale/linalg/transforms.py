@@ -7,7 +7,6 @@ transform matrices is faster than padded FFTs at every size of interest, matrix 
 from __future__ import annotations
 
 import math
-import os
 from functools import lru_cache
 
 import scipy.fft
@@ -32,7 +31,7 @@ def inverse_cosine_transform(coefficients: Tensor) -> Tensor:
 
 
 def _scipy_transform(transform, fields: Tensor, *, kind: int) -> Tensor:  # type: ignore[no-untyped-def]
-    workers = os.cpu_count() if fields.numel() > 2**16 else 1
+    workers = torch.get_num_threads() if fields.numel() > 2**16 else 1
     array = transform(fields.numpy(), type=kind, axes=(1, 2), norm="ortho", workers=workers)
     return torch.from_numpy(array)
 

@@ -91,18 +91,22 @@ def diffusion(fields: Tensor, coefficient: Tensor | None = None) -> Tensor:
     Centred differences of the fluxes through cell faces, a taken there as the arithmetic mean of
     the two nodes. Both arguments (batch, height, width), result (batch, height - 2, width - 2).
     """
-    total = None
-    for axis, spacing in zip((1, 2), Grid(*fields.shape[1:]).spacing, strict=True):
-        inside = fields.narrow(3 - axis, 1, fields.shape[3 - axis] - 2)
-        flux = inside.diff(dim=axis)
-        if coefficient is not None:
-            a = coefficient.narrow(3 - axis, 1, coefficient.shape[3 - axis] - 2)
-            size = a.shape[axis] - 1
-            flux = 0.5 * (a.narrow(axis, 0, size) + a.narrow(axis, 1, size)) * flux
-        term = flux.diff(dim=axis) / spacing**2
-        total = term if total is None else total + term
-    assert total is not None
-    return total
+    return diffusion_through(fields, None if coefficient is None else face_means(coefficient))
+
+
+def face_means(coefficient: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the coefficient at the faces that interior nodes have across rows and columns."""
+    rows, columns = coefficient[:, :, 1:-1], coefficient[:, 1:-1]
+    return 0.5 * (rows[:, 1:] + rows[:, :-1]), 0.5 * (columns[..., 1:] + columns[..., :-1])
+
+
+def diffusion_through(fields: Tensor, faces: tuple[Tensor, Tensor] | None) -> Tensor:
+    """Return div_h(a grad_h u) with a given at faces: what repeated products need."""
+    height, width = Grid(*fields.shape[1:]).spacing
+    down, right = fields[:, :, 1:-1].diff(dim=1), fields[:, 1:-1].diff(dim=2)
+    if faces is not None:
+        down, right = down * faces[0], right * faces[1]
+    return down.diff(dim=1) / height**2 + right.diff(dim=2) / width**2
 
 
 @lru_cache(maxsize=8)

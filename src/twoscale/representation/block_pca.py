@@ -12,10 +12,18 @@ from torch.nn import functional
 
 from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
-from twoscale.linalg.pca import SOLVERS, Blocks, Components, RankRule, Statistics, fit_statistics
+from twoscale.linalg.pca import (
+    SOLVERS,
+    Blocks,
+    Components,
+    RankRule,
+    Statistics,
+    cached_rows,
+    fit_statistics,
+)
 from twoscale.patches import WINDOWS, PatchLayout
 from twoscale.representation.base import Representation
-from twoscale.source import FieldSource, as_source
+from twoscale.source import FieldSource, as_source, slices
 
 _BUFFERS = ("grid_shape", "mean", "scale", "vectors", "variances", "rank")
 
@@ -81,8 +89,12 @@ class BlockPCA(Representation):
 
         def passes(part: slice) -> Iterator[Tensor]:
             for chunk in source.chunks():
-                values = (self._split(chunk)[:, part].float() - mean[part]) / scale[part]
-                yield values.transpose(0, 1).contiguous()
+                shape = (len(mean[part]), len(chunk), mean.shape[1])
+                blocks = torch.empty(shape, device=chunk.device)
+                for rows in slices(len(chunk), cached_rows(chunk)):
+                    values = self._split(chunk[rows])[:, part].float() - mean[part]
+                    blocks[:, rows] = values.div_(scale[part]).transpose(0, 1)
+                yield blocks
 
         return Blocks(passes, samples=source.shape[0], statistics=statistics)
 

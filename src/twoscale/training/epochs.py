@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -93,7 +95,7 @@ class ReplayedEpochs(Epochs):
     def _warm_up(self) -> None:
         """Run a few steps on a side stream, as capture requires, and undo them."""
         weights = [value.clone() for value in self.learner.weights()]
-        stream = torch.cuda.Stream()
+        stream = _side_stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(3):
@@ -106,7 +108,7 @@ class ReplayedEpochs(Epochs):
 
     def _capture(self, rows: int) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=_side_stream()):
             self._steps(*self._buffers(rows), self.batch)
         return graph
 
@@ -125,6 +127,12 @@ class ReplayedEpochs(Epochs):
 
     def _gather(self, values: Tensor, part: slice, out: Tensor) -> None:
         torch.index_select(values, 0, self.orders[values.device][part], out=out)
+
+
+@lru_cache(maxsize=1)
+def _side_stream() -> torch.cuda.Stream:
+    """Return the one stream for capture: libraries keep work space for every stream they meet."""
+    return torch.cuda.Stream()
 
 
 def make_epochs(learner: Learner, training: Pairs, plan: Plan) -> Epochs:
