@@ -116,7 +116,7 @@ def train(setup: Setup) -> Iterator[Comparison]:
     """Latent training against a DataLoader loop, one seed and five."""
     resolution, samples, held = setup.size(32, 64, gpu=128), setup.size(300, 8000), 1000
     held = setup.size(50, 1000)
-    epochs, peer_epochs = setup.size(2, 10, gpu=40), setup.size(1, 3, gpu=40)
+    epochs = peer_epochs = setup.size(2, 10, gpu=40)
     x, u = setup.fields(Poisson(), resolution, samples + held)
     device = str(setup.device)
 

@@ -57,10 +57,9 @@ def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
     total, squares = torch.zeros_like(shift), torch.zeros_like(shift)
     samples = 0
     for chunk in itertools.chain([first], chunks):
-        for part in slices(len(chunk), cached_rows(chunk)):
-            values = chunk[part] - shift  # in double precision
-            total += values.sum(0)
-            squares += values.square_().sum(0)
+        values = chunk - shift  # in double precision
+        total += values.sum(0)
+        squares += values.square_().sum(0)
         samples += len(chunk)
     offset = total / samples
     variance = (squares / samples - offset.square()).clamp_min(0)
@@ -152,8 +151,7 @@ class Blocks:
             if size > _DATA_BYTES:
                 yield part, partial(self.chunks, part)
             else:
-                gathered = list(self.chunks(part))
-                yield part, partial(iter, gathered)
+                yield part, partial(iter, list(self.chunks(part)))
 
 
 def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
@@ -230,11 +228,11 @@ def _subspace_iteration(
     start = torch.randn(blocks.features, width, generator=generator)
     basis = start.to(blocks.device).expand(count, -1, -1)
     for _ in range(1 + POWER_ITERATIONS):
-        image = torch.zeros_like(basis, memory_format=torch.contiguous_format)
+        image = torch.zeros_like(basis.mT, memory_format=torch.contiguous_format)
         for chunk in chunks():
-            image += torch.bmm(chunk.mT, torch.bmm(chunk, basis))
+            image.baddbmm_(torch.bmm(chunk, basis).mT, chunk)
         with one_thread():
-            basis = torch.linalg.qr(image / blocks.samples).Q
+            basis = torch.linalg.qr(image.mT / blocks.samples).Q
     projected = torch.zeros(count, width, width, dtype=torch.float64, device=blocks.device)
     for chunk in chunks():
         scores = torch.bmm(chunk, basis)

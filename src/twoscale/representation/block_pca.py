@@ -78,7 +78,7 @@ class BlockPCA(Representation):
         self.check((height, width), samples)
         with (clock or Clock()).stage(f"pca_{name}"):
             self._prepare((height, width))
-            statistics = fit_statistics(self._split(chunk) for chunk in source.chunks())
+            statistics = fit_statistics(self._split(rows) for rows in _in_cache(source))
             blocks = self._standardised(source, statistics)
             components = SOLVERS[self.solver](blocks, self.rule, seed=seed)
             self._store((height, width), statistics, components)
@@ -299,3 +299,9 @@ class RestrictedPCA(BlockPCA):
         coarse = blocks.reshape(len(blocks), 1, *self._coarse)
         fine = functional.interpolate(coarse, self._shape, mode="bilinear", align_corners=False)
         return fine[:, 0]
+
+
+def _in_cache(source: FieldSource) -> Iterator[Tensor]:
+    """Yield the fields a few at a time on a CPU, whole chunks on a GPU."""
+    for chunk in source.chunks():
+        yield from chunk.split(cached_rows(chunk))
