@@ -16,8 +16,8 @@ from twoscale.files import write_json
 from twoscale.problems import get_problem
 from twoscale.report.records import collect
 from twoscale.run import Run, finetune_run, fit_runs
+from twoscale.surrogate.arguments import resolve_device
 from twoscale.surrogate.settings import parse_seeds
-from twoscale.surrogate.surrogate import resolve_device
 
 
 def main() -> None:

@@ -27,10 +27,10 @@ from twoscale.problems import PROBLEMS, get_problem
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, finetune_run, fit_runs
 from twoscale.surrogate import METHODS, Surrogate
+from twoscale.surrogate.arguments import resolve_device
 from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.finetuning import OBJECTIVES, FinetunePlan
 from twoscale.surrogate.settings import parse_assignments, parse_seeds
-from twoscale.surrogate.surrogate import resolve_device
 
 app = typer.Typer(
     help="Small, fast surrogates of PDE solution operators by two-scale localised PCA.",
@@ -274,14 +274,23 @@ def predict(
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Predict the solution fields of input fields."""
+    """Predict the solution fields of input fields, a part at a time from file to file."""
     surrogate = Surrogate.load(run, device=device)
     place = target(out, overwrite=overwrite, ours=Path.is_file)
     fields = _read_npy(inputs)
-    predicted = surrogate.predict(fields[None] if fields.ndim == 2 else fields)
-    with complete(place) as prepared, prepared.open("wb") as file:
-        np.save(file, predicted[0] if fields.ndim == 2 else predicted)
-    print(f"{len(predicted)} fields in {out}")
+    several = fields[None] if fields.ndim == 2 else fields
+    with complete(place) as prepared, progress_bar() as progress:
+        written: np.memmap | None = None
+        for part, predicted in surrogate.predict_parts(several):
+            if written is None:
+                written = np.lib.format.open_memmap(
+                    prepared, mode="w+", dtype=predicted.dtype, shape=fields.shape
+                )
+            (written[None] if fields.ndim == 2 else written)[part] = predicted
+            progress("fields", part.stop, len(several), "")
+        if written is not None:
+            written.flush()
+    print(f"{len(several)} fields in {out}")
 
 
 @app.command(epilog="Example: twoscale bench train --json")
@@ -308,7 +317,7 @@ def _read_npy(path: Path) -> np.ndarray:
     if not path.is_file():
         raise TwoscaleError(f"{path} does not exist or is not a file")
     try:
-        fields = np.load(path, allow_pickle=False)
+        fields = np.load(path, allow_pickle=False, mmap_mode="r")
     except (ValueError, OSError, EOFError) as error:
         raise TwoscaleError(f"{path} is not a readable npy file: {error}") from error
     if not isinstance(fields, np.ndarray):

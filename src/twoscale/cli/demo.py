@@ -12,7 +12,7 @@ from twoscale.problems import Poisson
 from twoscale.report.comparison import write_comparison
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import fit_run
-from twoscale.surrogate.surrogate import resolve_device
+from twoscale.surrogate.arguments import resolve_device
 
 DEMO_METHODS = ("local", "overlap", "two-scale")
 RESOLUTION = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -18,6 +19,7 @@ from twoscale.patches import PatchLayout
 from twoscale.problems import PROBLEMS, Problem, get_problem
 from twoscale.progress import Progress
 from twoscale.source import ArraySource, FieldSource, SentSource, chunk_length, slices
+from twoscale.surrogate.arguments import Fields, as_fields, resolve_device
 from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator
@@ -26,7 +28,6 @@ from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
 
 Array = TypeVar("Array", np.ndarray, Tensor)
-Fields = np.ndarray | Tensor | FieldSource
 
 _VALIDATION_SHARE = 0.1
 
@@ -242,6 +243,15 @@ class Surrogate:
         predicted = self._apply(fields, batch_size or self._batch_size())
         return predicted.numpy() if isinstance(inputs, np.ndarray) else predicted
 
+    def predict_parts(self, inputs: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield the solution fields of input fields part by part, with the samples they are of.
+
+        `inputs` may be mapped from a file: only one part of it is in memory at a time.
+        """
+        length = self._batch_size() if inputs.ndim == 3 else 1
+        for part in slices(max(1, len(inputs)), length):  # at least once, to refuse an empty array
+            yield part, self.predict(inputs[part])
+
     def _apply(self, fields: Tensor, length: int) -> Tensor:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
         parts = [
@@ -353,40 +363,3 @@ class Surrogate:
         except (RuntimeError, TwoscaleError) as error:
             raise TwoscaleError(f"{path}: manifest and weights do not fit together") from error
         return surrogate
-
-
-def resolve_device(name: str) -> torch.device:
-    """Return the device called `name`; "auto" is a GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind, _, number = name.partition(":")
-    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise TwoscaleError(f"the device is auto, cpu or cuda, got '{name}'")
-    devices = torch.cuda.device_count() if kind == "cuda" else 1
-    if int(number or 0) >= devices:
-        raise TwoscaleError(f"there is no device {name} here: use --device cpu or auto")
-    return torch.device(name)
-
-
-def as_fields(array: Any, name: str) -> Tensor:
-    """Return `array` as float32 fields (samples, height, width), or say what is wrong with it."""
-    if isinstance(array, np.ndarray):
-        if array.dtype.kind not in "fiub":
-            raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
-        values = np.ascontiguousarray(array, dtype=np.float32)
-        tensor = torch.from_numpy(values if values.flags.writeable else values.copy())
-    elif isinstance(array, Tensor):
-        if array.is_complex():
-            raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
-        tensor = array.float()
-    else:
-        raise TwoscaleError(f"the {name} fields must be an array, got {type(array).__name__}")
-    if tensor.ndim != 3 or not len(tensor):
-        raise TwoscaleError(
-            f"the {name} fields must have shape (samples, height, width), got {tuple(array.shape)}"
-        )
-    for chunk in ArraySource(tensor).chunks():
-        # The sum tells at a tenth of the cost, unless it overflows.
-        if not bool(torch.isfinite(chunk.sum()) or torch.isfinite(chunk).all()):
-            raise TwoscaleError(f"the {name} fields contain NaN or infinite values")
-    return tensor

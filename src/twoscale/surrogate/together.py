@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twoscale.progress import Progress
+from twoscale.surrogate.arguments import Fields
 from twoscale.surrogate.context import FitContext, train_members
 from twoscale.surrogate.operators import LatentOperator
 from twoscale.surrogate.prediction import MLPPredictor
-from twoscale.surrogate.surrogate import Fields, Surrogate
+from twoscale.surrogate.surrogate import Surrogate
 from twoscale.training import Task
 
 Data = tuple[Fields, Fields, tuple[Fields, Fields] | None]

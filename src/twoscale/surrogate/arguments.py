@@ -1,0 +1,51 @@
+"""What users hand over, checked: devices and arrays of fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+from twoscale.source import ArraySource, FieldSource
+
+Fields = np.ndarray | Tensor | FieldSource
+
+
+def resolve_device(name: str) -> torch.device:
+    """Return the device called `name`; "auto" is a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    kind, _, number = name.partition(":")
+    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
+        raise TwoscaleError(f"the device is auto, cpu or cuda, got '{name}'")
+    devices = torch.cuda.device_count() if kind == "cuda" else 1
+    if int(number or 0) >= devices:
+        raise TwoscaleError(f"there is no device {name} here: use --device cpu or auto")
+    return torch.device(name)
+
+
+def as_fields(array: Any, name: str) -> Tensor:
+    """Return `array` as float32 fields (samples, height, width), or say what is wrong with it."""
+    if isinstance(array, np.ndarray):
+        if array.dtype.kind not in "fiub":
+            raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
+        values = np.ascontiguousarray(array, dtype=np.float32)
+        tensor = torch.from_numpy(values if values.flags.writeable else values.copy())
+    elif isinstance(array, Tensor):
+        if array.is_complex():
+            raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
+        tensor = array.float()
+    else:
+        raise TwoscaleError(f"the {name} fields must be an array, got {type(array).__name__}")
+    if tensor.ndim != 3 or not len(tensor):
+        raise TwoscaleError(
+            f"the {name} fields must have shape (samples, height, width), got {tuple(array.shape)}"
+        )
+    for chunk in ArraySource(tensor).chunks():
+        # The sum tells at a tenth of the cost, unless it overflows.
+        if not bool(torch.isfinite(chunk.sum()) or torch.isfinite(chunk).all()):
+            raise TwoscaleError(f"the {name} fields contain NaN or infinite values")
+    return tensor
