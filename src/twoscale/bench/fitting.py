@@ -17,7 +17,7 @@ from twoscale.grid import Grid
 from twoscale.objectives import CodeLoss, code_weights
 from twoscale.predictors import MLP
 from twoscale.problems import Darcy, Poisson
-from twoscale.surrogate import Surrogate, fit_together
+from twoscale.surrogate import METHODS, Surrogate, fit_together
 from twoscale.surrogate.operators import LatentOperator
 from twoscale.threads import one_thread
 
@@ -129,17 +129,14 @@ def train(setup: Setup) -> Iterator[Comparison]:
         fit_together(surrogates, [data] * seeds)
         return surrogates
 
-    surrogate = ours(1)[0]
-    operator = surrogate.operator_
+    operator = ours(1)[0].operator_
     assert isinstance(operator, LatentOperator)
     pair = [
         (operator.input_representation.encode(a), operator.output_representation.encode(b))
         for a, b in ((x[:samples], u[:samples]), (x[samples:], u[samples:]))
     ]
     sizes = (pair[0][0].shape[1], 128, 128, 128, pair[0][1].shape[1])
-    blocks = operator.output_representation.block_sizes
-    weights = code_weights(surrogate.settings["objective"], blocks, pair[0][1].var(0))
-    loss = CodeLoss(weights)  # the same, for the peer
+    loss = _same_loss("two-scale", operator.output_representation.block_sizes, pair[0][1])
 
     def theirs(epochs: int) -> nn.Module:
         network = MLP(sizes, seed=0).to(setup.device)
@@ -230,7 +227,8 @@ def end_to_end(setup: Setup) -> Iterator[Comparison]:
         codes = [(_codes(inputs, x[part]), _codes(outputs, u[part])) for part in parts]
         sizes = (codes[0][0].shape[1], 128, 128, 128, codes[0][1].shape[1])
         network = MLP(sizes, seed=0).to(setup.device)
-        peers.train_with_dataloader(network, codes[0], codes[1], epochs=epochs)
+        loss = _same_loss("two-scale", [ranks["coarse"][0], sum(ranks["residual"])], codes[0][1])
+        peers.train_with_dataloader(network, codes[0], codes[1], epochs=epochs, loss=loss)
         with torch.no_grad():
             predicted = network(codes[2][0].to(setup.device)).cpu().numpy()
         return relative(torch.from_numpy(outputs.decode(predicted)), torch.from_numpy(u[parts[2]]))
@@ -249,3 +247,9 @@ def end_to_end(setup: Setup) -> Iterator[Comparison]:
 
 def _codes(peer: peers.PatchwisePCA | peers.TwoScalePCA, fields: Any) -> Tensor:
     return torch.from_numpy(peer.encode(fields)).float()
+
+
+def _same_loss(method: str, blocks: list[int], codes: Tensor) -> CodeLoss:
+    """Return the loss that a method minimises, for its peer."""
+    objective = METHODS[method].defaults["objective"]
+    return CodeLoss(code_weights(objective, blocks, codes.var(0, unbiased=False)))

@@ -8,7 +8,7 @@ of samples; each solver says how many passes it makes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,7 +25,9 @@ FIRST_RANK = 16
 RANK_GROWTH = 1.5
 _GRAM_BYTES = 2**30
 _CACHED_VALUES = 2**16
+_ROWS = 512  # samples of a group that a CPU multiplies at a time
 _DATA_BYTES = 2**28  # of standardised blocks in memory at a time
+_DATA_BYTES_CUDA = 2**32
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,10 @@ class Components:
     ranks: list[int]
 
 
+Passes = Callable[[], Iterable[Tensor]]
+"""Makes one pass over standardised data, (blocks, batch, features) at a time."""
+
+
 class Blocks:
     """Standardised blocks behind a chunked pass, as the solvers see them."""
 
@@ -140,18 +146,30 @@ class Blocks:
     def max_rank(self) -> int:
         return min(self.samples, self.features)
 
-    def groups(self) -> Iterator[tuple[slice, Callable[[], Iterator[Tensor]]]]:
+    def groups(self) -> Iterator[tuple[slice, Passes]]:
         """Yield groups of blocks, each with its own pass over their standardised data.
 
-        A group's data are gathered in one pass where they fit in `_DATA_BYTES`, and then passed
-        over in memory; a block larger than that is read again on each pass.
+        A group's data are gathered in one pass where they are not too large, and then passed over
+        in memory; a larger block is read again on each pass.
         """
         size = 4 * self.samples * self.features
-        for part in slices(self.count, max(1, _DATA_BYTES // size)):
-            if size > _DATA_BYTES:
+        cuda = self.device.type == "cuda"
+        most = _DATA_BYTES_CUDA if cuda else _DATA_BYTES
+        length = max(1, most // size)
+        room: Tensor | None = None
+        for part in slices(self.count, length):
+            if size > most:
                 yield part, partial(self.chunks, part)
-            else:
-                yield part, partial(iter, list(self.chunks(part)))
+                continue
+            if room is None:
+                shape = (min(length, self.count), self.samples, self.features)
+                room = torch.empty(shape, device=self.device)
+            data = room[: part.stop - part.start]
+            start = 0
+            for chunk in self.chunks(part):
+                data[:, start : start + chunk.shape[1]] = chunk
+                start += chunk.shape[1]
+            yield part, partial(data.split, self.samples if cuda else _ROWS, 1)
 
 
 def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
@@ -217,7 +235,7 @@ SOLVERS = {"full": full, "covariance": covariance, "randomized": randomized}
 def _subspace_iteration(
     blocks: Blocks,
     part: slice,
-    chunks: Callable[[], Iterator[Tensor]],
+    chunks: Passes,
     rank: int,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:

@@ -175,7 +175,8 @@ class _BankLoss:
             self.scaled[batch] = self.weights * (2 / batch)
         error = predicted.sub_(targets)
         torch.mul(error, self.scaled[batch], out=slope)
-        return 0.5 * torch.bmm(error.flatten(1)[:, None], slope.flatten(1)[:, :, None]).flatten()
+        product = torch.bmm(error.flatten(1)[:, None], slope.flatten(1)[:, :, None])
+        return product.flatten().mul_(0.5)
 
 
 def value_and_slope(loss: Loss, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
