@@ -86,9 +86,10 @@ class LatentOperator(FieldOperator):
     @torch.no_grad()
     def encode_pairs(self, pairs: FieldPairs) -> Pairs:
         """Return the input and output codes of all pairs."""
-        inputs = [self.input_representation.encode(chunk) for chunk in pairs.inputs.chunks()]
-        outputs = [self.output_representation.encode(chunk) for chunk in pairs.outputs.chunks()]
-        return Pairs(torch.cat(inputs), torch.cat(outputs))
+        return Pairs(
+            _encode(self.input_representation, pairs.inputs),
+            _encode(self.output_representation, pairs.outputs),
+        )
 
     def forward(self, fields: Tensor) -> Tensor:
         codes = self.predictor(self.input_representation.encode(fields))
@@ -214,6 +215,20 @@ class RefinedOperator(FieldOperator):
         self.base.restore(subset(tensors, "base"))
         self.correction.restore(subset(tensors, "correction"))
         return self
+
+
+def _encode(representation: Representation, source: FieldSource) -> Tensor:
+    """Return the codes of all fields of a source, in one tensor from the start."""
+    samples = source.shape[0]
+    codes = torch.empty(0)
+    start = 0
+    for chunk in source.chunks():
+        part = representation.encode(chunk)
+        if not start:
+            codes = part.new_empty(samples, part.shape[1])
+        codes[start : start + len(part)] = part
+        start += len(part)
+    return codes
 
 
 def _mean_square(predicted: Tensor, true: Tensor) -> Tensor:
