@@ -73,7 +73,9 @@ def test_the_dataloader_peer_learns():
     generator = torch.Generator().manual_seed(0)
     inputs = torch.randn(200, 3, generator=generator)
     pair = (inputs, inputs.sum(1, keepdim=True))
-    network = peers.train_with_dataloader(MLP((3, 16, 1)), pair, pair, epochs=30, learning_rate=1e-2)
+    network = peers.train_with_dataloader(
+        MLP((3, 16, 1)), pair, pair, epochs=30, learning_rate=1e-2
+    )
     with torch.no_grad():
         assert float((network(inputs) - pair[1]).square().mean()) < 0.1
 

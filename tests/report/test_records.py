@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from twoscale.report.documents import CASES, refreshed, settings_page
+from twoscale.report.documents import CASES, generated
 from twoscale.report.records import Spread, collect, summarise
 
 ROOT = Path(__file__).parents[2]
@@ -102,14 +102,9 @@ def test_every_record_says_where_it_comes_from():
             assert run["config"]["dataset"]["samples"] == 10000
 
 
-def test_readme_is_up_to_date():
-    assert refreshed(ROOT / "README.md", RESULTS) == (ROOT / "README.md").read_text(
-        encoding="utf-8"
-    )
-
-
-def test_list_of_settings_is_up_to_date():
-    assert settings_page() == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+def test_generated_pages_are_up_to_date():
+    for page, text in generated(ROOT).items():
+        assert page.read_text(encoding="utf-8") == text, f"{page.name}: run `make documents`"
 
 
 def test_collect_and_summarise(tmp_path):

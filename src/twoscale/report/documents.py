@@ -1,4 +1,4 @@
-"""What is generated in the documentation: the README's table of results, the list of settings.
+"""What is generated in the documentation: tables of results and of speed, the list of settings.
 
 Run as `python -m twoscale.report.documents` in the repository's root, or by `make documents`.
 """
@@ -6,6 +6,7 @@ Run as `python -m twoscale.report.documents` in the repository's root, or by `ma
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from twoscale.errors import TwoscaleError
@@ -15,7 +16,7 @@ from twoscale.report.records import Spread, Summary, summarise
 from twoscale.surrogate.methods import METHODS
 from twoscale.surrogate.settings import SETTINGS
 
-START, END = "<!-- results: start -->", "<!-- results: end -->"
+_DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}
 CASES = {
     "poisson-128": "Poisson, 128²",
     "poisson-64": "Poisson, 64²",
@@ -70,14 +71,58 @@ def _mean(spread: Spread | None, kind: str) -> str:
     return tables.number(spread.mean if spread else None, kind)
 
 
-def refreshed(readme: Path, results: Path) -> str:
-    """Return README.md's text with its generated part made anew."""
-    text = readme.read_text(encoding="utf-8")
-    if START not in text or END not in text:
-        raise TwoscaleError(f"{readme} lacks the marks {START} and {END}")
-    before, rest = text.split(START)
-    after = rest.split(END)[1]
-    return f"{before}{START}\n{results_table(results)}\n{END}{after}"
+def bench_table(results: Path) -> str:
+    """Return the Markdown tables of all recorded benchmarks, a device each."""
+    lines = []
+    for folder, title in _DEVICES.items():
+        lines += [f"**{title}**", "", "| benchmark | peer | ours | peer's | ratio | results |"]
+        lines += ["|---|---|---|---|---|---|"]
+        for path in sorted((results / "bench" / folder).glob("*.json")):
+            lines += [_bench_row(found) for found in read_json(path)["results"]]
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def _bench_row(found: dict[str, Any]) -> str:
+    ours, theirs = median(found["seconds"]), median(found["peer_seconds"])
+    unit = "GB" if found["unit"] == "gigabyte" else f"s/{found['unit']}"
+    agreement = ", ".join(
+        f"{name.replace('_', ' ')} {value:.3g}" for name, value in found["agreement"].items()
+    )
+    cells = [
+        found["name"],
+        found["peer"],
+        f"{ours:.3g} {unit}",
+        f"{theirs:.3g}",
+        f"{found['ratio']:.3g}",
+        agreement,
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def refreshed(page: Path, mark: str, text: str) -> str:
+    """Return a page with what stands between its marks `mark` replaced by `text`."""
+    start, end = f"<!-- {mark}: start -->", f"<!-- {mark}: end -->"
+    whole = page.read_text(encoding="utf-8")
+    if start not in whole or end not in whole:
+        raise TwoscaleError(f"{page} lacks the marks {start} and {end}")
+    before, rest = whole.split(start)
+    after = rest.split(end)[1]
+    return f"{before}{start}\n{text}\n{end}{after}"
+
+
+def generated(root: Path) -> dict[Path, str]:
+    """Return every page with a generated part, as it should be."""
+    results, readme, performance = (
+        root / "results",
+        root / "README.md",
+        root / "docs/performance.md",
+    )
+    return {
+        readme: refreshed(readme, "results", results_table(results)),
+        performance: refreshed(performance, "bench", bench_table(results)),
+        root / "docs/settings.md": settings_page(),
+    }
 
 
 def settings_page() -> str:
@@ -105,6 +150,5 @@ def _default(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    page = Path("README.md")
-    page.write_text(refreshed(page, Path("results")), encoding="utf-8")
-    Path("docs/settings.md").write_text(settings_page(), encoding="utf-8")
+    for page, text in generated(Path()).items():
+        page.write_text(text, encoding="utf-8")

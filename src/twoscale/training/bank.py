@@ -75,23 +75,24 @@ class MLPBank(Learner):
     @torch.no_grad()
     def step(self, inputs: Tensor, targets: Tensor) -> None:
         room = self._room(inputs.shape[1])
-        signals = [inputs, *room.inputs]
+        product = room.product
+        signals = [inputs[0] if room.flat else inputs, *room.inputs]
         last = len(self.shapes) - 1
         for layer in range(last):
-            torch.bmm(signals[layer], room.forth[layer], out=room.outputs[layer]).relu_()
-        torch.bmm(signals[last], room.forth[last], out=room.outputs[last])
-        values = self.loss(room.outputs[last], targets, room.slopes[last])
+            product(signals[layer], room.forth[layer], out=room.outputs[layer]).relu_()
+        product(signals[last], room.forth[last], out=room.outputs[last])
+        values = self.loss(room.predicted, targets, room.slope)
         self.total.add_(values, alpha=inputs.shape[1])
         for layer in range(last, 0, -1):
-            torch.bmm(room.turned[layer], signals[layer], out=self.slopes[layer])
-            below = torch.bmm(room.slopes[layer], room.back[layer], out=room.slopes[layer - 1])
+            product(room.turned[layer], signals[layer], out=room.gradients[layer])
+            below = product(room.slopes[layer], room.back[layer], out=room.slopes[layer - 1])
             _relu_slope(below, room.outputs[layer - 1], 0, grad_input=below)
-        torch.bmm(room.turned[0], inputs, out=self.slopes[0])
+        product(room.turned[0], signals[0], out=room.gradients[0])
         self.adam.step()
 
     def _room(self, batch: int) -> _Room:
         if batch not in self.rooms:
-            self.rooms[batch] = _Room(self.rows, self.matrices, self.shapes, batch)
+            self.rooms[batch] = _Room(self, batch)
         return self.rooms[batch]
 
     def set_rate(self, member: int, rate: float) -> None:
@@ -115,24 +116,38 @@ class MLPBank(Learner):
 
 
 class _Room:
-    """Room for the signals of one minibatch size, reused in every step, and views for products."""
+    """Room for the signals of one minibatch size, reused in every step, and views for products.
 
-    def __init__(
-        self, rows: Tensor, matrices: list[Tensor], shapes: list[tuple[int, int]], batch: int
-    ) -> None:
-        self.inputs: list[Tensor] = []
-        self.outputs: list[Tensor] = []
+    On a CPU a single member is worked on without the members' axis: plain products of matrices
+    have less to arrange than batched ones.
+    """
+
+    def __init__(self, bank: MLPBank, batch: int) -> None:
+        rows, shapes, matrices = bank.rows, bank.shapes, bank.matrices
+        self.flat = len(rows) == 1 and not rows.is_cuda
+        self.product = torch.mm if self.flat else torch.bmm
+        inputs: list[Tensor] = []
+        outputs: list[Tensor] = []
         for (width, _), (_, columns) in pairwise(shapes):
             signal = rows.new_zeros(len(rows), batch, columns)
             signal[:, :, -1] = 1
-            self.inputs.append(signal)
-            self.outputs.append(signal[:, :, :width])
-        self.outputs.append(rows.new_empty(len(rows), batch, shapes[-1][0]))
-        self.slopes = [rows.new_zeros(len(rows), batch, width) for width, _ in shapes]
-        self.turned = [slope.mT for slope in self.slopes]
-        self.forth = [matrix.mT for matrix in matrices]
+            inputs.append(signal)
+            outputs.append(signal[:, :, :width])
+        self.predicted = rows.new_empty(len(rows), batch, shapes[-1][0])
+        slopes = [rows.new_zeros(len(rows), batch, width) for width, _ in shapes]
+        self.slope = slopes[-1]
         widths = [0] + [width for width, _ in shapes[:-1]]  # without the constant's column
-        self.back = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
+        back = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
+        self.inputs = self._views(inputs)
+        self.outputs = self._views([*outputs, self.predicted])
+        self.slopes = self._views(slopes)
+        self.turned = [slope.mT for slope in self.slopes]
+        self.forth = [matrix.mT for matrix in self._views(matrices)]
+        self.back = self._views(back)
+        self.gradients = self._views(bank.slopes)
+
+    def _views(self, tensors: list[Tensor]) -> list[Tensor]:
+        return [tensor[0] for tensor in tensors] if self.flat else tensors
 
 
 class _BankLoss:
