@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
+import resource
+import sys
+from pathlib import Path
 
 from twoscale.errors import TwoscaleError
 
@@ -11,11 +13,37 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def available_memory() -> int:
-    """Return the bytes of memory that are free for use on this machine."""
+    """Return the bytes of memory that are free for use, what the system's cache holds included."""
+    told = [size for size in (_kernel("/proc/meminfo", "MemAvailable"), _group_limit()) if size]
+    return min(told) if told else 8 * 10**9  # not every system tells
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process ever had resident, in bytes."""
+    peak = _kernel("/proc/self/status", "VmHWM")
+    if peak is None:
+        unit = 1 if sys.platform == "darwin" else 1024
+        peak = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak
+
+
+def _kernel(path: str, name: str) -> int | None:
+    """Return the bytes of an entry of one of the kernel's tables, if there is one."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not every system tells
-        return 8 * 10**9
+        lines = Path(path).read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    sizes = [int(line.split()[1]) for line in lines if line.startswith(f"{name}:")]
+    return 1024 * sizes[0] if sizes else None
+
+
+def _group_limit() -> int | None:
+    """Return the memory a container may use, if it is limited."""
+    try:
+        text = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdecimal() else None
 
 
 def parse_size(text: str) -> int:

@@ -145,6 +145,11 @@ def fit_runs(
         splits.append(split_samples(dataset.samples, seed=seed, training=training_samples))
 
     stored = dataset.nbytes > (memory or available_memory()) // 2
+    if stored and memory and not surrogates[0].passes_over_fields:
+        raise TwoscaleError(
+            f"{method} trains on whole fields, which need {2 * dataset.nbytes / 1e9:.1f} GB here: "
+            "give more --memory, or choose a PCA method"
+        )
 
     def load(split: Split) -> Data:
         pairs = _stored(dataset, split) if stored else _load(dataset, split, progress)

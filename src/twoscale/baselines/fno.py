@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from twoscale.errors import TwoscaleError
+
 
 class SpectralConvolution(nn.Module):
     """Multiplies the lowest Fourier modes by learned complex matrices over channels.
@@ -31,6 +33,11 @@ class SpectralConvolution(nn.Module):
         matrices are faster than FFTs of the whole field.
         """
         height, width = x.shape[-2:]
+        if 2 * self.modes > min(height, width):
+            raise TwoscaleError(
+                f"{self.modes} Fourier modes need fields of at least {2 * self.modes} nodes a side "
+                f"with padding, got {height}x{width}: use fewer modes"
+            )
         rows, columns = _transforms(height, width, self.modes, x.device, x.dtype)
         lines = torch.view_as_complex((x @ columns).unflatten(-1, (-1, 2)))
         spectrum = (rows @ lines).flatten(2)  # (batch, channels, modes kept)

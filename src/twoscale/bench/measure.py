@@ -66,6 +66,11 @@ class Comparison:
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def label(self) -> str:
+        """Return the unit of the numbers: seconds per unit of work, or gigabytes."""
+        return "GB" if self.unit == "gigabyte" else f"s/{self.unit}"
+
+    @property
     def ratio(self) -> float:
         """Return how many times as long the peer takes, median over median."""
         return median(self.peer_seconds) / median(self.seconds)
@@ -79,7 +84,8 @@ class Comparison:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "ratio": self.ratio, "spread": list(self.spread)}
+        derived = {"ratio": self.ratio, "spread": list(self.spread), "label": self.label}
+        return {**asdict(self), **derived}
 
 
 def stopwatch(function: Callable[[], Result]) -> tuple[float, Result]:
@@ -98,13 +104,11 @@ def compare(
     unit: str,
     units: tuple[float, float] = (1, 1),
     repeats: int = 3,
-    warm_up: bool = True,
     agreement: Callable[[Result, Any], dict[str, float]] | None = None,
     details: dict[str, Any] | None = None,
 ) -> Comparison:
     """Run both in turn, `repeats` times each; `units` is how much work one call of each does."""
-    if warm_up:
-        ours()
+    ours()  # warms up; of the peers, libraries are loaded when they are prepared
     seconds: tuple[list[float], list[float]] = ([], [])
     results: list[Any] = [None, None]
     for _ in range(repeats):

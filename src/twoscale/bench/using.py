@@ -89,7 +89,10 @@ def scaling(setup: Setup) -> Iterator[Comparison]:
             "stage",
             [seconds[-1]],
             [seconds[0]],
-            {"exponent": exponent(sizes, seconds)},
+            {
+                "exponent": exponent(sizes, seconds),
+                "exponent_of_the_last_doubling": exponent(sizes[-2:], seconds[-2:]),
+            },
             {
                 "seconds": dict(zip(map(str, sizes), seconds, strict=True)),
                 "samples": samples,
@@ -110,7 +113,9 @@ def _stages(
     plan: dict[str, Any] = {"objective": "A3", "warm_up": 1, "ramp": 1}
     plan["epochs"] = setup.size(2, 50)
     tuned = surrogate.finetune(*pairs, validation=rest, **plan)
-    predicted, _ = stopwatch(lambda: surrogate.operator_(rest[0]))
+    with torch.no_grad():
+        surrogate.operator_(rest[0])
+        predicted, _ = stopwatch(lambda: surrogate.operator_(rest[0]))
     timings = tuned.timings_
     return {
         "generate": generated,
@@ -132,7 +137,8 @@ def memory(setup: Setup) -> Iterator[Comparison]:
         )
         command = ["fit", str(path), "--set", "epochs=2", "--device", "cpu", "--out"]
         stored = [*command, f"{folder}/stored", "--memory", str(min(allowed, data.nbytes))]
-        runs = {"out of core": _peak(stored), "in memory": _peak([*command, f"{folder}/loaded"])}
+        loaded = [*command, f"{folder}/loaded", "--memory", str(100 * data.nbytes)]
+        runs = {"out of core": _peak(stored), "in memory": _peak(loaded)}
     yield Comparison(
         f"memory fit poisson-{resolution}",
         "the same fit with all fields in memory",
@@ -145,12 +151,13 @@ def memory(setup: Setup) -> Iterator[Comparison]:
 
 
 _CHILD = """
-import resource, runpy, sys
+import runpy, sys
+from twoscale.memory import peak_memory
 sys.argv = ["twoscale", *sys.argv[1:]]
 try:
     runpy.run_module("twoscale", run_name="__main__")
 finally:
-    print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+    print("peak", peak_memory(), file=sys.stderr)
 """
 
 
@@ -159,5 +166,4 @@ def _peak(arguments: list[str]) -> float:
     done = subprocess.run(
         [sys.executable, "-c", _CHILD, *arguments], capture_output=True, text=True, check=True
     )
-    scale = 1 if sys.platform == "darwin" else 1024
-    return scale * float(done.stderr.rsplit("peak", 1)[1])
+    return float(done.stderr.rsplit("peak", 1)[1])

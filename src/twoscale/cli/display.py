@@ -78,7 +78,7 @@ def print_comparisons(results: Sequence[Comparison]) -> None:
         table.add_row(
             result.name,
             result.peer,
-            f"{median(result.seconds):.3g} s/{result.unit}",
+            f"{median(result.seconds):.3g} {result.label}",
             f"{median(result.peer_seconds):.3g}",
             f"{result.ratio:.3g}",
             f"{low:.3g} to {high:.3g}",

@@ -32,6 +32,7 @@ class Method:
     title: str
     defaults: dict[str, Any]
     build: Callable[[Grid, Settings], FieldOperator]
+    whole_fields: bool = False  # a network is trained on fields, which must be in memory
 
 
 def get_method(name: str) -> Method:
@@ -194,8 +195,11 @@ METHODS: dict[str, Method] = {
     "local": Method("Plain L2L", _LATENT, _build_local),
     "overlap": Method("L2L + overlap", _LATENT, _build_overlap),
     "refinement": Method(
-        "L2L + RefinementNet", {"base": "local", **_LATENT, **_REFINEMENT}, _build_refinement
+        "L2L + RefinementNet",
+        {"base": "local", **_LATENT, **_REFINEMENT},
+        _build_refinement,
+        whole_fields=True,
     ),
-    "fno": Method("FNO", _FNO, _build_fno),
+    "fno": Method("FNO", _FNO, _build_fno, whole_fields=True),
     "two-scale": Method("Two-scale", _TWO_SCALE, _build_two_scale),
 }

@@ -41,6 +41,10 @@ class Fitting:
     validation: FieldPairs
     context: FitContext
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.training.inputs.shape
+
 
 class Surrogate:
     """A learned map from input field to solution field.
@@ -89,7 +93,7 @@ class Surrogate:
         """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out."""
         fitting = self.begin(inputs, outputs, validation=validation, progress=progress)
         fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
-        return self.finish(fitting)
+        return self.finish(fitting.operator, fitting.shape, fitting.context)
 
     def begin(
         self,
@@ -112,20 +116,18 @@ class Surrogate:
         context = FitContext(seed=self.seed, progress=progress)
         return Fitting(operator, training, held_out, context)
 
-    def finish(self, fitting: Fitting) -> Self:
-        """Take over what a fit has made."""
-        samples, height, width = fitting.training.inputs.shape
-        self.grid_, self.operator_ = Grid(height, width), fitting.operator.to(self.device)
+    def finish(
+        self, operator: FieldOperator, shape: tuple[int, int, int], context: FitContext
+    ) -> Self:
+        """Take over what a fit on fields of this shape has made and measured."""
+        samples, height, width = shape
+        self.grid_, self.operator_ = Grid(height, width), operator.to(self.device)
         self.training_samples_ = samples
         self.finetuning_ = None
-        self.note(fitting.context)
-        return self
-
-    def note(self, context: FitContext) -> None:
-        """Take over what a fit has measured."""
         self.timings_ = dict(context.clock.seconds)
         self.peak_device_gigabytes_ = device_peak_gigabytes()
         self.history_ = context.histories
+        return self
 
     def finetune(
         self,
@@ -166,6 +168,11 @@ class Surrogate:
         tuned.history_["finetuning"]["components"] = record.components
         tuned.finetuning_ = {**asdict(steps), "weights": record.weights}
         return tuned
+
+    @property
+    def passes_over_fields(self) -> bool:
+        """Say whether a fit only passes over fields, so that they may stay on disk."""
+        return not get_method(self.method).whole_fields
 
     def check_finetuning(self, **plan: Any) -> None:
         """Raise if the surrogate cannot be fine-tuned in this way; needs no data to tell."""
@@ -214,6 +221,8 @@ class Surrogate:
     def _pairs(
         self, inputs: Fields, outputs: Fields, role: str, *, resident: bool = True
     ) -> FieldPairs:
+        devices = {given.device for given in (inputs, outputs) if isinstance(given, Tensor)}
+        resident = resident or len(devices) > 1
         pairs = FieldPairs(
             self._source(inputs, f"{role} input", resident),
             self._source(outputs, f"{role} output", resident),
@@ -248,8 +257,9 @@ class Surrogate:
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
-        length = self._batch_size() if inputs.ndim == 3 else 1
-        for part in slices(max(1, len(inputs)), length):  # at least once, to refuse an empty array
+        if inputs.ndim != 3 or not len(inputs):
+            as_fields(np.asarray(inputs), "input")  # raises
+        for part in slices(len(inputs), self._batch_size()):
             yield part, self.predict(inputs[part])
 
     def _apply(self, fields: Tensor, length: int) -> Tensor:

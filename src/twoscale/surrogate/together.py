@@ -41,17 +41,16 @@ def fit_together(
             )
             blocks = operator.output_representation.block_sizes
             task = operator.predictor.task(*codes, blocks, surrogate.seed)
-            surrogate.finish(fitting)
-            one = _Waiting(surrogate, fitting.context, task)
+            one = _Waiting(surrogate, operator, fitting.shape, fitting.context, task)
             waiting.setdefault(_kind(operator.predictor, task), []).append(one)
         else:
             operator.fit(fitting.training, fitting.validation, fitting.context)
-            surrogate.finish(fitting)
+            surrogate.finish(operator, fitting.shape, fitting.context)
         del inputs, outputs, validation, given, fitting  # before the next one's fields are loaded
     for group in waiting.values():
         train_members([one.task for one in group], [one.context for one in group])
         for one in group:
-            one.surrogate.note(one.context)
+            one.surrogate.finish(one.operator, one.shape, one.context)
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,8 @@ class _Waiting:
     """A surrogate whose network is still to be trained, without its fields."""
 
     surrogate: Surrogate
+    operator: LatentOperator
+    shape: tuple[int, int, int]
     context: FitContext
     task: Task
 

@@ -81,8 +81,7 @@ class MLPBank(Learner):
         for layer in range(last):
             product(signals[layer], room.forth[layer], out=room.outputs[layer]).relu_()
         product(signals[last], room.forth[last], out=room.outputs[last])
-        values = self.loss(room.predicted, targets, room.slope)
-        self.total.add_(values, alpha=inputs.shape[1])
+        self.loss(room, targets, self.total)
         for layer in range(last, 0, -1):
             product(room.turned[layer], signals[layer], out=room.gradients[layer])
             below = product(room.slopes[layer], room.back[layer], out=room.slopes[layer - 1])
@@ -136,6 +135,9 @@ class _Room:
         self.predicted = rows.new_empty(len(rows), batch, shapes[-1][0])
         slopes = [rows.new_zeros(len(rows), batch, width) for width, _ in shapes]
         self.slope = slopes[-1]
+        self.error_row = self.predicted.flatten(1)[:, None]  # once the targets are subtracted
+        self.slope_column = self.slope.flatten(1)[:, :, None]
+        self.dot = rows.new_empty(len(rows), 1, 1)
         widths = [0] + [width for width, _ in shapes[:-1]]  # without the constant's column
         back = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
         self.inputs = self._views(inputs)
@@ -173,25 +175,24 @@ class _BankLoss:
             row[:, : target.shape[1]] = target
         return stacked
 
-    def __call__(self, predicted: Tensor, targets: Tensor, slope: Tensor) -> Tensor:
-        """Return the values (members,) and write the gradients into `slope`."""
+    def __call__(self, room: _Room, targets: Tensor, total: Tensor) -> None:
+        """Write the gradients in the predicted codes; add the losses, times the batch, to `total`.
+
+        The predicted codes may be overwritten.
+        """
+        predicted, slope = room.predicted, room.slope
+        batch = predicted.shape[1]
         if self.squares:
-            return self._squares(predicted, targets, slope)
-        values = []
+            if batch not in self.scaled:
+                self.scaled[batch] = self.weights * (2 / batch)
+            torch.mul(predicted.sub_(targets), self.scaled[batch], out=slope)
+            torch.bmm(room.error_row, room.slope_column, out=room.dot)
+            total.add_(room.dot[:, 0, 0], alpha=0.5 * batch)
+            return
         for member, (loss, size) in enumerate(zip(self.losses, self.sizes, strict=True)):
             value, own = value_and_slope(loss, predicted[member, :, :size], targets[member])
             slope[member, :, :size] = own
-            values.append(value)
-        return torch.stack(values)
-
-    def _squares(self, predicted: Tensor, targets: Tensor, slope: Tensor) -> Tensor:
-        batch = predicted.shape[1]
-        if batch not in self.scaled:
-            self.scaled[batch] = self.weights * (2 / batch)
-        error = predicted.sub_(targets)
-        torch.mul(error, self.scaled[batch], out=slope)
-        product = torch.bmm(error.flatten(1)[:, None], slope.flatten(1)[:, :, None])
-        return product.flatten().mul_(0.5)
+            total[member].add_(value, alpha=batch)
 
 
 def value_and_slope(loss: Loss, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

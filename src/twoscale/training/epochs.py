@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -95,7 +95,7 @@ class ReplayedEpochs(Epochs):
     def _warm_up(self) -> None:
         """Run a few steps on a side stream, as capture requires, and undo them."""
         weights = [value.clone() for value in self.learner.weights()]
-        stream = _side_stream()
+        stream = _side_stream(self.device)
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(3):
@@ -108,7 +108,7 @@ class ReplayedEpochs(Epochs):
 
     def _capture(self, rows: int) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=_side_stream()):
+        with torch.cuda.graph(graph, stream=_side_stream(self.device)):
             self._steps(*self._buffers(rows), self.batch)
         return graph
 
@@ -129,10 +129,10 @@ class ReplayedEpochs(Epochs):
         torch.index_select(values, 0, self.orders[values.device][part], out=out)
 
 
-@lru_cache(maxsize=1)
-def _side_stream() -> torch.cuda.Stream:
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
     """Return the one stream for capture: libraries keep work space for every stream they meet."""
-    return torch.cuda.Stream()
+    return torch.cuda.Stream(device)
 
 
 def make_epochs(learner: Learner, training: Pairs, plan: Plan) -> Epochs:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from threading import Event
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -72,14 +75,56 @@ def train_together(
     """Train several networks side by side, each as `train` would train it alone.
 
     They must be MLPs with hidden layers of the same widths, their sets of the same sizes, and their
-    plans alike but for learning rate, weight decay and patience. Codes may differ in size.
+    plans alike but for learning rate, weight decay and patience. Codes may differ in size. On a CPU
+    each core takes some of them.
     """
+    shown: dict[str, Any] = {
+        "progress": progress,
+        "name": name,
+        "begin_epoch": begin_epoch,
+        "remark": remark,
+    }
+    cuda = tasks[0].training.inputs.is_cuda
+    workers = 1 if cuda or not tasks[0].plan.small else min(len(tasks), torch.get_num_threads())
+    if workers == 1:
+        return _train_bank(tasks, **shown)
+    shares = [tasks[worker::workers] for worker in range(workers)]
+    stop = Event()
+    histories: list[History] = [History()] * len(tasks)
+    with one_thread(), ThreadPoolExecutor(workers) as pool:
+        done = [
+            pool.submit(_train_bank, share, stop=stop, **(shown if not worker else {"name": name}))
+            for worker, share in enumerate(shares)
+        ]
+        try:
+            for worker, future in enumerate(done):
+                histories[worker::workers] = future.result()
+        except BaseException:
+            stop.set()
+            raise
+    return histories
+
+
+def _train_bank(
+    tasks: Sequence[Task],
+    *,
+    progress: Progress | None = None,
+    name: str = "training",
+    begin_epoch: Callable[[int], None] | None = None,
+    remark: Callable[[], str] | None = None,
+    stop: Event | None = None,
+) -> list[History]:
+    """Train networks as one learner, until `stop` is set."""
     plan = tasks[0].plan
     members = [_Member(task) for task in tasks]
-    with _repeatable(plan.small):
+    device = tasks[0].training.inputs.device
+    chosen = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    with _repeatable(plan.small), chosen:
         learner, training = _make_learner(tasks)
         epochs = make_epochs(learner, training, plan)
         for epoch in range(plan.epochs):
+            if stop is not None and stop.is_set():
+                break
             if begin_epoch:
                 begin_epoch(epoch)
             training_losses = epochs.run(torch.stack([member.order() for member in members]))
@@ -94,9 +139,9 @@ def train_together(
                 progress(name, epoch + 1, plan.epochs, text)
             if all(member.schedule.exhausted for member in members):
                 break
+    learner.release()
     for member in members:
         member.finish(name)
-    learner.release()
     return [member.history for member in members]
 
 
