@@ -3,6 +3,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from twoscale import TwoscaleError
 from twoscale.baselines import FNO2d, SpectralConvolution
 from twoscale.predictors import count_parameters
 
@@ -194,3 +195,8 @@ def test_arguments_are_left_unchanged(generator):
     before = fields.clone()
     FNO2d(width=4, modes=3, head=8, layers=1)(fields)
     assert torch.equal(fields, before)
+
+
+def test_more_modes_than_the_field_has_are_refused():
+    with pytest.raises(TwoscaleError, match="12 Fourier modes need fields of at least 24 nodes"):
+        FNO2d(padding=0)(torch.zeros(1, 20, 20))
