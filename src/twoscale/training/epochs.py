@@ -31,6 +31,7 @@ class Epochs:
         values = step * (self.inputs[0].numel() + self.targets[0].numel())
         self.group = max(1, min(_GROUP_STEPS, _GROUP_VALUES // values))
         self.orders: dict[torch.device, Tensor] = {}
+        self.rooms: list[Tensor] = []
 
     def run(self, order: Tensor) -> list[float]:
         """Run one epoch in the given order (members, samples); return the mean training losses."""
@@ -53,9 +54,16 @@ class Epochs:
         self._eager(part, batch)
 
     def _eager(self, part: slice, batch: int) -> None:
-        pairs = (self.inputs, self.targets)
-        inputs, targets = (values[self.orders[values.device][part]] for values in pairs)
+        rows = part.stop - part.start
+        if not self.rooms or len(self.rooms[0]) < rows:  # the same memory for every group
+            self.rooms = [torch.empty_like(one[:rows]) for one in (self.inputs, self.targets)]
+        inputs, targets = (room[:rows] for room in self.rooms)
+        self._gather(self.inputs, part, inputs)
+        self._gather(self.targets, part, targets)
         self._steps(inputs, targets.to(self.device), batch)
+
+    def _gather(self, values: Tensor, part: slice, out: Tensor) -> None:
+        torch.index_select(values, 0, self.orders[values.device][part], out=out)
 
     def _steps(self, inputs: Tensor, targets: Tensor, batch: int) -> None:
         shape = (-1, self.members, batch)
@@ -124,9 +132,6 @@ class ReplayedEpochs(Epochs):
             targets.copy_(self.staging[:rows], non_blocking=True)
             self.sent.record()
         self.graphs[rows].replay()
-
-    def _gather(self, values: Tensor, part: slice, out: Tensor) -> None:
-        torch.index_select(values, 0, self.orders[values.device][part], out=out)
 
 
 @cache
