@@ -84,8 +84,7 @@ class Comparison:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        derived = {"ratio": self.ratio, "spread": list(self.spread), "label": self.label}
-        return {**asdict(self), **derived}
+        return {**asdict(self), "ratio": self.ratio, "spread": list(self.spread)}
 
 
 def stopwatch(function: Callable[[], Result]) -> tuple[float, Result]:

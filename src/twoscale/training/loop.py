@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Event
@@ -76,7 +76,7 @@ def train_together(
 
     They must be MLPs with hidden layers of the same widths, their sets of the same sizes, and their
     plans alike but for learning rate, weight decay and patience. Codes may differ in size. On a CPU
-    each core takes some of them.
+    each core takes some of them, unless `begin_epoch` must find all at the same epoch.
     """
     shown: dict[str, Any] = {
         "progress": progress,
@@ -85,7 +85,8 @@ def train_together(
         "remark": remark,
     }
     cuda = tasks[0].training.inputs.is_cuda
-    workers = 1 if cuda or not tasks[0].plan.small else min(len(tasks), torch.get_num_threads())
+    apart = tasks[0].plan.small and begin_epoch is None and not cuda
+    workers = min(len(tasks), torch.get_num_threads()) if apart else 1
     if workers == 1:
         return _train_bank(tasks, **shown)
     shares = [tasks[worker::workers] for worker in range(workers)]
@@ -97,6 +98,8 @@ def train_together(
             for worker, share in enumerate(shares)
         ]
         try:
+            for future in wait(done, return_when=FIRST_EXCEPTION).done:
+                future.result()  # raises as soon as any share fails
             for worker, future in enumerate(done):
                 histories[worker::workers] = future.result()
         except BaseException:
