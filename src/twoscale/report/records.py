@@ -12,6 +12,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from twoscale.files import read_json, write_json
+from twoscale.study.folder import epochs
 
 
 def collect(runs: list[Path], *, command: str) -> dict[str, Any]:
@@ -27,17 +28,8 @@ def _record(run: Path) -> dict[str, Any]:
         "config": config,
         "retained": read_json(run / "manifest.json")["retained"],
         "metrics": read_json(run / "metrics.json"),
-        "epochs": {stage: _epochs(curve) for stage, curve in history.items()},
+        "epochs": {stage: epochs(curve) for stage, curve in history.items()},
         "environment": read_json(run / "environment.json"),
-    }
-
-
-def _epochs(curve: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "run": len(curve["training_loss"]),
-        "best": curve["best_epoch"],
-        "validation_loss": curve["validation_loss"][curve["best_epoch"]],
-        "members": curve.get("members", 1),  # networks trained together, sharing the time
     }
 
 
