@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.patches import PatchLayout
+from twoscale.precision import tensor_cores
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.source import FieldSource, gather, map_fields
@@ -175,7 +176,8 @@ class FullFieldOperator(FieldOperator):
         return Pairs(inputs, self.output_scale.apply_to(pairs.outputs))
 
     def forward(self, fields: Tensor) -> Tensor:
-        return self.output_scale.undo(self.network(self.input_scale(fields)))
+        with tensor_cores():
+            return self.output_scale.undo(self.network(self.input_scale(fields)))
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         load_weights(self, tensors)
