@@ -53,6 +53,10 @@ class BlockPCA(Representation):
         for name in _BUFFERS:
             self.register_buffer(name, None)
 
+    def extra_repr(self) -> str:
+        """Return all that decides the fit, for `repr`: equal ones fit alike."""
+        return f"{self.rule}, {self.solver}"
+
     @abstractmethod
     def _prepare(self, shape: tuple[int, int]) -> None:
         """Learn the grid: set what `_split` and `_join` need."""
@@ -211,6 +215,10 @@ class PatchPCA(BlockPCA):
         self._given_layout = layout
         self._layout = layout
 
+    def extra_repr(self) -> str:
+        place = self._given_layout or f"patches={self.patches}, overlap={self.overlap}"
+        return f"{super().extra_repr()}, {place}, {self.window}"
+
     def check(self, shape: tuple[int, int], samples: int) -> None:
         super().check(shape, samples)
         self._layout_for(shape)
@@ -269,6 +277,9 @@ class RestrictedPCA(BlockPCA):
         super().__init__(rule, solver=solver)
         self.factor = factor
         self.few_features = few_features
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, factor={self.factor}"
 
     def check(self, shape: tuple[int, int], samples: int) -> None:
         super().check(shape, samples)
