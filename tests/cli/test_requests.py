@@ -141,6 +141,9 @@ def test_a_finished_run_is_there_before_the_others_are_done(data, tmp_path):
             seen.append(stage)
 
     fit_requests(
-        Dataset(data), wanted, progress=progress, on_error=lambda request, error: pytest.fail()
+        Dataset(data),
+        wanted,
+        progress=progress,
+        on_error=lambda request, error: pytest.fail(str(error)),
     )
     assert seen
