@@ -29,7 +29,7 @@ from twoscale.study.statistics import (
 Kind = Literal["relative", "absolute", "speed_up"]
 Decision = Literal["equivalent", "different", "pass", "fail", "inconclusive"]
 
-_CHANGES: dict[Kind, Change] = {
+CHANGES: dict[Kind, Change] = {
     "relative": relative_change,
     "absolute": lambda value, base: value - base,
     "speed_up": speed_up,
@@ -98,7 +98,7 @@ def audit(
     none without a common seed or for a zero divisor. Its mean has Student's interval, at 90 % that
     of two one-sided tests of 5 % each. One seed has no interval and decides nothing.
     """
-    changes = changes_by_seed(values, base, _CHANGES[margin.kind])
+    changes = changes_by_seed(values, base, CHANGES[margin.kind])
     if changes is None:
         return None
     change = mean_interval(changes, confidence=confidence)
