@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from twoscale.errors import TwoscaleError
+from twoscale.study.statistics import learned_to_oracle
 
 CellRecord = Mapping[str, Any]
 Reader = Callable[[CellRecord], float | None]
@@ -120,7 +121,7 @@ def _stage_code(stage: str) -> Reader:
 
 def _learned_to_oracle(cell: CellRecord) -> float | None:
     mre, oracle = quantity(cell, "mre"), quantity(cell, "oracle_mre")
-    return mre / oracle if mre is not None and oracle else None
+    return None if mre is None else learned_to_oracle(mre, oracle)
 
 
 # What may stand before a dot, and where it is in the record.

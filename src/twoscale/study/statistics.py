@@ -149,6 +149,18 @@ def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) ->
     return Interval(found.mean, found.mean - half, found.mean + half)
 
 
+def deviation_behind(interval: Interval, seeds: int, *, confidence: float = CONFIDENCE) -> float:
+    """Return the standard deviation over `seeds` that gives their mean this Student's interval.
+
+    >>> round(deviation_behind(mean_interval([2.0, 4.0, 9.0]), 3), 9) == round(stdev([2, 4, 9]), 9)
+    True
+    """
+    if interval.lower is None or interval.upper is None or seeds < 2:
+        raise TwoscaleError("a deviation needs an interval with bounds, of two seeds or more")
+    half = (interval.upper - interval.lower) / 2
+    return half * math.sqrt(seeds) / _quantile(confidence, seeds - 1)
+
+
 def _quantile(confidence: float, freedom: int) -> float:
     """Return the t that bounds the central `confidence` of Student's distribution."""
     if not 0 < confidence < 1:
