@@ -21,6 +21,11 @@ class Split:
         return {name: [int(i) for i in part] for name, part in vars(self).items()}
 
 
+def largest_training(samples: int) -> int:
+    """Return how many of all samples train when nothing smaller is asked for: 80 %."""
+    return samples - 2 * (samples // 10)
+
+
 def split_samples(samples: int, *, seed: int, training: int | None = None) -> Split:
     """Return a shuffle of all samples cut 80/10/10.
 
@@ -30,8 +35,7 @@ def split_samples(samples: int, *, seed: int, training: int | None = None) -> Sp
     if samples < 10:
         raise TwoscaleError(f"an 80/10/10 split needs at least 10 samples, got {samples}")
     order = np.random.default_rng(seed).permutation(samples)
-    held = samples // 10
-    most = samples - 2 * held
+    most, held = largest_training(samples), samples // 10
     if training is not None and not 2 <= training <= most:
         raise TwoscaleError(f"of {samples} samples between 2 and {most} can train, got {training}")
     validation, test = order[most : most + held], order[most + held :]

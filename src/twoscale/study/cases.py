@@ -1,0 +1,112 @@
+"""A case: one row of a study's tables, everything but the seed, and its readable name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from twoscale.data.split import largest_training
+from twoscale.errors import TwoscaleError
+from twoscale.problems import get_problem
+from twoscale.surrogate.finetuning import OBJECTIVES
+from twoscale.surrogate.methods import resolve
+from twoscale.surrogate.settings import parse_assignments
+
+SAMPLES = 10_000
+"""The size of a whole dataset that a case's name does not tell: the paper's."""
+
+_NAME = re.compile(
+    r"(?P<problem>[a-z-]+)-(?P<resolution>\d+) (?P<method>[a-z-]+)(\+(?P<tuned>\w+))?"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is fitted, on what. What equals a default is left out, so equal cases are equal.
+
+    `samples` is the size of the whole dataset; `training` the number of training fields, None for
+    all of the training split; with an `objective`, the same case without it is fine-tuned.
+    """
+
+    problem: str
+    resolution: int
+    samples: int = SAMPLES
+    training: int | None = None
+    method: str
+    objective: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        get_problem(self.problem)
+        if self.objective is not None and self.objective not in OBJECTIVES:
+            raise TwoscaleError(
+                f"no objective is called '{self.objective}': known are {', '.join(OBJECTIVES)}"
+            )
+        object.__setattr__(self, "settings", _unusual(self.method, self.settings))
+        if self.training == largest_training(self.samples):
+            object.__setattr__(self, "training", None)
+
+    @property
+    def id(self) -> str:
+        """Return the name: `poisson-128 two-scale+A3 coarse_components=20 training=1250`."""
+        tuned = "" if self.objective is None else f"+{self.objective}"
+        words = [f"{self.problem}-{self.resolution}", self.method + tuned]
+        words += [f"{name}={_text(value)}" for name, value in self.settings.items()]
+        if self.training is not None:
+            words.append(f"training={self.training}")
+        return " ".join(words)
+
+    @property
+    def base(self) -> Case:
+        """Return the case that is fine-tuned; a case without an objective is its own."""
+        return replace(self, objective=None)
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """Return all settings of the method, defaults included."""
+        return resolve(self.method, self.settings)
+
+
+def parse_case(name: str, *, samples: int = SAMPLES) -> Case:
+    """Return the case of a name; the size of the whole dataset is not part of it.
+
+    >>> parse_case("poisson-128 two-scale+A3 coarse_components=10 residual_variance=0.99").id
+    'poisson-128 two-scale+A3 residual_variance=0.99'
+    """
+    head, *rest = re.split(r" (?=\w+=)", name)
+    found = _NAME.fullmatch(head)
+    if found is None:
+        raise TwoscaleError(
+            "a case is named like 'poisson-128 two-scale+A3 coarse_components=20 training=1250', "
+            f"got '{name}'"
+        )
+    settings = parse_assignments(rest)
+    training = settings.pop("training", None)
+    if training is not None and not training.isdecimal():
+        raise TwoscaleError(f"training must be a number of fields, got '{training}' in '{name}'")
+    return Case(
+        problem=found["problem"],
+        resolution=int(found["resolution"]),
+        method=found["method"],
+        objective=found["tuned"],
+        settings=settings,
+        training=None if training is None else int(training),
+        samples=samples,
+    )
+
+
+def _unusual(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given settings that differ from what the method would use without them."""
+    resolved = resolve(method, given)
+    # The method that is refined brings its own defaults, and counts when it is not the usual one.
+    usual = resolve(method, {name: given[name] for name in ("base",) if name in given})
+    usual |= {name: value for name, value in resolve(method, {}).items() if name == "base"}
+    return {name: resolved[name] for name in sorted(given) if resolved[name] != usual[name]}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
