@@ -173,6 +173,13 @@ class BlockPCA(Representation):
         self._require_fit()
         return {"pca": list(self._ranks)}
 
+    @property
+    def explained_variance(self) -> dict[str, float]:
+        # Of standardised features each has variance one, but for those that never vary.
+        varying = (self.scale != 1).sum(1).clamp(min=1)
+        kept = torch.arange(self.variances.shape[1], device=self.rank.device) < self.rank[:, None]
+        return {"pca": float(((self.variances * kept).sum(1) / varying).mean())}
+
 
 class GlobalPCA(BlockPCA):
     """One PCA of the whole field."""
