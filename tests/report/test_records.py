@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from twoscale.report.documents import CASES, generated
-from twoscale.report.records import Spread, collect, summarise
+from twoscale.report.records import collect, summarise
+from twoscale.study.statistics import Spread
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"

@@ -12,7 +12,8 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
 from twoscale.report import tables
-from twoscale.report.records import Spread, Summary, summarise
+from twoscale.report.records import Summary, summarise
+from twoscale.study.statistics import Spread
 from twoscale.surrogate.methods import METHODS
 from twoscale.surrogate.settings import SETTINGS
 

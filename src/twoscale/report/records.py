@@ -6,13 +6,12 @@ python -m twoscale.report.records RUN [RUN ...] --out results/NAME.json --comman
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from twoscale.files import read_json, write_json
 from twoscale.study.folder import epochs
+from twoscale.study.statistics import Spread, spread
 
 
 def collect(runs: list[Path], *, command: str) -> dict[str, Any]:
@@ -33,15 +32,6 @@ def _record(run: Path) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Spread:
-    """A quantity over seeds: mean, sample standard deviation (None for one seed), how many."""
-
-    mean: float
-    deviation: float | None
-    seeds: int
-
-
 Summary = dict[str, dict[str, Spread]]  # method (+ objective) -> metric -> spread
 
 
@@ -56,7 +46,7 @@ def summarise(folder: Path) -> Summary:
                 if isinstance(value, int | float):
                     values.setdefault(name, []).append(value)
     return {
-        method: {name: _spread(values) for name, values in metrics.items()}
+        method: {name: spread(values) for name, values in metrics.items()}
         for method, metrics in gathered.items()
     }
 
@@ -65,11 +55,6 @@ def _name(config: dict[str, Any]) -> str:
     """Return a run's method, with the objective it was fine-tuned on."""
     tuned = config.get("finetuning")
     return f"{config['method']} + {tuned['objective']}" if tuned else config["method"]
-
-
-def _spread(values: list[float]) -> Spread:
-    deviation = stdev(values) if len(values) > 1 else None
-    return Spread(mean(values), deviation, len(values))
 
 
 def main() -> None:

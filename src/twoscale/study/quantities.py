@@ -1,0 +1,154 @@
+"""The quantities that tables, figures and comparisons speak of, read from a cell's record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.study.statistics import learned_to_oracle
+
+CellRecord = Mapping[str, Any]
+Reader = Callable[[CellRecord], float | None]
+
+_SEAMS = (
+    "value_jump",
+    "value_trace_error",
+    "normal_derivative_jump",
+    "normal_derivative_trace_error",
+    "flux_jump",
+    "flux_trace_error",
+)
+_METRICS = (
+    "mre",
+    "oracle_mre",
+    "mse",
+    "mae",
+    "ssim",
+    "spectral_error",
+    *_SEAMS,
+    "residual_rms",
+    "residual_mean_abs",
+    "input_code",
+    "output_code",
+    "parameters",
+    "peak_device_gigabytes",
+)
+_PCA = ("pca_input", "pca_output", "pca_coarse", "pca_residual", "pca_overhead")
+_TRAINING = ("training", "refinement", "finetune_prepare", "finetuning")
+
+
+def quantity(cell: CellRecord, name: str) -> float | None:
+    """Return a quantity of a cell's record, None where the cell has no such thing."""
+    return _reader(name)(cell)
+
+
+def check_quantity(name: str) -> str:
+    """Return the name if a quantity is called so, else raise."""
+    _reader(name)
+    return name
+
+
+def is_time(name: str) -> bool:
+    """Say whether a quantity is wall-clock seconds, which depend on the machine."""
+    return name in _TIMES or name.startswith("timings.")
+
+
+def _reader(name: str) -> Reader:
+    group, dot, rest = name.partition(".")
+    if dot and group in _GROUPS:
+        return _at(*_GROUPS[group], rest)
+    if name not in _READERS:
+        close = get_close_matches(name, _READERS, n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        known = ", ".join([*_READERS, *(f"{group}.…" for group in _GROUPS)])
+        raise TwoscaleError(f"no quantity is called '{name}'{hint}: known are {known}")
+    return _READERS[name]
+
+
+def _at(*path: str) -> Reader:
+    def read(cell: CellRecord) -> float | None:
+        value: Any = cell
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return None if value is None else float(value)
+
+    return read
+
+
+def _timings(cell: CellRecord) -> Mapping[str, float]:
+    return cell["metrics"].get("timings", {})
+
+
+def _seconds(*stages: str) -> Reader:
+    """Return the reader of the sum of some stages; a stage that was not needed took no time."""
+
+    def read(cell: CellRecord) -> float | None:
+        spent = [_timings(cell)[stage] for stage in stages if stage in _timings(cell)]
+        return float(sum(spent)) if spent else None
+
+    return read
+
+
+def _pca_stage(stage: str) -> Reader:
+    """Return the reader of one stage of the PCA fit: zero for a method that fits without it."""
+
+    def read(cell: CellRecord) -> float | None:
+        return None if _seconds(*_PCA)(cell) is None else float(_timings(cell).get(stage, 0.0))
+
+    return read
+
+
+def _invocation(stages: tuple[str, ...], otherwise: str) -> Reader:
+    """Return the reader of the last command's share: of fine-tuning alone where there was one."""
+
+    def read(cell: CellRecord) -> float | None:
+        return (_seconds(*stages) if cell.get("objective") else _reader(otherwise))(cell)
+
+    return read
+
+
+def _stage_code(stage: str) -> Reader:
+    """Return the reader of how many numbers one stage of the output's chain contributes."""
+
+    def read(cell: CellRecord) -> float | None:
+        ranks = cell.get("retained", {}).get("output", {}).get("ranks", {})
+        return float(sum(ranks[stage])) if stage in ranks else None
+
+    return read
+
+
+def _learned_to_oracle(cell: CellRecord) -> float | None:
+    mre, oracle = quantity(cell, "mre"), quantity(cell, "oracle_mre")
+    return None if mre is None else learned_to_oracle(mre, oracle)
+
+
+# What may stand before a dot, and where it is in the record.
+_GROUPS = {
+    "common_seams": ("metrics", "common_seams"),
+    "timings": ("metrics", "timings"),
+    "weights": ("weights",),
+    "explained_variance": ("metrics", "explained_variance"),
+}
+
+_TIMES: dict[str, Reader] = {
+    **{stage: _pca_stage(stage) for stage in _PCA},
+    "pca_fit": _seconds(*_PCA),
+    "pca_solve": _seconds(*(stage for stage in _PCA if stage != "pca_overhead")),
+    "transform": _at("metrics", "timings", "transform"),
+    "train": _seconds(*_TRAINING),
+    "inference": _at("metrics", "timings", "inference"),
+    "total": _at("metrics", "timings", "total"),
+    "invocation_train": _invocation(("finetuning",), "train"),
+    "invocation_total": _invocation(("finetune_prepare", "finetuning"), "total"),
+}
+
+_READERS: dict[str, Reader] = {
+    **{name: _at("metrics", name) for name in _METRICS},
+    **_TIMES,
+    "learned_to_oracle": _learned_to_oracle,
+    "coarse_code": _stage_code("coarse"),
+    "residual_code": _stage_code("residual"),
+    "training_samples": _at("training"),
+}

@@ -1,0 +1,287 @@
+"""What is said about quantities measured over seeds, sizes and resolutions.
+
+A quantity of one case is a mapping from seed to value. Two cases are compared over the seeds they
+share, seed by seed: a seed fixes the split, so that what varies with the split cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import mean, stdev
+
+import numpy as np
+from scipy.special import stdtrit
+
+from twoscale.errors import TwoscaleError
+
+Values = Mapping[int, float]  # seed -> value
+Change = Callable[[float, float], float | None]  # of a value from a base value
+Curve = Mapping[float, float]  # size (of the training set, of the grid) -> value
+
+CONFIDENCE = 0.9
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A quantity over seeds: mean, sample standard deviation (None for one seed), how many."""
+
+    mean: float
+    deviation: float | None
+    seeds: int
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """Return mean and sample standard deviation, √(Σ(v−v̄)²/(n−1)).
+
+    >>> spread([1.0, 2.0, 3.0])
+    Spread(mean=2.0, deviation=1.0, seeds=3)
+    """
+    listed = [_finite(value) for value in values]
+    if not listed:
+        raise TwoscaleError("a spread needs the value of at least one seed; none came")
+    return Spread(mean(listed), stdev(listed) if len(listed) > 1 else None, len(listed))
+
+
+def paired(values: Values, base: Values) -> list[tuple[float, float]]:
+    """Return (value, base value) for each seed that both have, in the seeds' order."""
+    seeds = sorted(values.keys() & base.keys())
+    return [(_finite(values[seed]), _finite(base[seed])) for seed in seeds]
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise TwoscaleError(
+            f"{value} came among the values of seeds, which have to be finite: leave that seed out "
+            "or run it again"
+        )
+    return value
+
+
+def relative_change(value: float, base: float) -> float | None:
+    """Return (v−b)/b; None for a zero base.
+
+    >>> relative_change(3.0, 4.0)
+    -0.25
+    """
+    return (value - base) / base if base else None
+
+
+def speed_up(value: float, base: float) -> float | None:
+    """Return how many times as fast as `base` a time is, b/v; None for a zero time.
+
+    >>> speed_up(2.0, 5.0)
+    2.5
+    """
+    return base / value if value else None
+
+
+def changes_by_seed(values: Values, base: Values, change: Change) -> list[float] | None:
+    """Return the change within each common seed; None without one, or where one is undefined."""
+    found = [change(value, base_value) for value, base_value in paired(values, base)]
+    defined = [one for one in found if one is not None]
+    return defined if found and len(defined) == len(found) else None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The relative change from a base case to another, in both of its meanings."""
+
+    changes: Spread  # of the changes within each seed
+    change_of_means: float
+    seeds_below: int  # in how many seeds the value is below the base's
+
+
+def paired_effect(values: Values, base: Values) -> Effect | None:
+    """Return the change relative to `base` over common seeds; None without one, or for a zero base.
+
+    `changes.mean` is the mean over seeds of (v−b)/b, `change_of_means` is (v̄−b̄)/b̄. The two part
+    where v/b varies much. The paper's paired effects and its solver audit are the former; its
+    effects along the loss ladder and over training sizes are the latter.
+
+    >>> effect = paired_effect({0: 1.0, 1: 3.0}, {0: 2.0, 1: 4.0})
+    >>> effect.changes.mean, round(effect.change_of_means, 4), effect.seeds_below
+    (-0.375, -0.3333, 2)
+    """
+    changes = changes_by_seed(values, base, relative_change)
+    if changes is None:
+        return None
+    pairs = paired(values, base)
+    of_means = relative_change(mean(v for v, _ in pairs), mean(b for _, b in pairs))
+    if of_means is None:
+        return None
+    return Effect(spread(changes), of_means, sum(v < b for v, b in pairs))
+
+
+def learned_to_oracle(learned: float, oracle: float | None) -> float | None:
+    """Return how many times its representation's own error a surrogate's error is.
+
+    None without a representation, and for one without error.
+
+    >>> learned_to_oracle(0.03, 0.01)
+    3.0
+    """
+    return learned / oracle if oracle else None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and the bounds around it; None where the data are too few to give any."""
+
+    estimate: float
+    lower: float | None
+    upper: float | None
+
+
+def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval:
+    """Return Student's interval of the mean, v̄ ± t·s/√n with n−1 degrees of freedom.
+
+    >>> found = mean_interval([2.0, 4.0], confidence=0.5)  # t is 1 here
+    >>> found.estimate, round(found.lower, 9), round(found.upper, 9)
+    (3.0, 2.0, 4.0)
+    """
+    found = spread(values)
+    if found.deviation is None:
+        return Interval(found.mean, None, None)
+    half = _quantile(confidence, found.seeds - 1) * found.deviation / math.sqrt(found.seeds)
+    return Interval(found.mean, found.mean - half, found.mean + half)
+
+
+def deviation_behind(interval: Interval, seeds: int, *, confidence: float = CONFIDENCE) -> float:
+    """Return the standard deviation over `seeds` that gives their mean this Student's interval.
+
+    >>> round(deviation_behind(mean_interval([2.0, 4.0, 9.0]), 3), 9) == round(stdev([2, 4, 9]), 9)
+    True
+    """
+    if interval.lower is None or interval.upper is None or seeds < 2:
+        raise TwoscaleError("a deviation needs an interval with bounds, of two seeds or more")
+    half = (interval.upper - interval.lower) / 2
+    return half * math.sqrt(seeds) / _quantile(confidence, seeds - 1)
+
+
+def _quantile(confidence: float, freedom: int) -> float:
+    """Return the t that bounds the central `confidence` of Student's distribution."""
+    if not 0 < confidence < 1:
+        raise TwoscaleError(f"confidence is between 0 and 1, for example 0.9, not {confidence}")
+    return float(stdtrit(freedom, (1 + confidence) / 2))
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """y = coefficient · x^exponent, with the measured points that it was fitted to."""
+
+    coefficient: float
+    exponent: float
+    exponent_error: float | None  # standard error; None for two points, which any law fits
+    points: tuple[tuple[float, float], ...]  # (x, y) by growing x
+
+    def __call__(self, size: float) -> float:
+        """Return the law's value at a size."""
+        return self.coefficient * size**self.exponent
+
+    def extrapolate(
+        self, size: float, *, anchored: bool = False, confidence: float = CONFIDENCE
+    ) -> Interval:
+        """Return what the law says of a size that was not measured, and a prediction interval.
+
+        The estimate is a weighted sum of the measured logarithms, log ŷ = Σ wᵢ log yᵢ, and a new
+        measurement lies within log ŷ ± t·s·√(1 + Σ wᵢ²), with n−2 degrees of freedom. It lies on
+        the fitted line; `anchored`, on the line of the same slope through the largest size's
+        measurements, as in the paper's projection. Either way it takes for granted that the law
+        goes on, which no interval can cover.
+        """
+        logs, logs_of_values = np.log(self.points).T
+        start = logs == logs.max() if anchored else np.ones(len(logs), dtype=bool)
+        distance = _log(size) - logs[start].mean()
+        weights = start / start.sum() + distance * _slope_weights(logs)
+        estimate = float(weights @ logs_of_values)
+        noise = _noise(logs, logs_of_values)
+        if noise is None:
+            return Interval(math.exp(estimate), None, None)
+        half = _quantile(confidence, len(logs) - 2) * noise * math.sqrt(1 + weights @ weights)
+        return Interval(*(math.exp(estimate + shift) for shift in (0.0, -half, half)))
+
+
+def fit_power_law(points: Iterable[tuple[float, float]]) -> PowerLaw:
+    """Return the law y = a·x^b that is closest to (x, y) points by least squares in logarithms.
+
+    log y = log a + b·log x; the standard error of b is s/√Σ(log x − mean)², where s² is the sum
+    of squared residuals over n−2. Points may share an x: seeds of one size, say.
+
+    >>> law = fit_power_law([(1, 3), (2, 12), (4, 48)])
+    >>> round(law.coefficient, 6), round(law.exponent, 6), round(law(8), 6)
+    (3.0, 2.0, 192.0)
+    """
+    ordered = tuple(sorted((float(x), float(y)) for x, y in points))
+    sizes = sorted({x for x, _ in ordered})
+    if len(sizes) < 2:
+        raise TwoscaleError(f"a power law needs points of two sizes or more, not of {sizes} only")
+    logs, logs_of_values = np.array([(_log(x), _log(y)) for x, y in ordered]).T
+    weights = _slope_weights(logs)
+    exponent = float(weights @ logs_of_values)
+    noise = _noise(logs, logs_of_values)
+    return PowerLaw(
+        coefficient=math.exp(logs_of_values.mean() - exponent * logs.mean()),
+        exponent=exponent,
+        exponent_error=None if noise is None else noise * math.sqrt(weights @ weights),
+        points=ordered,
+    )
+
+
+def _slope_weights(logs: np.ndarray) -> np.ndarray:
+    """Return w (n,) with slope = w·y: (x−x̄)/Σ(x−x̄)²; Σw = 0 and Σw² = 1/Σ(x−x̄)²."""
+    centred = logs - logs.mean()
+    return centred / (centred @ centred)
+
+
+def _noise(logs: np.ndarray, values: np.ndarray) -> float | None:
+    """Return the residuals' standard deviation s around the line; None for two points."""
+    if len(logs) < 3:
+        return None
+    slope = _slope_weights(logs) @ values
+    residuals = (values - values.mean()) - slope * (logs - logs.mean())
+    return math.sqrt(residuals @ residuals / (len(logs) - 2))
+
+
+def _log(value: float) -> float:
+    if not (value > 0 and math.isfinite(value)):
+        raise TwoscaleError(f"{value} came where logarithms are taken: give positive values")
+    return math.log(value)
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Where one curve passes another."""
+
+    at: float
+    between: tuple[float, float]  # the measured sizes on both sides
+    below: bool  # whether the first curve is the lower one beyond
+
+
+def crossovers(curve: Curve, other: Curve) -> list[Crossover]:
+    """Return where `curve` passes `other`, by growing size; none with fewer than two common sizes.
+
+    Between two measured sizes log(curve/other) is taken as linear in log(size); the crossing is
+    its zero. Curves that touch and part again do not cross; those that are equal for a while
+    cross where they meet. A level is a constant curve:
+
+    >>> errors = {1000: 0.04, 4000: 0.01}
+    >>> crossing, = crossovers(errors, dict.fromkeys(errors, 0.02))
+    >>> round(crossing.at), crossing.between, crossing.below
+    (2000, (1000, 4000), True)
+    """
+    sizes = sorted(curve.keys() & other.keys())
+    gaps = [_log(curve[size]) - _log(other[size]) for size in sizes]
+    apart = [index for index, gap in enumerate(gaps) if gap != 0]
+    found = []
+    for start, end in pairwise(apart):
+        if gaps[start] * gaps[end] > 0:
+            continue
+        # The next size, not `end`: where ties lie between, they are where the curves meet.
+        low, high = sizes[start], sizes[start + 1]
+        part = gaps[start] / (gaps[start] - gaps[start + 1])
+        at = math.exp((1 - part) * _log(low) + part * _log(high))
+        found.append(Crossover(at, (low, high), below=gaps[end] < 0))
+    return found

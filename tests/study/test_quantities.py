@@ -1,0 +1,91 @@
+"""Quantities of a cell's record, against sums made by hand."""
+
+import pytest
+
+from twoscale.errors import TwoscaleError
+from twoscale.study.quantities import check_quantity, is_time, quantity
+
+TUNED = {
+    "objective": "A3",
+    "training": 8000,
+    "metrics": {
+        "mre": 0.012,
+        "oracle_mre": 0.004,
+        "value_jump": 3.0,
+        "common_seams": {"value_jump": 2.0},
+        "timings": {
+            "pca_input": 1.0,
+            "pca_coarse": 0.25,
+            "pca_residual": 2.0,
+            "pca_overhead": 0.5,
+            "transform": 0.125,
+            "training": 10.0,
+            "finetune_prepare": 1.0,
+            "finetuning": 4.0,
+            "inference": 0.0625,
+            "total": 18.9375,
+        },
+    },
+    "retained": {"output": {"code": 14, "ranks": {"coarse": [10], "residual": [1, 3]}}},
+    "weights": {"value": 76.5},
+}
+BASE = {
+    "objective": None,
+    "metrics": {"mre": 0.5, "oracle_mre": None, "timings": {"training": 3.0, "total": 5.0}},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mre", 0.012),
+        ("value_jump", 3.0),
+        ("common_seams.value_jump", 2.0),
+        ("pca_input", 1.0),
+        ("pca_output", 0.0),
+        ("pca_fit", 3.75),
+        ("pca_solve", 3.25),
+        ("train", 15.0),
+        ("timings.finetuning", 4.0),
+        ("invocation_train", 4.0),
+        ("invocation_total", 5.0),
+        ("total", 18.9375),
+        ("learned_to_oracle", 3.0),
+        ("coarse_code", 10.0),
+        ("residual_code", 4.0),
+        ("training_samples", 8000.0),
+        ("weights.value", 76.5),
+        ("weights.spectral", None),
+        ("explained_variance.input", None),
+        ("ssim", None),
+    ],
+)
+def test_quantities_of_a_fine_tuned_cell(name, value):
+    assert quantity(TUNED, name) == (None if value is None else pytest.approx(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pca_fit", None),
+        ("pca_output", None),
+        ("invocation_train", 3.0),
+        ("invocation_total", 5.0),
+        ("learned_to_oracle", None),
+        ("coarse_code", None),
+        ("common_seams.value_jump", None),
+    ],
+)
+def test_quantities_of_a_method_without_pca(name, value):
+    assert quantity(BASE, name) == value
+
+
+def test_times_are_told_from_the_rest():
+    assert all(map(is_time, ("total", "pca_fit", "invocation_train", "timings.training")))
+    assert not any(map(is_time, ("mre", "coarse_code", "weights.value", "training_samples")))
+
+
+def test_an_unknown_quantity_is_told():
+    with pytest.raises(TwoscaleError, match=r"no quantity is called 'mres' \(did you mean mre"):
+        check_quantity("mres")
+    assert check_quantity("common_seams.flux_jump") == "common_seams.flux_jump"
