@@ -15,7 +15,7 @@ from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
 from twoscale.problems import get_problem
 from twoscale.progress import Progress
-from twoscale.run import Run, finetune_run, fit_runs
+from twoscale.run import Request, Run, finetune_run, fit_requests
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Scale, Study
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
@@ -193,22 +193,22 @@ def _fit_cells(
     fail: OnError,
 ) -> None:
     """Fit cells on the same number of training fields of a dataset, each into its folder."""
-    alike: dict[str, list[Cell]] = {}
-    for cell in cells:
-        alike.setdefault(f"{cell.case.method} {cell.settings}", []).append(cell)
-    for some in alike.values():
-        try:
-            fit_runs(
-                dataset,
-                {cell.seed: folder.cell(cell) for cell in some},
-                method=some[0].case.method,
-                settings=dict(some[0].settings),
-                training_samples=some[0].training,
-                device=device,
-                progress=progress,
-            )
-        except Exception as error:
-            for cell in some:
+    places = {folder.cell(cell): cell for cell in cells}
+    requests = [
+        Request(place, cell.case.method, cell.seed, cell.settings, cell.training)
+        for place, cell in places.items()
+    ]
+    try:
+        fit_requests(
+            dataset,
+            requests,
+            device=device,
+            progress=progress,
+            on_error=lambda request, error: fail(places[request.out], error),
+        )
+    except Exception as error:  # before any of them was begun, or in the training of all
+        for cell in cells:
+            if not folder.has_run(cell):
                 fail(cell, error)
 
 
