@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -19,14 +20,21 @@ from twoscale.patches import PatchLayout
 from twoscale.problems import PROBLEMS, Problem, get_problem
 from twoscale.progress import Progress
 from twoscale.source import chunk_length, slices
-from twoscale.surrogate.arguments import Fields, as_fields, resolve_device
+from twoscale.surrogate.arguments import (
+    Fields,
+    as_fields,
+    check_finite,
+    real_fields,
+    resolve_device,
+)
 from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
 from twoscale.surrogate.context import FitContext
-from twoscale.surrogate.evaluation import evaluate_operator
+from twoscale.surrogate.evaluation import Predict, evaluate_operator
 from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, tunable
 from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
+from twoscale.surrogate.replay import replayed
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 
@@ -185,11 +193,16 @@ class Surrogate:
     @torch.no_grad()
     def predict(self, inputs: Array, *, batch_size: int | None = None) -> Array:
         """Return the solution fields of input fields, as NumPy or torch like the input."""
-        fields = as_fields(inputs, "input")
+        fields = real_fields(inputs, "input")
         self.check_grid(fields.shape[1:])
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        predicted = self._apply(fields, batch_size or self._batch_size())
+        if not fields.is_cuda:
+            check_finite(fields, "input")
+        predict = partial(replayed, self.operator_)
+        predicted = self._apply(predict, fields, batch_size or self._batch_size())
+        if fields.is_cuda:  # only now: it waits for the device, which is at work already
+            check_finite(fields, "input")
         return predicted.numpy() if isinstance(inputs, np.ndarray) else predicted
 
     def predict_parts(self, inputs: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -202,13 +215,13 @@ class Surrogate:
         for part in slices(len(inputs), self._batch_size()):
             yield part, self.predict(inputs[part])
 
-    def _apply(self, fields: Tensor, length: int) -> Tensor:
+    def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
         parts = [
-            self.operator_(fields[part].to(self.device)).to(fields.device)
+            predict(fields[part].to(self.device)).to(fields.device)
             for part in slices(len(fields), length)
         ]
-        return torch.cat(parts)
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
@@ -237,7 +250,7 @@ class Surrogate:
         self.check_grid(test.inputs.shape[1:])
         metrics = evaluate_operator(
             self.operator_,
-            lambda fields: self._apply(fields, self._batch_size()),
+            lambda fields: self._apply(self.operator_, fields, self._batch_size()),
             test,
             common=self._common_layout(),
             problem=self.problem,
