@@ -211,13 +211,13 @@ def _terms(
     terms: dict[str, Term] = {}
     for name in ("reconstruction", *OBJECTIVES[plan.objective]):
         if name == "spectral":
-            terms[name] = SpectralTerm(decoder)
+            terms[name] = SpectralTerm()
             continue
         measure = _measure(name, layout, problem)
         if measure.on_codes and plan.space == "code":
             terms[name] = code_term(measure, decoder, sample)
         else:
-            terms[name] = FieldTerm(measure, decoder)
+            terms[name] = FieldTerm(measure)
     return terms
 
 
