@@ -44,6 +44,10 @@ app = typer.Typer(
 OutOption = Annotated[Path, typer.Option("--out", help="Where the result goes.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(help="Memory to stay within, such as 2GB; larger datasets stay on disk."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
 
@@ -174,10 +178,7 @@ def fit(
     train_samples: Annotated[
         int | None, typer.Option(min=2, help="Use only this many training samples.")
     ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(help="Memory to stay within, such as 2GB; larger datasets stay on disk."),
-    ] = None,
+    memory: MemoryOption = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
@@ -223,6 +224,7 @@ def finetune(
         int, typer.Option(min=0, help="Epochs over which the other terms grow to full weight.")
     ] = FinetunePlan.ramp,
     data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
+    memory: MemoryOption = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
@@ -240,6 +242,7 @@ def finetune(
             warm_up=warm_up,
             ramp=ramp,
             data=dataset,
+            memory=parse_size(memory) if memory else None,
             overwrite=overwrite,
             progress=progress,
             illustrate=illustrate_run,

@@ -30,7 +30,7 @@ from twoscale.surrogate.arguments import (
 from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
 from twoscale.surrogate.context import FitContext
 from twoscale.surrogate.evaluation import Predict, evaluate_operator
-from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, tunable
+from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, keeps_fields, tunable
 from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
@@ -174,6 +174,12 @@ class Surrogate:
     def check_finetuning(self, **plan: Any) -> None:
         """Raise if the surrogate cannot be fine-tuned in this way; needs no data to tell."""
         self._tunable(FinetunePlan.of(plan))
+
+    def finetuning_keeps_fields(self, **plan: Any) -> bool:
+        """Say whether a fine-tuning needs its fields in memory; otherwise they may stay on disk."""
+        self.check_finetuning(**plan)
+        steps = FinetunePlan.of(plan)
+        return keeps_fields(steps, common=self._common_layout(), problem=self.problem)
 
     def _tunable(self, plan: FinetunePlan) -> LatentOperator:
         self._check_fitted()
