@@ -13,6 +13,7 @@ from typing import Any
 
 from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
+from twoscale.memory import available_memory
 from twoscale.problems import get_problem
 from twoscale.progress import Progress
 from twoscale.run import Request, Run, finetune_run, fit_requests
@@ -80,6 +81,7 @@ class _Running:
         self.study, self.scale, self.folder = study, scale, folder
         self.device = device
         self.progress = progress or _silent
+        self.opened: tuple[Data, Dataset] | None = None
         old = self._old_record()
         self.cells = _recorded_cells(study, cells, old)
         self.failed = {entry["key"]: entry for entry in (old or {}).get("failed", [])}
@@ -143,7 +145,19 @@ class _Running:
                 logs[cell.key].write(f"finished, relative error {metrics['mre']:.4g}")
 
     def _dataset(self, data: Data, progress: Progress) -> Dataset:
-        """Return the dataset, generated if it is not there yet."""
+        """Return the dataset, generated if it is not there yet.
+
+        It stays open for the groups that follow, in memory if there is plenty.
+        """
+        if self.opened is None or self.opened[0] != data:
+            self.opened = None  # before the next one is in memory
+            dataset = self._open(data, progress)
+            self.opened = (data, dataset)
+            if dataset.nbytes < available_memory() // 4:
+                dataset.hold()
+        return self.opened[1]
+
+    def _open(self, data: Data, progress: Progress) -> Dataset:
         path = self.folder.data(data)
         if path.exists():
             return Dataset(path)
