@@ -59,8 +59,9 @@ def run_study(
     scaled = study.at(scale)
     folder = StudyFolder(out)
     cells = scaled.cells(seeds=seeds, only=only)
+    chosen = resolve_device(device).type
     with folder.locked():
-        running = _Running(scaled, scale, folder, cells, resolve_device(device).type, progress)
+        running = _Running(scaled, scale, folder, cells, chosen, progress)
         plan = make_plan(folder, cells)
         running.run(plan)
         return Outcome(plan, running.write(), folder.record(study.name))
