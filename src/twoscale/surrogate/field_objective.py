@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from twoscale.surrogate.terms import AbsoluteSum, AbsoluteTerm, Prediction, Quad
 from twoscale.training import Pairs
 
 _MEASURE_BATCH = 256
+_PIECE_VALUES = 2**19  # of fields prepared together on a CPU, which takes many times their memory
 _FIRST = "reconstruction"
 
 
@@ -55,7 +56,7 @@ class FieldObjective:
         samples = fields.inputs.shape[0]
         both: list[Tensor] = []
         start = 0
-        for inputs, truth in zip(fields.inputs.chunks(), fields.outputs.chunks(), strict=True):
+        for inputs, truth in _pieces(fields):
             with torch.no_grad():
                 codes = operator.input_representation.encode(inputs)
             targets = self._targets(inputs, truth)
@@ -152,3 +153,11 @@ class FieldObjective:
             value = self._weighted_sum(self._finish(parts))
             (slope,) = torch.autograd.grad(value, leaf)
         return value.detach(), slope
+
+
+def _pieces(fields: FieldPairs) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield a few pairs at a time: on a GPU, whole chunks."""
+    for inputs, truth in zip(fields.inputs.chunks(), fields.outputs.chunks(), strict=True):
+        few = max(1, _PIECE_VALUES // truth[0].numel())
+        for part in slices(len(truth), len(truth) if truth.is_cuda else few):
+            yield inputs[part], truth[part]
