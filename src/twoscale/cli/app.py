@@ -18,6 +18,14 @@ from twoscale.cli.display import (
     print_metrics,
     progress_bar,
 )
+from twoscale.cli.options import (
+    DeviceOption,
+    JsonOption,
+    OutOption,
+    OverwriteOption,
+    SeedOption,
+)
+from twoscale.cli.study import study_app
 from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
 from twoscale.errors import TwoscaleError
@@ -41,11 +49,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-OutOption = Annotated[Path, typer.Option("--out", help="Where the result goes.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
+app.add_typer(study_app, name="study")
 
 
 def _show_version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from twoscale.data import Dataset
+from twoscale.fields import median_sample
 from twoscale.problems import Problem
 from twoscale.report import figures, tables
 from twoscale.report.page import Picture, Table, write_page
@@ -64,7 +65,7 @@ def _field_pictures(
     predictions: dict[str, Tensor],
 ) -> list[Picture]:
     """Return the pictures of one sample, the one with plain local's median error."""
-    sample = figures.median_sample(predictions["local"], truth)
+    sample = median_sample(predictions["local"], truth)
     layout = runs["local"].surrogate.operator_.layout
     assert layout is not None
     pictures = [

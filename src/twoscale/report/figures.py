@@ -44,12 +44,6 @@ def colour(method: str) -> str:
     return COLOURS.get(method, _FALLBACK)
 
 
-def median_sample(prediction: Tensor, truth: Tensor) -> int:
-    """Return the sample whose relative error is closest to the median: neither best nor worst."""
-    errors = (prediction - truth).flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
-    return int((errors - errors.median()).abs().argmin())
-
-
 def field_panels(
     inputs: Tensor, truth: Tensor, predictions: Predictions, sample: int, seams: Seams
 ) -> Figure:

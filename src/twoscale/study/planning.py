@@ -1,0 +1,81 @@
+"""What is left to do of a study, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from twoscale.study.cells import Cell, Data
+from twoscale.study.folder import StudyFolder
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells that are fitted together, or one that is fine-tuned."""
+
+    data: Data
+    cells: tuple[Cell, ...]
+
+    @property
+    def tuned(self) -> bool:
+        return self.cells[0].finetuning is not None
+
+    @property
+    def cost(self) -> float:
+        """Return a rough measure of the time it takes, to tell how much is left."""
+        return sum(_cost(cell) for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells asked for, which of them are finished, and the groups that are to be run.
+
+    Groups may hold cells that were not asked for: those that others are fine-tuned from.
+    """
+
+    cells: list[Cell]
+    done: list[Cell]
+    groups: list[Group] = field(default_factory=list)
+
+    @property
+    def pending(self) -> list[Cell]:
+        finished = {cell.key for cell in self.done}
+        return [cell for cell in self.cells if cell.key not in finished]
+
+
+def make_plan(folder: StudyFolder, cells: Iterable[Cell]) -> Plan:
+    """Return what is to be done for these cells to be finished in a folder."""
+    unique = {cell.key: cell for cell in cells}
+    done = [cell for cell in unique.values() if folder.result(cell) is not None]
+    todo = {key: cell for key, cell in unique.items() if folder.result(cell) is None}
+    for cell in list(todo.values()):
+        base = cell.base
+        if base is not None and not folder.has_run(base):
+            todo[base.key] = base
+    return Plan(list(unique.values()), done, _groups(todo.values()))
+
+
+def _groups(cells: Iterable[Cell]) -> list[Group]:
+    """Return groups of cells, dataset by dataset: first the fits, then what builds on them.
+
+    Networks on codes learn together. One on whole fields takes long, and so does a fine-tuning:
+    each is a group of its own, after which the record is brought up to date.
+    """
+    datasets: dict[Data, dict[tuple, list[Cell]]] = {}
+    for cell in cells:
+        stage = 2 if cell.finetuning is not None else int(cell.whole_fields)
+        kind = (stage, cell.key if stage else cell.training)
+        datasets.setdefault(cell.data, {}).setdefault(kind, []).append(cell)
+    return [
+        Group(data, tuple(groups[kind]))
+        for data, groups in datasets.items()
+        for kind in sorted(groups, key=lambda kind: kind[0])
+    ]
+
+
+def _cost(cell: Cell) -> float:
+    """Return the number of samples that pass through a network, larger ones weighing more."""
+    if cell.finetuning is not None:
+        return 2000.0 * cell.finetuning["epochs"] * cell.training
+    weight = cell.case.resolution**2 if cell.whole_fields else 100.0
+    return weight * cell.settings["epochs"] * cell.training
