@@ -11,7 +11,7 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
-from twoscale.report import tables
+from twoscale.report import display
 from twoscale.report.records import Summary, summarise
 from twoscale.study.statistics import Spread
 from twoscale.surrogate.methods import METHODS
@@ -63,13 +63,13 @@ def _published(value: list[float] | None) -> Spread | None:
 
 def _percent(spread: Spread | None) -> str:
     if spread is None:
-        return tables.ABSENT
-    text = tables.number(spread.mean, "percent")
+        return display.ABSENT
+    text = display.number(spread.mean, "percent")
     return text if spread.deviation is None else f"{text} ± {100 * spread.deviation:.3f}"
 
 
 def _mean(spread: Spread | None, kind: str) -> str:
-    return tables.number(spread.mean if spread else None, kind)
+    return display.number(spread.mean if spread else None, kind)
 
 
 def bench_table(results: Path) -> str:
