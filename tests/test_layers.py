@@ -22,6 +22,7 @@ LAYERS = [
         "memory",
         "patches",
         "progress",
+        "precision",
         "source",
         "threads",
     },

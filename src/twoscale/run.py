@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from twoscale.memory import available_memory
 from twoscale.progress import Progress
 from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate, fit_together
-from twoscale.surrogate.artifact import environment, surrogate_folder
+from twoscale.surrogate.artifact import check_surrogate_folder, environment, surrogate_folder
 from twoscale.surrogate.together import Data
 
 Pair = tuple[Tensor | FieldSource, Tensor | FieldSource]
@@ -126,49 +126,154 @@ def fit_runs(
     method: str,
     settings: dict[str, Any] | None = None,
     training_samples: int | None = None,
+    **options: Any,
+) -> list[Run]:
+    """Fit a method for several seeds at once; `outs` names each seed's run folder.
+
+    Options are those of `fit_requests`. All run folders appear, or none.
+    """
+    requests = [
+        Request(Path(out), method, seed, settings or {}, training_samples)
+        for seed, out in outs.items()
+    ]
+    return [run for run in fit_requests(dataset, requests, **options) if run is not None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run that is wanted: where it shall lie, and what it shall be."""
+
+    out: Path
+    method: str
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    training_samples: int | None = None
+
+
+def fit_requests(
+    dataset: Dataset,
+    requests: Sequence[Request],
+    *,
     device: str = "auto",
     memory: int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
-) -> list[Run]:
-    """Fit a method for several seeds at once; `outs` names each seed's run folder.
+    on_error: Callable[[Request, Exception], None] | None = None,
+) -> list[Run | None]:
+    """Fit any methods, seeds and variants on a dataset at once, and write their run folders.
+
+    What they have in common is done once: fields are read once per split, equal representations are
+    fitted once, networks on codes are trained side by side.
 
     `memory` is the memory to stay within, in bytes (the machine's free memory unless told). Fields
-    that would take more than half of it are read from disk on every pass instead.
+    that would take more than half of it are read from disk on every pass instead. With `on_error`
+    each run appears as soon as it is ready, and one that fails is reported there and given as None;
+    without it all run folders appear, or none.
     """
-    surrogates, splits, tests = [], [], []
-    for seed in outs:
-        surrogates.append(
-            Surrogate(method, seed=seed, device=device, problem=dataset.problem, **settings or {})
-        )
-        splits.append(split_samples(dataset.samples, seed=seed, training=training_samples))
+    fits = _RequestedFits(dataset, requests, device, memory, progress)
+    runs: list[Run | None] = [None] * len(requests)
+    for request in requests:
+        check_surrogate_folder(request.out, overwrite=overwrite)
+    with ExitStack() as stack:
 
-    stored = dataset.nbytes > (memory or available_memory()) // 2
-    if stored and memory and not surrogates[0].passes_over_fields:
-        raise TwoscaleError(
-            f"{method} trains on whole fields, which need {2 * dataset.nbytes / 1e9:.1f} GB here: "
-            "give more --memory, or choose a PCA method"
+        def write(place: int) -> None:
+            out = requests[place].out
+            with ExitStack() as own:
+                folder = own.enter_context(surrogate_folder(out, overwrite=overwrite))
+                runs[place] = fits.write(place, folder, illustrate)
+                if on_error is None:
+                    stack.push(own.pop_all())
+
+        failed = None
+        if on_error is not None:
+
+            def failed(place: int, error: Exception) -> None:
+                on_error(requests[place], error)
+
+        fits.fit(write, failed)
+    return runs
+
+
+class _RequestedFits:
+    """The surrogates of some requests, and the fields they are fitted and tested on."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        requests: Sequence[Request],
+        device: str,
+        memory: int | None,
+        progress: Progress | None,
+    ) -> None:
+        self.dataset = dataset
+        self.requests = requests
+        self.progress = progress
+        self.surrogates = [
+            Surrogate(
+                one.method, seed=one.seed, device=device, problem=dataset.problem, **one.settings
+            )
+            for one in requests
+        ]
+        self.splits = [
+            split_samples(dataset.samples, seed=one.seed, training=one.training_samples)
+            for one in requests
+        ]
+        self.stored = dataset.nbytes > (memory or available_memory()) // 2
+        for surrogate in self.surrogates:
+            if self.stored and memory and not surrogate.passes_over_fields:
+                raise TwoscaleError(
+                    f"{surrogate.method} trains on whole fields, which need "
+                    f"{2 * dataset.nbytes / 1e9:.1f} GB here: give more --memory, or choose a PCA "
+                    "method"
+                )
+        self.loaded: tuple[Any, list[Pair]] = (None, [])
+        self.tests: dict[int, Pair] = {}  # by seed
+
+    def fit(
+        self, write: Callable[[int], None], failed: Callable[[int, Exception], None] | None
+    ) -> None:
+        """Fit all, those of the same split one after the other; `write` each that is ready."""
+        order = sorted(range(len(self.requests)), key=lambda place: repr(self._part(place)))
+        fit_together(
+            [self.surrogates[place] for place in order],
+            [partial(self._training, place) for place in order],
+            same=[self._part(place) for place in order],
+            progress=self.progress,
+            finished=lambda position: write(order[position]),
+            failed=failed and (lambda position, error: failed(order[position], error)),
         )
 
-    def load(split: Split) -> Data:
-        pairs = _stored(dataset, split) if stored else _load(dataset, split, progress)
-        training, validation, test = pairs
-        tests.append(test)
+    def _part(self, place: int) -> tuple[int, int | None]:
+        """Return what decides the split of a request."""
+        return self.requests[place].seed, self.requests[place].training_samples
+
+    def _pairs(self, place: int) -> list[Pair]:
+        """Return the fields of the three parts of a split; the last ones asked for are kept."""
+        part = self._part(place)
+        if self.loaded[0] != part:
+            self.loaded = (None, [])
+            split = self.splits[place]
+            load = _stored(self.dataset, split) if self.stored else self._load(split)
+            self.loaded = (part, load)
+            self.tests[part[0]] = load[2]
+        return self.loaded[1]
+
+    def _load(self, split: Split) -> list[Pair]:
+        return _load(self.dataset, split, self.progress)
+
+    def _training(self, place: int) -> Data:
+        training, validation, _ = self._pairs(place)
         return *training, validation
 
-    runs = []
-    with ExitStack() as stack:
-        folders = [
-            stack.enter_context(surrogate_folder(out, overwrite=overwrite)) for out in outs.values()
-        ]
-        fit_together(surrogates, [partial(load, split) for split in splits], progress=progress)
-        for one in zip(outs.values(), folders, surrogates, tests, splits, strict=True):
-            out, folder, surrogate, test, split = one
-            config = _config(dataset, surrogate, len(split.training))
-            _write(folder, surrogate, test, split, config, progress, illustrate)
-            runs.append(Run(Path(out), surrogate, config))
-    return runs
+    def write(self, place: int, folder: Path, illustrate: Illustrate | None) -> Run:
+        """Write a fitted run into an open folder."""
+        surrogate, split = self.surrogates[place], self.splits[place]
+        config = _config(self.dataset, surrogate, len(split.training))
+        _write(
+            folder, surrogate, self.tests[surrogate.seed], split, config, self.progress, illustrate
+        )
+        return Run(self.requests[place].out, surrogate, config)
 
 
 def finetune_run(

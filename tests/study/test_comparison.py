@@ -232,7 +232,7 @@ def _put(found, metric, value):
     group, dot, name = metric.partition(".")
     metrics = found["metrics"]
     if dot:
-        place = metrics if group == "common_seams" else found
+        place = found if group == "weights" else metrics
         place.setdefault(group, {})[name] = value
     elif metric.endswith("_code") and metric.split("_")[0] in ("coarse", "residual"):
         ranks = found.setdefault("retained", {}).setdefault("output", {}).setdefault("ranks", {})

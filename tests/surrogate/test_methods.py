@@ -103,9 +103,9 @@ def test_fno():
     assert isinstance(operator, FullFieldOperator)
     network = operator.network
     assert isinstance(network, FNO2d)
-    assert len(network.spectral) == 4
-    assert network.spectral[0].modes == 12
-    assert (network.lift.out_channels, network.head[0].out_channels) == (32, 128)
+    assert len(network.layers) == 4
+    assert network.layers[0].modes == 12
+    assert (network.lift.out_features, network.head[0].out_features) == (32, 128)
     assert network.padding == 8
     assert operator.plan == Plan(
         epochs=100,

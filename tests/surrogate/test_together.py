@@ -111,7 +111,7 @@ def test_methods_may_be_mixed(arrays, data):
         alone = make(surrogate.method, **plans[surrogate.method])
         alone.fit(*data[:2], validation=data[2])
         check_alike(surrogate, alone, arrays[2], tolerance=1e-5)
-    assert [members(surrogate)["training"] for surrogate in surrogates] == [2, 1, 2, 1]
+    assert [members(surrogate)["training"] for surrogate in surrogates] == [3, 1, 3, 3]
 
 
 def test_variants_of_the_training_learn_together(arrays, data):

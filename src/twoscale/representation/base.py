@@ -65,6 +65,11 @@ class Representation(nn.Module, ABC):
         """Return the retained ranks of each stage, block by block."""
 
     @property
+    @abstractmethod
+    def explained_variance(self) -> dict[str, float]:
+        """Return the share of the training fields' variance each stage keeps, mean over blocks."""
+
+    @property
     def layout(self) -> PatchLayout | None:
         """Return the patches whose borders are this representation's seams, if it has any."""
         return None

@@ -53,6 +53,10 @@ class BlockPCA(Representation):
         for name in _BUFFERS:
             self.register_buffer(name, None)
 
+    def extra_repr(self) -> str:
+        """Return all that decides the fit, for `repr`: equal ones fit alike."""
+        return f"{self.rule}, {self.solver}"
+
     @abstractmethod
     def _prepare(self, shape: tuple[int, int]) -> None:
         """Learn the grid: set what `_split` and `_join` need."""
@@ -169,6 +173,13 @@ class BlockPCA(Representation):
         self._require_fit()
         return {"pca": list(self._ranks)}
 
+    @property
+    def explained_variance(self) -> dict[str, float]:
+        # Of standardised features each has variance one, but for those that never vary.
+        varying = (self.scale != 1).sum(1).clamp(min=1)
+        kept = torch.arange(self.variances.shape[1], device=self.rank.device) < self.rank[:, None]
+        return {"pca": float(((self.variances * kept).sum(1) / varying).mean())}
+
 
 class GlobalPCA(BlockPCA):
     """One PCA of the whole field."""
@@ -210,6 +221,10 @@ class PatchPCA(BlockPCA):
             raise TwoscaleError(f"no window is called '{window}': known are {list(WINDOWS)}")
         self._given_layout = layout
         self._layout = layout
+
+    def extra_repr(self) -> str:
+        place = self._given_layout or f"patches={self.patches}, overlap={self.overlap}"
+        return f"{super().extra_repr()}, {place}, {self.window}"
 
     def check(self, shape: tuple[int, int], samples: int) -> None:
         super().check(shape, samples)
@@ -269,6 +284,9 @@ class RestrictedPCA(BlockPCA):
         super().__init__(rule, solver=solver)
         self.factor = factor
         self.few_features = few_features
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, factor={self.factor}"
 
     def check(self, shape: tuple[int, int], samples: int) -> None:
         super().check(shape, samples)

@@ -89,6 +89,11 @@ class Chain(Representation):
         }
 
     @property
+    def explained_variance(self) -> dict[str, float]:
+        shares = {name: stage.explained_variance.values() for name, stage in self._named()}
+        return {name: sum(values) / len(values) for name, values in shares.items()}
+
+    @property
     def layout(self) -> PatchLayout | None:
         """Return the finest stage's patches."""
         layouts = [stage.layout for _, stage in self._named() if stage.layout is not None]

@@ -129,7 +129,7 @@ _GROUPS = {
     "common_seams": ("metrics", "common_seams"),
     "timings": ("metrics", "timings"),
     "weights": ("weights",),
-    "explained_variance": ("explained_variance",),
+    "explained_variance": ("metrics", "explained_variance"),
 }
 
 _TIMES: dict[str, Reader] = {

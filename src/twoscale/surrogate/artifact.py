@@ -33,10 +33,15 @@ def is_surrogate(path: Path) -> bool:
         return False
 
 
+def check_surrogate_folder(path: str | Path, *, overwrite: bool = False) -> Path:
+    """Return where a surrogate will lie; raise if it must not be written there."""
+    return target(path, overwrite=overwrite, ours=is_surrogate)
+
+
 @contextmanager
 def surrogate_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Give a folder to write a surrogate in; it appears at `path` complete or not at all."""
-    with complete(target(path, overwrite=overwrite, ours=is_surrogate)) as prepared:
+    with complete(check_surrogate_folder(path, overwrite=overwrite)) as prepared:
         prepared.mkdir()
         yield prepared
 

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import Tensor
+
 from twoscale.clock import Clock
 from twoscale.progress import Progress
+from twoscale.representation import Representation
 from twoscale.source import FieldSource
 from twoscale.training import Task, train_together
 
@@ -20,14 +23,38 @@ class FieldPairs:
     outputs: FieldSource
 
 
+SharedFits = dict[tuple[str, str, int], tuple[dict[str, Tensor], dict[str, float]]]
+"""Representations fitted on the same fields: name, what it is and seed, to state and seconds."""
+
+
 @dataclass
 class FitContext:
-    """Seed, stage timings, progress, and the loss histories that training leaves."""
+    """Seed, stage timings, progress, and the loss histories that training leaves.
+
+    `shared` holds what other surrogates have fitted on the same fields already.
+    """
 
     seed: int = 0
     clock: Clock = field(default_factory=Clock)
     progress: Progress | None = None
     histories: dict[str, dict[str, Any]] = field(default_factory=dict)
+    shared: SharedFits = field(default_factory=dict)
+
+    def fit_representation(
+        self, representation: Representation, fields: FieldSource, *, seed: int, name: str
+    ) -> None:
+        """Fit a representation, or take over an equal one; either costs what fitting it cost."""
+        key = (name, repr(representation), seed)
+        if key in self.shared:
+            state, seconds = self.shared[key]
+            representation.restore(state)
+        else:
+            clock = Clock()
+            representation.fit(fields, seed=seed, clock=clock, name=name)
+            seconds = clock.seconds
+            self.shared[key] = (representation.state_dict(), seconds)
+        for stage, taken in seconds.items():
+            self.clock.add(stage, taken)
 
     def report(self, stage: str, done: int, total: int, remark: str = "") -> None:
         if self.progress:

@@ -58,10 +58,19 @@ def evaluate_operator(
     latent = operator.latent
     metrics["input_code"] = latent.input_representation.code_size if latent else None
     metrics["output_code"] = latent.output_representation.code_size if latent else None
+    if latent is not None:
+        metrics["explained_variance"] = _explained(latent)
     metrics["parameters"] = count_parameters(operator)
     metrics["samples"] = test.outputs.shape[0]
     metrics["timings"] = dict(clock.seconds)
     return metrics
+
+
+def _explained(latent: LatentOperator) -> dict[str, float]:
+    """Return the variance kept by the input PCA and by each stage of the output's."""
+    outputs = latent.output_representation.explained_variance
+    stages = {"output" if name == "pca" else name: share for name, share in outputs.items()}
+    return {"input": latent.input_representation.explained_variance["pca"], **stages}
 
 
 def _under(values: dict[str, float], prefix: str) -> dict[str, float]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.patches import PatchLayout
+from twoscale.precision import tensor_cores
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.source import FieldSource, gather, map_fields
@@ -24,9 +25,30 @@ class FieldOperator(nn.Module, ABC):
     def check(self, shape: tuple[int, int], samples: int) -> None:
         """Raise if the operator cannot be fitted on this many fields of this shape."""
 
-    @abstractmethod
     def fit(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
         """Fit on training pairs, choosing weights on validation pairs."""
+        task = self.prepare(training, validation, context)
+        if task is not None:
+            train_members([task], [context])
+        return self.complete(training, validation, context)
+
+    def prepare(
+        self, training: FieldPairs, validation: FieldPairs, context: FitContext
+    ) -> Task | None:
+        """Do what comes before the training on codes, and return that training, if there is one.
+
+        Networks on codes are small: those of many surrogates are best trained together.
+        """
+        return None
+
+    def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
+        """Do what comes after the training on codes."""
+        return self
+
+    @property
+    def completes_on_fields(self) -> bool:
+        """Say whether `complete` still needs the fields."""
+        return False
 
     @abstractmethod
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
@@ -61,23 +83,18 @@ class LatentOperator(FieldOperator):
         self.input_representation.check(shape, samples)
         self.output_representation.check(shape, samples)
 
-    def fit(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
-        codes, held_out = self.fit_representations(training, validation, context)
-        self.predictor.fit(codes, held_out, self.output_representation.block_sizes, context)
-        return self
-
-    def fit_representations(
+    def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
-    ) -> tuple[Pairs, Pairs]:
-        """Fit all but the predictor; return the codes it is to be trained and validated on."""
-        seed, clock = context.seed, context.clock
+    ) -> Task | None:
+        seed, inputs, outputs = context.seed, self.input_representation, self.output_representation
         context.report("representations", 0, 2, "input PCA")
-        self.input_representation.fit(training.inputs, seed=seed, clock=clock, name="input")
+        context.fit_representation(inputs, training.inputs, seed=seed, name="input")
         context.report("representations", 1, 2, "output PCA")
-        self.output_representation.fit(training.outputs, seed=seed + 1, clock=clock, name="output")
+        context.fit_representation(outputs, training.outputs, seed=seed + 1, name="output")
         context.report("representations", 2, 2)
-        with clock.stage("transform"):
-            return self.encode_pairs(training), self.encode_pairs(validation)
+        with context.clock.stage("transform"):
+            codes, held_out = self.encode_pairs(training), self.encode_pairs(validation)
+        return self.predictor.task(codes, held_out, outputs.block_sizes, seed)
 
     @property
     def latent(self) -> LatentOperator:
@@ -152,7 +169,7 @@ class FullFieldOperator(FieldOperator):
         self.output_scale = Normaliser()
         self.network = make_network(0)
 
-    def fit(
+    def complete(
         self,
         training: FieldPairs,
         validation: FieldPairs,
@@ -175,7 +192,8 @@ class FullFieldOperator(FieldOperator):
         return Pairs(inputs, self.output_scale.apply_to(pairs.outputs))
 
     def forward(self, fields: Tensor) -> Tensor:
-        return self.output_scale.undo(self.network(self.input_scale(fields)))
+        with tensor_cores():
+            return self.output_scale.undo(self.network(self.input_scale(fields)))
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         load_weights(self, tensors)
@@ -193,13 +211,22 @@ class RefinedOperator(FieldOperator):
     def check(self, shape: tuple[int, int], samples: int) -> None:
         self.base.check(shape, samples)
 
-    def fit(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
-        self.base.fit(training, validation, context)
+    def prepare(
+        self, training: FieldPairs, validation: FieldPairs, context: FitContext
+    ) -> Task | None:
+        return self.base.prepare(training, validation, context)
+
+    def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
+        self.base.complete(training, validation, context)
         with context.clock.stage("transform"):
             predicted = self._predicted(training)
             held_out = self._predicted(validation)
-        self.correction.fit(predicted, held_out, context, stage="refinement")
+        self.correction.complete(predicted, held_out, context, stage="refinement")
         return self
+
+    @property
+    def completes_on_fields(self) -> bool:
+        return True
 
     def _predicted(self, pairs: FieldPairs) -> FieldPairs:
         return FieldPairs(map_fields(pairs.inputs, torch.no_grad()(self.base)), pairs.outputs)

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.objectives import CodeLoss, code_weights
 from twoscale.predictors import MLP
-from twoscale.surrogate.context import FitContext, train_members
 from twoscale.training import Pairs, Plan, Task
 
 
@@ -19,10 +18,13 @@ class CodePredictor(nn.Module, ABC):
     """A map from codes (batch, input code) to codes (batch, output code)."""
 
     @abstractmethod
-    def fit(
-        self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], context: FitContext
-    ) -> Self:
-        """Fit on pairs of codes; `block_sizes` are the stages of the output code."""
+    def task(
+        self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], seed: int
+    ) -> Task:
+        """Return what has to be learned; the task's network is this predictor's from now on.
+
+        `block_sizes` are the stages of the output code.
+        """
 
     @abstractmethod
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
@@ -47,16 +49,9 @@ class MLPPredictor(CodePredictor):
         self.plan = plan
         self.network: nn.Module | None = None
 
-    def fit(
-        self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], context: FitContext
-    ) -> Self:
-        train_members([self.task(training, validation, block_sizes, context.seed)], [context])
-        return self
-
     def task(
         self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], seed: int
     ) -> Task:
-        """Return what the network has to learn; it is this predictor's own from now on."""
         sizes = (training.inputs.shape[1], *self.hidden, training.targets.shape[1])
         self.network = MLP(sizes, seed=seed).to(training.inputs.device)
         variance = training.targets.var(0, unbiased=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -40,10 +40,12 @@ class Fitting:
     training: FieldPairs
     validation: FieldPairs
     context: FitContext
+    shape: tuple[int, int, int]
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return self.training.inputs.shape
+    def without_fields(self) -> Fitting:
+        """Return the same without the data, which can be large."""
+        none = FieldPairs(ArraySource(torch.empty(0, 0, 0)), ArraySource(torch.empty(0, 0, 0)))
+        return replace(self, training=none, validation=none)
 
 
 class Surrogate:
@@ -114,7 +116,7 @@ class Surrogate:
         operator = get_method(self.method).build(grid, self.settings)
         operator.check(grid.shape, samples)
         context = FitContext(seed=self.seed, progress=progress)
-        return Fitting(operator, training, held_out, context)
+        return Fitting(operator, training, held_out, context, training.inputs.shape)
 
     def finish(
         self, operator: FieldOperator, shape: tuple[int, int, int], context: FitContext

@@ -2,69 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Self
 
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
 from twoscale.progress import Progress
 from twoscale.surrogate.arguments import Fields
-from twoscale.surrogate.context import FitContext, train_members
-from twoscale.surrogate.operators import LatentOperator
-from twoscale.surrogate.prediction import MLPPredictor
-from twoscale.surrogate.surrogate import Surrogate
+from twoscale.surrogate.context import SharedFits, train_members
+from twoscale.surrogate.surrogate import Fitting, Surrogate
 from twoscale.training import Task
 
 Data = tuple[Fields, Fields, tuple[Fields, Fields] | None]
 """Inputs, outputs, and validation pairs (or None) of one surrogate."""
+GivenData = Data | Callable[[], Data]
+Failed = Callable[[int, Exception], None]
+
+_SMALL = 256  # codes of up to this size may be padded: the time of a step is not their product's
 
 
 def fit_together(
     surrogates: Sequence[Surrogate],
-    data: Iterable[Data | Callable[[], Data]],
+    data: Iterable[GivenData],
     *,
+    same: Sequence[Hashable] | None = None,
     progress: Progress | None = None,
+    finished: Callable[[int], None] | None = None,
+    failed: Failed | None = None,
 ) -> None:
     """Fit each surrogate on its own data, as its `fit` would, seeds and variants at once.
 
     Networks with the same hidden layers, batches and number of samples learn as one batched
     network; anything else is fitted by itself. `data` may hold functions that return the data: then
     only one surrogate's fields are in memory at a time.
+
+    `same` names the data of each: equal representations of neighbours with the same data are fitted
+    once. `finished` is called with the place of each surrogate that is ready; `failed` with the
+    place and error of one that is not, and the others go on (without it, the error is raised).
     """
-    waiting: dict[Any, list[_Waiting]] = {}
-    for surrogate, given in zip(surrogates, data, strict=True):
-        inputs, outputs, validation = given() if callable(given) else given
-        fitting = surrogate.begin(inputs, outputs, validation=validation, progress=progress)
-        operator = fitting.operator
-        if isinstance(operator, LatentOperator) and isinstance(operator.predictor, MLPPredictor):
-            codes = operator.fit_representations(
-                fitting.training, fitting.validation, fitting.context
-            )
-            blocks = operator.output_representation.block_sizes
-            task = operator.predictor.task(*codes, blocks, surrogate.seed)
-            one = _Waiting(surrogate, operator, fitting.shape, fitting.context, task)
-            waiting.setdefault(_kind(operator.predictor, task), []).append(one)
-        else:
-            operator.fit(fitting.training, fitting.validation, fitting.context)
-            surrogate.finish(operator, fitting.shape, fitting.context)
-        del inputs, outputs, validation, given, fitting  # before the next one's fields are loaded
-    for group in waiting.values():
-        train_members([one.task for one in group], [one.context for one in group])
-        for one in group:
-            one.surrogate.finish(one.operator, one.shape, one.context)
+    fits = _Fits(surrogates, progress, finished, failed)
+    shared: SharedFits = {}
+    for place, given in enumerate(data):
+        if same is None or not place or same[place] != same[place - 1]:
+            shared = {}
+        fits.attempt(place, partial(fits.begin, given=given, shared=shared))
+        del given  # before the next one's fields are loaded
+    fits.train()
 
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A surrogate whose network is still to be trained, without its fields."""
+    """A surrogate whose network is still to be trained, and how to get its fields again."""
 
-    surrogate: Surrogate
-    operator: LatentOperator
-    shape: tuple[int, int, int]
-    context: FitContext
+    place: int
+    fitting: Fitting
     task: Task
+    data: GivenData | None
+    start: dict[str, Tensor]
+
+    @classmethod
+    def of(cls, place: int, fitting: Fitting, task: Task, data: GivenData) -> Self:
+        start = {name: value.clone() for name, value in task.network.state_dict().items()}
+        again = data if fitting.operator.completes_on_fields else None
+        return cls(place, fitting.without_fields(), task, again, start)
+
+    @property
+    def kind(self) -> Hashable:
+        """Return what networks must have in common to learn together, at little waste."""
+        task, sizes = self.task, (self.task.training.inputs, self.task.training.targets)
+        plan = replace(task.plan, learning_rate=1.0, weight_decay=0.0, patience=1)
+        hidden = tuple(len(values) for values in self.start.values())[:-2]
+        magnitudes = [round(math.log(max(codes.shape[1], _SMALL), 4)) for codes in sizes]
+        return hidden, len(task.training), task.training.inputs.device, plan, *magnitudes
 
 
-def _kind(predictor: MLPPredictor, task: Task) -> Any:
-    """Return what networks must have in common to learn together."""
-    plan = replace(task.plan, learning_rate=1.0, weight_decay=0.0, patience=1)
-    return predictor.hidden, len(task.training), task.training.inputs.device, plan
+class _Fits:
+    """The fits of some surrogates: which wait for training, which are ready."""
+
+    def __init__(
+        self,
+        surrogates: Sequence[Surrogate],
+        progress: Progress | None,
+        finished: Callable[[int], None] | None,
+        failed: Failed | None,
+    ) -> None:
+        self.surrogates = surrogates
+        self.progress = progress
+        self.finished = finished
+        self.failed = failed
+        self.waiting: dict[Hashable, list[_Waiting]] = {}
+
+    def attempt(self, place: int, work: Callable[[int], None]) -> None:
+        """Do some work on a surrogate; its failure need not be that of all."""
+        try:
+            work(place)
+        except Exception as error:
+            if self.failed is None:
+                raise
+            self.failed(place, error)
+
+    def begin(self, place: int, *, given: GivenData, shared: SharedFits) -> None:
+        """Fit the representations; leave the network on codes waiting, or do all the rest."""
+        fitting = self._begin(place, given)
+        fitting.context.shared = shared
+        task = fitting.operator.prepare(fitting.training, fitting.validation, fitting.context)
+        if task is None:
+            self._complete(place, fitting)
+            return
+        one = _Waiting.of(place, fitting, task, given)
+        self.waiting.setdefault(one.kind, []).append(one)
+
+    def _begin(self, place: int, given: GivenData) -> Fitting:
+        inputs, outputs, validation = given() if callable(given) else given
+        surrogate = self.surrogates[place]
+        return surrogate.begin(inputs, outputs, validation=validation, progress=self.progress)
+
+    def train(self) -> None:
+        """Train the waiting networks, those that can together; complete their surrogates."""
+        while self.waiting:
+            _, group = self.waiting.popitem()
+            for one in self._trained(group):
+                self.attempt(one.place, partial(self._finish, one=one))
+
+    def _trained(self, group: list[_Waiting]) -> list[_Waiting]:
+        """Train some networks together; return those that did not fail."""
+        try:
+            train_members([one.task for one in group], [one.fitting.context for one in group])
+        except TwoscaleError as error:
+            if self.failed is None:
+                raise
+            if len(group) == 1:
+                self.failed(group[0].place, error)
+                return []
+            for one in group:  # one of them diverged: each by itself
+                one.task.network.load_state_dict(one.start)
+            return [ready for one in group for ready in self._trained([one])]
+        return group
+
+    def _finish(self, place: int, *, one: _Waiting) -> None:
+        fitting = one.fitting
+        if one.data is not None:
+            again = self._begin(place, one.data)
+            fitting = replace(fitting, training=again.training, validation=again.validation)
+        self._complete(place, fitting)
+
+    def _complete(self, place: int, fitting: Fitting) -> None:
+        fitting.operator.complete(fitting.training, fitting.validation, fitting.context)
+        self.surrogates[place].finish(fitting.operator, fitting.shape, fitting.context)
+        if self.finished:
+            self.finished(place)

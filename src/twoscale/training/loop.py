@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.objectives import Loss
+from twoscale.precision import tensor_cores
 from twoscale.predictors import MLP
 from twoscale.progress import Progress
 from twoscale.source import slices
@@ -216,12 +217,15 @@ def _mean_loss(task: Task) -> Tensor:
 
 @contextmanager
 def _repeatable(small: bool) -> Iterator[None]:
-    """Deterministic convolutions on CUDA; one CPU thread for small steps."""
+    """Deterministic convolutions on CUDA; one CPU thread for small steps, tensor cores for others.
+
+    Of the deterministic algorithms the fastest is tried out, where fields are convolved.
+    """
     flags = torch.backends.cudnn
     before = (flags.deterministic, flags.benchmark)
     try:
-        flags.deterministic, flags.benchmark = True, False
-        with one_thread() if small else nullcontext():
+        flags.deterministic, flags.benchmark = True, not small
+        with one_thread() if small else tensor_cores():
             yield
     finally:
         flags.deterministic, flags.benchmark = before

@@ -1,0 +1,149 @@
+"""Many runs of different kinds fitted at once."""
+
+import pytest
+
+from twoscale import TwoscaleError
+from twoscale.data import Dataset
+from twoscale.linalg import pca
+from twoscale.representation.block_pca import BlockPCA
+from twoscale.run import Request, fit_requests, fit_run
+
+QUICK = {"epochs": 2}
+
+
+def requests(place, *wanted):
+    return [
+        Request(place / str(number), method, seed, QUICK | settings, training)
+        for number, (method, seed, settings, training) in enumerate(wanted)
+    ]
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """The representations that are fitted, not taken over."""
+    done, fit = [], BlockPCA.fit
+
+    def counted(self, *arguments, **options):
+        done.append(repr(self))
+        return fit(self, *arguments, **options)
+
+    monkeypatch.setattr(BlockPCA, "fit", counted)
+    return done
+
+
+def test_they_are_the_runs_alone(data, tmp_path):
+    wanted = requests(
+        tmp_path / "together",
+        ("two-scale", 1, {}, None),
+        ("local", 0, {}, None),
+        ("refinement", 0, {"refinement_epochs": 1}, None),
+        ("two-scale", 0, {"residual_variance": 0.9}, None),
+        ("local", 0, {}, 30),
+    )
+    runs = fit_requests(Dataset(data), wanted)
+    for request, run in zip(wanted, runs, strict=True):
+        assert run.path == request.out
+        alone = fit_run(
+            Dataset(data),
+            tmp_path / "alone" / request.out.name,
+            method=request.method,
+            seed=request.seed,
+            settings=dict(request.settings),
+            training_samples=request.training_samples,
+        )
+        assert run.config["hash"] == alone.config["hash"]
+        assert run.metrics["mre"] == pytest.approx(alone.metrics["mre"], rel=1e-4)
+
+
+def test_equal_representations_of_a_split_are_fitted_once(data, tmp_path, fits):
+    wanted = requests(
+        tmp_path,
+        ("local", 0, {}, None),
+        ("two-scale", 0, {}, None),
+        ("local", 0, {"learning_rate": 1e-2}, None),
+        ("local", 1, {}, None),
+    )
+    runs = fit_requests(Dataset(data), wanted)
+    # Seed 0: the input, local's output, two-scale's two stages; seed 1: input and output.
+    assert len(fits) == 6
+    times = [run.metrics["timings"]["pca_input"] for run in runs[:3]]
+    assert times[0] == times[1] == times[2] > 0
+
+
+@pytest.mark.parametrize("solver", ["full", "randomized"])
+def test_what_differs_is_fitted_anew(data, tmp_path, fits, solver):
+    assert solver in pca.SOLVERS
+    wanted = requests(
+        tmp_path,
+        ("local", 0, {"solver": solver}, None),
+        ("local", 0, {"solver": solver, "input_variance": 0.9}, None),
+        ("overlap", 0, {"solver": solver}, None),
+        ("local", 0, {"solver": solver}, 30),
+    )
+    fit_requests(Dataset(data), wanted)
+    assert len(fits) == 7
+
+
+def test_a_run_that_fails_is_reported_and_the_others_appear(data, tmp_path):
+    wanted = requests(
+        tmp_path,
+        ("local", 0, {}, None),
+        ("two-scale", 0, {"coarse_factor": 5}, None),
+        ("two-scale", 0, {}, None),
+    )
+    reported = []
+    runs = fit_requests(
+        Dataset(data), wanted, on_error=lambda request, error: reported.append((request, error))
+    )
+    assert [run is not None for run in runs] == [True, False, True]
+    ((request, error),) = reported
+    assert request is wanted[1]
+    assert "divide" in str(error)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "2"]
+
+
+def test_without_a_place_for_errors_nothing_appears(data, tmp_path):
+    wanted = requests(tmp_path / "new", ("local", 0, {}, None), ("local", 0, {"patches": 5}, None))
+    with pytest.raises(TwoscaleError, match="patches"):
+        fit_requests(Dataset(data), wanted)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_member_that_diverges_does_not_take_the_others_with_it(data, tmp_path):
+    rates = [1e-3, 10.0, 1e-3]
+    wanted = requests(tmp_path, *(("local", 0, {"learning_rate": r}, None) for r in rates))
+    failing = wanted[1].settings["learning_rate"]
+
+    reported = []
+    with pytest.MonkeyPatch.context() as patch:
+        from twoscale.training import loop
+
+        mean = loop._mean_loss
+        patch.setattr(
+            loop,
+            "_mean_loss",
+            lambda task: mean(task) * (float("nan") if task.plan.learning_rate == failing else 1),
+        )
+        runs = fit_requests(
+            Dataset(data), wanted, on_error=lambda request, error: reported.append(request)
+        )
+    assert reported == [wanted[1]]
+    assert runs[1] is None
+    assert runs[0].metrics["mre"] == runs[2].metrics["mre"]
+
+
+def test_a_finished_run_is_there_before_the_others_are_done(data, tmp_path):
+    wanted = requests(tmp_path, ("fno", 0, {"epochs": 1}, None), ("local", 0, {}, None))
+    seen = []
+
+    def progress(stage, done, total, remark):
+        if stage == "training" and wanted[0].out.exists():
+            seen.append(stage)
+
+    fit_requests(
+        Dataset(data),
+        wanted,
+        progress=progress,
+        on_error=lambda request, error: pytest.fail(str(error)),
+    )
+    assert seen
