@@ -26,6 +26,7 @@ def test_times_have_three_figures(seconds, expected):
 def test_a_spread_is_as_precise_as_its_mean():
     assert display.with_spread(218.6, 15.84, "seconds") == "219 ± 16"
     assert display.with_spread(0.01149, 0.00022, "percent") == "1.149 ± 0.022"
+    assert display.with_spread(4.25e-8, 2.11e-9, "power") == "(4.25 ± 0.21)e-08"
     assert display.with_spread(162, 0.0, "count") == "162"
     assert display.with_spread(0.5, None, "plain") == "0.5000"
 

@@ -122,10 +122,13 @@ def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
     text = number(mean, kind)
     if deviation is None or text == ABSENT or (kind == "count" and deviation == 0):
         return text
-    spread = number(deviation, kind)
-    if kind == "seconds" and mean is not None:
-        spread = f"{deviation:.{_decimals(mean)}f}"
-    return f"{text} ± {spread}"
+    assert mean is not None
+    if kind == "power" and mean:
+        digits, _, exponent = text.partition("e")
+        return f"({digits} ± {deviation / 10 ** int(exponent):.2f})e{exponent}"
+    if kind in ("seconds", "short") and "e" not in text:
+        return f"{text} ± {deviation:.{len(text.partition('.')[2])}f}"
+    return f"{text} ± {number(deviation, kind)}"
 
 
 def _decimals(seconds: float) -> int:

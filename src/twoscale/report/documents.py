@@ -13,6 +13,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
 from twoscale.report import display
 from twoscale.report.records import Summary, summarise
+from twoscale.report.study_documents import headline_table, results_page
 from twoscale.study.statistics import Spread
 from twoscale.surrogate.methods import METHODS
 from twoscale.surrogate.settings import SETTINGS
@@ -30,7 +31,12 @@ _HEADER = (
 
 
 def results_table(results: Path) -> str:
-    """Return the Markdown table of all recorded cases."""
+    """Return the Markdown table of the main results."""
+    return headline_table(results / "study") or runs_table(results)
+
+
+def runs_table(results: Path) -> str:
+    """Return the Markdown table of all recorded cases that are no study's."""
     paper = read_json(results / "paper.json")
     lines = list(_HEADER)
     for case, title in CASES.items():
@@ -123,6 +129,7 @@ def generated(root: Path) -> dict[Path, str]:
         readme: refreshed(readme, "results", results_table(results)),
         performance: refreshed(performance, "bench", bench_table(results)),
         root / "docs/settings.md": settings_page(),
+        root / "docs/results.md": results_page(results / "study"),
     }
 
 

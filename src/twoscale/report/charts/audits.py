@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from twoscale.report.charts.style import GREY, Style, panels, styles
+from twoscale.report.charts.style import GREY, Style, needed, panels, styles
 from twoscale.report.display import display
 from twoscale.report.related import base_of
 from twoscale.report.results import CaseResult, StudyResult, text
@@ -37,7 +37,8 @@ def equivalence(
         for case in study.cases
         if (start := base_of(study, case, base)) is not None and start is not case
     ]
-    height = 0.9 + 0.36 * max(len(compared), 1)
+    needed(compared, "case with its base")
+    height = 0.9 + 0.36 * len(compared)
     figure, axes = panels(len(usable), width=3.3, height=height, columns=_COLUMNS)
     style = styles(study.cases)
     for index, (axis, name) in enumerate(zip(axes, usable, strict=True)):

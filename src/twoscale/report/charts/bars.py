@@ -16,6 +16,7 @@ from twoscale.report.charts.style import (
     Style,
     bar,
     log_axis,
+    needed,
     panels,
     shared_legend,
     shown,
@@ -50,6 +51,7 @@ def bars(study: StudyResult, *, quantities: Sequence[str] = ("mre", "ssim")) -> 
     """
     rows = _rows(study)
     usable = [name for name in quantities if any(case.mean(name) for case in study.cases)]
+    needed(usable, f"case with {' or '.join(quantities)}")
     columns = min(len(usable), 4)
     figure, axes = panels(len(usable), columns=columns, width=2.7, height=0.5 + 0.27 * len(rows))
     style = styles(study.cases)
@@ -118,7 +120,8 @@ def _row_label(row: Row) -> str:
 def stage_costs(study: StudyResult, *, stages: Sequence[str] = _STAGES) -> Figure:
     """Draw the mean seconds of each stage, stacked, a bar per case; whole fits with `stages`."""
     rows = _rows(study)
-    figure, (axis,) = panels(1, width=7.4, height=0.9 + 0.3 * len(rows))
+    needed(rows, "case with these stages")
+    figure, (axis,) = panels(1, width=5.8, height=0.9 + 0.28 * len(rows))
     cases = [(k, row) for k, row in enumerate(rows) if isinstance(row, CaseResult)]
     ends = np.zeros(len(rows))
     for stage in stages:
@@ -156,6 +159,7 @@ def effects(
     """
     compared = [(case, base_of(study, case, base)) for case in study.cases]
     found = {case.id: start for case, start in compared if start not in (None, case)}
+    needed(found, "case with its base")
     part = study.where(lambda case: case.id in found)
     rows = _rows(part)
     columns = min(len(quantities), 4)
@@ -223,10 +227,11 @@ def loss_weights(study: StudyResult) -> Figure:
     """Draw the calibrated weight of each term of each objective, one dot per seed."""
     tuned = study.where(lambda case: any(cell.get("weights") for cell in case.cells))
     terms = sorted({k for case in tuned.cases for cell in case.cells for k in cell["weights"]})
+    needed(terms, "weights of fine-tuning objectives")
     rows = _rows(tuned)
-    figure, axes = panels(max(len(terms), 1), columns=4, width=2.7, height=0.6 + 0.27 * len(rows))
+    figure, axes = panels(len(terms), columns=4, width=2.7, height=0.6 + 0.27 * len(rows))
     style = styles(study.cases)
-    for index, (axis, term) in enumerate(zip(axes, terms, strict=False)):
+    for index, (axis, term) in enumerate(zip(axes, terms, strict=True)):
         drawn = []
         for k, row in enumerate(rows):
             if isinstance(row, CaseResult):

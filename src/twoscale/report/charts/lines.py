@@ -13,6 +13,7 @@ from twoscale.report.charts.style import (
     GREY,
     Style,
     log_axis,
+    needed,
     panels,
     shared_legend,
     shown,
@@ -40,7 +41,13 @@ def curves_along(
     hollow. Bars are one standard deviation.
     """
     parts = split(study, x)
-    panes = [(title, part, name) for title, part in parts.items() for name in quantities]
+    panes = [
+        (title, part, name)
+        for title, part in parts.items()
+        for name in quantities
+        if any(case.mean(name) is not None for case in part.cases)
+    ]
+    needed(panes, f"case with {' or '.join(quantities)}")
     figure, axes = panels(len(panes), columns=min(len(quantities), 3))
     for axis, (title, part, name) in zip(axes, panes, strict=True):
         found = curves(part, x)
@@ -49,7 +56,7 @@ def curves_along(
             _lines(axis, found, x, "oracle_mre", dashed=True)
         _axis(axis, found, x)
         axis.set(xlabel=_axis_title(x), ylabel=display(name).axis, title=title)
-    if oracle and axes:
+    if oracle:
         axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
     shared_legend(figure, axes)
     return figure
@@ -114,7 +121,9 @@ def trainability(study: StudyResult, *, x: Sequence[str] = ("coarse_components",
     panes = [(name, title, part) for title, part in split(study, "").items() for name in x]
     figure, axes = panels(len(panes), columns=len(x) if len(x) > 1 else 3)
     for axis, (name, title, part) in zip(axes, panes, strict=True):
-        found = curves(part, name)
+        coded = part.where(lambda case: case.mean("oracle_mre") is not None)
+        found = curves(coded, name)
+        needed(found, f"case with an oracle and a {name}")
         style = styles([curve.cases[0] for curve in found])
         drawn: list[float] = []
         for curve in found:
@@ -148,14 +157,15 @@ def ladder(
 ) -> Figure:
     """Draw the steps of a ladder as percentages of its base, a line per resolution."""
     changes = {"objective": None} if base is None else base
+    starts = {case.id: base_of(study, case, changes) for case in study.cases}
+    needed([start for start in starts.values() if start], "case with its base")
     figure, axes = panels(len(quantities), columns=2, width=4.2)
     for axis, name in zip(axes, quantities, strict=True):
         for number, (place, cases) in enumerate(study.places.items()):
-            steps = [(case, base_of(study, case, changes)) for case in cases]
             effects = [
                 (case, paired_effect(case.values(name), start.values(name)))
-                for case, start in steps
-                if start is not None
+                for case in cases
+                if (start := starts[case.id]) is not None
             ]
             found = [(case, effect.changes) for case, effect in effects if effect is not None]
             axis.errorbar(
@@ -182,34 +192,22 @@ def time_projection(
     Solid lines and filled markers were measured. Dashed lines and hollow markers only continue the
     least-squares power law, anchored at the largest measured resolution.
     """
-    parts = split(study, "resolution")
+    several = study.where(lambda case: case.mean(quantity) is not None)
+    parts = {
+        title: part
+        for title, part in split(several, "resolution").items()
+        if len({case.resolution for case in part.cases}) > 1
+    }
+    needed(parts, "times on several grids")
     figure, axes = panels(len(parts), width=5.4, height=3.8, columns=2)
     for axis, (title, part) in zip(axes, parts.items(), strict=True):
         found = [curve for curve in curves(part, "resolution") if len(curve.at) > 1]
         style = styles([curve.cases[0] for curve in found])
-        drawn: list[float] = []
-        for curve in found:
-            own = style[curve.cases[0].id]
-            times = {case.resolution: case.mean(quantity) for case in curve.cases}
-            measured = {at: seconds for at, seconds in times.items() if seconds}
-            law = fit_power_law(measured.items())
-            ahead = {at: law.extrapolate(at, anchored=True).estimate for at in to}
-            last = max(measured)
-            drawn += [*measured.values(), *ahead.values()]
-            axis.plot(
-                list(measured),
-                list(measured.values()),
-                label=f"{curve.label}: $D^{{{law.exponent:.2f}}}$",
-                **(own.points | {"linestyle": "-"}),
-            )
-            axis.plot(list(ahead), list(ahead.values()), own.marker, color=own.colour, mfc="white")
-            axis.plot(
-                [last, *ahead],
-                [measured[last], *ahead.values()],
-                linestyle="--",
-                linewidth=1,
-                color=own.colour,
-            )
+        drawn = [
+            seconds
+            for curve in found
+            for seconds in _projected(axis, curve, style[curve.cases[0].id], quantity, to)
+        ]
         values = sorted({at for curve in found for at in curve.at} | set(to))
         largest = max((max(curve.at) for curve in found), default=0)
         axis.axvspan(largest * 1.15, max(values) * 1.15, color="#eef1f4", zorder=0)
@@ -220,3 +218,23 @@ def time_projection(
         axis.set(xlabel="grid", ylabel=display(quantity).axis, title=title)
     shared_legend(figure, axes)
     return figure
+
+
+def _projected(
+    axis: Axes, curve: Curve, style: Style, quantity: str, to: Sequence[int]
+) -> list[float]:
+    """Draw one method's measured times and where their power law leads; return both."""
+    measured = {case.resolution: case.mean(quantity) or 0.0 for case in curve.cases}
+    last = max(measured)
+    law = fit_power_law(measured.items())
+    ahead = {at: law.extrapolate(at, anchored=True).estimate for at in to if at > last}
+    axis.plot(
+        list(measured),
+        list(measured.values()),
+        label=f"{curve.label}: $D^{{{law.exponent:.2f}}}$",
+        **(style.points | {"linestyle": "-"}),
+    )
+    beyond = {last: measured[last]} | ahead
+    axis.plot(list(beyond), list(beyond.values()), "--", linewidth=1, color=style.colour)
+    axis.plot(list(ahead), list(ahead.values()), style.marker, color=style.colour, mfc="white")
+    return [*measured.values(), *ahead.values()]

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from twoscale.report.charts.style import (
     GREY,
     log_axis,
+    needed,
     panels,
     shared_legend,
     shown,
@@ -30,9 +31,10 @@ def oracle_against_learned(study: StudyResult) -> Figure:
         for place, cases in study.places.items()
     }
     places = {place: cases for place, cases in places.items() if cases}
-    tallest = max((len(cases) for cases in places.values()), default=1)
-    figure, axes = panels(max(len(places), 1), width=4.8, height=0.8 + 0.36 * tallest, columns=2)
-    for axis, (place, cases) in zip(axes, places.items(), strict=False):
+    needed(places, "case with an oracle")
+    tallest = max(len(cases) for cases in places.values())
+    figure, axes = panels(len(places), width=4.8, height=0.8 + 0.36 * tallest, columns=2)
+    for axis, (place, cases) in zip(axes, places.items(), strict=True):
         style = styles(cases)
         drawn: list[float] = []
         for row, case in enumerate(cases):

@@ -13,6 +13,7 @@ from twoscale.report.charts.style import (
     GREY,
     Style,
     log_axis,
+    needed,
     panels,
     shared_legend,
     shown,
@@ -127,8 +128,9 @@ def frontier(
     A panel per cost and problem; a line joins the settings of a method.
     """
     usable = [x for x in against if any(case.mean(x) for case in study.cases)]
+    needed(usable, f"case with {' or '.join(against)}")
     parts = [(place, x) for place in study.places for x in usable]
-    figure, axes = panels(len(parts), columns=max(len(usable), 1), width=3.6, height=3.0)
+    figure, axes = panels(len(parts), columns=len(usable), width=3.6, height=3.0)
     for axis, (place, x) in zip(axes, parts, strict=True):
         cases = study.places[place]
         lines = along_variances(cases)
@@ -138,9 +140,8 @@ def frontier(
         log_axis(axis, "x", [shown(case.spread(x), x)[0] for case in cases])
         log_axis(axis, "y", [shown(case.spread(k), k)[0] for case in cases for k in (y, oracle)])
         axis.set(xlabel=display(x).axis, ylabel=display(y).axis, title=place_title(place))
-    if axes:
-        axes[0].plot([], [], color=GREY, linestyle="-", marker="o", label="learned")
-        axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
+    axes[0].plot([], [], color=GREY, linestyle="-", marker="o", label="learned")
+    axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
     shared_legend(figure, axes)
     return figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from twoscale.errors import TwoscaleError
 from twoscale.report.display import display
 from twoscale.report.figures import colour
 from twoscale.report.results import CaseResult
@@ -53,7 +54,7 @@ GREY = "#555555"
 _WIDTH, _HEIGHT = 3.4, 2.7  # inches of one panel
 _AT_MOST = 3  # panels in a row
 _RANGE = 2.5  # from here on an axis is logarithmic
-_LETTER = 0.075  # inches of a letter in a legend
+_LETTER = 0.066  # inches of a letter in a legend
 
 
 def look() -> AbstractContextManager[None]:
@@ -171,6 +172,12 @@ def panels(
     for axis in axes[count:]:
         axis.remove()
     return figure, axes[:count]
+
+
+def needed(found: Collection[Any], what: str) -> None:
+    """Raise if there is nothing to draw, saying what a chart would need."""
+    if not found:
+        raise TwoscaleError(f"the record has no {what}")
 
 
 def shared_legend(figure: Figure, axes: Sequence[Axes]) -> None:
