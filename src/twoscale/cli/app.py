@@ -21,6 +21,7 @@ from twoscale.cli.display import (
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
+    MemoryOption,
     OutOption,
     OverwriteOption,
     SeedOption,
@@ -180,10 +181,7 @@ def fit(
     train_samples: Annotated[
         int | None, typer.Option(min=2, help="Use only this many training samples.")
     ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(help="Memory to stay within, such as 2GB; larger datasets stay on disk."),
-    ] = None,
+    memory: MemoryOption = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
@@ -229,6 +227,7 @@ def finetune(
         int, typer.Option(min=0, help="Epochs over which the other terms grow to full weight.")
     ] = FinetunePlan.ramp,
     data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
+    memory: MemoryOption = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
@@ -246,6 +245,7 @@ def finetune(
             warm_up=warm_up,
             ramp=ramp,
             data=dataset,
+            memory=parse_size(memory) if memory else None,
             overwrite=overwrite,
             progress=progress,
             illustrate=illustrate_run,

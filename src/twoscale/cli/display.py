@@ -81,9 +81,7 @@ def study_bars(label: str) -> Iterator[Reporter]:
         yield report
 
 
-def print_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1
-) -> None:
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> None:
     """Print rows of text under headings; the first `words` columns to the left, others right."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for position, heading in enumerate(headings):

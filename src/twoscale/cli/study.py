@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Annotated, Any
 
 import typer
@@ -12,10 +11,14 @@ import typer
 from twoscale.cli.display import print_json, print_table, study_bars
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption
 from twoscale.errors import TwoscaleError
+from twoscale.study.comparison import by_study
+from twoscale.study.comparison import compare as compare_records
 from twoscale.study.definition import SCALES, Scale, Study, load_study, study_names
-from twoscale.study.folder import StudyFolder
+from twoscale.study.folder import StudyFolder, read_records
 from twoscale.study.planning import Plan, make_plan
+from twoscale.study.quantities import is_time
 from twoscale.study.runner import Outcome, run_study
+from twoscale.study.statistics import spread
 from twoscale.surrogate.settings import parse_seeds
 
 study_app = typer.Typer(
@@ -96,6 +99,55 @@ def run(
         )
 
 
+@study_app.command(epilog="Example: twoscale study compare studies --json")
+def compare(
+    folder: Annotated[Path, typer.Argument(help="The --out of studies, or a folder of records.")],
+    times: Annotated[bool, typer.Option("--times", help="Show wall-clock times too.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Hold the records of studies against the paper's numbers."""
+    records = read_records(folder)
+    if not records:
+        raise TwoscaleError(f"{folder} has no records of studies: run one with --out {folder}")
+    rows = compare_records(records)
+    if json:
+        print_json({"cells": [row.as_dict() for row in rows]})
+        return
+    known = {record["study"] for record in records}
+    shown = [row for row in rows if row.study in known and (times or not is_time(row.metric))]
+    print_table(
+        ["study", "cell", "metric", "paper", "ours", "in sd", "verdict"],
+        [
+            [
+                row.study,
+                row.cell,
+                row.metric,
+                _number(row.paper, row.paper_sd),
+                _number(row.ours, row.ours_sd),
+                "-" if row.difference_in_sd is None else f"{row.difference_in_sd:+.1f}",
+                row.verdict,
+            ]
+            for row in shown
+        ],
+        words=3,
+    )
+    for study, counts in by_study(rows).items():
+        if study not in known:
+            print(f"{study}: no record, {counts.missing} values missing")
+            continue
+        judged = "" if counts.agreement is None else f", {counts.agreement:.1%} of those judged"
+        print(
+            f"{study}: {counts.match} match{judged}, {counts.off} off "
+            f"({counts.unexplained} of them unexplained), {counts.missing} missing"
+        )
+
+
+def _number(value: float | None, deviation: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" + ("" if deviation is None else f" ± {deviation:.2g}")
+
+
 def _scale(text: str) -> Scale:
     for scale in SCALES:
         if scale == text:
@@ -126,8 +178,8 @@ def _show(name: str, outcome: Outcome) -> None:
 def _spread(values: list[float]) -> str:
     if not values:
         return "-"
-    deviation = f" ± {stdev(values):.2g}" if len(values) > 1 else ""
-    return f"{mean(values):.4g}{deviation}"
+    found = spread(values)
+    return _number(found.mean, found.deviation)
 
 
 def _summary(outcome: Outcome) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from twoscale.data.split import largest_training
 from twoscale.study.cases import Case
 from twoscale.surrogate.finetuning import FinetunePlan
-from twoscale.surrogate.methods import get_method, resolve
+from twoscale.surrogate.methods import resolve
 
 FORMAT = 1
 """Part of every cell's hash: raised when the same settings come to mean something else."""
@@ -85,9 +85,9 @@ class Cell:
         return replace(self, case=self.case.base, finetuning=None)
 
     @property
-    def whole_fields(self) -> bool:
-        """Say whether a network is trained on fields, which takes much longer than on codes."""
-        return get_method(self.case.method).whole_fields
+    def on_codes(self) -> bool:
+        """Say whether a network on codes is trained, which many can be at once."""
+        return "hidden_width" in self.settings
 
     @property
     def name(self) -> str:

@@ -125,7 +125,7 @@ class Study(_Strict):
         for entry in self.cases:
             for case in self._expand(entry):
                 seeds = self.seeds if entry.seeds is None else entry.seeds
-                label = entry.label.format(**_parts(case)) if entry.label else None
+                label = _label(entry.label, case)
                 known = rows.get(case)
                 if known is not None:
                     seeds = sorted({*known.seeds, *seeds})
@@ -298,8 +298,13 @@ def _names(case: Case) -> list[str]:
     return [case.method] + ([f"{case.method}+{case.objective}"] if case.objective else [])
 
 
-def _parts(case: Case) -> dict[str, Any]:
-    """Return what a label may mention: the settings, and the parts of the case's name."""
-    own = ("problem", "resolution", "method", "training", "tuned")
-    parts = vars(case) | {"tuned": case.objective}
-    return case.resolved | {name: parts[name] for name in own}
+def _label(label: str | None, case: Case) -> str | None:
+    """Return a label with the parts of the case's name and its settings filled in."""
+    own = ("problem", "resolution", "method", "training")
+    parts = case.resolved | {name: getattr(case, name) for name in own}
+    try:
+        return label and label.format(**parts)
+    except (KeyError, ValueError, IndexError) as error:
+        raise TwoscaleError(
+            f"the label '{label}' of {case.id} may hold only {{names}} of {', '.join(parts)}"
+        ) from error

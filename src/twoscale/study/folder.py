@@ -15,7 +15,7 @@ from twoscale.study.cells import Cell, Data
 
 RECORD_FORMAT = 1
 
-_RESULT = ("config_hash", "metrics", "retained", "epochs", "weights")
+_RESULT = ("config_hash", "metrics", "retained", "epochs", "weights", "model_bytes")
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class StudyFolder:
         if self.path.exists() and not self.path.is_dir():
             raise TwoscaleError(f"{self.path} is not a folder: choose another --out")
         self._recorded: dict[str, Result] = {}
-        for file in sorted((self.path / "records").glob("*.json")):
-            self._recorded |= recorded_results(read_record(file))
+        for record in read_records(self.path / "records"):
+            self._recorded |= recorded_results(record)
 
     def data(self, data: Data) -> Path:
         return self.path / "data" / f"{data.name}.zarr"
@@ -94,6 +94,7 @@ def read_result(run: Path) -> Result:
         "metrics": read_json(run / "metrics.json"),
         "retained": read_json(run / "manifest.json")["retained"],
         "epochs": {stage: epochs(curve) for stage, curve in history.items()},
+        "model_bytes": (run / "weights.safetensors").stat().st_size,
     }
     if tuning := config.get("finetuning"):
         content["weights"] = tuning["weights"]
@@ -120,6 +121,13 @@ def read_record(file: Path) -> dict[str, Any]:
             f"{file} has record format {record.get('format')}; this twoscale reads {RECORD_FORMAT}"
         )
     return record
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """Return the records in a folder, or in the `records` of a folder of studies."""
+    inside = folder / "records"
+    files = sorted((inside if inside.is_dir() else folder).glob("*.json"))
+    return [read_record(file) for file in files]
 
 
 def recorded_results(record: dict[str, Any]) -> dict[str, Result]:

@@ -58,12 +58,12 @@ def make_plan(folder: StudyFolder, cells: Iterable[Cell]) -> Plan:
 def _groups(cells: Iterable[Cell]) -> list[Group]:
     """Return groups of cells, dataset by dataset: first the fits, then what builds on them.
 
-    Networks on codes learn together. One on whole fields takes long, and so does a fine-tuning:
+    Networks on codes learn together. One on fields alone takes long, and so does a fine-tuning:
     each is a group of its own, after which the record is brought up to date.
     """
     datasets: dict[Data, dict[tuple, list[Cell]]] = {}
     for cell in cells:
-        stage = 2 if cell.finetuning is not None else int(cell.whole_fields)
+        stage = 2 if cell.finetuning is not None else int(not cell.on_codes)
         kind = (stage, cell.key if stage else cell.training)
         datasets.setdefault(cell.data, {}).setdefault(kind, []).append(cell)
     return [
@@ -74,8 +74,11 @@ def _groups(cells: Iterable[Cell]) -> list[Group]:
 
 
 def _cost(cell: Cell) -> float:
-    """Return the number of samples that pass through a network, larger ones weighing more."""
+    """Return the number of samples that pass through networks, larger ones weighing more."""
     if cell.finetuning is not None:
-        return 2000.0 * cell.finetuning["epochs"] * cell.training
-    weight = cell.case.resolution**2 if cell.whole_fields else 100.0
-    return weight * cell.settings["epochs"] * cell.training
+        return 500.0 * cell.finetuning["epochs"] * cell.training
+    nodes = float(cell.case.resolution**2)
+    if not cell.on_codes:
+        return nodes * cell.settings["epochs"] * cell.training
+    refined = nodes * cell.settings.get("refinement_epochs", 0)
+    return (100.0 * cell.settings["epochs"] + refined) * cell.training

@@ -151,4 +151,5 @@ _READERS: dict[str, Reader] = {
     "coarse_code": _stage_code("coarse"),
     "residual_code": _stage_code("residual"),
     "training_samples": _at("training"),
+    "model_bytes": _at("model_bytes"),
 }

@@ -13,9 +13,10 @@ from typing import Any
 
 from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
+from twoscale.memory import available_memory
 from twoscale.problems import get_problem
 from twoscale.progress import Progress
-from twoscale.run import Run, finetune_run, fit_runs
+from twoscale.run import Request, Run, finetune_run, fit_requests
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Scale, Study
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
@@ -58,8 +59,9 @@ def run_study(
     scaled = study.at(scale)
     folder = StudyFolder(out)
     cells = scaled.cells(seeds=seeds, only=only)
+    chosen = resolve_device(device).type
     with folder.locked():
-        running = _Running(scaled, scale, folder, cells, resolve_device(device).type, progress)
+        running = _Running(scaled, scale, folder, cells, chosen, progress)
         plan = make_plan(folder, cells)
         running.run(plan)
         return Outcome(plan, running.write(), folder.record(study.name))
@@ -80,6 +82,7 @@ class _Running:
         self.study, self.scale, self.folder = study, scale, folder
         self.device = device
         self.progress = progress or _silent
+        self.opened: tuple[Data, Dataset] | None = None
         old = self._old_record()
         self.cells = _recorded_cells(study, cells, old)
         self.failed = {entry["key"]: entry for entry in (old or {}).get("failed", [])}
@@ -143,7 +146,19 @@ class _Running:
                 logs[cell.key].write(f"finished, relative error {metrics['mre']:.4g}")
 
     def _dataset(self, data: Data, progress: Progress) -> Dataset:
-        """Return the dataset, generated if it is not there yet."""
+        """Return the dataset, generated if it is not there yet.
+
+        It stays open for the groups that follow, in memory if there is plenty.
+        """
+        if self.opened is None or self.opened[0] != data:
+            self.opened = None  # before the next one is in memory
+            dataset = self._open(data, progress)
+            self.opened = (data, dataset)
+            if dataset.nbytes < available_memory() // 4:
+                dataset.hold()
+        return self.opened[1]
+
+    def _open(self, data: Data, progress: Progress) -> Dataset:
         path = self.folder.data(data)
         if path.exists():
             return Dataset(path)
@@ -193,22 +208,22 @@ def _fit_cells(
     fail: OnError,
 ) -> None:
     """Fit cells on the same number of training fields of a dataset, each into its folder."""
-    alike: dict[str, list[Cell]] = {}
-    for cell in cells:
-        alike.setdefault(f"{cell.case.method} {cell.settings}", []).append(cell)
-    for some in alike.values():
-        try:
-            fit_runs(
-                dataset,
-                {cell.seed: folder.cell(cell) for cell in some},
-                method=some[0].case.method,
-                settings=dict(some[0].settings),
-                training_samples=some[0].training,
-                device=device,
-                progress=progress,
-            )
-        except Exception as error:
-            for cell in some:
+    places = {folder.cell(cell): cell for cell in cells}
+    requests = [
+        Request(place, cell.case.method, cell.seed, cell.settings, cell.training)
+        for place, cell in places.items()
+    ]
+    try:
+        fit_requests(
+            dataset,
+            requests,
+            device=device,
+            progress=progress,
+            on_error=lambda request, error: fail(places[request.out], error),
+        )
+    except Exception as error:  # before any of them was begun, or in the training of all
+        for cell in cells:
+            if not folder.has_run(cell):
                 fail(cell, error)
 
 
