@@ -13,7 +13,9 @@ from tests.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
 from twoscale import TwoscaleError
 from twoscale.run import Run
 from twoscale.study import runner
-from twoscale.study.runner import run_study
+from twoscale.study.definition import parse_study
+from twoscale.study.quantities import values_by_seed
+from twoscale.study.runner import run_studies, run_study
 
 ALL = [(case, seed) for case in CASES for seed in (0, 1)]
 
@@ -72,7 +74,7 @@ def test_the_record_holds_every_cell(done):
 def test_every_cell_has_a_log(done):
     for cell in read_tiny(done)["cells"]:
         log = (done / "logs" / f"{cell['key']}.log").read_text()
-        assert f"tiny: {cell['case']} seed {cell['seed']}" in log
+        assert f"{cell['case']} seed {cell['seed']}" in log
         assert "finished, relative error" in log
 
 
@@ -139,7 +141,9 @@ def test_scales_do_not_mix(done):
 KILLED = """
 import os, signal, sys
 from tests.study.tiny import tiny_study
-from twoscale.study.runner import run_study
+from twoscale.study.definition import parse_study
+from twoscale.study.quantities import values_by_seed
+from twoscale.study.runner import run_studies, run_study
 
 def progress(stage, done, total, remark):
     if stage == "finetuning":
@@ -227,3 +231,41 @@ def test_progress_counts_cells(tmp_path):
         ("cells", 3, 3),
     ]
     assert {"samples", "loading", "training", "finetuning"} <= {stage for stage, _, _ in told}
+
+
+def test_studies_run_together_share_cells_and_training(tmp_path, fits):
+    other = parse_study(TEXT.replace("[null, A1]", "[null]"), name="other")
+    outcomes = run_studies([tiny_study(), other], tmp_path, device="cpu")
+    assert sorted(fits) == sorted(
+        [(name, seed) for name in ("local", "two-scale", "+A1") for seed in (0, 1)]
+    )
+    assert [len(outcomes[name].record["cells"]) for name in ("tiny", "other")] == [6, 4]
+    assert [len(outcomes[name].plan.pending) for name in ("tiny", "other")] == [6, 4]
+    kept = {cell["key"]: cell for cell in outcomes["tiny"].record["cells"]}
+    for cell in outcomes["other"].record["cells"]:
+        assert cell == kept[cell["key"]]
+        assert cell["metrics"]["trained_together"] == 4
+
+
+def test_only_methods_that_a_study_has_are_asked_of_it(tmp_path):
+    other = parse_study(TEXT.replace("{method: local}", "{method: global}"), name="other")
+    studies = [tiny_study(), other]
+    outcomes = run_studies(studies, tmp_path, device="cpu", only=["local"], seeds=[0])
+    assert finished(outcomes["tiny"].record) == [("poisson-16 local", 0)]
+    assert outcomes["other"].record["cells"] == []
+    with pytest.raises(TwoscaleError, match="has no method 'fno'"):
+        run_studies(studies, tmp_path, device="cpu", only=["fno"])
+
+
+def test_seeds_that_shall_be_alone_do_not_share_their_time(tmp_path):
+    study = tiny_study(TEXT.replace("seeds: [0, 1]\n", "seeds: [0, 1, 2]\nalone: [1]\n", 1))
+    record = run_study(study, tmp_path, device="cpu").record
+    together = {
+        (cell["case"], cell["seed"]): cell["metrics"]["trained_together"]
+        for cell in record["cells"]
+    }
+    for case in CASES:
+        assert [together[case, seed] for seed in (0, 1, 2)] == [4, 1, 4]
+        cells = [cell for cell in record["cells"] if cell["case"] == case]
+        assert set(values_by_seed(cells, "total")) == {1}
+        assert set(values_by_seed(cells, "mre")) == {0, 1, 2}

@@ -26,6 +26,7 @@ small:
   samples: 50
   seeds: [0]
 tables: [{name: all, title: All, columns: [mre]}]
+figures: [{kind: qualitative, place: poisson-16}]
 """
 
 CASES = ["poisson-16 local", "poisson-16 two-scale", "poisson-16 two-scale+A1"]

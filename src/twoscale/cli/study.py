@@ -17,7 +17,7 @@ from twoscale.study.definition import SCALES, Scale, Study, load_study, study_na
 from twoscale.study.folder import StudyFolder, read_records
 from twoscale.study.planning import Plan, make_plan
 from twoscale.study.quantities import is_time
-from twoscale.study.runner import Outcome, run_study
+from twoscale.study.runner import Outcome, run_studies
 from twoscale.study.statistics import spread
 from twoscale.surrogate.settings import parse_seeds
 
@@ -79,12 +79,10 @@ def run(
     if dry_run:
         _show_plans(studies, out, _scale(scale), wanted, json)
         return
-    outcomes: dict[str, Outcome] = {}
-    for study in studies:
-        with study_bars(study.name) as progress:
-            outcomes[study.name] = run_study(
-                study, out, scale=_scale(scale), device=device, progress=progress, **wanted
-            )
+    with study_bars("all" if name == "all" else studies[0].name) as progress:
+        outcomes = run_studies(
+            studies, out, scale=_scale(scale), device=device, progress=progress, **wanted
+        )
     if json:
         print_json({name: _summary(outcome) for name, outcome in outcomes.items()})
     else:

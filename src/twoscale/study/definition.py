@@ -109,6 +109,7 @@ class Study(_Strict):
     question: str
     position: int = 0  # among the studies that are listed
     seeds: list[int] = Field(min_length=1)
+    alone: list[int] = Field(default_factory=list)  # seeds fitted one by one, for honest times
     problem: str | list[str] = "poisson"
     resolution: int | list[int] = 128
     samples: int = SAMPLES
@@ -141,7 +142,7 @@ class Study(_Strict):
         A method is named with its objective (`two-scale+A3`) or for all of them (`two-scale`).
         """
         rows = self.rows()
-        known = {name for row in rows for name in _names(row.case)}
+        known = self.methods
         if unknown := sorted(set(only) - known):
             raise TwoscaleError(
                 f"the study {self.name} has no method '{unknown[0]}': "
@@ -153,6 +154,11 @@ class Study(_Strict):
             if not only or set(only) & set(_names(row.case))
             for seed in (row.seeds if seeds is None else seeds)
         ]
+
+    @property
+    def methods(self) -> set[str]:
+        """Return what `only` may name: methods, alone and with their objectives."""
+        return {name for row in self.rows() for name in _names(row.case)}
 
     def at(self, scale: Scale) -> Study:
         """Return the study at a scale; as it is written it is at the paper's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from twoscale.study.cells import Cell, Data
@@ -43,8 +43,11 @@ class Plan:
         return [cell for cell in self.cells if cell.key not in finished]
 
 
-def make_plan(folder: StudyFolder, cells: Iterable[Cell]) -> Plan:
-    """Return what is to be done for these cells to be finished in a folder."""
+def make_plan(folder: StudyFolder, cells: Iterable[Cell], *, alone: Collection[str] = ()) -> Plan:
+    """Return what is to be done for these cells to be finished in a folder.
+
+    `alone` holds the keys of cells that must not share the time of their training with others.
+    """
     unique = {cell.key: cell for cell in cells}
     done = [cell for cell in unique.values() if folder.result(cell) is not None]
     todo = {key: cell for key, cell in unique.items() if folder.result(cell) is None}
@@ -52,10 +55,10 @@ def make_plan(folder: StudyFolder, cells: Iterable[Cell]) -> Plan:
         base = cell.base
         if base is not None and not folder.has_run(base):
             todo[base.key] = base
-    return Plan(list(unique.values()), done, _groups(todo.values()))
+    return Plan(list(unique.values()), done, _groups(todo.values(), alone))
 
 
-def _groups(cells: Iterable[Cell]) -> list[Group]:
+def _groups(cells: Iterable[Cell], alone: Collection[str]) -> list[Group]:
     """Return groups of cells, dataset by dataset: first the fits, then what builds on them.
 
     Networks on codes learn together. One on fields alone takes long, and so does a fine-tuning:
@@ -63,13 +66,14 @@ def _groups(cells: Iterable[Cell]) -> list[Group]:
     """
     datasets: dict[Data, dict[tuple, list[Cell]]] = {}
     for cell in cells:
-        stage = 2 if cell.finetuning is not None else int(not cell.on_codes)
+        by_itself = not cell.on_codes or cell.key in alone
+        stage = 2 if cell.finetuning is not None else int(by_itself)
         kind = (stage, cell.key if stage else cell.training)
         datasets.setdefault(cell.data, {}).setdefault(kind, []).append(cell)
     return [
         Group(data, tuple(groups[kind]))
         for data, groups in datasets.items()
-        for kind in sorted(groups, key=lambda kind: kind[0])
+        for kind in sorted(groups, key=lambda kind: (kind[0], groups[kind][0].seed))
     ]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -42,6 +43,26 @@ _TRAINING = ("training", "refinement", "finetune_prepare", "finetuning")
 def quantity(cell: CellRecord, name: str) -> float | None:
     """Return a quantity of a cell's record, None where the cell has no such thing."""
     return _reader(name)(cell)
+
+
+def values_by_seed(cells: Iterable[CellRecord], name: str) -> dict[int, float]:
+    """Return a quantity of the cells of one case, by seed, where they have it.
+
+    Networks that were trained side by side share the time, which flatters each. Where some seeds
+    were trained alone, times are theirs only.
+    """
+    cells = list(cells)
+    if is_time(name):
+        cells = [cell for cell in cells if trained_together(cell) == 1] or cells
+    found = {cell["seed"]: quantity(cell, name) for cell in cells}
+    return {
+        seed: value for seed, value in found.items() if value is not None and math.isfinite(value)
+    }
+
+
+def trained_together(cell: CellRecord) -> int:
+    """Return how many networks shared the time of the cell's training."""
+    return int(cell["metrics"].get("trained_together", 1))
 
 
 def check_quantity(name: str) -> str:

@@ -41,8 +41,13 @@ class Outcome:
         return [entry for entry in self.record["failed"] if entry["key"] in keys]
 
 
-def run_study(
-    study: Study,
+def run_study(study: Study, out: str | Path, **options: Any) -> Outcome:
+    """Run what is not finished of one study; see `run_studies`."""
+    return run_studies([study], out, **options)[study.name]
+
+
+def run_studies(
+    studies: Sequence[Study],
     out: str | Path,
     *,
     scale: Scale = "paper",
@@ -50,41 +55,61 @@ def run_study(
     only: Collection[str] = (),
     device: str = "auto",
     progress: Progress | None = None,
-) -> Outcome:
-    """Run what is not finished of a study's cells and write its record.
+) -> dict[str, Outcome]:
+    """Run what is not finished of the studies' cells, all of them together; write their records.
 
-    `seeds` takes the place of the study's own seeds; `only` names the methods to run. Cells that
+    `seeds` takes the place of the studies' own seeds; `only` names the methods to run. Cells that
     fail are recorded and do not stop the others; they are tried again the next time.
     """
-    scaled = study.at(scale)
     folder = StudyFolder(out)
-    cells = scaled.cells(seeds=seeds, only=only)
+    books = [_Book(study.at(scale), scale, folder) for study in studies]
+    for book in books:
+        book.ask(seeds, _known(only, book.study, books))
     chosen = resolve_device(device).type
     with folder.locked():
-        running = _Running(scaled, scale, folder, cells, chosen, progress)
-        plan = make_plan(folder, cells)
-        running.run(plan)
-        return Outcome(plan, running.write(), folder.record(study.name))
+        for book in books:
+            book.open()
+        alone = {cell.key for book in books for cell in book.alone}
+        plans = [make_plan(folder, book.asked, alone=alone) for book in books]
+        everything = [cell for book in books for cell in book.asked]
+        running = _Running(books, folder, chosen, progress or _silent)
+        running.run(make_plan(folder, everything, alone=alone))
+        return {
+            book.study.name: Outcome(plan, book.write(), folder.record(book.study.name))
+            for book, plan in zip(books, plans, strict=True)
+        }
 
 
-class _Running:
-    """A study under way."""
+def _known(only: Collection[str], study: Study, books: Sequence[_Book]) -> Collection[str] | None:
+    """Return which of the methods a study has: None for none of them, if another study does."""
+    if not only:
+        return only
+    known = {name for book in books for name in book.study.methods}
+    mine = [name for name in only if name in study.methods or name not in known]
+    return mine or None
 
-    def __init__(
-        self,
-        study: Study,
-        scale: Scale,
-        folder: StudyFolder,
-        cells: list[Cell],
-        device: str,
-        progress: Progress | None,
-    ) -> None:
+
+class _Book:
+    """A study's record as it grows, and the cells that were asked for."""
+
+    def __init__(self, study: Study, scale: Scale, folder: StudyFolder) -> None:
         self.study, self.scale, self.folder = study, scale, folder
-        self.device = device
-        self.progress = progress or _silent
-        self.opened: tuple[Data, Dataset] | None = None
+        self.asked: list[Cell] = []
+        self.cells: list[Cell] = []
+        self.failed: dict[str, dict[str, Any]] = {}
+
+    def ask(self, seeds: Sequence[int] | None, only: Collection[str] | None) -> None:
+        if only is not None:
+            self.asked = self.study.cells(seeds=seeds, only=only)
+
+    @property
+    def alone(self) -> list[Cell]:
+        return [cell for cell in self.asked if cell.seed in self.study.alone]
+
+    def open(self) -> None:
+        """Take over what an earlier record holds."""
         old = self._old_record()
-        self.cells = _recorded_cells(study, cells, old)
+        self.cells = _recorded_cells(self.study, self.asked, old)
         self.failed = {entry["key"]: entry for entry in (old or {}).get("failed", [])}
 
     def _old_record(self) -> dict[str, Any] | None:
@@ -97,38 +122,74 @@ class _Running:
             )
         return old
 
+    def note(self, cell: Cell, error: str | None) -> None:
+        """Take down that a cell failed, or that it did not."""
+        if error is None:
+            self.failed.pop(cell.key, None)
+        elif any(cell.key == one.key for one in self.cells):
+            entry = {"case": cell.case.id, "seed": cell.seed, "key": cell.key}
+            self.failed[cell.key] = entry | {"error": error}
+
+    def write(self) -> dict[str, Any]:
+        """Write the study's record as far as it has come, and return it."""
+        found = [(cell, self.folder.result(cell)) for cell in self.cells]
+        finished = [(cell, result) for cell, result in found if result is not None]
+        known = {cell.key for cell, _ in finished}
+        record = make_record(
+            finished,
+            [entry for key, entry in self.failed.items() if key not in known],
+            study=self.study.name,
+            scale=self.scale,
+            command=f"twoscale study run {self.study.name} --scale {self.scale}",
+        )
+        write_record(self.folder.record(self.study.name), record)
+        return record
+
+
+class _Running:
+    """Studies under way."""
+
+    def __init__(
+        self, books: Sequence[_Book], folder: StudyFolder, device: str, progress: Progress
+    ) -> None:
+        self.books, self.folder = books, folder
+        self.device = device
+        self.progress = progress
+        self.opened: tuple[Data, Dataset] | None = None
+
     def run(self, plan: Plan) -> None:
-        """Run a plan's groups one after the other; the record follows."""
+        """Run a plan's groups one after the other; the records follow."""
         clock = _TimeLeft(plan.groups)
         total = sum(len(group.cells) for group in plan.groups)
         done = 0
         for group in plan.groups:
             self.progress("cells", done, total, clock.remark())
             self._run(group)
-            self.write()
+            for book in self.books:
+                book.write()
             clock.finish(group)
             done += len(group.cells)
         if total:
             self.progress("cells", done, total, "")
         fresh = {cell.key for group in plan.groups for cell in group.cells}
-        write_fields(
-            self.folder,
-            self.study.name,
-            self.cells,
-            fresh=fresh,
-            open_data=partial(self._dataset, progress=self.progress),
-            device=self.device,
-        )
+        for book in self.books:
+            write_fields(
+                self.folder,
+                book.study,
+                book.cells,
+                fresh=fresh,
+                open_data=partial(self._dataset, progress=self.progress),
+                device=self.device,
+            )
 
     def _run(self, group: Group) -> None:
         logs = {cell.key: _Log(self.folder.log(cell)) for cell in group.cells}
         for cell in group.cells:
-            logs[cell.key].write(f"{self.study.name}: {cell.name}")
+            logs[cell.key].write(cell.name)
         tell = _told(self.progress, list(logs.values()))
 
         def fail(cell: Cell, error: Exception) -> None:
-            entry = {"case": cell.case.id, "seed": cell.seed, "key": cell.key}
-            self.failed[cell.key] = entry | {"error": _sentence(error)}
+            self._note(cell, _sentence(error))
             logs[cell.key].write("".join(traceback.format_exception(error)))
 
         try:
@@ -141,9 +202,13 @@ class _Running:
             raise
         for cell in group.cells:
             if self.folder.has_run(cell):
-                self.failed.pop(cell.key, None)
+                self._note(cell, None)
                 metrics = self.folder.fresh_result(cell).content["metrics"]
                 logs[cell.key].write(f"finished, relative error {metrics['mre']:.4g}")
+
+    def _note(self, cell: Cell, error: str | None) -> None:
+        for book in self.books:
+            book.note(cell, error)
 
     def _dataset(self, data: Data, progress: Progress) -> Dataset:
         """Return the dataset, generated if it is not there yet.
@@ -171,21 +236,6 @@ class _Running:
             device=self.device,
             progress=progress,
         )
-
-    def write(self) -> dict[str, Any]:
-        """Write the study's record as far as it has come, and return it."""
-        found = [(cell, self.folder.result(cell)) for cell in self.cells]
-        finished = [(cell, result) for cell, result in found if result is not None]
-        known = {cell.key for cell, _ in finished}
-        record = make_record(
-            finished,
-            [entry for key, entry in self.failed.items() if key not in known],
-            study=self.study.name,
-            scale=self.scale,
-            command=f"twoscale study run {self.study.name} --scale {self.scale}",
-        )
-        write_record(self.folder.record(self.study.name), record)
-        return record
 
 
 def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | None) -> list[Cell]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from twoscale.data import Dataset
@@ -16,34 +17,37 @@ from twoscale.files import beside
 from twoscale.run import Run
 from twoscale.source import slices
 from twoscale.study.cells import Cell, Data
+from twoscale.study.definition import Study
 from twoscale.study.folder import StudyFolder
 
 Fields = dict[str, np.ndarray]
 
 _SEED = 0
+_KIND = "qualitative"  # of the figures that show fields
 _BINS = 80
 _CHUNK = 100  # fields whose spectra are taken together
 
 
 def write_fields(
     folder: StudyFolder,
-    study: str,
+    study: Study,
     cells: Sequence[Cell],
     *,
     fresh: Collection[str],
     open_data: Callable[[Data], Dataset],
     device: str,
 ) -> None:
-    """Write the study's fields: for each problem and grid, one sample and all that shows it.
+    """Write the study's fields: for each place it draws, one sample and all that shows it.
 
     Only predictions with seed 0 are shown. Those of runs that are no longer in the folder are kept
     as they were; nothing is done if no run is new (`fresh` holds the keys of those that are).
     """
-    file = folder.fields(study)
+    file = folder.fields(study.name)
     old = _read(file)
+    drawn = {figure.options.get("place") for figure in study.figures if figure.kind == _KIND}
     places: dict[str, list[Cell]] = {}
     for cell in cells:
-        if cell.seed == _SEED:
+        if cell.seed == _SEED and _place(cell) in drawn:
             places.setdefault(_place(cell), []).append(cell)
     fields: Fields = {}
     changed = False
@@ -76,7 +80,8 @@ def _at_place(
     runs = {cell.key: Run.open(folder.cell(cell), device=device) for cell in here}
     test = sorted(next(iter(runs.values())).test_samples)
     dataset = open_data(cells[0].data)
-    inputs, truth = dataset.load("input", test), dataset.load("output", test)
+    where = next(iter(runs.values())).surrogate.device
+    inputs, truth = (dataset.load(name, test).to(where) for name in ("input", "output"))
     if first.key in runs:
         sample = median_sample(runs[first.key].surrogate.predict(inputs), truth)
     elif f"{place}/sample" in old:
@@ -86,13 +91,13 @@ def _at_place(
     same = int(old.get(f"{place}/sample", -1)) == test[sample]
     fields = _kept(old, place, cells) if same else {}
     fields[f"{place}/sample"] = np.array(test[sample])
-    fields[f"{place}/input"] = inputs[sample].numpy()
-    fields[f"{place}/truth"] = truth[sample].numpy()
+    fields[f"{place}/input"] = inputs[sample].cpu().numpy()
+    fields[f"{place}/truth"] = truth[sample].cpu().numpy()
     edges = fields[f"{place}/density/edges"] = _edges(truth)
     fields |= _statistics(place, "truth", truth, edges)
     for cell in here:
         predicted = runs[cell.key].surrogate.predict(inputs)
-        fields[_name(cell)] = predicted[sample].numpy()
+        fields[_name(cell)] = predicted[sample].cpu().numpy()
         fields |= _statistics(place, cell.case.id, predicted, edges)
     return fields
 
@@ -119,10 +124,10 @@ def _statistics(place: str, name: str, fields: Tensor, edges: np.ndarray) -> Fie
     total: Any = 0.0
     for part in slices(len(fields), _CHUNK):
         total = total + radial_spectrum(fields[part].double()).sum(0)
-    density, _ = np.histogram(fields.numpy(), bins=edges, density=True)
+    counts = torch.histc(fields, len(edges) - 1, float(edges[0]), float(edges[-1])).cpu().double()
     return {
-        f"{place}/spectrum/{name}": (total / len(fields)).numpy(),
-        f"{place}/density/{name}": density,
+        f"{place}/spectrum/{name}": (total / len(fields)).cpu().numpy(),
+        f"{place}/density/{name}": (counts / counts.sum()).numpy() / np.diff(edges),
     }
 
 

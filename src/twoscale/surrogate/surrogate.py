@@ -56,6 +56,7 @@ class Surrogate:
     grid_: Grid
     finetuning_: dict[str, Any] | None
     peak_device_gigabytes_: float | None  # of the latest fit or fine-tuning, on a GPU
+    trained_together_: int  # networks that shared the time of training
 
     def __init__(
         self,
@@ -122,6 +123,8 @@ class Surrogate:
         self.timings_ = dict(context.clock.seconds)
         self.peak_device_gigabytes_ = device_peak_gigabytes()
         self.history_ = context.histories
+        shares = [history.get("members", 1) for history in context.histories.values()]
+        self.trained_together_ = max(shares, default=1)
         return self
 
     def finetune(
@@ -265,6 +268,7 @@ class Surrogate:
         metrics["timings"] = timings | {"total": sum(timings.values())}
         if self.peak_device_gigabytes_ is not None:
             metrics["peak_device_gigabytes"] = self.peak_device_gigabytes_
+        metrics["trained_together"] = self.trained_together_
         return metrics
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -285,6 +289,7 @@ class Surrogate:
             "training_samples": self.training_samples_,
             "timings": self.timings_,
             "peak_device_gigabytes": self.peak_device_gigabytes_,
+            "trained_together": self.trained_together_,
             "finetuning": self.finetuning_,
             "provenance": environment(self.device),
         }
@@ -319,6 +324,7 @@ class Surrogate:
             grid = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
             surrogate.timings_ = dict(manifest["timings"])
             surrogate.peak_device_gigabytes_ = manifest.get("peak_device_gigabytes")
+            surrogate.trained_together_ = manifest.get("trained_together", 1)
             surrogate.finetuning_ = manifest.get("finetuning")
             surrogate.training_samples_ = manifest["training_samples"]
         except (KeyError, TypeError) as error:
