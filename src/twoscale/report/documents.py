@@ -12,6 +12,7 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
 from twoscale.report import display
+from twoscale.report.charts import KINDS
 from twoscale.report.records import Summary, summarise
 from twoscale.report.study_documents import headline_table, results_page
 from twoscale.study.statistics import Spread
@@ -130,7 +131,29 @@ def generated(root: Path) -> dict[Path, str]:
         performance: refreshed(performance, "bench", bench_table(results)),
         root / "docs/settings.md": settings_page(),
         root / "docs/results.md": results_page(results / "study"),
+        root / "docs/figures.md": figures_page(),
     }
+
+
+def figures_page() -> str:
+    """Return `docs/figures.md`: the kinds of figures that studies draw, and their options."""
+    lines = [
+        "# Figures of studies",
+        "",
+        "A study's YAML file lists its figures: `{kind: curves, x: training, quantities: [mre]}`.",
+        "Every kind also takes `title`, `caption`, `rows` (patterns of case names, such as",
+        "`[local*, two-scale]`) and `where` (properties: `{method: [local, overlap]}`).",
+        "A `base` says in which properties the case differs that others are held against, such as",
+        "`{objective: null}` for what is fine-tuned or `{solver: full}` for a setting.",
+        "This page is generated from the code by `make documents`.",
+        "",
+        "| kind | options | what it shows |",
+        "|---|---|---|",
+    ]
+    for name, kind in KINDS.items():
+        options = ", ".join(f"`{option}`" for option in sorted(kind.options)) or "none"
+        lines.append(f"| `{name}` | {options} | {kind.caption} |")
+    return "\n".join(lines) + "\n"
 
 
 def settings_page() -> str:

@@ -99,7 +99,7 @@ class Table:
     rows: Sequence[Row]
     title: str = ""
     note: str = ""
-    words: int = 1  # columns at the left that hold words, not numbers
+    words: Sequence[int] = (0,)  # columns that hold words, not numbers
 
     @classmethod
     def of_text(cls, header: Sequence[str], rows: Sequence[Sequence[str]], **options: Any) -> Table:

@@ -55,6 +55,7 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
 
 def _paper_section(studies: Studies) -> Section:
     off = [row for row in studies.compared if row.verdict == "off"]
+    off.sort(key=lambda row: row.explanation is not None)  # what nobody has explained comes first
     tables = [agreement_table(studies)]
     if off:
         tables.append(compared_table(off, "Values that differ from the paper, and why"))
@@ -99,7 +100,7 @@ def facts(study: StudyResult) -> list[tuple[str, str]]:
     )
     found = [
         ("Record", study.record.name),
-        ("Runs", f"{study.cells} of {len(study.cases)} cases"),
+        ("Runs", f"{study.cells}, of {len(study.cases)} cases"),
         ("Device", ", ".join(devices)),
         ("Commit", ", ".join(commits)),
         ("Command", study.command),
@@ -111,11 +112,9 @@ def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture]
     """Return the figures that a study asks for, and a remark for each that cannot be drawn."""
     pictures, remarks = [], []
     for position, one in enumerate(asked, 1):
-        options = dict(one.options)
-        caption = options.pop("caption", None)
         title = one.title or KINDS[one.kind].title if one.kind in KINDS else one.kind
         try:
-            figure = draw(one.kind, study, options)
+            figure = draw(one.kind, study, one.options)
         except TwoscaleError as error:
             remarks.append(f"Not drawn: {title} ({error}).")
             continue
@@ -124,7 +123,8 @@ def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture]
             continue
         kind = KINDS[one.kind]
         name = f"{study.name}-{position}-{one.kind}"
-        pictures.append(Picture(name, title, caption or kind.caption, figure, vector=kind.vector))
+        caption = one.options.get("caption", kind.caption)
+        pictures.append(Picture(name, title, caption, figure, vector=kind.vector))
     return pictures, remarks
 
 
@@ -141,7 +141,7 @@ def _table(table: StudyTable, study: StudyResult) -> Table:
         cells += [_cell(value, row) for value in row.values]
         rows.append(Row(cells, _origin(row, table, study) if row.case else None))
     title = table.title if several or not table.places else f"{table.title} ({table.places[0]})"
-    return Table(header, rows, title, words=2 if several else 1)
+    return Table(header, rows, title, words=(0, 1) if several else (0,))
 
 
 def _cell(value: Value, row: StudyRow) -> Cell:
@@ -224,7 +224,7 @@ def compared_table(rows: Sequence[Compared], title: str) -> Table:
             for row in rows
         ],
         title,
-        words=2,
+        words=(0, 1, 6, 7),
     )
 
 

@@ -38,8 +38,9 @@ def equivalence(
         if (start := base_of(study, case, base)) is not None and start is not case
     ]
     needed(compared, "case with its base")
+    words = [_words(*pair, base) for pair in compared]
     height = 0.9 + 0.36 * len(compared)
-    figure, axes = panels(len(usable), width=3.3, height=height, columns=_COLUMNS)
+    figure, axes = panels(len(usable), width=2.3, height=height, columns=_COLUMNS, labels=words)
     style = styles(study.cases)
     for index, (axis, name) in enumerate(zip(axes, usable, strict=True)):
         margin = known[name]
@@ -48,13 +49,13 @@ def equivalence(
             found = audit(case.values(name), start.values(name), margin)
             if found is not None:
                 _interval(axis, place, found, style[case.id])
-        first = index % _COLUMNS == 0
-        labels = [_words(*pair, base) if first else "" for pair in compared]
+        labels = words if index % _COLUMNS == 0 else [""] * len(words)
         axis.set_yticks(range(len(compared)), labels)
         axis.set_ylim(len(compared) - 0.4, -0.6)
         axis.set(title=display(name).words, xlabel=_UNITS[margin.kind])
         axis.grid(axis="y", visible=False)
         axis.margins(x=0.2)
+        axis.locator_params(axis="x", nbins=5)
     return figure
 
 

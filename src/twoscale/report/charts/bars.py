@@ -53,7 +53,13 @@ def bars(study: StudyResult, *, quantities: Sequence[str] = ("mre", "ssim")) -> 
     usable = [name for name in quantities if any(case.mean(name) for case in study.cases)]
     needed(usable, f"case with {' or '.join(quantities)}")
     columns = min(len(usable), 4)
-    figure, axes = panels(len(usable), columns=columns, width=2.7, height=0.5 + 0.27 * len(rows))
+    figure, axes = panels(
+        len(usable),
+        columns=columns,
+        width=2.0,
+        height=0.5 + 0.27 * len(rows),
+        labels=_row_names(rows),
+    )
     style = styles(study.cases)
     for index, (axis, name) in enumerate(zip(axes, usable, strict=True)):
         _draw_rows(axis, rows, style, name)
@@ -95,8 +101,11 @@ def _draw_rows(axis: Axes, rows: Sequence[Row], style: Mapping[str, Style], name
             axis.barh(row, mean, xerr=deviation, **own.bar)
     axis.margins(x=0.12)
     if log:
-        log_axis(axis, "x", means)
-    elif not dots:
+        log_axis(axis, "x", means, most=4)
+    else:
+        axis.locator_params(axis="x", nbins=4)
+        axis.ticklabel_format(axis="x", scilimits=(-3, 5))
+    if not (log or dots):
         axis.set_xlim(0, 1.12 * max(map(sum, known.values())))
     axis.set_title(fill(display(name).axis, 24), fontsize=9.5)
     axis.grid(axis="y", visible=False)
@@ -106,22 +115,22 @@ def _row_labels(axis: Axes, rows: Sequence[Row], *, first: bool) -> None:
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.set_yticks(range(len(rows)))
     axis.tick_params(axis="y", length=0)
-    axis.set_yticklabels([_row_label(row) for row in rows] if first else [])
+    axis.set_yticklabels(_row_names(rows) if first else [])
     if first:
         for label, row in zip(axis.get_yticklabels(), rows, strict=True):
             if isinstance(row, str):
                 label.set_fontweight("bold")
 
 
-def _row_label(row: Row) -> str:
-    return row if isinstance(row, str) else row.label
+def _row_names(rows: Sequence[Row]) -> list[str]:
+    return [row if isinstance(row, str) else row.label for row in rows]
 
 
 def stage_costs(study: StudyResult, *, stages: Sequence[str] = _STAGES) -> Figure:
     """Draw the mean seconds of each stage, stacked, a bar per case; whole fits with `stages`."""
     rows = _rows(study)
     needed(rows, "case with these stages")
-    figure, (axis,) = panels(1, width=5.8, height=0.9 + 0.28 * len(rows))
+    figure, (axis,) = panels(1, width=4.4, height=0.9 + 0.28 * len(rows), labels=_row_names(rows))
     cases = [(k, row) for k, row in enumerate(rows) if isinstance(row, CaseResult)]
     ends = np.zeros(len(rows))
     for stage in stages:
@@ -164,7 +173,11 @@ def effects(
     rows = _rows(part)
     columns = min(len(quantities), 4)
     figure, axes = panels(
-        len(quantities), columns=columns, width=2.9, height=0.6 + 0.28 * max(len(rows), 2)
+        len(quantities),
+        columns=columns,
+        width=2.2,
+        height=0.6 + 0.28 * max(len(rows), 2),
+        labels=_row_names(rows),
     )
     style = styles(study.cases)
     for index, (axis, name) in enumerate(zip(axes, quantities, strict=True)):
@@ -179,6 +192,7 @@ def effects(
         axis.set_xlabel("times as fast as the base" if ratio else "change from the base, %")
         axis.grid(axis="y", visible=False)
         axis.margins(x=0.25)
+        axis.locator_params(axis="x", nbins=5)
     return figure
 
 
@@ -229,7 +243,13 @@ def loss_weights(study: StudyResult) -> Figure:
     terms = sorted({k for case in tuned.cases for cell in case.cells for k in cell["weights"]})
     needed(terms, "weights of fine-tuning objectives")
     rows = _rows(tuned)
-    figure, axes = panels(len(terms), columns=4, width=2.7, height=0.6 + 0.27 * len(rows))
+    figure, axes = panels(
+        len(terms),
+        columns=4,
+        width=2.0,
+        height=0.6 + 0.27 * len(rows),
+        labels=_row_names(rows),
+    )
     style = styles(study.cases)
     for index, (axis, term) in enumerate(zip(axes, terms, strict=True)):
         drawn = []
@@ -238,7 +258,7 @@ def loss_weights(study: StudyResult) -> Figure:
                 values = list(row.values(f"weights.{term}").values())
                 drawn += values
                 axis.plot(values, [k] * len(values), alpha=0.8, **style[row.id].dots)
-        log_axis(axis, "x", drawn)
+        log_axis(axis, "x", drawn, most=4)
         _row_labels(axis, rows, first=index % 4 == 0)
         axis.set_title(f"weight of {term.replace('_', ' ')}", fontsize=9.5)
     return figure

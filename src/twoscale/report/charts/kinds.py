@@ -35,6 +35,9 @@ class Kind:
         }
 
 
+COMMON = frozenset({"rows", "where", "caption"})
+"""Options of every kind: which cases, by pattern or property, and words of one's own below."""
+
 _DEVIATION = "Bars are one standard deviation over seeds."
 
 KINDS = {
@@ -146,10 +149,11 @@ KINDS = {
 def draw(kind: str, study: StudyResult, options: Mapping[str, Any]) -> Figure | None:
     """Return the figure of a kind from a study's cases, or None if it has nothing to show.
 
-    Besides the kind's own options, `rows` names the cases by patterns and `where` by properties.
+    Besides the kind's own options, `rows` names the cases by patterns and `where` by properties;
+    a `caption` is for whoever shows the figure.
     """
     chosen = check_kind(kind, options)
-    own = {name: value for name, value in options.items() if name not in ("rows", "where")}
+    own = {name: value for name, value in options.items() if name not in COMMON}
     part = study.select(options.get("rows"), options.get("where"))
     if not part.cases:
         return None
@@ -161,8 +165,8 @@ def check_kind(kind: str, options: Mapping[str, Any]) -> Kind:
     """Return the kind of that name if it takes these options, else raise."""
     if kind not in KINDS:
         raise TwoscaleError(f"no figure is of kind '{kind}': known are {', '.join(KINDS)}")
-    unknown = sorted(set(options) - KINDS[kind].options - {"rows", "where"})
+    unknown = sorted(set(options) - KINDS[kind].options - COMMON)
     if unknown:
-        known = ", ".join(sorted(KINDS[kind].options | {"rows", "where"}))
+        known = ", ".join(sorted(KINDS[kind].options | COMMON))
         raise TwoscaleError(f"figures of kind {kind} take no '{unknown[0]}': they take {known}")
     return KINDS[kind]

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from twoscale.report.charts.style import (
     GREY,
+    label_width,
     log_axis,
     needed,
     panels,
@@ -19,6 +20,8 @@ from twoscale.report.charts.style import (
 )
 from twoscale.report.display import display
 from twoscale.report.results import CaseResult, StudyResult, place_title
+
+_WIDE = 2.0  # inches of labels that leave no room for a second panel
 
 
 def oracle_against_learned(study: StudyResult) -> Figure:
@@ -33,7 +36,13 @@ def oracle_against_learned(study: StudyResult) -> Figure:
     places = {place: cases for place, cases in places.items() if cases}
     needed(places, "case with an oracle")
     tallest = max(len(cases) for cases in places.values())
-    figure, axes = panels(len(places), width=4.8, height=0.8 + 0.36 * tallest, columns=2)
+    labels = [case.label for cases in places.values() for case in cases]
+    figure, axes = panels(
+        len(places),
+        width=3.2 + label_width(labels),
+        height=0.8 + 0.3 * tallest,
+        columns=2 if label_width(labels) < _WIDE else 1,
+    )
     for axis, (place, cases) in zip(axes, places.items(), strict=True):
         style = styles(cases)
         drawn: list[float] = []

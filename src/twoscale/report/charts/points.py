@@ -155,11 +155,11 @@ def _frontier_lines(
     lines: dict[str, str],
 ) -> None:
     for name, line in lines.items():
-        points = sorted(
+        points = [
             (shown(case.spread(x), x)[0], *shown(case.spread(name), name))
-            for case in cases
+            for case in cases  # in the order of the variance, also where times do not follow it
             if case.mean(x) is not None and case.mean(name) is not None
-        )
+        ]
         if points:
             across, up, spread = zip(*points, strict=True)
             solid = line == "-"

@@ -14,7 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+)
 
 from twoscale.errors import TwoscaleError
 from twoscale.report.display import display
@@ -161,13 +167,26 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout=room)
 
 
+def label_width(labels: Collection[str]) -> float:
+    """Return the inches that the longest of some labels takes."""
+    return _LETTER * max(map(len, labels), default=0)
+
+
 def panels(
-    count: int, *, width: float = _WIDTH, height: float = _HEIGHT, columns: int = _AT_MOST
+    count: int,
+    *,
+    width: float = _WIDTH,
+    height: float = _HEIGHT,
+    columns: int = _AT_MOST,
+    labels: Collection[str] = (),
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure of some panels, a few in a row, and their axes."""
+    """Return a figure of some panels, a few in a row, and their axes.
+
+    `width` and `height` are of one panel in inches; `labels` stand left of each row.
+    """
     across = min(count, columns)
     down = -(-count // across)
-    figure = new_figure(width * across + 0.3, height * down + 0.3)
+    figure = new_figure(width * across + label_width(labels) + 0.3, height * down + 0.3)
     axes = list(figure.subplots(down, across, squeeze=False).flat)
     for axis in axes[count:]:
         axis.remove()
@@ -191,7 +210,7 @@ def shared_legend(figure: Figure, axes: Sequence[Axes]) -> None:
             if label not in entries
         }
     if entries:
-        width = _LETTER * max(map(len, entries)) + 0.55
+        width = label_width(entries) + 0.55
         columns = max(1, min(len(entries), int(figure.get_figwidth() / width)))
         figure.legend(
             list(entries.values()), list(entries), loc="outside lower center", ncols=columns
@@ -206,16 +225,21 @@ def shown(spread: Spread | None, name: str) -> tuple[float, float]:
     return (scale * spread.mean, scale * (spread.deviation or 0.0))
 
 
-def log_axis(axis: Axes, which: str, values: Sequence[float]) -> None:
-    """Make an axis logarithmic, with plain numbers on it, unless its values differ too little."""
+def log_axis(axis: Axes, which: str, values: Sequence[float], *, most: int = 6) -> None:
+    """Make an axis logarithmic, with plain numbers on it, unless its values differ too little.
+
+    There are as many numbers as there is room for, `most` of them.
+    """
     positive = np.array([value for value in values if value > 0])
+    line = getattr(axis, f"{which}axis")
     if not len(positive) or positive.max() < _RANGE * positive.min():
+        line.set_major_locator(MaxNLocator(most))
+        axis.ticklabel_format(axis="x" if which == "x" else "y", scilimits=(-3, 5))
         return
     getattr(axis, f"set_{which}scale")("log")
-    line = getattr(axis, f"{which}axis")
-    # Over few decades, powers of ten alone would be too few numbers.
-    few = positive.max() < 100 * positive.min()
-    line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    decades = np.log10(positive.max() / positive.min())
+    subs = next((k for k in ((1, 2, 5), (1, 3)) if len(k) * decades < most), (1,))
+    line.set_major_locator(LogLocator(subs=tuple(map(float, subs)), numticks=most + 1))
     line.set_major_formatter(FuncFormatter(_plain))
     line.set_minor_locator(NullLocator())
 
