@@ -46,7 +46,7 @@ def test_every_table_and_figure_of_a_study_is_on_the_page(page, name):
     study = load_study(name)
     assert study.question.strip() in text
     for table in study.tables:
-        assert f"{table.title} (Poisson, 128²)</caption>" in text.replace("&#39;", "'")
+        assert f"{table.title} (Poisson, 128²)</span></caption>" in text.replace("&#39;", "'")
     for position, figure in enumerate(study.figures, 1):
         picture = f"{name}-{position}-{figure.kind}"
         assert text.count(f'<figure id="{picture}"') == 1
