@@ -209,7 +209,7 @@ def _where(study: StudyResult, index: object) -> list[str]:
 
 def compared_table(rows: Sequence[Compared], title: str) -> Table:
     """Return values of the paper beside ours, one a row, with the reason where they differ."""
-    header = ["case", "quantity", "paper", "ours", "apart, sd", "verdict", "why", "paper's table"]
+    header = ["case", "quantity", "paper", "ours", "why", "apart, sd", "verdict", "paper's table"]
     return Table(
         header,
         [
@@ -219,16 +219,16 @@ def compared_table(rows: Sequence[Compared], title: str) -> Table:
                     Cell(display(row.metric).heading),
                     Cell(_written(row, row.paper, row.paper_sd), row.paper),
                     Cell(_written(row, row.ours, row.ours_sd), row.ours),
+                    Cell(row.explanation or ""),
                     Cell(_apart(row), row.difference_in_sd),
                     Cell(row.verdict, verdict=row.verdict),
-                    Cell(row.explanation or ""),
                     Cell(row.table),
                 ]
             )
             for row in rows
         ],
         title,
-        words=(0, 1, 6, 7),
+        words=(0, 1, 4, 7),
     )
 
 
