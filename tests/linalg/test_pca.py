@@ -101,6 +101,16 @@ def test_a_large_mean_costs_no_accuracy(generator):
     np.testing.assert_allclose(statistics.scale.numpy(), data.double().numpy().std(0), rtol=1e-12)
 
 
+def test_a_common_scale_leaves_plain_variances(data):
+    own = fit_statistics(iter([data]))
+    common = own.with_common_scale()
+    variances = data.double().numpy().var(0)
+    np.testing.assert_allclose(common.scale.numpy(), np.sqrt(variances.mean()), rtol=1e-10)
+    np.testing.assert_allclose(common.total.numpy(), variances.sum(1) / variances.mean())
+    assert torch.equal(common.mean, own.mean)
+    assert float(common.total.sum()) == pytest.approx(data[0].numel())
+
+
 # Rank rules
 
 VARIANCES = torch.tensor([[5.0, 3.0, 1.0, 1.0]], dtype=torch.float64)

@@ -5,8 +5,8 @@ import torch
 
 from twoscale.linalg.transforms import (
     _cosine_matrix,
-    _sine_matrix,
     inverse_cosine_transform,
+    sine_matrix,
     sine_transform,
 )
 
@@ -44,7 +44,7 @@ def test_the_sine_transform_is_scipys(fields):
 
 @any_shape
 def test_the_sine_matrices_give_the_same_transform(shape, fields):
-    rows, columns = (_sine_matrix(size, CPU) for size in shape)
+    rows, columns = (sine_matrix(size, CPU) for size in shape)
     torch.testing.assert_close(by_matrices(fields, rows, columns), sine_transform(fields))
 
 
@@ -65,7 +65,7 @@ def test_the_cosine_matrices_give_the_same_transform(shape, fields):
 @any_shape
 def test_the_transform_matrices_are_orthogonal(shape):
     for size in shape:
-        for matrix in (_sine_matrix(size, CPU), _cosine_matrix(size, CPU)):
+        for matrix in (sine_matrix(size, CPU), _cosine_matrix(size, CPU)):
             torch.testing.assert_close(matrix @ matrix.T, torch.eye(size, dtype=torch.float64))
 
 

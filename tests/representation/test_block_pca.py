@@ -1,113 +1,20 @@
-import numpy as np
 import pytest
 import torch
 
 from tests.conftest import make_poisson
 from tests.representation.contract import RepresentationContract, relative
-from twoscale import GlobalPCA, PatchLayout, PatchPCA, RankRule, RestrictedPCA, TwoscaleError
-from twoscale.linalg.pca import SOLVERS
+from twoscale import GlobalPCA, PatchPCA, RankRule
 
 
-class TestGlobal(RepresentationContract):
+class TestNotStandardised(RepresentationContract):
     projects = True
 
     @classmethod
     def make(cls, variance=0.99):
-        return GlobalPCA(RankRule(variance=variance))
+        return PatchPCA(RankRule(variance=variance), standardised=False)
 
-    def test_the_zero_code_is_the_mean_field(self, fitted, fields):
-        mean = fitted.decode(torch.zeros(1, fitted.code_size))[0]
-        torch.testing.assert_close(mean, fields.mean(0), rtol=1e-4, atol=1e-7)
-
-    def test_it_has_no_seams(self, fitted):
-        assert fitted.layout is None
-
-
-class TestTiling(RepresentationContract):
-    projects = True
-
-    @classmethod
-    def make(cls, variance=0.99):
-        return PatchPCA(RankRule(variance=variance), patches=(4, 4))
-
-    def test_there_is_a_rank_for_each_patch(self, fitted):
-        assert len(fitted.ranks["pca"]) == 16
-        assert fitted.layout == PatchLayout.tiling((32, 32), (4, 4))
-
-
-class TestFullSolver(RepresentationContract):
-    projects = True
-
-    @classmethod
-    def make(cls, variance=0.99):
-        return PatchPCA(RankRule(variance=variance), patches=(4, 4), solver="full")
-
-
-class TestCovarianceSolver(RepresentationContract):
-    projects = True
-
-    @classmethod
-    def make(cls, variance=0.99):
-        return PatchPCA(RankRule(variance=variance), patches=(4, 4), solver="covariance")
-
-
-class TestHannOverlap(RepresentationContract):
-    @classmethod
-    def make(cls, variance=0.99):
-        return PatchPCA(RankRule(variance=variance), patches=(4, 4), overlap=True)
-
-    def test_there_are_49_patches_and_a_hann_window(self, fitted):
-        assert len(fitted.ranks["pca"]) == 49
-        assert fitted.window == "hann"
-
-
-class TestUniformOverlap(RepresentationContract):
-    """A layout of one's own: patches of 12 at stride 10 and 5."""
-
-    @classmethod
-    def make(cls, variance=0.99):
-        layout = PatchLayout((32, 32), (12, 12), (10, 5))
-        return PatchPCA(RankRule(variance=variance), layout=layout, window="uniform")
-
-    def test_the_window_is_uniform(self, fitted):
-        expected = fitted.layout.weights("uniform").float()
-        torch.testing.assert_close(fitted.weights, expected)
-
-
-class TestRectangularTiling(RepresentationContract):
-    shape = (16, 32)
-    projects = True
-
-    @classmethod
-    def make(cls, variance=0.99):
-        return PatchPCA(RankRule(variance=variance), patches=(2, 4))
-
-
-class TestRectangularOverlap(RepresentationContract):
-    shape = (16, 32)
-
-    @classmethod
-    def make(cls, variance=0.99):
-        return PatchPCA(RankRule(variance=variance), patches=(2, 4), overlap=True)
-
-
-class TestRestricted(RepresentationContract):
-    @classmethod
-    def make(cls, variance=0.99):
-        return RestrictedPCA(RankRule(variance=variance), factor=4)
-
-    def test_more_variance_never_gives_a_larger_training_error(self, fields):
-        """Here the error has a floor: what block means and interpolation cannot express."""
-        errors = [
-            relative(self.make(variance).fit(fields).reconstruct(fields) - fields, fields)
-            for variance in (0.7, 0.9, 0.99, 0.999)
-        ]
-        assert errors == sorted(errors, reverse=True)
-
-
-class TestRestrictedRectangle(TestRestricted):
-    shape = (16, 32)
-    error_on_new_fields = 0.4
+    def test_all_features_have_one_scale(self, fitted):
+        assert len(fitted.scale.unique()) == 1
 
 
 @pytest.fixture(scope="module")
@@ -115,212 +22,57 @@ def fields():
     return make_poisson((32, 32), 160).outputs
 
 
-# Formulas
+def test_without_standardising_no_subspace_has_a_smaller_training_error(fields):
+    plain = GlobalPCA(RankRule(components=8), standardised=False).fit(fields)
+    standardised = GlobalPCA(RankRule(components=8)).fit(fields)
+    centred = fields - fields.mean(0)
+    values = torch.linalg.svdvals(centred.flatten(1).double())
+    optimal = values[8:].square().sum().sqrt() / fields.double().norm()
+    errors = [relative(r(fields) - fields, fields) for r in (plain, standardised)]
+    assert errors[0] == pytest.approx(float(optimal), rel=1e-3)
+    assert errors[0] < errors[1]
 
 
-def test_overlapping_patches_are_averaged_with_the_window(fields):
-    """Decoding is the weighted sum of what each patch's own PCA makes of it."""
-    fitted = PatchPCA(RankRule(components=3), patches=(2, 2), overlap=True).fit(fields)
-    layout = fitted.layout
-    codes = fitted.encode(fields[:4])
-    profile = np.maximum(np.outer(np.hanning(16), np.hanning(16)), 1e-6)
-    total, weight = np.zeros((4, 32, 32)), np.zeros((32, 32))
-    corners = [(i, j) for i in range(0, 17, 8) for j in range(0, 17, 8)]
-    assert len(corners) == layout.count
-    for k, (i, j) in enumerate(corners):
-        z = codes[:, 3 * k : 3 * k + 3].numpy()
-        decoded = fitted.mean[k].numpy() + fitted.scale[k].numpy() * (
-            z @ fitted.vectors[k].numpy().T
-        )
-        total[:, i : i + 16, j : j + 16] += profile * decoded.reshape(4, 16, 16)
-        weight[i : i + 16, j : j + 16] += profile
-    np.testing.assert_allclose(fitted.decode(codes).numpy(), total / weight, rtol=1e-4, atol=1e-7)
-
-
-def test_the_code_of_a_patch_is_its_standardised_projection(fields):
-    fitted = PatchPCA(RankRule(variance=0.99), patches=(2, 4)).fit(fields)
-    ranks = fitted.ranks["pca"]
-    codes = fitted.encode(fields[:3]).numpy()
-    start = 0
-    for k, rank in enumerate(ranks):
-        i, j = 16 * (k // 4), 8 * (k % 4)
-        patch = fields[:, i : i + 16, j : j + 8].reshape(len(fields), -1).double().numpy()
-        deviation = patch.std(0)
-        scale = np.where(deviation > 0, deviation, 1.0)
-        z = ((patch[:3] - patch.mean(0)) / scale) @ fitted.vectors[k, :, :rank].double().numpy()
-        np.testing.assert_allclose(codes[:, start : start + rank], z, atol=1e-3)
-        start += rank
-    assert start == fitted.code_size
-
-
-def half_pixel_matrix(coarse, factor):
-    """Linear interpolation from cell centres to the centres of `factor` times finer cells."""
-    matrix = np.zeros((coarse * factor, coarse))
-    for i in range(coarse * factor):
-        place = min(max((i + 0.5) / factor - 0.5, 0.0), coarse - 1.0)
-        left = min(int(place), coarse - 2)
-        matrix[i, left] += 1 - (place - left)
-        matrix[i, left + 1] += place - left
-    return matrix
-
-
-@pytest.mark.parametrize(("shape", "factor"), [((32, 32), 4), ((16, 32), 4), ((18, 24), 3)])
-def test_restriction_is_the_block_mean_and_prolongation_bilinear(shape, factor):
-    """With every coarse mode kept nothing else is left of the representation."""
-    fields = make_poisson(shape, 150).outputs
-    nodes = (shape[0] // factor, shape[1] // factor)
-    rule = RankRule(components=nodes[0] * nodes[1])
-    fitted = RestrictedPCA(rule, factor=factor, solver="full").fit(fields)
-    means = fields.double().numpy().reshape(-1, nodes[0], factor, nodes[1], factor).mean((2, 4))
-    rows, columns = (half_pixel_matrix(size, factor) for size in nodes)
-    expected = rows @ means @ columns.T
-    error = fitted.reconstruct(fields).numpy() - expected
-    assert np.linalg.norm(error) < 1e-5 * np.linalg.norm(expected)
-
-
-def test_half_pixel_weights_by_hand():
-    np.testing.assert_allclose(
-        half_pixel_matrix(2, 4) @ [0.0, 1.0], [0, 0, 1 / 8, 3 / 8, 5 / 8, 7 / 8, 1, 1]
-    )
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_all_solvers_find_the_same_representation(solver, fields):
+def test_the_scale_of_the_fields_does_not_matter(fields):
+    """Not even where squares of single precision would vanish."""
     rule = RankRule(variance=0.99)
-    expected = PatchPCA(rule, solver="full").fit(fields)
-    found = PatchPCA(rule, solver=solver).fit(fields)
-    assert found.ranks == expected.ranks
-    reference = expected.reconstruct(fields)
-    assert relative(found.reconstruct(fields) - reference, reference) < 1e-3
+    here, there = (GlobalPCA(rule, standardised=False).fit(s * fields) for s in (1.0, 1e-25))
+    assert here.ranks == there.ranks
+    torch.testing.assert_close(there.variances, here.variances, rtol=1e-3, atol=1e-3)
+    assert relative(1e25 * there(1e-25 * fields) - here(fields), fields) < 1e-4
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_constant_pixels_come_back_exactly(solver, fields):
-    """The boundary of a Poisson solution never varies; neither does a column of 0.1."""
-    framed = fields.clone()
-    framed[:, :, 5] = 0.1
-    rule = RankRule(variance=0.9)
-    for representation in (GlobalPCA(rule, solver=solver), PatchPCA(rule, solver=solver)):
-        back = representation.fit(framed).reconstruct(framed)
-        assert torch.equal(back[:, 0], framed[:, 0])
-        assert torch.equal(back[:, :, -1], framed[:, :, -1])
-        assert torch.equal(back[:, :, 5], framed[:, :, 5])
+@pytest.mark.parametrize("standardised", [True, False])
+def test_explained_variance_is_that_of_the_rule(fields, standardised):
+    fitted = GlobalPCA(RankRule(variance=0.9), standardised=standardised).fit(fields)
+    one_less = GlobalPCA(RankRule(components=fitted.code_size - 1), standardised=standardised).fit(
+        fields
+    )
+    assert one_less.explained_variance["pca"] < 0.9 <= fitted.explained_variance["pca"] <= 1
 
 
-def test_a_fixed_number_of_components():
-    fields = make_poisson((16, 16), 40).outputs
+@pytest.mark.parametrize("standardised", [True, False])
+def test_fields_that_never_vary(standardised):
+    fields = torch.full((5, 8, 8), 0.1)
+    fitted = GlobalPCA(RankRule(variance=0.9), standardised=standardised).fit(fields)
+    assert torch.equal(fitted(fields), fields)
+    assert fitted.explained_variance == {"pca": 0.0}
+
+
+def test_truncating_keeps_the_leading_modes(fields):
     fitted = PatchPCA(RankRule(components=5), patches=(2, 2)).fit(fields)
-    assert fitted.ranks == {"pca": [5, 5, 5, 5]}
+    codes = fitted.encode(fields[:3]).reshape(3, 4, 5)
+    assert fitted.truncate([2, 3, 1, 3])
+    assert fitted.ranks == {"pca": [2, 3, 1, 3]}
+    assert fitted.vectors.shape[2] == 3
+    kept = [codes[:, k, :rank] for k, rank in enumerate([2, 3, 1, 3])]
+    torch.testing.assert_close(fitted.encode(fields[:3]), torch.cat(kept, 1))
+    assert not fitted.truncate([2, 3, 1, 3])
+    again = PatchPCA(RankRule(components=5), patches=(2, 2)).restore(fitted.state_dict())
+    assert again.ranks == fitted.ranks
 
 
-# Errors
-
-
-def test_a_single_field_is_too_few(fields):
-    with pytest.raises(TwoscaleError, match="a PCA needs at least 2 training fields, got 1"):
-        GlobalPCA(RankRule(variance=0.9)).fit(fields[:1])
-
-
-def test_an_unknown_solver_is_refused():
-    with pytest.raises(TwoscaleError, match=r"no PCA solver is called 'magic': known are \['full'"):
-        GlobalPCA(RankRule(variance=0.9), solver="magic")
-
-
-def test_an_unknown_window_is_refused():
-    with pytest.raises(TwoscaleError, match=r"no window is called 'box': known are \['uniform'"):
-        PatchPCA(RankRule(variance=0.9), window="box")
-
-
-def test_patches_that_do_not_divide_are_refused(fields):
-    with pytest.raises(TwoscaleError, match="5 patches do not divide a width of 32: use one of"):
-        PatchPCA(RankRule(variance=0.9), patches=(4, 5)).fit(fields)
-
-
-def test_a_layout_for_another_grid_is_refused(fields):
-    layout = PatchLayout.tiling((16, 16), (4, 4))
-    with pytest.raises(TwoscaleError, match="is for fields of 16x16, these are 32x32"):
-        PatchPCA(RankRule(variance=0.9), layout=layout).fit(fields)
-
-
-@pytest.mark.parametrize("factor", [3, 5, 32, 64])
-def test_a_factor_that_does_not_divide_is_refused_with_those_that_do(fields, factor):
-    message = rf"{factor} does not divide 32x32, use one of \[1, 2, 4, 8, 16\]"
-    with pytest.raises(TwoscaleError, match=message):
-        RestrictedPCA(RankRule(variance=0.9), factor=factor).fit(fields)
-
-
-def test_a_factor_must_divide_both_sides():
-    restricted = RestrictedPCA(RankRule(variance=0.9), factor=4)
-    with pytest.raises(TwoscaleError, match=r"4 does not divide 32x18, use one of \[1, 2\]"):
-        restricted.check((32, 18), 1000)
-
-
-@pytest.mark.parametrize("samples", [63, 64])
-def test_as_many_coarse_nodes_as_fields_are_refused(samples):
-    message = rf"factor 4 gives 64 nodes for {samples} fields; use a coarse factor of \[8, 16\]"
-    with pytest.raises(TwoscaleError, match=message):
-        RestrictedPCA(RankRule(variance=0.9), factor=4).check((32, 32), samples)
-
-
-def test_one_node_fewer_than_fields_is_allowed():
-    RestrictedPCA(RankRule(variance=0.9), factor=4).check((32, 32), 65)
-
-
-def test_the_rule_of_few_nodes_can_be_lifted():
-    RestrictedPCA(RankRule(variance=0.9), factor=4, few_features=False).check((32, 32), 10)
-
-
-def test_too_few_fields_for_any_factor_are_told_so():
-    with pytest.raises(TwoscaleError, match="no coarse factor fits or more samples"):
-        RestrictedPCA(RankRule(variance=0.9), factor=4).check((32, 32), 3)
-
-
-def test_a_failed_check_comes_before_any_pass_over_the_fields():
-    class Untouchable:
-        shape = (50, 32, 32)
-
-        def chunks(self):
-            raise AssertionError("looked at the fields")
-
-    with pytest.raises(TwoscaleError, match="fewer nodes than there are training fields"):
-        RestrictedPCA(RankRule(variance=0.9), factor=4).fit(Untouchable())
-
-
-def test_missing_tensors_are_told():
-    state = GlobalPCA(RankRule(variance=0.9)).fit(make_poisson((16, 16), 20).outputs).state_dict()
-    del state["vectors"]
-    with pytest.raises(TwoscaleError, match=r"the weights lack \['vectors'\]: .* damaged"):
-        GlobalPCA(RankRule(variance=0.9)).restore(state)
-
-
-@pytest.mark.parametrize("kind", [GlobalPCA, PatchPCA, RestrictedPCA])
-def test_an_unfitted_representation_says_so(kind, fields):
-    unfitted = kind(RankRule(variance=0.9))
-    for use in (unfitted.encode, unfitted.decode, lambda _: unfitted.code_size):
-        with pytest.raises(TwoscaleError, match="not fitted yet: call fit first"):
-            use(fields)
-
-
-@pytest.mark.parametrize("kind", [GlobalPCA, PatchPCA, RestrictedPCA])
-def test_float64_fields_are_fitted_and_reconstructed_in_float32(kind, fields):
-    fitted = [
-        kind(RankRule(variance=0.9), **({"few_features": False} if kind is RestrictedPCA else {}))
-        for _ in range(2)
-    ]
-    double, single = fitted[0].fit(fields.double()), fitted[1].fit(fields)
-    assert double.mean.dtype == double.encode(fields.double()).dtype == torch.float32
-    assert double.code_size == single.code_size
-    torch.testing.assert_close(
-        double.reconstruct(fields.double()), single.reconstruct(fields), rtol=1e-4, atol=1e-6
-    )
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_cuda_agrees_with_the_cpu(solver, fields):
-    rule = RankRule(variance=0.99)
-    here = PatchPCA(rule, overlap=True, solver=solver).fit(fields)
-    there = PatchPCA(rule, overlap=True, solver=solver).fit(fields.cuda())
-    assert there.ranks == here.ranks
-    expected = here.reconstruct(fields)
-    assert relative(there.reconstruct(fields.cuda()).cpu() - expected, expected) < 1e-3
+def test_a_rule_given_to_fit_takes_the_place_of_its_own(fields):
+    pca = GlobalPCA(RankRule(components=5))
+    assert pca.fit(fields, rule=RankRule(components=2)).code_size == 2
+    assert pca.rule == RankRule(components=5)

@@ -4,7 +4,7 @@ import torch
 
 from tests.conftest import make_poisson
 from tests.representation.contract import RepresentationContract, relative
-from tests.representation.test_block_pca import half_pixel_matrix
+from tests.representation.test_field_pca import half_pixel_matrix
 from twoscale import Chain, GlobalPCA, PatchPCA, RankRule, RestrictedPCA, TwoScale, TwoscaleError
 from twoscale.clock import Clock
 

@@ -1,4 +1,4 @@
-"""Principal components of many standardised blocks of features at once.
+"""Principal components of many scaled blocks of features at once.
 
 A block is a group of features (one patch, or a whole field). All blocks of a family have the
 same number of samples and features and are treated in batched products. Data arrives in chunks
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -41,6 +41,18 @@ class Statistics:
     mean: Tensor  # (blocks, features)
     scale: Tensor  # (blocks, features)
     varying: Tensor  # (blocks, features), bool
+    total: Tensor  # (blocks,): variance of all scaled features together
+
+    def with_common_scale(self) -> Statistics:
+        """Return the same with one scale for all features of all blocks: the root mean variance.
+
+        Components then maximise the plain variance of the features, not of standardised ones.
+        """
+        variances = torch.where(self.varying, self.scale.square(), 0.0)
+        common = (variances.sum() / self.varying.sum().clamp_min(1)).sqrt()
+        common = torch.where(common > 0, common, 1.0)
+        scale = common.expand_as(self.scale).contiguous()
+        return replace(self, scale=scale, total=variances.sum(1) / common.square())
 
 
 def cached_rows(values: Tensor) -> int:
@@ -67,7 +79,8 @@ def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
     variance = (squares / samples - offset.square()).clamp_min(0)
     constant = variance <= 1e-15 * squares / samples
     scale = torch.where(constant, 1.0, variance.sqrt())
-    return Statistics(shift + offset, scale, ~constant)
+    total = (~constant).sum(1).double()  # each standardised feature has variance one
+    return Statistics(shift + offset, scale, ~constant, total)
 
 
 @dataclass(frozen=True)
@@ -135,7 +148,7 @@ class Blocks:
         self.samples = samples
         self.count, self.features = statistics.mean.shape
         self.varying = statistics.varying
-        self.total = statistics.varying.sum(1).double()  # total standardised variance
+        self.total = statistics.total
         self.device = statistics.mean.device
 
     def chunks(self, blocks: slice = slice(None)) -> Iterator[Tensor]:

@@ -18,7 +18,7 @@ def sine_transform(fields: Tensor) -> Tensor:
     """Return the orthonormal DST-I of `fields` (batch, rows, columns); it is its own inverse."""
     if fields.device.type == "cpu":
         return _scipy_transform(scipy.fft.dstn, fields, kind=1)
-    rows, columns = (_sine_matrix(size, fields.device) for size in fields.shape[1:])
+    rows, columns = (sine_matrix(size, fields.device) for size in fields.shape[1:])
     return rows.to(fields.dtype) @ fields @ columns.to(fields.dtype)
 
 
@@ -37,7 +37,8 @@ def _scipy_transform(transform, fields: Tensor, *, kind: int) -> Tensor:  # type
 
 
 @lru_cache(maxsize=8)
-def _sine_matrix(size: int, device: torch.device) -> Tensor:
+def sine_matrix(size: int, device: torch.device) -> Tensor:
+    """Return the orthonormal DST-I (size, size), float64: symmetric, and its own inverse."""
     k = torch.arange(1, size + 1, dtype=torch.float64)
     matrix = torch.sin(math.pi / (size + 1) * torch.outer(k, k)) * math.sqrt(2.0 / (size + 1))
     return matrix.to(device)

@@ -1,8 +1,9 @@
 """Fields to codes and back: affine, fitted once, frozen."""
 
 from twoscale.representation.base import Representation
-from twoscale.representation.block_pca import BlockPCA, GlobalPCA, PatchPCA, RestrictedPCA
+from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, TwoScale
+from twoscale.representation.field_pca import GlobalPCA, PatchPCA, RestrictedPCA
 
 __all__ = [
     "BlockPCA",

@@ -1,14 +1,14 @@
-"""Standardised PCA on blocks of features: the whole field, its patches, or a restricted grid."""
+"""PCA on blocks of features, whatever the blocks of a field are."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Self
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
@@ -21,19 +21,19 @@ from twoscale.linalg.pca import (
     cached_rows,
     fit_statistics,
 )
-from twoscale.patches import WINDOWS, PatchLayout
 from twoscale.representation.base import Representation
-from twoscale.source import FieldSource, as_source, slices
+from twoscale.source import FieldSource, as_source, chunk_length, slices
 
 _BUFFERS = ("grid_shape", "mean", "scale", "vectors", "variances", "rank")
 
 
 class BlockPCA(Representation):
-    """PCA of each block of standardised features; blocks may keep different ranks.
+    """PCA of each block of features; blocks may keep different ranks.
 
     For block j with mean m, scale s and orthonormal vectors V:
     z_j = V^T ((x_j - m) / s) and x_j = m + s (V z_j). The code is z_1, ..., z_P in a row.
-    A subclass says what the blocks of a field are and how a field is made of blocks.
+    The scale is each feature's standard deviation or, not `standardised`, one number for all.
+    A subclass says what the blocks of a field are and how a field is made of blocks, both linear.
     """
 
     grid_shape: Tensor  # (2,)
@@ -42,24 +42,38 @@ class BlockPCA(Representation):
     vectors: Tensor  # (blocks, features, largest rank), zero beyond a block's rank
     variances: Tensor  # (blocks, largest rank), of the training scores
     rank: Tensor  # (blocks,)
+    total: Tensor  # (blocks,): training variance of all scaled features; if not standardised
     places: Tensor  # (code_size,): where the code sits in the flattened padded scores
 
-    def __init__(self, rule: RankRule, *, solver: str = "randomized") -> None:
+    def __init__(
+        self, rule: RankRule, *, solver: str = "randomized", standardised: bool = True
+    ) -> None:
         super().__init__()
         if solver not in SOLVERS:
             raise TwoscaleError(f"no PCA solver is called '{solver}': known are {list(SOLVERS)}")
         self.rule = rule
         self.solver = solver
-        for name in _BUFFERS:
+        self.standardised = standardised
+        for name in self._fitted:
             self.register_buffer(name, None)
+
+    @property
+    def _fitted(self) -> tuple[str, ...]:
+        """Return the names of the buffers that a fit makes."""
+        return _BUFFERS if self.standardised else (*_BUFFERS, "total")
 
     def extra_repr(self) -> str:
         """Return all that decides the fit, for `repr`: equal ones fit alike."""
-        return f"{self.rule}, {self.solver}"
+        plain = "" if self.standardised else ", not standardised"
+        return f"{self.rule}, {self.solver}{plain}"
+
+    def block_count(self, shape: tuple[int, int]) -> int:
+        """Return how many blocks fields of this shape have."""
+        return 1
 
     @abstractmethod
-    def _prepare(self, shape: tuple[int, int]) -> None:
-        """Learn the grid: set what `_split` and `_join` need."""
+    def _prepare(self, shape: tuple[int, int], device: torch.device) -> None:
+        """Learn the grid: set what `_split` and `_join` need, on the fields' device."""
 
     @abstractmethod
     def _split(self, fields: Tensor) -> Tensor:
@@ -76,19 +90,25 @@ class BlockPCA(Representation):
         seed: int = 0,
         clock: Clock | None = None,
         name: str = "output",
+        rule: RankRule | None = None,
     ) -> Self:
+        """Fit as every representation; a `rule` given here takes the place of its own."""
         source = as_source(fields)
         samples, height, width = source.shape
         self.check((height, width), samples)
         with (clock or Clock()).stage(f"pca_{name}"):
-            self._prepare((height, width))
-            statistics = fit_statistics(self._split(rows) for rows in _in_cache(source))
-            blocks = self._standardised(source, statistics)
-            components = SOLVERS[self.solver](blocks, self.rule, seed=seed)
+            pieces = _in_cache(source)
+            first = next(pieces)
+            self._prepare((height, width), first.device)
+            statistics = fit_statistics(self._split(rows) for rows in chain([first], pieces))
+            if not self.standardised:
+                statistics = statistics.with_common_scale()
+            blocks = self._scaled(source, statistics)
+            components = SOLVERS[self.solver](blocks, rule or self.rule, seed=seed)
             self._store((height, width), statistics, components)
         return self
 
-    def _standardised(self, source: FieldSource, statistics: Statistics) -> Blocks:
+    def _scaled(self, source: FieldSource, statistics: Statistics) -> Blocks:
         mean, scale = statistics.mean.float(), statistics.scale.float()
 
         def passes(part: slice) -> Iterator[Tensor]:
@@ -112,6 +132,8 @@ class BlockPCA(Representation):
         self.vectors = components.vectors.float()
         self.variances = components.variances.float()
         self.rank = torch.tensor(components.ranks, device=device)
+        if not self.standardised:
+            self.total = statistics.total.float()
         self._finish()
 
     def _finish(self) -> None:
@@ -125,13 +147,13 @@ class BlockPCA(Representation):
         self._fitted_shape = (height, width)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        missing = [name for name in _BUFFERS if name not in tensors]
+        missing = [name for name in self._fitted if name not in tensors]
         if missing:
             raise TwoscaleError(f"the weights lack {missing}: the artifact is damaged")
-        for name in _BUFFERS:
+        for name in self._fitted:
             setattr(self, name, tensors[name])
         height, width = (int(size) for size in tensors["grid_shape"])
-        self._prepare((height, width))
+        self._prepare((height, width), self.mean.device)
         self._finish()
         return self
 
@@ -153,12 +175,47 @@ class BlockPCA(Representation):
                 f"codes of this representation have {self.code_size} entries, "
                 f"these have shape {tuple(codes.shape)}"
             )
-        codes = codes.to(self.mean.dtype)
+        return self._join(self.mean + self._deviations(codes.to(self.mean.dtype)))
+
+    def _deviations(self, codes: Tensor) -> Tensor:
+        """Return s (V z), the blocks (batch, blocks, features) of codes without the mean."""
         count, _, largest = self.vectors.shape
         padded = codes.new_zeros(len(codes), count * largest)
         padded = padded.index_copy(1, self.places, codes).reshape(len(codes), count, largest)
         values = torch.bmm(padded.transpose(0, 1), self.vectors.mT).transpose(0, 1)
-        return self._join(self.mean + self.scale * values)
+        return self.scale * values
+
+    def energies(self) -> Tensor:
+        """Return the energy (blocks, largest rank) of each mode: zero beyond a block's rank.
+
+        It is what the mode contributes to the mean square of the decoded training fields, summed
+        over nodes: its variance times the squared norm of the field that a unit of it decodes to.
+        """
+        self._require_fit()
+        norms = torch.zeros_like(self.variances).flatten()
+        for part in slices(self.code_size, chunk_length(*self._fitted_shape)):
+            places = torch.arange(part.start, part.stop, device=self.places.device)
+            units = torch.nn.functional.one_hot(places, self.code_size).to(self.mean.dtype)
+            fields = self._join(self._deviations(units))
+            norms[self.places[part]] = fields.square().sum((1, 2))
+        return self.variances * norms.reshape(self.variances.shape)
+
+    def truncate(self, ranks: Sequence[int]) -> bool:
+        """Keep the leading modes, so many of each block; say whether that took any away."""
+        self._require_fit()
+        if list(ranks) == self._ranks:
+            return False
+        largest = max(ranks)
+        self.rank = torch.tensor(ranks, device=self.rank.device)
+        kept = torch.arange(largest, device=self.rank.device) < self.rank[:, None]
+        self.vectors = self.vectors[..., :largest] * kept[:, None]
+        self.variances = self.variances[:, :largest] * kept
+        self._finish()
+        return True
+
+    def unaffected_by(self, earlier: Representation) -> bool:
+        """Say whether it is fitted alike whatever modes an earlier stage of a chain keeps."""
+        return False
 
     def _require_fit(self) -> None:
         if self.vectors is None:
@@ -176,147 +233,10 @@ class BlockPCA(Representation):
     @property
     def explained_variance(self) -> dict[str, float]:
         # Of standardised features each has variance one, but for those that never vary.
-        varying = (self.scale != 1).sum(1).clamp(min=1)
+        total = (self.scale != 1).sum(1) if self.standardised else self.total
         kept = torch.arange(self.variances.shape[1], device=self.rank.device) < self.rank[:, None]
-        return {"pca": float(((self.variances * kept).sum(1) / varying).mean())}
-
-
-class GlobalPCA(BlockPCA):
-    """One PCA of the whole field."""
-
-    def _prepare(self, shape: tuple[int, int]) -> None:
-        self._shape = shape
-
-    def _split(self, fields: Tensor) -> Tensor:
-        return fields.flatten(1)[:, None]
-
-    def _join(self, blocks: Tensor) -> Tensor:
-        return blocks.reshape(len(blocks), *self._shape)
-
-
-class PatchPCA(BlockPCA):
-    """An independent PCA on each patch of a layout, assembled with a window.
-
-    `patches` counts the non-overlapping patches per axis; with `overlap` the same patches are
-    placed at half stride. A `layout` given instead fixes size and stride freely.
-    """
-
-    weights: Tensor  # (patches, features): normalised window
-
-    def __init__(
-        self,
-        rule: RankRule,
-        *,
-        patches: tuple[int, int] = (4, 4),
-        overlap: bool = False,
-        window: str | None = None,
-        layout: PatchLayout | None = None,
-        solver: str = "randomized",
-    ) -> None:
-        super().__init__(rule, solver=solver)
-        self.patches = patches
-        self.overlap = overlap
-        self.window = window or ("hann" if overlap else "uniform")
-        if self.window not in WINDOWS:
-            raise TwoscaleError(f"no window is called '{window}': known are {list(WINDOWS)}")
-        self._given_layout = layout
-        self._layout = layout
-
-    def extra_repr(self) -> str:
-        place = self._given_layout or f"patches={self.patches}, overlap={self.overlap}"
-        return f"{super().extra_repr()}, {place}, {self.window}"
-
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        super().check(shape, samples)
-        self._layout_for(shape)
-
-    def _layout_for(self, shape: tuple[int, int]) -> PatchLayout:
-        given = self._given_layout
-        if given is None:
-            return PatchLayout.tiling(shape, self.patches, overlap=self.overlap)
-        if given.shape != shape:
-            raise TwoscaleError(
-                f"the patch layout is for fields of {given.shape[0]}x{given.shape[1]}, "
-                f"these are {shape[0]}x{shape[1]}"
-            )
-        return given
-
-    def _prepare(self, shape: tuple[int, int]) -> None:
-        self._layout = self._layout_for(shape)
-
-    def _finish(self) -> None:
-        super()._finish()
-        weights = self._fitted_layout.weights(self.window).to(self.mean)
-        self.register_buffer("weights", weights, persistent=False)
-
-    @property
-    def _fitted_layout(self) -> PatchLayout:
-        assert self._layout is not None
-        return self._layout
-
-    def _split(self, fields: Tensor) -> Tensor:
-        return self._fitted_layout.extract(fields)
-
-    def _join(self, blocks: Tensor) -> Tensor:
-        if self._fitted_layout.overlaps:
-            blocks = blocks * self.weights
-        return self._fitted_layout.assemble(blocks)
-
-    @property
-    def layout(self) -> PatchLayout | None:
-        return self._layout
-
-
-class RestrictedPCA(BlockPCA):
-    """One PCA of the block means on a grid coarser by `factor`, decoded by bilinear prolongation.
-
-    `few_features` is the paper's design rule: fewer coarse nodes than training fields.
-    """
-
-    def __init__(
-        self,
-        rule: RankRule,
-        *,
-        factor: int = 4,
-        few_features: bool = True,
-        solver: str = "randomized",
-    ) -> None:
-        super().__init__(rule, solver=solver)
-        self.factor = factor
-        self.few_features = few_features
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, factor={self.factor}"
-
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        super().check(shape, samples)
-        height, width = shape
-        common = [c for c in range(1, min(shape) // 2 + 1) if height % c == 0 and width % c == 0]
-        if self.factor not in common:
-            raise TwoscaleError(
-                f"the coarse factor must divide the grid: {self.factor} does not divide "
-                f"{height}x{width}, use one of {common}"
-            )
-        nodes = (height // self.factor) * (width // self.factor)
-        if self.few_features and nodes >= samples:
-            fitting = [c for c in common if (height // c) * (width // c) < samples]
-            hint = f"use a coarse factor of {fitting}" if fitting else "no coarse factor fits"
-            raise TwoscaleError(
-                f"the coarse grid must have fewer nodes than there are training fields: factor "
-                f"{self.factor} gives {nodes} nodes for {samples} fields; {hint} or more samples"
-            )
-
-    def _prepare(self, shape: tuple[int, int]) -> None:
-        self._shape = shape
-        self._coarse = (shape[0] // self.factor, shape[1] // self.factor)
-
-    def _split(self, fields: Tensor) -> Tensor:
-        return functional.avg_pool2d(fields[:, None], self.factor).flatten(2)
-
-    def _join(self, blocks: Tensor) -> Tensor:
-        coarse = blocks.reshape(len(blocks), 1, *self._coarse)
-        fine = functional.interpolate(coarse, self._shape, mode="bilinear", align_corners=False)
-        return fine[:, 0]
+        share = (self.variances * kept).sum(1) / torch.where(total > 0, total, 1)
+        return {"pca": float(share.mean())}
 
 
 def _in_cache(source: FieldSource) -> Iterator[Tensor]:

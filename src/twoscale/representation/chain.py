@@ -13,7 +13,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.linalg.pca import RankRule
 from twoscale.patches import PatchLayout
 from twoscale.representation.base import Representation, subset
-from twoscale.representation.block_pca import PatchPCA, RestrictedPCA
+from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
 from twoscale.source import FieldSource, as_source, map_fields
 
 
