@@ -2,7 +2,7 @@
 
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.representation.chain import Chain, TwoScale
+from twoscale.representation.chain import Chain, ThreeScale, TwoScale
 from twoscale.representation.field_pca import GlobalPCA, PatchPCA, RestrictedPCA
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "PatchPCA",
     "Representation",
     "RestrictedPCA",
+    "ThreeScale",
     "TwoScale",
 ]

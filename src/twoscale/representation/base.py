@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Self
 
 import torch
@@ -94,3 +94,8 @@ def subset(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     """Return the tensors of the child module `name`, under their names inside it."""
     prefix = f"{name}."
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def left_over(stage: Representation) -> Callable[[Tensor], Tensor]:
+    """Return the map from fields to what a fitted representation cannot express of them."""
+    return lambda fields: fields - stage.reconstruct(fields)

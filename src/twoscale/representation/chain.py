@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Self
 
 import torch
@@ -12,7 +12,9 @@ from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
 from twoscale.linalg.pca import RankRule
 from twoscale.patches import PatchLayout
-from twoscale.representation.base import Representation, subset
+from twoscale.representation.base import Representation, left_over, subset
+from twoscale.representation.block_pca import BlockPCA
+from twoscale.representation.budget import Budget
 from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
 from twoscale.source import FieldSource, as_source, map_fields
 
@@ -21,18 +23,40 @@ class Chain(Representation):
     """Named stages, fitted one after the other; decoding adds them up.
 
     z_1 = E_1(u), z_2 = E_2(u - D_1(z_1)), ...; u is approximated by D_1(z_1) + D_2(z_2) + ...
+    With `code_size` all stages, which must be PCAs, share that many modes, the most energetic ones
+    of all their blocks; what the rules of the stages say is then what each may keep at most.
     """
 
-    def __init__(self, stages: Mapping[str, Representation]) -> None:
+    def __init__(
+        self, stages: Mapping[str, Representation], *, code_size: int | None = None
+    ) -> None:
         super().__init__()
         self.stages = nn.ModuleDict(stages)
+        self.shared_size = code_size
+        if code_size is not None and not all(isinstance(s, BlockPCA) for s in stages.values()):
+            raise TwoscaleError(
+                "a code size can be shared among PCAs only: give each stage a rule of its own"
+            )
+
+    def extra_repr(self) -> str:
+        return "" if self.shared_size is None else f"code_size={self.shared_size}"
 
     def _named(self) -> list[tuple[str, Representation]]:
         return [(name, stage) for name, stage in self.stages.items()]  # type: ignore[misc]
 
+    def _pcas(self) -> list[tuple[str, BlockPCA]]:
+        return [(name, stage) for name, stage in self._named() if isinstance(stage, BlockPCA)]
+
     def check(self, shape: tuple[int, int], samples: int) -> None:
         for _, stage in self._named():
             stage.check(shape, samples)
+        if self.shared_size is not None:
+            blocks = sum(stage.block_count(shape) for _, stage in self._pcas())
+            if self.shared_size < blocks:
+                raise TwoscaleError(
+                    f"a code of {self.shared_size} is too short for {blocks} blocks, which keep at "
+                    f"least one mode each: use a code size of at least {blocks} or fewer patches"
+                )
 
     def fit(
         self,
@@ -45,10 +69,13 @@ class Chain(Representation):
         clock = clock or Clock()
         source = as_source(fields)
         self.check(source.shape[1:], source.shape[0])
+        if self.shared_size is not None:
+            Budget(self._pcas(), self.shared_size).fit(source, seed=seed, clock=clock)
+            return self
         for position, (stage_name, stage) in enumerate(self._named()):
             if position:
                 with clock.stage("pca_overhead"):
-                    source = map_fields(source, _left_over(self._named()[position - 1][1]))
+                    source = map_fields(source, left_over(self._named()[position - 1][1]))
             stage.fit(source, seed=seed + position, clock=clock, name=stage_name)
         return self
 
@@ -100,14 +127,21 @@ class Chain(Representation):
         return layouts[-1] if layouts else None
 
 
-def _left_over(stage: Representation) -> Callable[[Tensor], Tensor]:
-    return lambda fields: fields - stage.reconstruct(fields)
+def stage_solvers(solver: str) -> tuple[str, str]:
+    """Return the solvers of a global stage and of local ones; "hybrid" randomises the former."""
+    return ("randomized", "full") if solver == "hybrid" else (solver, solver)
+
+
+def _rule(variance: float, code_size: int | None) -> RankRule:
+    """Return the rule of a stage that keeps a variance, or as much of a shared code as it gets."""
+    return RankRule(variance=variance) if code_size is None else RankRule(components=code_size)
 
 
 class TwoScale(Chain):
     """The paper's representation: one coarse global PCA, then local PCAs of the residual.
 
-    `solver` applies to both stages; "hybrid" randomises the coarse solve only.
+    `solver` applies to both stages; "hybrid" randomises the coarse solve only. With `code_size` the
+    patches share what the coarse modes leave of it, and `residual_variance` is without effect.
     """
 
     def __init__(
@@ -119,16 +153,41 @@ class TwoScale(Chain):
         coarse_variance: float | None = None,
         residual_variance: float = 0.995,
         solver: str = "randomized",
+        code_size: int | None = None,
     ) -> None:
-        coarse_solver, residual_solver = (
-            ("randomized", "full") if solver == "hybrid" else (solver, solver)
-        )
+        coarse_solver, residual_solver = stage_solvers(solver)
         coarse = RestrictedPCA(
             RankRule(variance=coarse_variance, components=coarse_components),
             factor=coarse_factor,
             solver=coarse_solver,
         )
-        residual = PatchPCA(
-            RankRule(variance=residual_variance), patches=patches, solver=residual_solver
-        )
-        super().__init__({"coarse": coarse, "residual": residual})
+        residual_rule = _rule(residual_variance, code_size)
+        residual = PatchPCA(residual_rule, patches=patches, solver=residual_solver)
+        super().__init__({"coarse": coarse, "residual": residual}, code_size=code_size)
+
+
+class ThreeScale(Chain):
+    """One coarse global PCA, PCAs of large patches of what it leaves, then of small ones.
+
+    The coarse modes are bounded by `coarse_components`; the patches of both sizes share the rest of
+    the code by energy.
+    """
+
+    def __init__(
+        self,
+        *,
+        patches: tuple[int, int] = (4, 4),
+        middle_patches: tuple[int, int] = (2, 2),
+        coarse_factor: int = 4,
+        coarse_components: int = 10,
+        code_size: int = 160,
+        solver: str = "randomized",
+    ) -> None:
+        coarse_solver, local_solver = stage_solvers(solver)
+        coarse_rule, rule = RankRule(components=coarse_components), RankRule(components=code_size)
+        stages: dict[str, Representation] = {
+            "coarse": RestrictedPCA(coarse_rule, factor=coarse_factor, solver=coarse_solver),
+            "middle": PatchPCA(rule, patches=middle_patches, solver=local_solver),
+            "fine": PatchPCA(rule, patches=patches, solver=local_solver),
+        }
+        super().__init__(stages, code_size=code_size)
