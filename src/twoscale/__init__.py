@@ -7,18 +7,24 @@ from twoscale.linalg.pca import RankRule
 from twoscale.patches import PatchLayout
 from twoscale.problems import Darcy, Poisson, Problem
 from twoscale.representation import (
+    BubblePCA,
     Chain,
+    Conforming,
     GlobalPCA,
     PatchPCA,
     Representation,
     RestrictedPCA,
+    SkeletonPCA,
+    ThreeScale,
     TwoScale,
 )
 from twoscale.surrogate import METHODS, Surrogate, fit_together
 
 __all__ = [
     "METHODS",
+    "BubblePCA",
     "Chain",
+    "Conforming",
     "Darcy",
     "GlobalPCA",
     "Grid",
@@ -29,7 +35,9 @@ __all__ = [
     "RankRule",
     "Representation",
     "RestrictedPCA",
+    "SkeletonPCA",
     "Surrogate",
+    "ThreeScale",
     "TwoScale",
     "TwoscaleError",
     "__version__",

@@ -1,0 +1,151 @@
+"""Representations whose decoded fields are continuous across patch borders by construction."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+from twoscale.linalg.pca import RankRule
+from twoscale.patches import PatchLayout
+from twoscale.representation.base import Representation
+from twoscale.representation.block_pca import BlockPCA
+from twoscale.representation.chain import Chain, stage_solvers
+from twoscale.representation.skeleton import SeamNorm, Skeleton
+
+_SEAM_WIDTH = 0.0135
+
+
+class _SkeletonBound(BlockPCA):
+    """A PCA that knows the skeleton of its patches and works in its norm.
+
+    `_split` gives coordinates in which the norm is Euclidean, and the features have one common
+    scale: components maximise the variance in that norm.
+    """
+
+    skeleton: Skeleton
+
+    def __init__(
+        self,
+        rule: RankRule,
+        *,
+        patches: tuple[int, int] = (4, 4),
+        seam_width: float = _SEAM_WIDTH,
+        solver: str = "randomized",
+    ) -> None:
+        super().__init__(rule, solver=solver, standardised=False)
+        if not 0 <= seam_width <= 1:
+            raise TwoscaleError(f"the seam width is a part of the domain, 0 to 1, got {seam_width}")
+        self.patches = patches
+        self.seam_width = seam_width
+        self._layout: PatchLayout | None = None
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, patches={self.patches}, seam_width={self.seam_width}"
+
+    def check(self, shape: tuple[int, int], samples: int) -> None:
+        super().check(shape, samples)
+        Skeleton.of_grid(PatchLayout.tiling(shape, self.patches))  # raises
+
+    def _prepare(self, shape: tuple[int, int], device: torch.device) -> None:
+        self._layout = PatchLayout.tiling(shape, self.patches)
+        skeleton = Skeleton.of_grid(self._layout)
+        self._use_norm(SeamNorm(skeleton, self.seam_width), device)
+        self.skeleton = skeleton.float().to(device)
+
+    @abstractmethod
+    def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
+        """Set the buffers that make the norm Euclidean."""
+
+    def energies(self) -> Tensor:
+        """Return the energy of each mode, in the norm that sees seams."""
+        return self.variances * self.scale[:, :1].square()
+
+    @property
+    def layout(self) -> PatchLayout | None:
+        return self._layout
+
+
+class SkeletonPCA(_SkeletonBound):
+    """One PCA of the traces on the skeleton, in the norm of their harmonic extensions.
+
+    With g = T u, M = L L^T the metric |E g|^2 = g^T M g, and y = L^T g: z = V^T (y - mean) / s,
+    and the decoded field is E L^-T (mean + s V z). The columns of V are the eigenvectors of
+    L^T C L, C the covariance of the traces.
+    """
+
+    factor: Tensor  # (size, size): L
+    inverse_factor: Tensor  # (size, size): L^-1
+
+    def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
+        factor = torch.linalg.cholesky(norm.trace_metric())
+        identity = torch.eye(len(factor), dtype=torch.float64)
+        inverse = torch.linalg.solve_triangular(factor, identity, upper=False)
+        self.register_buffer("factor", factor.float().to(device), persistent=False)
+        self.register_buffer("inverse_factor", inverse.float().to(device), persistent=False)
+
+    def _split(self, fields: Tensor) -> Tensor:
+        return (self.skeleton.trace(fields.to(self.factor.dtype)) @ self.factor)[:, None]
+
+    def _join(self, blocks: Tensor) -> Tensor:
+        return self.skeleton.extend(blocks[:, 0] @ self.inverse_factor)
+
+
+class BubblePCA(_SkeletonBound):
+    """An independent PCA of the bubble u - E T u inside each patch.
+
+    Decoded fields vanish on the skeleton, whatever the code.
+    """
+
+    weights: Tensor  # (patches, n, m): roots of the norm's weights
+
+    def block_count(self, shape: tuple[int, int]) -> int:
+        return PatchLayout.tiling(shape, self.patches).count
+
+    def unaffected_by(self, earlier: Representation) -> bool:
+        """Say so of a skeleton's PCA: a harmonic extension has no bubbles."""
+        return isinstance(earlier, SkeletonPCA) and earlier.patches == self.patches
+
+    def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
+        weights = norm.bubble_weights().sqrt().float().to(device)
+        self.register_buffer("weights", weights, persistent=False)
+
+    def _split(self, fields: Tensor) -> Tensor:
+        bubbles = self.skeleton.bubbles(fields.to(self.weights.dtype))
+        return (self.skeleton.tiles(bubbles) * self.weights).flatten(2)
+
+    def _join(self, blocks: Tensor) -> Tensor:
+        tiles = blocks.reshape(len(blocks), *self.weights.shape) / self.weights
+        return self.skeleton.join(tiles)
+
+
+class Conforming(Chain):
+    """Global modes from the traces on the patch skeleton, then bubbles inside the patches.
+
+    Neighbouring patches share the values on the lines between them: for any code whatsoever the
+    decoded field has no seams. `code_size` modes are kept in all, those of the largest energy in
+    the norm that sees seams; without it, each block keeps the share `variance`.
+    """
+
+    def __init__(
+        self,
+        *,
+        patches: tuple[int, int] = (4, 4),
+        code_size: int | None = 160,
+        variance: float = 0.999,
+        seam_width: float = _SEAM_WIDTH,
+        solver: str = "randomized",
+    ) -> None:
+        rule = RankRule(variance=variance) if code_size is None else RankRule(components=code_size)
+        skeleton_solver, bubble_solver = stage_solvers(solver)
+        stages: dict[str, Representation] = {
+            "skeleton": SkeletonPCA(
+                rule, patches=patches, seam_width=seam_width, solver=skeleton_solver
+            ),
+            "bubbles": BubblePCA(
+                rule, patches=patches, seam_width=seam_width, solver=bubble_solver
+            ),
+        }
+        super().__init__(stages, code_size=code_size)
