@@ -1,7 +1,16 @@
 import pytest
 
 from tests.surrogate.tiny import TINY
-from twoscale import METHODS, Chain, GlobalPCA, Grid, PatchPCA, TwoScale, TwoscaleError
+from twoscale import (
+    METHODS,
+    Chain,
+    Conforming,
+    GlobalPCA,
+    Grid,
+    PatchPCA,
+    TwoScale,
+    TwoscaleError,
+)
 from twoscale.baselines import FNO2d, RefinementNet
 from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FullFieldOperator, LatentOperator, RefinedOperator
@@ -14,7 +23,7 @@ def build(name, **settings):
     return METHODS[name].build(GRID, resolve(name, settings))
 
 
-def test_the_methods_of_the_paper_in_its_order():
+def test_the_methods_of_the_paper_in_its_order_then_others():
     assert {name: method.title for name, method in METHODS.items()} == {
         "global": "Global PCA-Net",
         "local": "Plain L2L",
@@ -22,8 +31,11 @@ def test_the_methods_of_the_paper_in_its_order():
         "refinement": "L2L + RefinementNet",
         "fno": "FNO",
         "two-scale": "Two-scale",
+        "three-scale": "Three-scale",
+        "conforming": "Conforming",
     }
-    assert list(METHODS) == ["global", "local", "overlap", "refinement", "fno", "two-scale"]
+    paper = ["global", "local", "overlap", "refinement", "fno", "two-scale"]
+    assert list(METHODS) == [*paper, "three-scale", "conforming"]
 
 
 def test_an_unknown_method_is_told_with_those_that_are_known():
@@ -40,7 +52,9 @@ def test_every_method_builds_with_its_defaults(name):
 # The paper's defaults
 
 
-@pytest.mark.parametrize("name", ["global", "local", "overlap", "two-scale"])
+@pytest.mark.parametrize(
+    "name", ["global", "local", "overlap", "two-scale", "three-scale", "conforming"]
+)
 def test_the_latent_network_and_its_training(name):
     operator = build(name)
     assert isinstance(operator, LatentOperator)
@@ -50,7 +64,8 @@ def test_the_latent_network_and_its_training(name):
     assert plan.small
     assert (plan.epochs, plan.batch_size, plan.patience) == (500, 32, 30)
     assert (plan.learning_rate, plan.weight_decay, plan.early_stop) == (1e-3, 1e-4, None)
-    assert predictor.objective == ("block-balanced" if name == "two-scale" else "vector")
+    chained = isinstance(operator.output_representation, Chain)
+    assert predictor.objective == ("block-balanced" if chained else "vector")
 
 
 def test_global_has_one_pca_on_each_side():
@@ -80,6 +95,27 @@ def test_two_scale_has_plain_patches_as_input():
     assert (coarse.factor, coarse.rule.components, coarse.rule.variance) == (4, 10, None)
     assert (residual.patches, residual.rule.variance) == ((4, 4), 0.995)
     assert not residual.overlap
+
+
+def test_three_scales():
+    operator = build("three-scale")
+    assert isinstance(operator.input_representation, PatchPCA)
+    outputs = operator.output_representation
+    assert list(outputs.stages) == ["coarse", "middle", "fine"]
+    assert (outputs.stages["coarse"].factor, outputs.stages["coarse"].rule.components) == (4, 10)
+    assert outputs.stages["middle"].patches == (2, 2)
+    assert outputs.stages["fine"].patches == (4, 4)
+    assert outputs.shared_size == 160
+
+
+def test_conforming():
+    operator = build("conforming")
+    assert isinstance(operator.input_representation, PatchPCA)
+    outputs = operator.output_representation
+    assert isinstance(outputs, Conforming)
+    assert all(stage.patches == (4, 4) for stage in outputs.stages.values())
+    assert all(stage.seam_width == 0.0135 for stage in outputs.stages.values())
+    assert outputs.shared_size == 160
 
 
 def test_refinement_follows_plain_local():
@@ -142,6 +178,18 @@ def test_settings_of_the_two_scales():
     assert (stages["coarse"].factor, stages["coarse"].rule.components) == (8, 5)
     assert (stages["coarse"].rule.variance, stages["residual"].rule.variance) == (0.9, 0.7)
     assert operator.predictor.objective == "vector"
+
+
+def test_settings_of_the_richer_chains():
+    outputs = build(
+        "three-scale", patches=8, middle_patches=4, coarse_components=5, code_size=99
+    ).output_representation
+    assert [stage.patches for stage in list(outputs.stages.values())[1:]] == [(4, 4), (8, 8)]
+    assert (outputs.stages["coarse"].rule.components, outputs.shared_size) == (5, 99)
+    outputs = build("conforming", patches=2, seam_width=0, code_size=50).output_representation
+    assert [stage.patches for stage in outputs.stages.values()] == [(2, 2), (2, 2)]
+    assert [stage.seam_width for stage in outputs.stages.values()] == [0, 0]
+    assert outputs.shared_size == 50
 
 
 def test_hybrid_means_a_randomised_coarse_solve_and_full_ones_otherwise():

@@ -101,6 +101,23 @@ STAGES = {
         "transform",
         "training",
     },
+    "three-scale": {
+        "pca_input",
+        "pca_coarse",
+        "pca_middle",
+        "pca_fine",
+        "pca_overhead",
+        "transform",
+        "training",
+    },
+    "conforming": {
+        "pca_input",
+        "pca_skeleton",
+        "pca_bubbles",
+        "pca_overhead",
+        "transform",
+        "training",
+    },
 }
 
 
@@ -140,6 +157,8 @@ def test_native_seams(fitted):
         "refinement": tiling,
         "fno": None,
         "two-scale": tiling,
+        "three-scale": tiling,
+        "conforming": tiling,
     }
     assert {method: fitted[method][0].layout for method in METHODS} == expected
 

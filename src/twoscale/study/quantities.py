@@ -36,7 +36,17 @@ _METRICS = (
     "parameters",
     "peak_device_gigabytes",
 )
-_PCA = ("pca_input", "pca_output", "pca_coarse", "pca_residual", "pca_overhead")
+_PCA = (
+    "pca_input",
+    "pca_output",
+    "pca_coarse",
+    "pca_residual",
+    "pca_middle",
+    "pca_fine",
+    "pca_skeleton",
+    "pca_bubbles",
+    "pca_overhead",
+)
 _TRAINING = ("training", "refinement", "finetune_prepare", "finetuning")
 
 

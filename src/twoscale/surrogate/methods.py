@@ -11,7 +11,14 @@ from twoscale.baselines import FNO2d, RefinementNet
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.linalg.pca import RankRule
-from twoscale.representation import GlobalPCA, PatchPCA, Representation, TwoScale
+from twoscale.representation import (
+    Conforming,
+    GlobalPCA,
+    PatchPCA,
+    Representation,
+    ThreeScale,
+    TwoScale,
+)
 from twoscale.surrogate.operators import (
     FieldOperator,
     FullFieldOperator,
@@ -114,6 +121,16 @@ def _build_two_scale(grid: Grid, settings: Settings) -> FieldOperator:
     return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
 
 
+def _build_three_scale(grid: Grid, settings: Settings) -> FieldOperator:
+    outputs = ThreeScale(**{name: settings[name] for name in _THREE_SCALE_NAMES})
+    return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
+
+
+def _build_conforming(grid: Grid, settings: Settings) -> FieldOperator:
+    outputs = Conforming(**{name: settings[name] for name in _CONFORMING_NAMES})
+    return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
+
+
 def _build_refinement(grid: Grid, settings: Settings) -> FieldOperator:
     base = METHODS[settings["base"]].build(grid, settings)
     channels = settings["channels"]
@@ -158,9 +175,27 @@ _LATENT: dict[str, Any] = {
 
 _COARSE = ("coarse_factor", "coarse_components", "coarse_variance")
 
+_WITHOUT_VARIANCE = {key: value for key, value in _LATENT.items() if key != "output_variance"}
+
 _TWO_SCALE: dict[str, Any] = {
-    **{name: value for name, value in _LATENT.items() if name != "output_variance"},
+    **_WITHOUT_VARIANCE,
     **_defaults(TwoScale, "patches", *_COARSE, "residual_variance", "solver"),
+    "objective": "block-balanced",
+}
+
+_THREE_SCALE_NAMES = tuple(inspect.signature(ThreeScale).parameters)
+
+_THREE_SCALE: dict[str, Any] = {
+    **_WITHOUT_VARIANCE,
+    **_defaults(ThreeScale, *_THREE_SCALE_NAMES),
+    "objective": "block-balanced",
+}
+
+_CONFORMING_NAMES = ("patches", "code_size", "seam_width", "solver")
+
+_CONFORMING: dict[str, Any] = {
+    **_WITHOUT_VARIANCE,
+    **_defaults(Conforming, *_CONFORMING_NAMES),
     "objective": "block-balanced",
 }
 
@@ -202,4 +237,6 @@ METHODS: dict[str, Method] = {
     ),
     "fno": Method("FNO", _FNO, _build_fno, whole_fields=True),
     "two-scale": Method("Two-scale", _TWO_SCALE, _build_two_scale),
+    "three-scale": Method("Three-scale", _THREE_SCALE, _build_three_scale),
+    "conforming": Method("Conforming", _CONFORMING, _build_conforming),
 }

@@ -84,6 +84,7 @@ _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
 _RATE = real(1e-12, 10.0, "a positive number of at most 10")
 _DECAY = real(0.0, 10.0, "a number from 0 to 10")
+_WIDTH = real(0.0, 1.0, "a part of the domain's side, 0 to 1")
 _COUNT = whole(1)
 
 SETTINGS: dict[str, Setting] = {
@@ -94,6 +95,11 @@ SETTINGS: dict[str, Setting] = {
     "coarse_components": Setting("global modes kept; with coarse_variance, at most", _COUNT),
     "coarse_variance": Setting("variance kept by the global branch, or none", _optional(_VARIANCE)),
     "residual_variance": Setting("variance kept by each residual patch", _VARIANCE),
+    "middle_patches": Setting("patches per axis of the middle scale", _pair),
+    "code_size": Setting("output modes kept in all, shared by energy", _COUNT),
+    "seam_width": Setting(
+        "reach of slopes beside patch borders in the norm; 0 is plain L2", _WIDTH
+    ),
     "solver": Setting("PCA solver", choice((*SOLVERS, "hybrid"))),
     "objective": Setting("latent objective", choice(OBJECTIVES)),
     "hidden_layers": Setting("hidden layers of the latent network", whole(0)),
