@@ -132,7 +132,7 @@ def stage_solvers(solver: str) -> tuple[str, str]:
     return ("randomized", "full") if solver == "hybrid" else (solver, solver)
 
 
-def _rule(variance: float, code_size: int | None) -> RankRule:
+def stage_rule(variance: float, code_size: int | None) -> RankRule:
     """Return the rule of a stage that keeps a variance, or as much of a shared code as it gets."""
     return RankRule(variance=variance) if code_size is None else RankRule(components=code_size)
 
@@ -161,7 +161,7 @@ class TwoScale(Chain):
             factor=coarse_factor,
             solver=coarse_solver,
         )
-        residual_rule = _rule(residual_variance, code_size)
+        residual_rule = stage_rule(residual_variance, code_size)
         residual = PatchPCA(residual_rule, patches=patches, solver=residual_solver)
         super().__init__({"coarse": coarse, "residual": residual}, code_size=code_size)
 

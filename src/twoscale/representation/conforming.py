@@ -12,9 +12,11 @@ from twoscale.linalg.pca import RankRule
 from twoscale.patches import PatchLayout
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.representation.chain import Chain, stage_solvers
+from twoscale.representation.chain import Chain, stage_rule, stage_solvers
 from twoscale.representation.skeleton import SeamNorm, Skeleton
 
+# Edges beside lines weigh 5 on a 128 x 128 grid: at a code of about 700 Poisson's seam errors fall by
+# a quarter to a third, its error as a whole rises by a twentieth. Chosen on that case only.
 _SEAM_WIDTH = 0.0135
 
 
@@ -138,7 +140,7 @@ class Conforming(Chain):
         seam_width: float = _SEAM_WIDTH,
         solver: str = "randomized",
     ) -> None:
-        rule = RankRule(variance=variance) if code_size is None else RankRule(components=code_size)
+        rule = stage_rule(variance, code_size)
         skeleton_solver, bubble_solver = stage_solvers(solver)
         stages: dict[str, Representation] = {
             "skeleton": SkeletonPCA(
