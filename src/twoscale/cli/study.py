@@ -54,7 +54,10 @@ def list_(scale: ScaleOption = "paper", json: JsonOption = False) -> None:
 
 @study_app.command(epilog="Example: twoscale study run headline --out studies --scale small")
 def run(
-    name: Annotated[str, typer.Argument(help="A study's name, all, or a YAML file of yours.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Studies, all, or YAML files of yours."),
+    ],
     out: OutOption,
     scale: ScaleOption = "paper",
     seeds: Annotated[
@@ -62,7 +65,10 @@ def run(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="METHOD", help="Run this method only; may be given several times."),
+        typer.Option(
+            metavar="METHOD",
+            help="Run this method only, or cases such as 'poisson-128 *'; may be repeated.",
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell what is done and what would be run.")
@@ -70,8 +76,8 @@ def run(
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
-    """Run what is not finished of a study; an interrupted one continues where it stopped."""
-    studies = [load_study(one) for one in (study_names() if name == "all" else [name])]
+    """Run what is not finished of studies; an interrupted one continues where it stopped."""
+    studies = [load_study(one) for one in (study_names() if names == ["all"] else names)]
     wanted: dict[str, Any] = {
         "seeds": None if seeds is None else parse_seeds(seeds),
         "only": tuple(only or ()),
@@ -79,7 +85,7 @@ def run(
     if dry_run:
         _show_plans(studies, out, _scale(scale), wanted, json)
         return
-    with study_bars("all" if name == "all" else studies[0].name) as progress:
+    with study_bars(studies[0].name if len(studies) == 1 else "studies") as progress:
         outcomes = run_studies(
             studies, out, scale=_scale(scale), device=device, progress=progress, **wanted
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -139,21 +140,26 @@ class Study(_Strict):
     ) -> list[Cell]:
         """Return the cells: of these seeds instead of the study's own, of these methods only.
 
-        A method is named with its objective (`two-scale+A3`) or for all of them (`two-scale`).
+        A method is named with its objective (`two-scale+A3`) or for all of them (`two-scale`);
+        names with a `*` are patterns of the cases' ids.
         """
         rows = self.rows()
-        known = self.methods
-        if unknown := sorted(set(only) - known):
-            raise TwoscaleError(
-                f"the study {self.name} has no method '{unknown[0]}': "
-                f"it has {', '.join(sorted(known))}"
-            )
+        for name in only:
+            if not any(_is_called(row.case, name) for row in rows):
+                raise TwoscaleError(
+                    f"the study {self.name} has no method '{name}': "
+                    f"it has {', '.join(sorted(self.methods))}"
+                )
         return [
             self.protocol.cell(row.case, seed)
             for row in rows
-            if not only or set(only) & set(_names(row.case))
+            if not only or any(_is_called(row.case, name) for name in only)
             for seed in (row.seeds if seeds is None else seeds)
         ]
+
+    def has(self, name: str) -> bool:
+        """Say whether some case is called so."""
+        return any(_is_called(row.case, name) for row in self.rows())
 
     @property
     def methods(self) -> set[str]:
@@ -297,6 +303,10 @@ def _renamed(value: Any, small: Small) -> Any:
 
 def _replaced(pattern: str, text: str, change: Mapping[int, int]) -> str:
     return re.sub(pattern, lambda found: str(_mapped(int(found[0]), change)), text)
+
+
+def _is_called(case: Case, name: str) -> bool:
+    return fnmatchcase(case.id, name) if "*" in name else name in _names(case)
 
 
 def _names(case: Case) -> list[str]:

@@ -84,8 +84,8 @@ def _known(only: Collection[str], study: Study, books: Sequence[_Book]) -> Colle
     """Return which of the methods a study has: None for none of them, if another study does."""
     if not only:
         return only
-    known = {name for book in books for name in book.study.methods}
-    mine = [name for name in only if name in study.methods or name not in known]
+    elsewhere = [name for name in only if any(book.study.has(name) for book in books)]
+    mine = [name for name in only if study.has(name) or name not in elsewhere]
     return mine or None
 
 
