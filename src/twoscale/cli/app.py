@@ -26,6 +26,7 @@ from twoscale.cli.options import (
     OverwriteOption,
     SeedOption,
 )
+from twoscale.cli.report import report
 from twoscale.cli.study import study_app
 from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
@@ -51,6 +52,7 @@ app = typer.Typer(
 )
 
 app.add_typer(study_app, name="study")
+app.command(epilog="Example: twoscale report studies")(report)
 
 
 def _show_version(wanted: bool) -> None:

@@ -11,7 +11,7 @@ from twoscale.data import Dataset
 from twoscale.fields import median_sample
 from twoscale.problems import Problem
 from twoscale.report import figures, tables
-from twoscale.report.page import Picture, Table, write_page
+from twoscale.report.page import Picture, Section, Table, write_page
 from twoscale.run import Run
 from twoscale.surrogate.methods import METHODS
 
@@ -27,14 +27,14 @@ def write_comparison(page: Path, dataset: Dataset, runs: dict[str, Run]) -> None
     place = page.parent / "figures"
     place.mkdir(exist_ok=True)
     for picture in pictures:
-        (place / f"{picture.name}.png").write_bytes(picture.png)
+        picture.write(place)
     rows = [[METHODS[method].title, *tables.cells(metrics[method])] for method in runs]
+    table = Table.of_text(tables.header(), rows, note=tables.NOTE)
     write_page(
         page,
         title="Seams at patch borders, and their removal",
-        summary=_summary(metrics),
-        table=Table(tables.header(), rows, tables.NOTE),
-        pictures=pictures,
+        summary=[_summary(metrics)],
+        sections=[Section("", tables=[table], pictures=pictures)],
         footer=_footer(dataset, runs),
     )
 
