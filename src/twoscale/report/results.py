@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -15,7 +14,7 @@ import numpy as np
 
 from twoscale.errors import TwoscaleError
 from twoscale.study.folder import read_record
-from twoscale.study.quantities import quantity
+from twoscale.study.quantities import values_by_seed
 from twoscale.study.statistics import Spread, spread
 from twoscale.surrogate.methods import METHODS, resolve
 
@@ -85,8 +84,7 @@ class CaseResult:
 
     def values(self, name: str) -> dict[int, float]:
         """Return a quantity of each seed that has it."""
-        found = {cell["seed"]: quantity(cell, name) for cell in self.cells}
-        return {k: v for k, v in sorted(found.items()) if v is not None and math.isfinite(v)}
+        return dict(sorted(values_by_seed(self.cells, name).items()))
 
     def spread(self, name: str) -> Spread | None:
         """Return mean, deviation and number of seeds of a quantity; None if no seed has it."""
