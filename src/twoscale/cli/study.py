@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from twoscale.study.comparison import compare as compare_records
 from twoscale.study.definition import SCALES, Scale, Study, load_study, study_names
 from twoscale.study.folder import StudyFolder, read_records
 from twoscale.study.planning import Plan, make_plan
-from twoscale.study.quantities import is_time
+from twoscale.study.quantities import is_time, values_by_seed
 from twoscale.study.runner import Outcome, run_studies
 from twoscale.study.statistics import spread
 from twoscale.surrogate.settings import parse_seeds
@@ -174,14 +175,14 @@ def _show(name: str, outcome: Outcome) -> None:
     """Print one row per case: its seeds, errors and time."""
     gathered: dict[str, list[dict[str, Any]]] = {}
     for cell in outcome.record["cells"]:
-        gathered.setdefault(cell["case"], []).append(cell["metrics"])
+        gathered.setdefault(cell["case"], []).append(cell)
     rows = [
         [
             case,
             str(len(found)),
-            _spread([100 * metrics["mre"] for metrics in found]),
-            _spread([100 * m["oracle_mre"] for m in found if m["oracle_mre"] is not None]),
-            _spread([metrics["timings"]["total"] for metrics in found]),
+            _spread(100 * value for value in values_by_seed(found, "mre").values()),
+            _spread(100 * value for value in values_by_seed(found, "oracle_mre").values()),
+            _spread(values_by_seed(found, "total").values()),
         ]
         for case, found in gathered.items()
     ]
@@ -190,10 +191,11 @@ def _show(name: str, outcome: Outcome) -> None:
     print_table(["case", "seeds", "error %", "oracle %", "seconds"], rows)
 
 
-def _spread(values: list[float]) -> str:
-    if not values:
+def _spread(values: Iterable[float]) -> str:
+    known = list(values)
+    if not known:
         return "-"
-    found = spread(values)
+    found = spread(known)
     return _number(found.mean, found.deviation)
 
 

@@ -141,7 +141,7 @@ class Study(_Strict):
         """Return the cells: of these seeds instead of the study's own, of these methods only.
 
         A method is named with its objective (`two-scale+A3`) or for all of them (`two-scale`);
-        names with a `*` are patterns of the cases' ids.
+        a case's id, or a pattern of ids (`poisson-128 *`), will do too.
         """
         rows = self.rows()
         for name in only:
@@ -306,7 +306,7 @@ def _replaced(pattern: str, text: str, change: Mapping[int, int]) -> str:
 
 
 def _is_called(case: Case, name: str) -> bool:
-    return fnmatchcase(case.id, name) if "*" in name else name in _names(case)
+    return name in _names(case) or fnmatchcase(case.id, name)
 
 
 def _names(case: Case) -> list[str]:

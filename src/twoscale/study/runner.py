@@ -164,9 +164,11 @@ class _Running:
         done = 0
         for group in plan.groups:
             self.progress("cells", done, total, clock.remark())
-            self._run(group)
-            for book in self.books:
-                book.write()
+            try:
+                self._run(group)
+            finally:  # of an interrupted group, too, what is finished is finished
+                for book in self.books:
+                    book.write()
             clock.finish(group)
             done += len(group.cells)
         if total:
