@@ -102,6 +102,7 @@ STAGES = {
         "training",
     },
 }
+STAGES["three-scale"] = STAGES["two-scale"] | {"pca_middle"}
 
 
 @any_method
@@ -140,6 +141,7 @@ def test_native_seams(fitted):
         "refinement": tiling,
         "fno": None,
         "two-scale": tiling,
+        "three-scale": tiling,
     }
     assert {method: fitted[method][0].layout for method in METHODS} == expected
 

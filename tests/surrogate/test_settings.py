@@ -74,6 +74,8 @@ BAD = [
     ("patches", [4, "x"], PATCHES),
     ("input_variance", 0, FRACTION),
     ("output_variance", 1.01, FRACTION),
+    ("middle_patches", "2x2x2", PATCHES),
+    ("middle_variance", "1.5", FRACTION),
     ("residual_variance", "-0.5", FRACTION),
     ("coarse_variance", "99%", FRACTION),
     ("input_variance", "nan", FRACTION),

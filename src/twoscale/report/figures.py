@@ -32,6 +32,7 @@ COLOURS = {
     "refinement": "#E69F00",
     "fno": "#56B4E9",
     "two-scale": "#009E73",
+    "three-scale": "#882255",  # not theirs: their yellow does not show on white
 }
 _FALLBACK = "#555555"
 _PANEL = 2.5  # inches
