@@ -1,5 +1,6 @@
 """The commands of studies."""
 
+import csv
 import json
 
 import pytest
@@ -103,3 +104,6 @@ def test_compare_lists_what_is_missing(twoscale, tiny, tmp_path):
     cells = json.loads(twoscale("study", "compare", out, "--json").out)["cells"]
     assert {"study", "cell", "metric", "paper", "ours", "verdict"} <= set(cells[0])
     assert {cell["verdict"] for cell in cells} == {"missing"}
+    with (out / "comparison.csv").open(newline="") as stream:
+        written = list(csv.DictReader(stream))
+    assert [row["cell"] for row in written] == [cell["cell"] for cell in cells]

@@ -39,9 +39,9 @@ class TestThreeScale(RepresentationContract):
         assert {name: len(ranks) for name, ranks in fitted.ranks.items()} == {
             "coarse": 1,
             "middle": 4,
-            "fine": 16,
+            "residual": 16,
         }
-        assert fitted.layout == fitted.stages["fine"].layout
+        assert fitted.layout == fitted.stages["residual"].layout
 
 
 class TestPatches(RepresentationContract):

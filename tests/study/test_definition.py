@@ -1,5 +1,8 @@
 """Studies as data: what comes with the library is the paper's; what is wrong is told."""
 
+import textwrap
+from pathlib import Path
+
 import pytest
 
 from tests.study.tiny import TEXT, tiny_study
@@ -164,3 +167,11 @@ def test_a_study_of_ones_own_is_read_from_its_file(tmp_path):
         load_study(str(tmp_path / "other.yaml"))
     with pytest.raises(TwoscaleError, match="no study is called 'mine': known are headline"):
         load_study("mine")
+
+
+def test_the_documented_study_is_one():
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    example = page.partition("## A study of one's own\n")[2].partition("\n`protocol`")[0]
+    study = parse_study(textwrap.dedent(example), name="documented")
+    assert [row.label for row in study.rows()][::2] == ["rank 5", "rank 10", "rank 20", None]
+    assert len(study.cells()) == 3 * 2 * 3 + 1

@@ -23,7 +23,7 @@ def build(name, **settings):
     return METHODS[name].build(GRID, resolve(name, settings))
 
 
-def test_the_methods_of_the_paper_in_its_order_then_others():
+def test_the_methods_of_the_paper_in_its_order_and_what_came_after():
     assert {name: method.title for name, method in METHODS.items()} == {
         "global": "Global PCA-Net",
         "local": "Plain L2L",
@@ -95,17 +95,6 @@ def test_two_scale_has_plain_patches_as_input():
     assert (coarse.factor, coarse.rule.components, coarse.rule.variance) == (4, 10, None)
     assert (residual.patches, residual.rule.variance) == ((4, 4), 0.995)
     assert not residual.overlap
-
-
-def test_three_scales():
-    operator = build("three-scale")
-    assert isinstance(operator.input_representation, PatchPCA)
-    outputs = operator.output_representation
-    assert list(outputs.stages) == ["coarse", "middle", "fine"]
-    assert (outputs.stages["coarse"].factor, outputs.stages["coarse"].rule.components) == (4, 10)
-    assert outputs.stages["middle"].patches == (2, 2)
-    assert outputs.stages["fine"].patches == (4, 4)
-    assert outputs.shared_size == 160
 
 
 def test_conforming():
@@ -180,16 +169,16 @@ def test_settings_of_the_two_scales():
     assert operator.predictor.objective == "vector"
 
 
-def test_settings_of_the_richer_chains():
-    outputs = build(
-        "three-scale", patches=8, middle_patches=4, coarse_components=5, code_size=99
-    ).output_representation
-    assert [stage.patches for stage in list(outputs.stages.values())[1:]] == [(4, 4), (8, 8)]
-    assert (outputs.stages["coarse"].rule.components, outputs.shared_size) == (5, 99)
+def test_settings_of_the_conforming_chain():
     outputs = build("conforming", patches=2, seam_width=0, code_size=50).output_representation
     assert [stage.patches for stage in outputs.stages.values()] == [(2, 2), (2, 2)]
     assert [stage.seam_width for stage in outputs.stages.values()] == [0, 0]
     assert outputs.shared_size == 50
+
+
+@pytest.mark.parametrize("method", ["two-scale", "three-scale"])
+def test_the_protocols_of_variances_have_no_code_size(method):
+    assert "code_size" not in resolve(method, {})
 
 
 def test_hybrid_means_a_randomised_coarse_solve_and_full_ones_otherwise():

@@ -101,23 +101,12 @@ STAGES = {
         "transform",
         "training",
     },
-    "three-scale": {
-        "pca_input",
-        "pca_coarse",
-        "pca_middle",
-        "pca_fine",
-        "pca_overhead",
-        "transform",
-        "training",
-    },
-    "conforming": {
-        "pca_input",
-        "pca_skeleton",
-        "pca_bubbles",
-        "pca_overhead",
-        "transform",
-        "training",
-    },
+}
+STAGES["three-scale"] = STAGES["two-scale"] | {"pca_middle"}
+STAGES["conforming"] = STAGES["local"] - {"pca_output"} | {
+    "pca_skeleton",
+    "pca_bubbles",
+    "pca_overhead",
 }
 
 

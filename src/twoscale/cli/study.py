@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -110,11 +111,13 @@ def compare(
     times: Annotated[bool, typer.Option("--times", help="Show wall-clock times too.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Hold the records of studies against the paper's numbers."""
+    """Hold the records of studies against the paper's numbers; also written as a CSV file."""
     records = read_records(folder)
     if not records:
         raise TwoscaleError(f"{folder} has no records of studies: run one with --out {folder}")
     rows = compare_records(records)
+    written = folder / "comparison.csv"
+    _write_csv(written, [row.as_dict() for row in rows])
     if json:
         print_json({"cells": [row.as_dict() for row in rows]})
         return
@@ -145,6 +148,14 @@ def compare(
             f"{study}: {counts.match} match{judged}, {counts.off} off "
             f"({counts.unexplained} of them unexplained), {counts.missing} missing"
         )
+    print(f"All of it, times included: {written}")
+
+
+def _write_csv(file: Path, rows: list[dict[str, Any]]) -> None:
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def _number(value: float | None, deviation: float | None) -> str:

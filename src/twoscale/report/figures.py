@@ -23,7 +23,7 @@ try:
 except ImportError as error:
     raise missing_extra("matplotlib", "report") from error
 
-# Okabe and Ito's palette, and a wine red of Tol's: one colour per method, everywhere.
+# Okabe and Ito's palette: one colour per method, everywhere.
 COLOURS = {
     "truth": "#000000",
     "global": "#CC79A7",
@@ -32,8 +32,8 @@ COLOURS = {
     "refinement": "#E69F00",
     "fno": "#56B4E9",
     "two-scale": "#009E73",
-    "three-scale": "#999999",
-    "conforming": "#882255",
+    "three-scale": "#882255",  # not theirs: their yellow does not show on white
+    "conforming": "#999999",
 }
 _FALLBACK = "#555555"
 _PANEL = 2.5  # inches

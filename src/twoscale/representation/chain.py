@@ -140,7 +140,7 @@ def stage_rule(variance: float, code_size: int | None) -> RankRule:
 class TwoScale(Chain):
     """The paper's representation: one coarse global PCA, then local PCAs of the residual.
 
-    `solver` applies to both stages; "hybrid" randomises the coarse solve only. With `code_size` the
+    `solver` applies to all stages; "hybrid" randomises the coarse solve only. With `code_size` the
     patches share what the coarse modes leave of it, and `residual_variance` is without effect.
     """
 
@@ -167,27 +167,35 @@ class TwoScale(Chain):
 
 
 class ThreeScale(Chain):
-    """One coarse global PCA, PCAs of large patches of what it leaves, then of small ones.
+    """A level between the two of `TwoScale`: PCAs of what the coarse one leaves on larger patches.
 
-    The coarse modes are bounded by `coarse_components`; the patches of both sizes share the rest of
-    the code by energy.
+    The last one is left little to do: it keeps less of that than `TwoScale` would. With `code_size`
+    the patches of both sizes share what the coarse modes leave of it, instead of keeping variances.
     """
 
     def __init__(
         self,
         *,
         patches: tuple[int, int] = (4, 4),
-        middle_patches: tuple[int, int] = (2, 2),
         coarse_factor: int = 4,
-        coarse_components: int = 10,
-        code_size: int = 160,
+        coarse_components: int | None = 10,
+        coarse_variance: float | None = None,
+        middle_patches: tuple[int, int] = (2, 2),
+        middle_variance: float = 0.99,
+        residual_variance: float = 0.8,
         solver: str = "randomized",
+        code_size: int | None = None,
     ) -> None:
-        coarse_solver, local_solver = stage_solvers(solver)
-        coarse_rule, rule = RankRule(components=coarse_components), RankRule(components=code_size)
-        stages: dict[str, Representation] = {
-            "coarse": RestrictedPCA(coarse_rule, factor=coarse_factor, solver=coarse_solver),
-            "middle": PatchPCA(rule, patches=middle_patches, solver=local_solver),
-            "fine": PatchPCA(rule, patches=patches, solver=local_solver),
-        }
-        super().__init__(stages, code_size=code_size)
+        outer = TwoScale(
+            patches=patches,
+            coarse_factor=coarse_factor,
+            coarse_components=coarse_components,
+            coarse_variance=coarse_variance,
+            residual_variance=residual_variance,
+            solver=solver,
+            code_size=code_size,
+        )
+        middle_rule = stage_rule(middle_variance, code_size)
+        middle = PatchPCA(middle_rule, patches=middle_patches, solver=stage_solvers(solver)[1])
+        (coarse, first), (residual, last) = outer._named()
+        super().__init__({coarse: first, "middle": middle, residual: last}, code_size=code_size)

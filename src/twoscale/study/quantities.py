@@ -40,9 +40,8 @@ _PCA = (
     "pca_input",
     "pca_output",
     "pca_coarse",
-    "pca_residual",
     "pca_middle",
-    "pca_fine",
+    "pca_residual",
     "pca_skeleton",
     "pca_bubbles",
     "pca_overhead",
@@ -155,6 +154,12 @@ def _learned_to_oracle(cell: CellRecord) -> float | None:
     return None if mre is None else learned_to_oracle(mre, oracle)
 
 
+def _megabytes(cell: CellRecord) -> float | None:
+    """Return the size of everything that is needed to predict."""
+    size = cell.get("model_bytes")
+    return None if size is None else size / 1e6
+
+
 # What may stand before a dot, and where it is in the record.
 _GROUPS = {
     "common_seams": ("metrics", "common_seams"),
@@ -180,7 +185,8 @@ _READERS: dict[str, Reader] = {
     **_TIMES,
     "learned_to_oracle": _learned_to_oracle,
     "coarse_code": _stage_code("coarse"),
+    "middle_code": _stage_code("middle"),
     "residual_code": _stage_code("residual"),
     "training_samples": _at("training"),
-    "model_bytes": _at("model_bytes"),
+    "model_megabytes": _megabytes,
 }

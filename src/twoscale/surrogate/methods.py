@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from twoscale.baselines import FNO2d, RefinementNet
@@ -12,6 +13,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.linalg.pca import RankRule
 from twoscale.representation import (
+    Chain,
     Conforming,
     GlobalPCA,
     PatchPCA,
@@ -115,19 +117,10 @@ def _build_overlap(grid: Grid, settings: Settings) -> FieldOperator:
     return _build_local(grid, settings, overlap=True)
 
 
-def _build_two_scale(grid: Grid, settings: Settings) -> FieldOperator:
-    names = ("patches", *_COARSE, "residual_variance", "solver")
-    outputs = TwoScale(**{name: settings[name] for name in names})
-    return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
-
-
-def _build_three_scale(grid: Grid, settings: Settings) -> FieldOperator:
-    outputs = ThreeScale(**{name: settings[name] for name in _THREE_SCALE_NAMES})
-    return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
-
-
-def _build_conforming(grid: Grid, settings: Settings) -> FieldOperator:
-    outputs = Conforming(**{name: settings[name] for name in _CONFORMING_NAMES})
+def _build_chain(
+    grid: Grid, settings: Settings, *, chain: Callable[..., Chain], names: Collection[str]
+) -> FieldOperator:
+    outputs = chain(**{name: settings[name] for name in names})
     return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
 
 
@@ -155,7 +148,7 @@ def _build_fno(grid: Grid, settings: Settings) -> FieldOperator:
 def _defaults(maker: Callable[..., Any], *names: str) -> dict[str, Any]:
     """Return the default arguments of what a method builds, so that each stands in one place."""
     arguments = inspect.signature(maker).parameters
-    return {name: arguments[name].default for name in names}
+    return {name: arguments[name].default for name in names or arguments}
 
 
 _LATENT: dict[str, Any] = {
@@ -173,31 +166,14 @@ _LATENT: dict[str, Any] = {
     "patience": 30,
 }
 
-_COARSE = ("coarse_factor", "coarse_components", "coarse_variance")
 
-_WITHOUT_VARIANCE = {key: value for key, value in _LATENT.items() if key != "output_variance"}
+def _chain_method(title: str, chain: Callable[..., Chain], *, without: str) -> Method:
+    """Return the method of a chain, whose arguments are settings, all but one."""
+    chosen = {name: value for name, value in _defaults(chain).items() if name != without}
+    latent = {name: value for name, value in _LATENT.items() if name != "output_variance"}
+    defaults = {**latent, **chosen, "objective": "block-balanced"}
+    return Method(title, defaults, partial(_build_chain, chain=chain, names=chosen.keys()))
 
-_TWO_SCALE: dict[str, Any] = {
-    **_WITHOUT_VARIANCE,
-    **_defaults(TwoScale, "patches", *_COARSE, "residual_variance", "solver"),
-    "objective": "block-balanced",
-}
-
-_THREE_SCALE_NAMES = tuple(inspect.signature(ThreeScale).parameters)
-
-_THREE_SCALE: dict[str, Any] = {
-    **_WITHOUT_VARIANCE,
-    **_defaults(ThreeScale, *_THREE_SCALE_NAMES),
-    "objective": "block-balanced",
-}
-
-_CONFORMING_NAMES = ("patches", "code_size", "seam_width", "solver")
-
-_CONFORMING: dict[str, Any] = {
-    **_WITHOUT_VARIANCE,
-    **_defaults(Conforming, *_CONFORMING_NAMES),
-    "objective": "block-balanced",
-}
 
 _REFINEMENT: dict[str, Any] = {
     "refinement_epochs": 25,
@@ -236,7 +212,8 @@ METHODS: dict[str, Method] = {
         whole_fields=True,
     ),
     "fno": Method("FNO", _FNO, _build_fno, whole_fields=True),
-    "two-scale": Method("Two-scale", _TWO_SCALE, _build_two_scale),
-    "three-scale": Method("Three-scale", _THREE_SCALE, _build_three_scale),
-    "conforming": Method("Conforming", _CONFORMING, _build_conforming),
+    # Their protocol is one of variances; a size of the code would be another representation.
+    "two-scale": _chain_method("Two-scale", TwoScale, without="code_size"),
+    "three-scale": _chain_method("Three-scale", ThreeScale, without="code_size"),
+    "conforming": _chain_method("Conforming", Conforming, without="variance"),
 }

@@ -94,8 +94,9 @@ SETTINGS: dict[str, Setting] = {
     "coarse_factor": Setting("coarsening of the global branch's grid", _COUNT),
     "coarse_components": Setting("global modes kept; with coarse_variance, at most", _COUNT),
     "coarse_variance": Setting("variance kept by the global branch, or none", _optional(_VARIANCE)),
+    "middle_patches": Setting("larger patches of the stage in between, 2 or 2x2", _pair),
+    "middle_variance": Setting("variance kept by each of the larger patches", _VARIANCE),
     "residual_variance": Setting("variance kept by each residual patch", _VARIANCE),
-    "middle_patches": Setting("patches per axis of the middle scale", _pair),
     "code_size": Setting("output modes kept in all, shared by energy", _COUNT),
     "seam_width": Setting(
         "reach of slopes beside patch borders in the norm; 0 is plain L2", _WIDTH

@@ -119,7 +119,7 @@ def _join(axis: Axes, study: StudyResult, x: str, y: str) -> None:
 def frontier(
     study: StudyResult,
     *,
-    against: Sequence[str] = ("output_code", "pca_fit", "peak_device_gigabytes"),
+    against: Sequence[str] = ("output_code", "pca_fit", "model_megabytes"),
     y: str = "mre",
     oracle: str = "oracle_mre",
 ) -> Figure:
