@@ -32,19 +32,26 @@ _HEADER = (
 
 
 def results_table(results: Path) -> str:
-    """Return the Markdown table of the main results."""
-    return headline_table(results / "study") or runs_table(results)
+    """Return the Markdown table of the main results: of the studies, then what only runs hold."""
+    studied = headline_table(results / "study")
+    if studied is None:
+        return "\n".join([*_HEADER, *_run_rows(results, studied="")])
+    return "\n".join([studied, *_run_rows(results, studied=studied)])
 
 
-def runs_table(results: Path) -> str:
-    """Return the Markdown table of all recorded cases that are no study's."""
+def _run_rows(results: Path, *, studied: str) -> list[str]:
+    """Return the rows of recorded runs whose case and method the studies' table does not have."""
     paper = read_json(results / "paper.json")
-    lines = list(_HEADER)
+    lines = []
     for case, title in CASES.items():
-        lines.append(f"| **{title}** |" + " |" * 9)
         summary = summarise(results / case)
-        lines += [_row(m, summary, paper[case].get(m, {})) for m in METHODS if m in summary]
-    return "\n".join(lines)
+        _, _, place = studied.partition(f"**{title}**")
+        known = place.partition("**")[0]
+        rest = [m for m in METHODS if m in summary and f"| {METHODS[m].title} |" not in known]
+        if rest:
+            lines.append(f"| **{title}**{', earlier runs' if studied else ''} |" + " |" * 9)
+        lines += [_row(method, summary, paper[case].get(method, {})) for method in rest]
+    return lines
 
 
 def _row(method: str, summary: Summary, paper: dict[str, Any]) -> str:
