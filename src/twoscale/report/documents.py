@@ -41,9 +41,11 @@ def results_table(results: Path) -> str:
 
 def _run_rows(results: Path, *, studied: str) -> list[str]:
     """Return the rows of recorded runs whose case and method the studies' table does not have."""
-    paper = read_json(results / "paper.json")
     lines = []
     for case, title in CASES.items():
+        if not (results / case).is_dir():
+            continue
+        paper = read_json(results / "paper.json")
         summary = summarise(results / case)
         _, _, place = studied.partition(f"**{title}**")
         known = place.partition("**")[0]
