@@ -139,8 +139,8 @@ class _Fits:
             if len(group) == 1:
                 self.failed(group[0].place, error)
                 return []
-        # One of them diverged, or they are too many for the device: each by itself. Only here, where
-        # the error no longer holds what was on the device.
+        # One of them diverged, or they are too many for the device: each by itself. Only here,
+        # where the error no longer holds what was on the device.
         for one in group:
             one.task.network.load_state_dict(one.start)
         return [ready for one in group for ready in self._trained([one])]
