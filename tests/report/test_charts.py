@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from matplotlib.colors import to_rgb
 
@@ -148,6 +150,20 @@ def test_what_is_projected_is_dashed_and_hollow(study):
     for line in axis.lines:
         if line.get_linestyle() == "-":
             assert max(line.get_xdata()) == 256
+
+
+def test_shares_of_a_time_are_not_projected(study):
+    grids = study("grids")
+    cases = []
+    for case in grids.cases:
+        together = 12 if case.resolution == 64 else 1
+        cells = [
+            cell | {"metrics": cell["metrics"] | {"trained_together": together}}
+            for cell in case.cells
+        ]
+        cases.append(replace(case, cells=tuple(cells)))
+    (axis,) = draw("time-projection", replace(grids, cases=tuple(cases)), {}).get_axes()
+    assert min(min(line.get_xdata()) for line in axis.lines) == 128
 
 
 def test_a_ring_marks_the_lowest_learned_error(study):

@@ -1,3 +1,5 @@
+import re
+
 from tests.study.synthetic import make_record, write_record
 from twoscale.report.display import ABSENT
 from twoscale.report.documents import results_table
@@ -51,3 +53,24 @@ def test_the_readme_takes_its_table_from_the_records_when_there_are_any(tmp_path
 
 def test_a_bar_within_a_cell_does_not_end_it():
     assert markdown(["a"], [["|x|"]])[-1] == "| \\|x\\| |"
+
+
+def test_shares_of_a_time_are_marked(tmp_path):
+    record = make_record("headline", HEADLINE)
+    for cell in record["cells"]:
+        alone = "local" in cell["case"] and cell["seed"] == 0
+        cell["metrics"]["trained_together"] = 1 if alone else 5
+    write_record(tmp_path, record, fields=False)
+    rows = results_page(tmp_path).splitlines()
+    (plain,) = [line for line in rows if line.startswith("| Plain L2L") and " 181 " in line]
+    (two_scale,) = [line for line in rows if line.startswith("| Two-scale |") and " 219 " in line]
+    assert "†" not in plain
+    assert two_scale.count("†") == 1
+
+
+def test_values_and_changes_are_counted_apart(tmp_path):
+    cases = ["poisson-128 local", "poisson-128 two-scale"]
+    write_record(tmp_path, make_record("mechanism", cases), fields=False)
+    page = results_page(tmp_path)
+    found = re.search(r"Without changes (\d+) of \d+ match; of the changes (\d+) of", page)
+    assert all(int(count) > 0 for count in found.groups())

@@ -3,7 +3,7 @@
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.study.quantities import check_quantity, is_time, quantity
+from twoscale.study.quantities import check_quantity, is_share, is_time, quantity, values_by_seed
 
 TUNED = {
     "objective": "A3",
@@ -89,3 +89,19 @@ def test_an_unknown_quantity_is_told():
     with pytest.raises(TwoscaleError, match=r"no quantity is called 'mres' \(did you mean mre"):
         check_quantity("mres")
     assert check_quantity("common_seams.flux_jump") == "common_seams.flux_jump"
+
+
+def test_a_time_is_a_share_where_no_seed_was_trained_alone():
+    def cells(*together):
+        return [
+            {**BASE, "seed": seed, "metrics": BASE["metrics"] | {"trained_together": count}}
+            for seed, count in enumerate(together)
+        ]
+
+    assert is_share(cells(5, 5), "total")
+    assert is_share(cells(5), "timings.training")
+    assert not is_share(cells(5, 1), "total")
+    assert not is_share([BASE], "total")
+    assert not is_share(cells(5), "timings.inference")
+    assert not is_share(cells(5), "mre")
+    assert set(values_by_seed(cells(5, 1), "total")) == {1}

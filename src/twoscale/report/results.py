@@ -14,7 +14,7 @@ import numpy as np
 
 from twoscale.errors import TwoscaleError
 from twoscale.study.folder import read_record
-from twoscale.study.quantities import values_by_seed
+from twoscale.study.quantities import is_share, values_by_seed
 from twoscale.study.statistics import Spread, spread
 from twoscale.surrogate.methods import METHODS, resolve
 
@@ -88,6 +88,10 @@ class CaseResult:
         """Return mean, deviation and number of seeds of a quantity; None if no seed has it."""
         values = self.values(name).values()
         return spread(values) if values else None
+
+    def is_share(self, name: str) -> bool:
+        """Say whether a time is a share of one in which other networks were trained as well."""
+        return is_share(self.cells, name)
 
     def mean(self, name: str) -> float | None:
         """Return the mean of a quantity over seeds."""

@@ -12,7 +12,7 @@ from twoscale.report.display import ABSENT, display, number, with_spread
 from twoscale.report.page import Cell, Picture, Row, Section, Table, write_page
 from twoscale.report.results import CaseResult, StudyResult
 from twoscale.report.studies import Studies, read_studies
-from twoscale.report.study_tables import StudyRow, StudyTable, Value, study_tables
+from twoscale.report.study_tables import SHARES, StudyRow, StudyTable, Value, study_tables
 from twoscale.report.summary import agreement_table, sentences, tiles
 from twoscale.study.comparison import Row as Compared
 from twoscale.study.definition import Figure as Asked
@@ -77,6 +77,8 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
     note = _NOTE + (_PAPER_NOTE if compared else "")
     tables[-1:] = [replace(table, note=note) for table in tables[-1:]]
     pictures, remarks = _pictures(study, definition.figures if definition else [])
+    if any(case.is_share("total") for case in study.cases):
+        remarks.insert(0, SHARES)
     if study.scale != "paper":
         remarks.insert(0, "Run at a small scale to try things out: not comparable to the paper.")
     remarks += [
@@ -151,7 +153,7 @@ def _table(table: StudyTable, study: StudyResult) -> Table:
 def _cell(value: Value, row: StudyRow) -> Cell:
     kind = display(value.name).kind
     ours, paper = value.ours, value.paper
-    text = with_spread(ours.mean, ours.deviation, kind) if ours else ABSENT
+    text = with_spread(ours.mean, ours.deviation, kind) + value.mark if ours else ABSENT
     if paper is None:
         return Cell(text, ours.mean if ours else None, note=_seeds(value, row))
     note = _seeds(value, row)
@@ -234,7 +236,7 @@ def compared_table(rows: Sequence[Compared], title: str) -> Table:
 
 def _written(row: Compared, mean: float | None, deviation: float | None) -> str:
     """Return a value of a comparison; changes are percentages, speed-ups and others plain."""
-    if " against " not in row.cell:
+    if not row.is_change:
         return with_spread(mean, deviation, display(row.metric).kind)
     if is_time(row.metric) or row.metric == "ssim":
         return with_spread(mean, deviation, "short")

@@ -13,6 +13,11 @@ from twoscale.study.definition import Table as Asked
 from twoscale.study.statistics import Spread
 from twoscale.surrogate.methods import METHODS
 
+SHARES = (
+    "†: a share of the time in which several networks were trained at once. One alone takes "
+    "longer: such times do not compare with those without a mark, neither here nor in figures."
+)
+
 _USUAL = ("mre", "oracle_mre", "ssim", "residual_rms", "output_code", "total")
 
 
@@ -23,6 +28,11 @@ class Value:
     name: str
     ours: Spread | None
     paper: Compared | None
+    share: bool = False  # of a time in which other networks were trained as well
+
+    @property
+    def mark(self) -> str:
+        return " †" if self.share else ""
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,13 @@ def _name(case: str) -> str:
     return ", ".join([f"{title} + {objective}" if plus else title, *rest])
 
 
+def measured(case: CaseResult | None, name: str, paper: Compared | None) -> Value:
+    """Return a quantity of a case, which may not have been run, with the paper's number."""
+    if case is None:
+        return Value(name, None, paper)
+    return Value(name, case.spread(name), paper, case.is_share(name))
+
+
 def _row(
     study: StudyResult,
     name: str,
@@ -127,8 +144,5 @@ def _row(
         name,
         case.label if case else label,
         case,
-        tuple(
-            Value(column, case.spread(column) if case else None, beside.get((name, column)))
-            for column in columns
-        ),
+        tuple(measured(case, column, beside.get((name, column))) for column in columns),
     )

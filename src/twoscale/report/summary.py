@@ -158,9 +158,18 @@ def agreement_table(studies: Studies) -> Table:
     note = (
         "match: within two of the paper's standard deviations or 5 %, whichever is larger; off: "
         "further apart; unexplained: off without a reason given; missing: in the paper, not "
-        "measured here; times are listed and not judged."
+        "measured here; times are listed and not judged. Of a change between two cases the paper "
+        "prints no deviation: it is taken to follow from those of the two values, as if these were "
+        f"independent, which is generous. {_both_kinds(studies)}"
     )
     return Table(header, rows, "Agreement with the paper, by study", note)
+
+
+def _both_kinds(studies: Studies) -> str:
+    """Return how many values and how many changes match, in a sentence."""
+    kinds = [tally(row for row in studies.compared if row.is_change == change) for change in (0, 1)]
+    values, changes = (f"{one.match:,} of {one.match + one.off:,}" for one in kinds)
+    return f"Without changes {values} match; of the changes {changes}."
 
 
 def _counts(name: str, counts: Tally) -> Row:

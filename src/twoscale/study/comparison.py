@@ -54,6 +54,11 @@ class Row:
     verdict: Verdict
     explanation: str | None = None
 
+    @property
+    def is_change(self) -> bool:
+        """Say whether it is about the change from one case to another."""
+        return " against " in self.cell
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -74,6 +74,12 @@ def trained_together(cell: CellRecord) -> int:
     return int(cell["metrics"].get("trained_together", 1))
 
 
+def is_share(cells: Iterable[CellRecord], name: str) -> bool:
+    """Say whether a quantity of a case is no more than its part of a time that several shared."""
+    together = [trained_together(cell) for cell in cells if quantity(cell, name) is not None]
+    return name in _WITH_TRAINING and bool(together) and 1 not in together
+
+
 def check_quantity(name: str) -> str:
     """Return the name if a quantity is called so, else raise."""
     _reader(name)
@@ -179,6 +185,8 @@ _TIMES: dict[str, Reader] = {
     "invocation_train": _invocation(("finetuning",), "train"),
     "invocation_total": _invocation(("finetune_prepare", "finetuning"), "total"),
 }
+
+_WITH_TRAINING = {"train", "total", "timings.training", "timings.total"}
 
 _READERS: dict[str, Reader] = {
     **{name: _at("metrics", name) for name in _METRICS},

@@ -190,9 +190,12 @@ def time_projection(
     """Draw time against resolution, its power law, and where that would lead.
 
     Solid lines and filled markers were measured. Dashed lines and hollow markers only continue the
-    least-squares power law, anchored at the largest measured resolution.
+    least-squares power law, anchored at the largest measured resolution. Of times, shares of what
+    several networks took together are left out: no law goes through both kinds.
     """
-    several = study.where(lambda case: case.mean(quantity) is not None)
+    several = study.where(
+        lambda case: case.mean(quantity) is not None and not case.is_share(quantity)
+    )
     parts = {
         title: part
         for title, part in split(several, "resolution").items()
