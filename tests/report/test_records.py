@@ -7,6 +7,8 @@ import pytest
 
 from twoscale.report.documents import CASES, generated
 from twoscale.report.records import collect, summarise
+from twoscale.study.definition import load_study
+from twoscale.study.folder import read_record
 from twoscale.study.statistics import Spread
 
 ROOT = Path(__file__).parents[2]
@@ -132,3 +134,18 @@ def test_collect_and_summarise(tmp_path):
     summary = summarise(results)["local"]
     assert summary["mre"] == Spread(pytest.approx(0.2), pytest.approx(0.1414, rel=1e-3), 2)
     assert "oracle_mre" not in summary
+
+
+STUDIES = sorted((RESULTS / "study").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_records_of_studies_are_of_the_cells_that_are_defined_now(path):
+    """Should a default or the hash change, all that was measured would have to be run again."""
+    record = read_record(path)
+    defined = {cell.key for cell in load_study(record["study"]).cells()}
+    assert {cell["key"] for cell in record["cells"]} <= defined
+    for environment in record["environments"]:
+        assert environment["device_name"]
+        assert environment["commit"]
+        assert not environment["commit"].endswith("dirty")
