@@ -24,6 +24,7 @@ LAYERS = [
         "progress",
         "precision",
         "source",
+        "symmetries",
         "threads",
     },
     {
