@@ -51,6 +51,19 @@ GOOD = [
     ("objective", "score-normalized", "score-normalised"),
     ("objective", "vector", "vector"),
     ("base", "overlap", "overlap"),
+    ("objective", "field", "field"),
+    ("predictor", "affine-mlp", "affine-mlp"),
+    ("symmetries", "square", "square"),
+    ("average_symmetries", "true", True),
+    ("average_symmetries", False, False),
+    ("few_features", "off", False),
+    ("ridge", "none", None),
+    ("ridge", "1e-7", 1e-7),
+    ("ridge", 0, 0.0),
+    ("kernel", None, None),
+    ("kernel", "matern-3/2", "matern-3/2"),
+    ("length_scale", "2", 2.0),
+    ("kernel_samples", "4000", 4000),
 ]
 
 
@@ -107,7 +120,16 @@ BAD = [
     ("padding", -1, "a whole number of at least 0"),
     ("evaluation_batch", 0, COUNT),
     ("solver", "svd", "one of full, covariance, randomized, hybrid"),
-    ("objective", "mse", "one of vector, block-balanced, score-normalised"),
+    ("objective", "mse", "one of vector, block-balanced, score-normalised, field"),
+    ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel"),
+    ("symmetries", "cube", "one of none, mirrors, square, problem"),
+    ("average_symmetries", 2, "true or false"),
+    ("few_features", "maybe", "true or false"),
+    ("ridge", -1, "a fraction from 0 to 1"),
+    ("ridge", "nan", "a fraction from 0 to 1"),
+    ("kernel", "gauss", "one of matern-5/2, matern-3/2"),
+    ("length_scale", 0, "a positive number of at most a million"),
+    ("kernel_samples", 0, COUNT),
     ("base", "fno", "one of local, global, overlap, two-scale"),
 ]
 
@@ -139,7 +161,9 @@ def test_an_unknown_name_is_met_with_the_close_one(method, name, close):
 
 
 def test_an_unknown_name_is_met_with_all_there_are():
-    with pytest.raises(TwoscaleError, match=r"no setting 'zzz': it has batch_size, epochs, .*va"):
+    with pytest.raises(
+        TwoscaleError, match=r"no setting 'zzz': it has average_symmetries, .*, epochs, .*va"
+    ):
         resolve("local", {"zzz": 1})
 
 

@@ -18,7 +18,14 @@ from twoscale.fields import (
     weighted_spectral_distance,
 )
 from twoscale.surrogate.field_objective import FieldObjective
-from twoscale.surrogate.terms import AbsoluteTerm, FieldTerm, QuadraticTerm, SpectralTerm, code_term
+from twoscale.surrogate.terms import (
+    AbsoluteTerm,
+    FieldTerm,
+    QuadraticTerm,
+    SpectralTerm,
+    code_term,
+    decoder_gram,
+)
 
 DECODERS = {
     "two-scale": lambda: TwoScale(coarse_components=4),
@@ -49,6 +56,19 @@ def tracked(decoder, inputs, truth):
     """The true codes and the batch they decode to, as terms are prepared from."""
     codes = decoder.encode(truth).requires_grad_()
     return codes, Batch(decoder.decode(codes), truth, inputs)
+
+
+def test_the_decoders_gram_matrix_gives_the_norms_of_fields(decoder, generator):
+    gram = decoder_gram(decoder)
+    assert gram.dtype == torch.float64
+    assert torch.equal(gram, gram.T)
+    codes = torch.randn(2, 5, decoder.code_size, generator=generator)
+    change = decoder.decode(codes[0]) - decoder.decode(codes[1])
+    error = (codes[0] - codes[1]).double()
+    squares = ((error @ gram) * error).sum(1)
+    torch.testing.assert_close(
+        squares.sqrt().float(), change.flatten(1).norm(dim=1), rtol=1e-4, atol=0
+    )
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])

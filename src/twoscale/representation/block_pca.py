@@ -303,7 +303,8 @@ class RestrictedPCA(BlockPCA):
             hint = f"use a coarse factor of {fitting}" if fitting else "no coarse factor fits"
             raise TwoscaleError(
                 f"the coarse grid must have fewer nodes than there are training fields: factor "
-                f"{self.factor} gives {nodes} nodes for {samples} fields; {hint} or more samples"
+                f"{self.factor} gives {nodes} nodes for {samples} fields; {hint}, more samples, "
+                "or few_features=false"
             )
 
     def _prepare(self, shape: tuple[int, int]) -> None:

@@ -107,7 +107,8 @@ def _left_over(stage: Representation) -> Callable[[Tensor], Tensor]:
 class TwoScale(Chain):
     """The paper's representation: one coarse global PCA, then local PCAs of the residual.
 
-    `solver` applies to both stages; "hybrid" randomises the coarse solve only.
+    `solver` applies to both stages; "hybrid" randomises the coarse solve only. `few_features` is
+    the paper's rule for the coarse grid: fewer nodes than training fields.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class TwoScale(Chain):
         coarse_factor: int = 4,
         coarse_components: int | None = 10,
         coarse_variance: float | None = None,
+        few_features: bool = True,
         residual_variance: float = 0.995,
         solver: str = "randomized",
     ) -> None:
@@ -126,6 +128,7 @@ class TwoScale(Chain):
         coarse = RestrictedPCA(
             RankRule(variance=coarse_variance, components=coarse_components),
             factor=coarse_factor,
+            few_features=few_features,
             solver=coarse_solver,
         )
         residual = PatchPCA(

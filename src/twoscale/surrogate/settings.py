@@ -10,6 +10,8 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.linalg.pca import SOLVERS
 from twoscale.objectives import OBJECTIVES
+from twoscale.predictors import KERNELS, PREDICTORS
+from twoscale.symmetries import GROUPS
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,21 @@ def choice(options: Collection[str]) -> Callable[[Any], str]:
     return read
 
 
+def _switch(value: Any) -> bool:
+    known = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    name = str(value).lower()
+    if name not in known:
+        raise ValueError("true or false")
+    return known[name]
+
+
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
 _RATE = real(1e-12, 10.0, "a positive number of at most 10")
 _DECAY = real(0.0, 10.0, "a number from 0 to 10")
 _COUNT = whole(1)
+_FACTOR = real(1e-6, 1e6, "a positive number of at most a million")
+_STRENGTH = real(0.0, 1.0, "a fraction from 0 to 1")
 
 SETTINGS: dict[str, Setting] = {
     "patches": Setting("patches per axis, 4 or 4x2; also the common seams of the metrics", _pair),
@@ -94,7 +106,23 @@ SETTINGS: dict[str, Setting] = {
     "coarse_components": Setting("global modes kept; with coarse_variance, at most", _COUNT),
     "coarse_variance": Setting("variance kept by the global branch, or none", _optional(_VARIANCE)),
     "residual_variance": Setting("variance kept by each residual patch", _VARIANCE),
+    "few_features": Setting("insist on fewer coarse nodes than training fields", _switch),
     "solver": Setting("PCA solver", choice((*SOLVERS, "hybrid"))),
+    "symmetries": Setting(
+        "symmetries of the problem that multiply the training fields; problem: its own",
+        choice((*GROUPS, "problem")),
+    ),
+    "average_symmetries": Setting("average predictions over the symmetries", _switch),
+    "predictor": Setting("map from input code to output code", choice(PREDICTORS)),
+    "ridge": Setting(
+        "strength of affine or kernel, relative to the largest eigenvalue; none: chosen",
+        _optional(_STRENGTH),
+    ),
+    "kernel": Setting("kernel; none: chosen on validation fields", _optional(choice(KERNELS))),
+    "length_scale": Setting(
+        "length scale of the kernel, in median distances; none: chosen", _optional(_FACTOR)
+    ),
+    "kernel_samples": Setting("training fields of the kernel at most, or none", _optional(_COUNT)),
     "objective": Setting("latent objective", choice(OBJECTIVES)),
     "hidden_layers": Setting("hidden layers of the latent network", whole(0)),
     "hidden_width": Setting("width of the hidden layers", _COUNT),
