@@ -3,6 +3,7 @@ import pytest
 from tests.surrogate.tiny import TINY
 from twoscale import METHODS, Chain, GlobalPCA, Grid, PatchPCA, TwoScale, TwoscaleError
 from twoscale.baselines import FNO2d, RefinementNet
+from twoscale.predictors import PREDICTORS
 from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
 from twoscale.surrogate.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
 from twoscale.surrogate.methods import get_method, resolve
@@ -183,6 +184,9 @@ def test_settings_of_the_predictors():
     assert (free.ridge, free.most) == (None, None)
     fixed = {"kernel": "matern-3/2", "length_scale": 3, "kernel_samples": 9, "ridge": 0.0}
     told = build("local", predictor="kernel", **fixed).predictor
+    assert not told.nearest
+    for predictor in PREDICTORS:
+        assert build("local", predictor=predictor, objective="field").predictor.nearest
     assert (told.kinds, told.length_scales, told.most) == (("matern-3/2",), (3.0,), 9)
     assert told.ridge == 0.0
 

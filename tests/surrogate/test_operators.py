@@ -8,6 +8,7 @@ from twoscale.predictors import PREDICTORS
 from twoscale.source import ArraySource
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.methods import resolve
+from twoscale.surrogate.nearest import NearestCodes
 from twoscale.surrogate.operators import FieldOperator, Normaliser
 from twoscale.symmetries import SQUARE
 
@@ -231,6 +232,15 @@ def test_refinement_follows_any_predictor(predictor, pairs, poisson16):
     operator = build("refinement", predictor=predictor).fit(*pairs, FitContext())
     with torch.no_grad():
         assert operator(poisson16.inputs[:3]).shape == (3, 16, 16)
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
+    operator = build("two-scale", predictor=predictor, objective="field")
+    operator.fit(*pairs, FitContext())
+    fields = pairs[1].outputs.fields
+    expected = NearestCodes(operator.output_representation)(fields)
+    assert torch.equal(operator.encode_pairs(pairs[1]).targets, expected)
 
 
 def test_poisson_is_affine(pairs, poisson16):

@@ -49,8 +49,8 @@ class _Judge:
 class AffinePredictor(CodePredictor):
     """The best affine map, by ridge regression with a strength that suits the validation fields."""
 
-    def __init__(self, *, ridge: float | None) -> None:
-        super().__init__()
+    def __init__(self, *, ridge: float | None, nearest: bool = False) -> None:
+        super().__init__(nearest=nearest)
         self.ridge = ridge
         self.network: MLP | None = None
 
@@ -90,7 +90,7 @@ class AffineMLPPredictor(CodePredictor):
     """
 
     def __init__(self, affine: AffinePredictor, correction: MLPPredictor) -> None:
-        super().__init__()
+        super().__init__(nearest=correction.nearest)
         self.affine = affine
         self.correction = correction
         self._left: tuple[float, Pairs, _Judge] | None = None
@@ -156,8 +156,9 @@ class KernelPredictor(CodePredictor):
         length_scales: Sequence[float],
         ridge: float | None,
         most: int | None,
+        nearest: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(nearest=nearest)
         self.kinds = kinds
         self.length_scales = length_scales
         self.ridge = ridge

@@ -81,6 +81,7 @@ def _latent(settings: Settings, inputs: Representation, outputs: Representation)
 
 def _predictor(settings: Settings) -> CodePredictor:
     name, ridge = settings["predictor"], settings["ridge"]
+    nearest = settings["objective"] == "field"
     if name == "kernel":
         kernel, length = settings["kernel"], settings["length_scale"]
         return KernelPredictor(
@@ -88,8 +89,9 @@ def _predictor(settings: Settings) -> CodePredictor:
             length_scales=LENGTH_SCALES if length is None else (length,),
             ridge=ridge,
             most=settings["kernel_samples"],
+            nearest=nearest,
         )
-    affine = AffinePredictor(ridge=ridge)
+    affine = AffinePredictor(ridge=ridge, nearest=nearest)
     if name == "affine":
         return affine
     network = MLPPredictor(

@@ -15,9 +15,12 @@ from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.source import FieldSource, gather, map_fields
 from twoscale.surrogate.context import FieldPairs, FitContext, train_members
+from twoscale.surrogate.nearest import NearestCodes
 from twoscale.surrogate.prediction import CodePredictor, ImagePairs, load_weights
 from twoscale.symmetries import IDENTITY, Group, ImageSource, symmetry_group
 from twoscale.training import Pairs, Plan, Task
+
+Encode = Callable[[Tensor], Tensor]
 
 
 class FieldOperator(nn.Module, ABC):
@@ -120,10 +123,16 @@ class LatentOperator(FieldOperator):
 
     @torch.no_grad()
     def encode_pairs(self, pairs: FieldPairs, group: Group = IDENTITY) -> ImagePairs:
-        """Return the input and output codes of all pairs' images under some symmetries."""
+        """Return the input and output codes of all pairs' images under some symmetries.
+
+        Output codes are what the predictor learns: by `encode`, or the nearest ones.
+        """
+        outputs: Encode = self.output_representation.encode
+        if self.predictor.nearest:
+            outputs = NearestCodes(self.output_representation)
         return ImagePairs(
-            _encode(self.input_representation, pairs.inputs, group),
-            _encode(self.output_representation, pairs.outputs, group),
+            _encode(self.input_representation.encode, pairs.inputs, group),
+            _encode(outputs, pairs.outputs, group),
             group,
         )
 
@@ -279,14 +288,14 @@ def _images(pairs: FieldPairs, group: Group) -> FieldPairs:
     return FieldPairs(ImageSource(pairs.inputs, group), ImageSource(pairs.outputs, group))
 
 
-def _encode(representation: Representation, source: FieldSource, group: Group) -> Tensor:
+def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
     """Return the codes of all fields' images, symmetry after symmetry, in one tensor."""
     samples = source.shape[0]
     codes = torch.empty(0)
     start = 0
     for chunk in source.chunks():
         for place, symmetry in enumerate(group):
-            part = representation.encode(symmetry(chunk))
+            part = encode(symmetry(chunk))
             if not start and not place:
                 codes = part.new_empty(len(group), samples, part.shape[1])
             codes[place, start : start + len(part)] = part

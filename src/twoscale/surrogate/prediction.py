@@ -28,11 +28,13 @@ class ImagePairs(Pairs):
 class CodePredictor(nn.Module, ABC):
     """A map from codes (batch, input code) to codes (batch, output code).
 
-    `chosen` tells what a fit has found out by itself, to be read by people.
+    With `nearest` it learns the codes whose fields are nearest to the true ones, not those by
+    `encode`. `chosen` tells what a fit has found out by itself, to be read by people.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, nearest: bool = False) -> None:
         super().__init__()
+        self.nearest = nearest
         self.chosen: dict[str, Any] = {}
 
     @abstractmethod
@@ -64,7 +66,7 @@ class MLPPredictor(CodePredictor):
     """The paper's latent network: an MLP trained on a weighting of the squared code errors."""
 
     def __init__(self, *, hidden: tuple[int, ...], objective: str, plan: Plan) -> None:
-        super().__init__()
+        super().__init__(nearest=objective == "field")
         self.hidden = hidden
         self.objective = objective
         self.plan = plan
