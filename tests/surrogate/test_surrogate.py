@@ -651,6 +651,21 @@ def test_predictors_are_saved_and_loaded_with_what_they_chose(predictor, arrays,
     assert loaded.settings == surrogate.settings
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("predictor", ["affine", "affine-mlp", "kernel"])
+def test_a_gpu_gives_what_a_cpu_gives(predictor, arrays):
+    x, u, new, _ = arrays
+    options = {"predictor": predictor, "symmetries": "square", "objective": "field"}
+    options |= {"solver": "covariance", "epochs": 2}
+    here, there = (
+        Surrogate("two-scale", device=device, **TINY["two-scale"] | options).fit(x, u)
+        for device in ("cpu", "cuda")
+    )
+    expected = here.predict(new)
+    error = np.linalg.norm(there.predict(new) - expected) / np.linalg.norm(expected)
+    assert error < (1e-3 if predictor != "affine-mlp" else 0.05)
+
+
 def test_the_papers_network_chooses_nothing(fitted):
     assert all(surrogate.chosen_ == {} for surrogate in fitted.values())
 
