@@ -3,12 +3,12 @@ import pytest
 from tests.surrogate.tiny import TINY
 from twoscale import METHODS, Chain, GlobalPCA, Grid, PatchPCA, TwoScale, TwoscaleError
 from twoscale.baselines import FNO2d, RefinementNet
-from twoscale.predictors import PREDICTORS
 from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
 from twoscale.surrogate.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
 from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FullFieldOperator, LatentOperator, RefinedOperator
 from twoscale.surrogate.prediction import MLPPredictor
+from twoscale.surrogate.settings import PREDICTORS
 from twoscale.training import Plan
 
 GRID = Grid.square(32)

@@ -4,12 +4,12 @@ import torch
 from tests.representation.contract import Chunks
 from tests.surrogate.tiny import TINY
 from twoscale import METHODS, Grid, PatchLayout, TwoscaleError
-from twoscale.predictors import PREDICTORS
 from twoscale.source import ArraySource
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.methods import resolve
 from twoscale.surrogate.nearest import NearestCodes
 from twoscale.surrogate.operators import FieldOperator, Normaliser
+from twoscale.surrogate.settings import PREDICTORS
 from twoscale.symmetries import SQUARE
 
 any_method = pytest.mark.parametrize("method", METHODS)

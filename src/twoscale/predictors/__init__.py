@@ -4,12 +4,9 @@ from twoscale.predictors.affine import AffineFit, CodePairs, fit_affine
 from twoscale.predictors.kernel import KERNELS, KernelRegression, fit_kernel
 from twoscale.predictors.mlp import MLP, count_parameters
 
-PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel")
-
 __all__ = [
     "KERNELS",
     "MLP",
-    "PREDICTORS",
     "AffineFit",
     "CodePairs",
     "KernelRegression",

@@ -10,7 +10,7 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.linalg.pca import SOLVERS
 from twoscale.objectives import OBJECTIVES
-from twoscale.predictors import KERNELS, PREDICTORS
+from twoscale.predictors import KERNELS
 from twoscale.symmetries import GROUPS
 
 
@@ -89,6 +89,8 @@ def _switch(value: Any) -> bool:
         raise ValueError("true or false")
     return known[name]
 
+
+PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel")
 
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
