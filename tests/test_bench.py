@@ -5,11 +5,14 @@ import json
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from tests.conftest import make_poisson
 from twoscale import Darcy, Grid, Poisson, TwoScale, TwoscaleError
-from twoscale.bench import BENCHMARKS, Comparison, Setup, measure, peers, run_benchmarks
+from twoscale.baselines import FNO2d
+from twoscale.bench import BENCHMARKS, Comparison, Setup, measure, peers, run_benchmarks, using
 from twoscale.predictors import MLP
+from twoscale.training import Pairs, Plan, train
 
 SMALL = Setup(torch.device("cpu"), "small")
 FAST = [name for name in BENCHMARKS if name != "memory"]
@@ -80,6 +83,40 @@ def test_the_dataloader_peer_learns():
         assert float((network(inputs) - pair[1]).square().mean()) < 0.1
 
 
+def test_the_dataloader_peer_has_our_weights_and_our_order():
+    """Given the same weights and seed, both loops take the same steps."""
+    generator = torch.Generator().manual_seed(0)
+    fields = torch.randn(2, 20, 16, 16, generator=generator)
+    pair, held_out = tuple(fields[:, :14]), tuple(fields[:, 14:])
+    sizes = {"layers": 2, "width": 4, "modes": 3, "head": 6}
+    ours, plain = FNO2d(**sizes, seed=1), peers.plain_fno(FNO2d(**sizes, seed=1))
+    with torch.no_grad():
+        torch.testing.assert_close(ours(fields[0]), plain(fields[0]))
+    settings = {"epochs": 3, "batch_size": 4, "learning_rate": 1e-3, "weight_decay": 1e-4}
+    plan = Plan(**settings, patience=5, evaluation_batch=64)
+    history = train(ours, Pairs(*pair), Pairs(*held_out), functional.mse_loss, plan, seed=3)
+    epochs = []
+    done = epochs.append
+    peers.train_with_dataloader(
+        plain, pair, held_out, **settings, patience=5, seed=3, after_epoch=lambda: done(1)
+    )
+    assert len(epochs) == len(history.training_loss) == 3
+    with torch.no_grad():
+        before = FNO2d(**sizes, seed=1)(fields[0])
+        moved = (ours(fields[0]) - before).norm()
+        assert (ours(fields[0]) - plain(fields[0])).norm() < 1e-3 * moved
+
+
+def test_laps_leave_the_first_epoch_apart(monkeypatch):
+    times = iter([0.0, 10.0, 11.0, 14.0])
+    monkeypatch.setattr(measure, "now", lambda: next(times))
+    laps = measure.Laps()
+    for epoch in range(3):
+        laps("training", epoch, 3, "")
+    assert laps.first == 10.0
+    assert laps.later == 2.0
+
+
 @pytest.mark.parametrize("name", FAST)
 def test_every_benchmark_runs_small(name):
     results = list(run_benchmarks([name], SMALL))
@@ -95,6 +132,49 @@ def test_pca_agrees_with_its_peer():
     (result,) = run_benchmarks(["pca"], SMALL)
     found = result.agreement
     assert found["oracle"] == pytest.approx(found["peer_oracle"], rel=1e-3)
+
+
+def test_training_on_fields_agrees_with_its_peers():
+    results = [r for r in run_benchmarks(["train"], SMALL) if "two-scale" not in r.name]
+    assert [result.name.split()[1] for result in results] == ["fno", "refinement"]
+    for result in results:
+        assert result.agreement["difference"] < 1e-3
+        assert result.details["first_epoch_seconds"] > 0
+
+
+def test_finetuning_agrees_with_its_peer():
+    (result,) = run_benchmarks(["finetune"], SMALL)
+    found = result.agreement
+    assert found["mre"] == pytest.approx(found["peer_mre"], rel=1e-3)
+    assert found["mre"] < found["mre_before"]
+
+
+def test_inference_is_measured_on_new_fields_for_every_batch():
+    results = list(run_benchmarks(["inference"], SMALL))
+    assert len(results) == 2 * 2 * 2  # problems, batches, peers
+    for result in results:
+        assert result.agreement["replay_difference"] < 1e-5
+        assert 0 < result.agreement["mre"] < 1
+
+
+def test_batches_that_take_too_long_are_left_out(monkeypatch):
+    monkeypatch.setattr(using, "_per_field", lambda method, inputs, setup: [1.0])
+    monkeypatch.setattr(using, "_LONGEST", 2.0)
+    names = [result.name for result in run_benchmarks(["inference"], SMALL)]
+    assert not [name for name in names if "batch 16" in name]
+
+
+@pytest.mark.gpu
+def test_replayed_predictions_are_the_eager_ones_in_the_benchmark():
+    for result in run_benchmarks(["inference"], Setup(torch.device("cuda"), "small")):
+        assert result.agreement["replay_difference"] < 1e-5
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["train", "finetune"])
+def test_benchmarks_of_training_run_on_a_gpu(name):
+    for result in run_benchmarks([name], Setup(torch.device("cuda"), "small")):
+        assert result.agreement.get("difference", 0.0) < 0.05
 
 
 def test_memory_is_measured_in_processes_of_their_own():

@@ -10,6 +10,7 @@ from twoscale.fields import (
     mean_absolute_error,
     mean_squared_error,
     measure_all,
+    median_sample,
     normal_derivative_trace,
     radial_spectrum,
     relative_l2,
@@ -376,3 +377,9 @@ def test_sums_over_many_float32_values_stay_accurate():
 
 def test_the_accuracy_measures_have_the_names_of_the_record():
     assert list(ACCURACY) == ["mre", "mse", "mae", "ssim", "spectral_error"]
+
+
+def test_median_sample_is_the_middle_one():
+    truth = torch.ones(3, 4, 4)
+    prediction = truth * torch.tensor([1.0, 1.5, 1.1])[:, None, None]
+    assert median_sample(prediction, truth) == 2

@@ -12,6 +12,7 @@ from twoscale.representation import (
     PatchPCA,
     Representation,
     RestrictedPCA,
+    ThreeScale,
     TwoScale,
 )
 from twoscale.surrogate import METHODS, Surrogate, fit_together
@@ -30,6 +31,7 @@ __all__ = [
     "Representation",
     "RestrictedPCA",
     "Surrogate",
+    "ThreeScale",
     "TwoScale",
     "TwoscaleError",
     "__version__",

@@ -143,6 +143,12 @@ mean_squared_error = _mean_of(lambda b: b.error.square())
 mean_absolute_error = _mean_of(lambda b: b.error.abs())
 
 
+def median_sample(prediction: Tensor, truth: Tensor) -> int:
+    """Return the sample whose relative error is closest to the median: neither best nor worst."""
+    errors = (prediction - truth).flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
+    return int((errors - errors.median()).abs().argmin())
+
+
 ssim = _mean_of(lambda b: structural_similarity(b.prediction, b.truth))
 
 

@@ -18,3 +18,8 @@ def tensor_cores() -> Iterator[None]:
         yield
     finally:
         flags.allow_tf32 = before
+
+
+def precision_flags() -> tuple[bool, bool]:
+    """Return whether products and convolutions on CUDA round their factors at present."""
+    return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32

@@ -21,6 +21,7 @@ from twoscale.progress import Progress
 from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate, fit_together
 from twoscale.surrogate.artifact import check_surrogate_folder, environment, surrogate_folder
+from twoscale.surrogate.settings import identifying
 from twoscale.surrogate.together import Data
 
 Pair = tuple[Tensor | FieldSource, Tensor | FieldSource]
@@ -281,26 +282,46 @@ def finetune_run(
     out: str | Path,
     *,
     data: Dataset | None = None,
+    memory: int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
     **plan: Any,
 ) -> Run:
-    """Fine-tune a run on its own training split (or that of other `data`) into a new run folder."""
+    """Fine-tune a run on its own training split (or that of other `data`) into a new run folder.
+
+    `memory` is as for `fit_requests`. Objectives that look at whole fields in each step keep them
+    in memory, and are refused where they do not fit.
+    """
     if base.path.resolve().is_relative_to(Path(out).resolve()):
         raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another --out")
     dataset = data or base.dataset
     start = base.surrogate.with_problem(dataset.problem)
-    start.check_finetuning(**plan)
     start.check_grid(dataset.grid.shape)
     samples = base.config.get("training_samples") if base.fitted_on(dataset) else None
     split = split_samples(dataset.samples, seed=start.seed, training=samples)
+    allowed = memory or available_memory()
+    if start.finetuning_keeps_fields(**plan):
+        _check_kept(dataset, split, allowed)
+    stored = dataset.nbytes > allowed // 2
     with surrogate_folder(out, overwrite=overwrite) as folder:
-        training, validation, test = _load(dataset, split, progress)
+        pairs = _stored(dataset, split) if stored else _load(dataset, split, progress)
+        training, validation, test = pairs
         surrogate = start.finetune(*training, validation=validation, progress=progress, **plan)
         config = _config(dataset, surrogate, len(split.training), base=base.config["hash"])
         _write(folder, surrogate, test, split, config, progress, illustrate)
     return Run(Path(out), surrogate, config)
+
+
+def _check_kept(dataset: Dataset, split: Split, allowed: int) -> None:
+    """Raise if the fields of training and validation are too much for the allowed memory."""
+    kept = dataset.nbytes * (len(split.training) + len(split.validation)) / dataset.samples
+    if kept > 0.75 * allowed:  # the rest is for what is made of them
+        raise TwoscaleError(
+            f"this objective looks at whole fields in each step, which need {kept / 0.75e9:.3g} GB "
+            "of memory here: give more --memory, or choose an objective that leaves them on disk, "
+            "such as A3"
+        )
 
 
 def _load(dataset: Dataset, split: Split, progress: Progress | None) -> list[Pair]:
@@ -376,8 +397,10 @@ def _digest(content: dict[str, Any]) -> str:
     """Return the hash of what was asked for.
 
     The weights that a fine-tuning calibrates are found, not asked for, and differ between devices
-    in their last digits: they are left out.
+    in their last digits: they are left out. Settings that leave everything as it was before they
+    came are left out as well.
     """
+    content = content | {"settings": identifying(content["settings"])}
     if tuning := content.get("finetuning"):
         plan = {name: value for name, value in tuning.items() if name != "weights"}
         content = content | {"finetuning": plan}

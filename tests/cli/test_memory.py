@@ -1,8 +1,15 @@
-"""`fit --memory`: the same surrogate, with the fields left on disk."""
+"""`fit --memory` and `finetune --memory`: the same surrogate, with the fields left on disk."""
 
 import json
 
-from tests.cli.outcome import refused
+import pytest
+
+from tests.cli.outcome import contents, refused
+from tests.surrogate.tiny import TINY
+from twoscale import TwoscaleError
+from twoscale.data import Dataset, generate
+from twoscale.problems import Darcy
+from twoscale.run import finetune_run, fit_run
 
 QUICK = ("--method", "two-scale", "--set", "epochs=2", "--json")
 
@@ -25,3 +32,53 @@ def test_networks_on_whole_fields_cannot_leave_them_on_disk(twoscale, data, tmp_
 def test_a_size_that_is_none(twoscale, data, tmp_path):
     outcome = twoscale("fit", data, "--memory", "much", "--out", tmp_path / "a")
     refused(outcome, "a size of memory is given like 800MB or 1.5GB, got 'much'")
+
+
+# Fine-tuning
+
+AT_ONCE = {"epochs": 2, "warm_up": 0, "ramp": 1}
+
+
+@pytest.fixture(scope="module")
+def darcy_run(tmp_path_factory):
+    """A run on 80 pairs of 16 x 16 Darcy fields: 164 kB, of which 72 pairs are trained on."""
+    root = tmp_path_factory.mktemp("darcy")
+    generate(Darcy(), root / "d.zarr", resolution=16, samples=80, seed=0)
+    return fit_run(Dataset(root / "d.zarr"), root / "run", method="local", settings=TINY["local"])
+
+
+@pytest.mark.parametrize("objective", ["A3", "A4"])
+def test_tuning_from_disk_is_tuning_in_memory(darcy_run, tmp_path, monkeypatch, objective):
+    plan = {"objective": objective, **AT_ONCE}
+    loaded = finetune_run(darcy_run, tmp_path / "a", **plan).metrics
+    monkeypatch.setattr(Dataset, "load_parts", None)  # nothing is loaded as a whole
+    stored = finetune_run(darcy_run, tmp_path / "b", memory=1000, **plan).metrics
+    for name in ("mre", "value_trace_error", "flux_trace_error", "residual_rms"):
+        assert stored[name] == pytest.approx(loaded[name], rel=1e-4)
+
+
+@pytest.mark.parametrize("plan", [{"objective": "A5"}, {"objective": "flux"}, {"space": "field"}])
+def test_whole_fields_are_kept_once_or_refused(darcy_run, tmp_path, monkeypatch, plan):
+    plan = AT_ONCE | plan
+    loaded = finetune_run(darcy_run, tmp_path / "a", **plan).metrics
+    with monkeypatch.context() as patch:
+        patch.setattr(Dataset, "load_parts", None)
+        stored = finetune_run(darcy_run, tmp_path / "b", memory=250_000, **plan).metrics
+    assert stored["mre"] == pytest.approx(loaded["mre"], rel=1e-4)
+    before = contents(tmp_path)
+    monkeypatch.setattr(Dataset, "read", None)  # told before any field is read
+    with pytest.raises(TwoscaleError, match="looks at whole fields in each step") as told:
+        finetune_run(darcy_run, tmp_path / "c", memory=150_000, **plan)
+    assert "such as A3" in str(told.value)
+    assert contents(tmp_path) == before
+
+
+def test_the_command_takes_the_memory(twoscale, darcy_run, tmp_path):
+    few = ("--epochs", 2, "--warm-up", 0, "--memory", "1kB")
+    outcome = twoscale("finetune", darcy_run.path, *few, "--out", tmp_path / "a")
+    assert outcome.status == 0, outcome.err
+    outcome = twoscale(
+        "finetune", darcy_run.path, "--objective", "flux", *few, "--out", tmp_path / "b"
+    )
+    refused(outcome, "looks at whole fields in each step", "--memory")
+    assert not (tmp_path / "b").exists()

@@ -280,3 +280,14 @@ def test_an_import_that_is_interrupted_leaves_nothing(tmp_path):
             progress=interrupt,
         )
     assert [path.name for path in tmp_path.iterdir()] == ["f.npz"]
+
+
+def test_held_fields_are_those_on_disk_and_read_once(dataset, reads):
+    parts = ([5, 1, 3], [0], range(6))
+    before = [dataset.load_parts(name, parts) for name in ("input", "output")]
+    dataset.hold()
+    reads.clear()
+    after = [dataset.load_parts(name, parts) for name in ("input", "output")]
+    assert reads == []
+    for one, other in zip(before, after, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))

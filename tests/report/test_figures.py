@@ -15,12 +15,6 @@ def fields():
     return inputs, truth, {"local": truth * 1.1, "two-scale": truth + 0.01}
 
 
-def test_median_sample_is_the_middle_one():
-    truth = torch.ones(3, 4, 4)
-    prediction = truth * torch.tensor([1.0, 1.5, 1.1])[:, None, None]
-    assert figures.median_sample(prediction, truth) == 2
-
-
 def test_every_paper_method_has_its_own_colour():
     colours = [figures.colour(name) for name in METHODS]
     assert len(set(colours)) == len(METHODS)

@@ -1,8 +1,6 @@
 import math
 
-import pytest
-
-from twoscale.report import tables
+from twoscale.report import display, tables
 
 METRICS = {
     "mre": 0.01234567,
@@ -21,13 +19,8 @@ def test_a_row_has_a_cell_for_every_heading_and_shows_the_common_seams():
     assert tables.header()[0] == "method"
     row = tables.cells(METRICS)
     assert len(row) == len(tables.header()) - 1 == len(tables.COLUMNS)
-    nothing = tables.ABSENT
+    nothing = display.ABSENT
     assert row == ["1.235", nothing, "0.9877", "1.23e-05", nothing, "0.123", "162", "12.3"]
-
-
-@pytest.mark.parametrize("kind", ["percent", "plain", "power", "short", "count"])
-def test_what_is_absent_is_a_dash(kind):
-    assert tables.number(None, kind) == tables.number(math.nan, kind) == tables.ABSENT
 
 
 def test_the_note_explains_the_headings():

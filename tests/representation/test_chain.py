@@ -5,7 +5,16 @@ import torch
 from tests.conftest import make_poisson
 from tests.representation.contract import RepresentationContract, relative
 from tests.representation.test_block_pca import half_pixel_matrix
-from twoscale import Chain, GlobalPCA, PatchPCA, RankRule, RestrictedPCA, TwoScale, TwoscaleError
+from twoscale import (
+    Chain,
+    GlobalPCA,
+    PatchPCA,
+    RankRule,
+    RestrictedPCA,
+    ThreeScale,
+    TwoScale,
+    TwoscaleError,
+)
 from twoscale.clock import Clock
 
 
@@ -41,6 +50,20 @@ class TestTwoScaleRectangle(RepresentationContract):
     @classmethod
     def make(cls, variance=0.99):
         return TwoScale(patches=(2, 4), coarse_components=5, residual_variance=variance)
+
+
+class TestThreeScale(RepresentationContract):
+    @classmethod
+    def make(cls, variance=0.99):
+        return ThreeScale(coarse_components=6, residual_variance=variance)
+
+    def test_the_middle_stage_has_larger_patches(self, fitted):
+        assert {name: len(ranks) for name, ranks in fitted.ranks.items()} == {
+            "coarse": 1,
+            "middle": 4,
+            "residual": 16,
+        }
+        assert fitted.layout == fitted.stages["residual"].layout
 
 
 class TestThreeStages(RepresentationContract):

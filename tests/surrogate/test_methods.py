@@ -18,7 +18,7 @@ def build(name, **settings):
     return METHODS[name].build(GRID, resolve(name, settings))
 
 
-def test_the_methods_of_the_paper_in_its_order():
+def test_the_methods_of_the_paper_in_its_order_and_what_came_after():
     assert {name: method.title for name, method in METHODS.items()} == {
         "global": "Global PCA-Net",
         "local": "Plain L2L",
@@ -26,8 +26,10 @@ def test_the_methods_of_the_paper_in_its_order():
         "refinement": "L2L + RefinementNet",
         "fno": "FNO",
         "two-scale": "Two-scale",
+        "three-scale": "Three-scale",
     }
-    assert list(METHODS) == ["global", "local", "overlap", "refinement", "fno", "two-scale"]
+    paper = ["global", "local", "overlap", "refinement", "fno", "two-scale"]
+    assert list(METHODS) == [*paper, "three-scale"]
 
 
 def test_an_unknown_method_is_told_with_those_that_are_known():
@@ -44,7 +46,7 @@ def test_every_method_builds_with_its_defaults(name):
 # The paper's defaults
 
 
-@pytest.mark.parametrize("name", ["global", "local", "overlap", "two-scale"])
+@pytest.mark.parametrize("name", ["global", "local", "overlap", "two-scale", "three-scale"])
 def test_the_latent_network_and_its_training(name):
     operator = build(name)
     assert isinstance(operator, LatentOperator)
@@ -54,7 +56,7 @@ def test_the_latent_network_and_its_training(name):
     assert plan.small
     assert (plan.epochs, plan.batch_size, plan.patience) == (500, 32, 30)
     assert (plan.learning_rate, plan.weight_decay, plan.early_stop) == (1e-3, 1e-4, None)
-    assert predictor.objective == ("block-balanced" if name == "two-scale" else "vector")
+    assert predictor.objective == ("block-balanced" if "scale" in name else "vector")
 
 
 def test_global_has_one_pca_on_each_side():

@@ -105,6 +105,7 @@ STAGES = {
         "training",
     },
 }
+STAGES["three-scale"] = STAGES["two-scale"] | {"pca_middle"}
 
 
 @any_method
@@ -143,6 +144,7 @@ def test_native_seams(fitted):
         "refinement": tiling,
         "fno": None,
         "two-scale": tiling,
+        "three-scale": tiling,
     }
     assert {method: fitted[method][0].layout for method in METHODS} == expected
 
@@ -212,7 +214,7 @@ CLOSED = ("affine", "kernel")
 
 
 @pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("method", ["global", "local", "overlap", "two-scale"])
+@pytest.mark.parametrize("method", ["global", "local", "overlap", "two-scale", "three-scale"])
 def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poisson16):
     context = FitContext()
     operator = build(method, predictor=predictor).fit(*pairs, context)

@@ -5,7 +5,9 @@ import pytest
 from twoscale import METHODS, TwoscaleError
 from twoscale.surrogate.methods import resolve
 from twoscale.surrogate.settings import (
+    LATER,
     SETTINGS,
+    identifying,
     parse_assignments,
     parse_seeds,
     resolve_settings,
@@ -87,6 +89,8 @@ BAD = [
     ("patches", [4, "x"], PATCHES),
     ("input_variance", 0, FRACTION),
     ("output_variance", 1.01, FRACTION),
+    ("middle_patches", "2x2x2", PATCHES),
+    ("middle_variance", "1.5", FRACTION),
     ("residual_variance", "-0.5", FRACTION),
     ("coarse_variance", "99%", FRACTION),
     ("input_variance", "nan", FRACTION),
@@ -184,6 +188,24 @@ def test_defaults_and_given_values_are_left_unchanged():
     assert resolve_settings("any", defaults, given) == {"epochs": 7, "patches": (4, 4)}
     assert defaults == {"epochs": 5, "patches": (4, 4)}
     assert given == {"epochs": "7"}
+
+
+def test_settings_that_change_nothing_are_no_part_of_what_was_asked_for():
+    defaults = resolve("two-scale", {})
+    assert not set(identifying(defaults)) & set(LATER)
+    asked = resolve("two-scale", {"predictor": "kernel", "ridge": 0, "few_features": False})
+    assert identifying(asked) == {
+        **identifying(defaults),
+        "predictor": "kernel",
+        "ridge": 0.0,
+        "few_features": False,
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_later_settings_have_the_earlier_behaviour_as_default(method):
+    for name, value in METHODS[method].defaults.items():
+        assert name not in LATER or value == LATER[name]
 
 
 def test_every_setting_says_what_it_means():

@@ -21,6 +21,7 @@ from twoscale.surrogate.field_objective import FieldObjective
 from twoscale.surrogate.terms import (
     AbsoluteTerm,
     FieldTerm,
+    Prediction,
     QuadraticTerm,
     SpectralTerm,
     code_term,
@@ -58,6 +59,11 @@ def tracked(decoder, inputs, truth):
     return codes, Batch(decoder.decode(codes), truth, inputs)
 
 
+def known(batch):
+    """The fields that terms on fields look at, as they travel with the codes."""
+    return torch.cat([batch.truth.flatten(1), batch.inputs.flatten(1)], 1)
+
+
 def test_the_decoders_gram_matrix_gives_the_norms_of_fields(decoder, generator):
     gram = decoder_gram(decoder)
     assert gram.dtype == torch.float64
@@ -81,10 +87,11 @@ def test_value_and_gradient_on_codes_are_those_on_fields(decoder, fields, name, 
     predicted = codes + 0.05 * codes.std(0) * noise
     measure = MEASURES[name](decoder.layout.seams)
     results = []
-    for term in (code_term(measure, decoder, batch), FieldTerm(measure, decoder)):
+    for term in (code_term(measure, decoder, batch), FieldTerm(measure)):
         prepared = term.prepare(codes, batch)
         code = predicted.detach().clone().requires_grad_()
-        value = term.finish(*term.parts(code, codes.detach(), prepared))
+        prediction = Prediction(code, codes.detach(), known(batch), decoder)
+        value = term.finish(*term.parts(prediction, prepared))
         results.append((value.detach(), torch.autograd.grad(value, code)[0]))
     (value, gradient), (expected, expected_gradient) = results
     assert abs(value / expected - 1) < tolerance
@@ -108,9 +115,10 @@ def test_matrices_keep_their_digits_on_a_fine_grid():
 def test_the_field_term_is_the_metric(decoder, fields):
     inputs, truth = (part[150:] for part in fields)
     codes = decoder.encode(truth)
-    term = FieldTerm(relative_l2, decoder)
-    prepared = term.prepare(codes, Batch(decoder.decode(codes), truth, inputs))
-    value = term.finish(*term.parts(codes, codes, prepared))
+    term = FieldTerm(relative_l2)
+    batch = Batch(decoder.decode(codes), truth, inputs)
+    prediction = Prediction(codes, codes, known(batch), decoder)
+    value = term.finish(*term.parts(prediction, term.prepare(codes, batch)))
     assert value == pytest.approx(float(relative_l2(Batch(decoder.decode(codes), truth))), rel=1e-6)
 
 
@@ -119,8 +127,15 @@ def test_minibatches_are_one_ratio(decoder, fields):
     term = code_term(relative_l2, decoder, batch)
     prepared = term.prepare(codes, batch)
     codes = codes.detach()
-    halves = [term.parts(codes[p] * 1.1, codes[p], prepared[p]) for p in (slice(25), slice(25, 50))]
-    together = term.parts(codes * 1.1, codes, prepared)
+
+    def parts(part):
+        fields = known(batch)[part]
+        return term.parts(
+            Prediction(codes[part] * 1.1, codes[part], fields, decoder), prepared[part]
+        )
+
+    halves = [parts(slice(25)), parts(slice(25, 50))]
+    together = parts(slice(50))
     for position in range(2):
         total = halves[0][position] + halves[1][position]
         assert float(total) == pytest.approx(float(together[position]), rel=1e-5)
@@ -135,10 +150,11 @@ def test_affine_measures_choose_their_form(decoder, fields):
 
 def test_spectral_term_weights_high_waves(decoder, fields):
     truth = fields.outputs[150:]
-    term = SpectralTerm(decoder)
+    term = SpectralTerm()
     codes = decoder.encode(truth)
     prepared = term.prepare(codes, Batch(truth, truth))
-    mean = [total / len(truth) for total in term.parts(codes, codes, prepared)]
+    prediction = Prediction(codes, codes, codes[:, :0], decoder)
+    mean = [total / len(truth) for total in term.parts(prediction, prepared)]
     weight = 1 + torch.arange(len(mean[0])) / (len(mean[0]) - 1)
     expected = (weight * (mean[0] - mean[1])).norm() / (weight * mean[1]).norm()
     assert float(term.finish(*mean)) == pytest.approx(float(expected), rel=1e-5)
@@ -167,19 +183,10 @@ def test_flux_trace_by_hand():
     assert jump == pytest.approx(sum(total) / len(total))
 
 
+@pytest.mark.parametrize("space", ["code", "field"])
 @pytest.mark.parametrize("names", [("reconstruction",), tuple(MEASURES)[:3], tuple(MEASURES)])
-def test_the_written_out_gradient_is_the_automatic_one(decoder, fields, names):
-    codes, batch = tracked(decoder, *(part[150:] for part in fields))
-    terms = {
-        name: code_term(MEASURES[name](decoder.layout.seams), decoder, batch) for name in names
-    }
-    terms |= {"spectral": SpectralTerm(decoder)} if len(names) > 3 else {}
-    objective = FieldObjective(terms, decoder)
-    objective.weights = {name: 0.3 + k for k, name in enumerate(terms)}
-    objective.set_share(0.7)
-    columns = [codes.detach(), *(t.prepare(codes, batch) for t in objective.terms.values())]
-    objective.columns = [part.shape[1] for part in columns]
-    targets = torch.cat(columns, 1)
+def test_the_written_out_gradient_is_the_automatic_one(decoder, fields, names, space):
+    objective, codes, targets = make_objective(decoder, fields, names, space)
     predicted = (1.05 * codes).detach().requires_grad_()
     expected = objective(predicted, targets)
     value, slope = objective.value_and_slope(predicted.detach(), targets)
@@ -187,3 +194,36 @@ def test_the_written_out_gradient_is_the_automatic_one(decoder, fields, names):
     torch.testing.assert_close(
         slope, torch.autograd.grad(expected, predicted)[0], rtol=1e-4, atol=1e-6
     )
+
+
+def make_objective(decoder, fields, names, space):
+    """An objective with all kinds of weights, true codes, and the columns of their targets."""
+    codes, batch = tracked(decoder, *(part[150:] for part in fields))
+    terms = {}
+    for name in names:
+        measure = MEASURES[name](decoder.layout.seams)
+        on_codes = space == "code"
+        terms[name] = code_term(measure, decoder, batch) if on_codes else FieldTerm(measure)
+    terms |= {"spectral": SpectralTerm()} if len(names) > 3 else {}
+    objective = FieldObjective(terms, decoder)
+    objective.weights = {name: 0.3 + k for k, name in enumerate(terms)}
+    objective.set_share(0.7)
+    targets = objective._targets(batch.inputs, batch.truth)
+    objective.columns = [part.shape[1] for part in targets]
+    return objective, codes, torch.cat(targets, 1)
+
+
+@pytest.mark.parametrize(("space", "decoded"), [("code", 0), ("field", 1)])
+def test_a_step_decodes_at_most_once_and_carries_fields_once(
+    decoder, fields, space, decoded, monkeypatch
+):
+    objective, codes, targets = make_objective(decoder, fields, tuple(MEASURES)[:3], space)
+    calls = []
+    decode = type(decoder).decode
+    monkeypatch.setattr(type(decoder), "decode", lambda self, z: calls.append(z) or decode(self, z))
+    objective.value_and_slope((1.05 * codes).detach(), targets)
+    assert len([z for z in calls if z.shape == codes.shape]) == decoded
+    assert objective.columns[1] == decoded * 2 * 32 * 32
+    calls.clear()
+    objective.components((1.05 * codes).detach(), targets)
+    assert len([z for z in calls if z.shape == codes.shape]) == decoded

@@ -15,6 +15,7 @@ TINY: dict[str, dict[str, Any]] = {
     "refinement": {**_LATENT, "refinement_epochs": 2, "channels": 3},
     "fno": {"epochs": 2, "layers": 1, "width": 3, "modes": 3, "padding": 2},
     "two-scale": {**_LATENT, "coarse_components": 4},
+    "three-scale": {**_LATENT, "coarse_components": 4},
 }
 
 assert set(TINY) == set(METHODS), "every method needs tiny settings here"

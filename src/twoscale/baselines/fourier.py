@@ -7,7 +7,7 @@ are written out: automatic differentiation would go over the fields twice as oft
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -55,7 +55,7 @@ class FourierConvolution(nn.Module):
 Matrices = tuple[Tensor, Tensor, Tensor]
 
 
-@lru_cache(maxsize=8)
+@cache  # for good: recorded steps read the matrices where they lie
 def _transforms(
     height: int, width: int, modes: int, device: torch.device, dtype: torch.dtype
 ) -> Matrices:

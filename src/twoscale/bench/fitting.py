@@ -1,4 +1,4 @@
-"""Benchmarks of what happens once: data, representations, training, fine-tuning, all of it."""
+"""Benchmarks of what happens once: data, representations, and the whole way to a surrogate."""
 
 from __future__ import annotations
 
@@ -8,23 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from twoscale.bench import peers
-from twoscale.bench.measure import Comparison, Setup, compare, stopwatch
+from twoscale.bench.measure import Comparison, Setup, compare, relative, stopwatch
+from twoscale.bench.training import same_loss
 from twoscale.data import generate as generate_dataset
 from twoscale.grid import Grid
-from twoscale.objectives import CodeLoss, code_weights
 from twoscale.predictors import MLP
 from twoscale.problems import Darcy, Poisson
-from twoscale.surrogate import METHODS, Surrogate, fit_together
+from twoscale.surrogate import Surrogate
 from twoscale.surrogate.operators import LatentOperator
 from twoscale.threads import one_thread
-
-
-def relative(a: Tensor, b: Tensor) -> float:
-    """Return ||a - b|| / ||b||."""
-    return float((a - b).norm() / b.norm())
 
 
 def generate(setup: Setup) -> Iterator[Comparison]:
@@ -107,96 +102,9 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
         ours,
         theirs,
         unit="fit",
-        repeats=setup.size(1, 2),
+        repeats=setup.size(1, 2) if resolution < 256 else 1,  # the peer takes minutes
         agreement=oracles,
         details={"samples": samples, "coarse_factor": factor},
-    )
-
-
-def train(setup: Setup) -> Iterator[Comparison]:
-    """Latent training against a DataLoader loop, one seed and five."""
-    resolution = setup.size(32, 64, gpu=128)
-    samples, held = setup.size(300, 8000), setup.size(50, 1000)
-    epochs = setup.size(2, 10, gpu=40)
-    x, u = setup.fields(Poisson(), resolution, samples + held)
-    device = str(setup.device)
-
-    def ours(seeds: int) -> list[Surrogate]:
-        surrogates = [
-            Surrogate("two-scale", seed=seed, device=device, coarse_factor=4, epochs=epochs)
-            for seed in range(seeds)
-        ]
-        data = (x[:samples], u[:samples], (x[samples:], u[samples:]))
-        fit_together(surrogates, [data] * seeds)
-        return surrogates
-
-    operator = ours(1)[0].operator_
-    assert isinstance(operator, LatentOperator)
-    pair = [
-        (operator.input_representation.encode(a), operator.output_representation.encode(b))
-        for a, b in ((x[:samples], u[:samples]), (x[samples:], u[samples:]))
-    ]
-    sizes = (pair[0][0].shape[1], 128, 128, 128, pair[0][1].shape[1])
-    loss = _same_loss("two-scale", operator.output_representation.block_sizes, pair[0][1])
-
-    def theirs(epochs: int) -> nn.Module:
-        network = MLP(sizes, seed=0).to(setup.device)
-        return peers.train_with_dataloader(network, *pair, epochs=epochs, loss=loss)
-
-    theirs(1)  # warms up
-    timed = [stopwatch(lambda: theirs(epochs)) for _ in range(setup.size(1, 2))]
-    network = timed[-1][1]
-    decode = operator.output_representation.decode
-    with torch.no_grad():
-        peer_error = relative(decode(network(pair[1][0])), u[samples:])
-    steps = -(-samples // 32)
-    for seeds in (1, 5):
-        seconds, errors = [], []
-        for _ in range(setup.size(1, 2)):
-            fitted = ours(seeds)
-            seconds.append(fitted[0].timings_["training"] / (epochs * steps))
-            errors = [relative(one.predict(x[samples:].cpu()), u[samples:].cpu()) for one in fitted]
-        yield Comparison(
-            f"train two-scale poisson-{resolution}, {seeds} seed{'s' * (seeds > 1)}",
-            "DataLoader loop, Adam, per seed",
-            "step",
-            seconds,
-            [taken / (epochs * steps) for taken, _ in timed],
-            {
-                "validation_mre": sum(errors) / len(errors),
-                "spread_over_seeds": max(errors) - min(errors),
-                "peer_validation_mre": peer_error,
-            },
-            {"epochs": epochs, "codes": [sizes[0], sizes[-1]]},
-        )
-
-
-def finetune(setup: Setup) -> Iterator[Comparison]:
-    """A3 on codes against the same objective on decoded fields, minibatch by minibatch."""
-    resolution = setup.size(32, 64, gpu=128)
-    samples, held = setup.size(300, 2000, gpu=8000), setup.size(50, 200)
-    x, u = setup.fields(Poisson(), resolution, samples + held)
-    pairs = (x[:samples], u[:samples])
-    rest = (x[samples:], u[samples:])
-    base = Surrogate(
-        "two-scale", problem="poisson", device=str(setup.device), epochs=setup.size(2, 20)
-    )
-    base.fit(*pairs, validation=rest)
-    epochs, peer_epochs = setup.size(2, 10, gpu=20), setup.size(1, 2)
-    plan: dict[str, Any] = {"objective": "A3", "warm_up": 0, "ramp": 1}
-
-    def seconds(space: str, count: int) -> float:
-        tuned = base.finetune(*pairs, validation=rest, epochs=count, space=space, **plan)
-        return tuned.timings_["finetuning"] / (count * -(-samples // 32))
-
-    yield Comparison(
-        f"finetune A3 poisson-{resolution}",
-        "the same objective on decoded fields, term by term",
-        "step",
-        [seconds("code", epochs) for _ in range(setup.size(1, 2))],
-        [seconds("field", peer_epochs)],
-        {},
-        {"epochs": epochs, "peer_epochs": peer_epochs},
     )
 
 
@@ -229,7 +137,7 @@ def end_to_end(setup: Setup) -> Iterator[Comparison]:
         codes = [(_codes(inputs, x[part]), _codes(outputs, u[part])) for part in parts]
         sizes = (codes[0][0].shape[1], 128, 128, 128, codes[0][1].shape[1])
         network = MLP(sizes, seed=0).to(setup.device)
-        loss = _same_loss("two-scale", [ranks["coarse"][0], sum(ranks["residual"])], codes[0][1])
+        loss = same_loss("two-scale", [ranks["coarse"][0], sum(ranks["residual"])], codes[0][1])
         peers.train_with_dataloader(network, codes[0], codes[1], epochs=epochs, loss=loss)
         with torch.no_grad():
             predicted = network(codes[2][0].to(setup.device)).cpu().numpy()
@@ -249,9 +157,3 @@ def end_to_end(setup: Setup) -> Iterator[Comparison]:
 
 def _codes(peer: peers.PatchwisePCA | peers.TwoScalePCA, fields: Any) -> Tensor:
     return torch.from_numpy(peer.encode(fields)).float()
-
-
-def _same_loss(method: str, blocks: list[int], codes: Tensor) -> CodeLoss:
-    """Return the loss that a method minimises, for its peer."""
-    objective = METHODS[method].defaults["objective"]
-    return CodeLoss(code_weights(objective, blocks, codes.var(0, unbiased=False)))

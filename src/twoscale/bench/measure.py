@@ -87,6 +87,30 @@ class Comparison:
         return {**asdict(self), "ratio": self.ratio, "spread": list(self.spread)}
 
 
+def relative(a: Tensor, b: Tensor) -> float:
+    """Return ||a - b|| / ||b||."""
+    return float((a - b).norm() / b.norm())
+
+
+class Laps:
+    """Seconds per epoch: call it after each one. The first is apart: it also prepares."""
+
+    def __init__(self) -> None:
+        self.times = [now()]
+
+    def __call__(self, *_: Any) -> None:
+        self.times.append(now())
+
+    @property
+    def first(self) -> float:
+        return self.times[1] - self.times[0]
+
+    @property
+    def later(self) -> float:
+        """Return the mean of all but the first."""
+        return (self.times[-1] - self.times[1]) / (len(self.times) - 2)
+
+
 def stopwatch(function: Callable[[], Result]) -> tuple[float, Result]:
     """Return the seconds a call takes, the device's queue included, and its result."""
     start = now()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ import scipy.sparse.linalg
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Sampler, TensorDataset
 
+from twoscale.baselines import FNO2d
 from twoscale.errors import missing_extra
 
 
@@ -152,6 +153,82 @@ class TwoScalePCA:
         return fields + self._fine(self.coarse.decode(coarse), fields.shape[1])
 
 
+class SpectralConv2d(nn.Module):
+    """Complex weights on the lowest modes of the FFT, channels first, as FNO is usually written."""
+
+    def __init__(self, channels: int, modes: int) -> None:
+        super().__init__()
+        self.modes = modes
+        shape = (channels, channels, modes, modes)
+        self.upper = nn.Parameter(torch.rand(shape, dtype=torch.cfloat) / channels**2)
+        self.lower = nn.Parameter(torch.rand(shape, dtype=torch.cfloat) / channels**2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        m, spectrum = self.modes, torch.fft.rfft2(x)
+        out = torch.zeros_like(spectrum)
+        product = "bixy,ioxy->boxy"
+        out[:, :, :m, :m] = torch.einsum(product, spectrum[:, :, :m, :m], self.upper)
+        out[:, :, -m:, :m] = torch.einsum(product, spectrum[:, :, -m:, :m], self.lower)
+        return torch.fft.irfft2(out, s=x.shape[-2:])
+
+
+class PlainFNO(nn.Module):
+    """The same network as `FNO2d` from well-known parts."""
+
+    def __init__(self, *, layers: int, width: int, modes: int, padding: int, head: int) -> None:
+        super().__init__()
+        self.padding = padding
+        self.lift = nn.Conv2d(3, width, 1)
+        self.spectral = nn.ModuleList(SpectralConv2d(width, modes) for _ in range(layers))
+        self.bypass = nn.ModuleList(nn.Conv2d(width, width, 1) for _ in range(layers))
+        self.head = nn.Sequential(nn.Conv2d(width, head, 1), nn.GELU(), nn.Conv2d(head, 1, 1))
+
+    def forward(self, fields: Tensor) -> Tensor:
+        height, width = fields.shape[1:]
+        axes = [torch.linspace(0, 1, side, device=fields.device) for side in (height, width)]
+        rows, columns = torch.meshgrid(*axes, indexing="ij")
+        shape = (len(fields), height, width)
+        x = torch.stack([fields, rows.expand(shape), columns.expand(shape)], 1)
+        x = functional.pad(self.lift(x), (0, self.padding, 0, self.padding))
+        for spectral, bypass in zip(self.spectral, self.bypass, strict=True):
+            x = functional.gelu(spectral(x) + bypass(x))
+        return self.head(x[..., :height, :width])[:, 0]
+
+
+def plain_fno(network: FNO2d) -> PlainFNO:
+    """Return the plain network with the weights of ours."""
+    state: dict[str, Tensor] = {}
+    for name, value in network.state_dict().items():
+        if name.endswith(".weights"):  # (rows, columns, in, real or imaginary, out)
+            apart = value.unflatten(0, (2, -1)).permute(0, 3, 5, 1, 2, 4).contiguous()
+            place = name.replace("layers", "spectral").removesuffix(".weights")
+            state[f"{place}.upper"], state[f"{place}.lower"] = torch.view_as_complex(apart)
+        else:
+            parts = name.split(".")
+            if "bypass" in parts:  # layers.0.bypass.weight
+                parts = ["bypass", parts[1], parts[3]]
+            state[".".join(parts)] = value[:, :, None, None] if value.ndim == 2 else value
+    width, head = len(state["lift.weight"]), len(state["head.0.weight"])
+    sizes = {"layers": len(network.layers), "modes": state["spectral.0.upper"].shape[-1]}
+    plain = PlainFNO(**sizes, width=width, head=head, padding=network.padding)
+    plain.load_state_dict(state)
+    return plain
+
+
+class Shuffled(Sampler[int]):
+    """A new order of the samples on each pass: the one our loop has with the same seed."""
+
+    def __init__(self, samples: int, seed: int) -> None:
+        self.samples = samples
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(torch.randperm(self.samples, generator=self.generator).tolist())
+
+    def __len__(self) -> int:
+        return self.samples
+
+
 def train_with_dataloader(
     network: nn.Module,
     training: tuple[Tensor, Tensor],
@@ -163,13 +240,14 @@ def train_with_dataloader(
     weight_decay: float = 1e-4,
     patience: int = 30,
     loss: Callable[[Tensor, Tensor], Tensor] = functional.mse_loss,
+    seed: int = 0,
+    after_epoch: Callable[[], None] | None = None,
 ) -> nn.Module:
     """Train as a tutorial does: data on the host, a loader, Adam, a plateau schedule."""
     device = next(network.parameters()).device
-    loaders = [
-        DataLoader(TensorDataset(*(part.cpu() for part in pair)), batch_size, shuffle=shuffle)
-        for pair, shuffle in ((training, True), (validation, False))
-    ]
+    sets = [TensorDataset(*(part.cpu() for part in pair)) for pair in (training, validation)]
+    order = Shuffled(len(sets[0]), seed)
+    loaders = [DataLoader(sets[0], batch_size, sampler=order), DataLoader(sets[1], batch_size)]
     optimiser = torch.optim.Adam(network.parameters(), learning_rate, weight_decay=weight_decay)
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, "min", 0.5, patience)
     best, kept = float("inf"), copy.deepcopy(network.state_dict())
@@ -189,5 +267,7 @@ def train_with_dataloader(
         schedule.step(total)
         if total < best:
             best, kept = total, copy.deepcopy(network.state_dict())
+        if after_epoch:
+            after_epoch()
     network.load_state_dict(kept)
     return network

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from twoscale.bench import fitting, using
+from twoscale.bench import fitting, training, using
 from twoscale.bench.measure import Comparison, Setup
 from twoscale.errors import TwoscaleError
 
 BENCHMARKS: dict[str, Callable[[Setup], Iterator[Comparison]]] = {
     "generate": fitting.generate,
     "pca": fitting.pca,
-    "train": fitting.train,
-    "finetune": fitting.finetune,
+    "train": training.train,
+    "finetune": training.finetune,
     "inference": using.inference,
     "end-to-end": fitting.end_to_end,
     "scaling": using.scaling,

@@ -18,6 +18,16 @@ from twoscale.cli.display import (
     print_metrics,
     progress_bar,
 )
+from twoscale.cli.options import (
+    DeviceOption,
+    JsonOption,
+    MemoryOption,
+    OutOption,
+    OverwriteOption,
+    SeedOption,
+)
+from twoscale.cli.report import report
+from twoscale.cli.study import study_app
 from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
 from twoscale.errors import TwoscaleError
@@ -41,11 +51,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-OutOption = Annotated[Path, typer.Option("--out", help="Where the result goes.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
+app.add_typer(study_app, name="study")
+app.command(epilog="Example: twoscale report studies")(report)
 
 
 def _show_version(wanted: bool) -> None:
@@ -174,10 +181,7 @@ def fit(
     train_samples: Annotated[
         int | None, typer.Option(min=2, help="Use only this many training samples.")
     ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(help="Memory to stay within, such as 2GB; larger datasets stay on disk."),
-    ] = None,
+    memory: MemoryOption = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
@@ -223,6 +227,7 @@ def finetune(
         int, typer.Option(min=0, help="Epochs over which the other terms grow to full weight.")
     ] = FinetunePlan.ramp,
     data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
+    memory: MemoryOption = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
@@ -240,6 +245,7 @@ def finetune(
             warm_up=warm_up,
             ramp=ramp,
             data=dataset,
+            memory=parse_size(memory) if memory else None,
             overwrite=overwrite,
             progress=progress,
             illustrate=illustrate_run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from statistics import median
@@ -41,6 +42,53 @@ def progress_bar(label: str = "") -> Iterator[Reporter]:
             bars.update(tasks[stage], completed=done, remark=remark)
 
         yield report
+
+
+@contextmanager
+def study_bars(label: str) -> Iterator[Reporter]:
+    """Give a progress function with one bar over the cells of a study and one for what runs now.
+
+    Where stderr is no terminal, a line is written there for every group of cells instead.
+    """
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[remark]}"),
+    )
+    shown = console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not shown) as bars:
+        over_cells = bars.add_task(label, total=None, remark="")
+        inside = bars.add_task("", total=None, remark="", visible=False)
+
+        def report(stage: str, done: int, total: int, remark: str) -> None:
+            if stage != "cells":
+                bars.update(
+                    inside,
+                    description=f"  {stage}",
+                    completed=done,
+                    total=total,
+                    remark=remark,
+                    visible=True,
+                )
+                return
+            bars.update(over_cells, completed=done, total=total, remark=remark)
+            if not shown:
+                line = f"{label}: {done} of {total} cells, {remark}".rstrip(", ")
+                print(line, file=sys.stderr, flush=True)
+
+        yield report
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> None:
+    """Print rows of text under headings; the first `words` columns to the left, others right."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for position, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if position < words else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
 
 
 def print_json(content: Any) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -38,6 +38,7 @@ class Dataset:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.metadata, self._arrays = _open(self.path)
+        self._held: dict[str, Tensor] = {}
         self.grid = Grid(self.metadata["grid"]["height"], self.metadata["grid"]["width"])
 
     @property
@@ -104,6 +105,8 @@ class Dataset:
     def load_parts(self, name: str, parts: Sequence[Sequence[int] | np.ndarray]) -> list[Tensor]:
         """Return several sets of samples of one array in memory, reading the array once."""
         sources = [self.fields(name, indices) for indices in parts]
+        if name in self._held:
+            return [self._held[name][torch.from_numpy(source.indices)] for source in sources]
         loaded = [torch.empty(source.shape) for source in sources]
         wanted = np.unique(np.concatenate([source.indices for source in sources]))
         for start, values in self.blocks(name, wanted):
@@ -112,6 +115,12 @@ class Dataset:
                 low, high = np.searchsorted(source.indices, (start, start + len(values)))
                 fields[low:high] = block[source.indices[low:high] - start]
         return loaded
+
+    def hold(self) -> Self:
+        """Keep all fields in memory from now on, for repeated loads of other splits."""
+        for name in ARRAYS:
+            self._held[name] = self.load(name, range(self.samples))
+        return self
 
     def blocks(self, name: str, wanted: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (first sample, fields) of the stretches of an array that hold `wanted` samples."""

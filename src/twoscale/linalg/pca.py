@@ -173,7 +173,14 @@ class Blocks:
 
 
 def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
-    """Return components by a singular value decomposition of each block."""
+    """Return components by a singular value decomposition of each block.
+
+    On CUDA by the eigendecomposition of XᵀX in double precision, which is the same to single
+    precision: the SVD there is an iteration that does not converge for these spectra, and what
+    takes its place needs a second or more for each block.
+    """
+    if blocks.device.type == "cuda":
+        return covariance(blocks, rule, seed=seed)
     vectors, variances = [], []
     for part, chunks in blocks.groups():
         data = torch.cat(list(chunks()), 1)

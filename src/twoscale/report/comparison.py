@@ -8,9 +8,10 @@ from typing import Any
 from torch import Tensor
 
 from twoscale.data import Dataset
+from twoscale.fields import median_sample
 from twoscale.problems import Problem
 from twoscale.report import figures, tables
-from twoscale.report.page import Picture, Table, write_page
+from twoscale.report.page import Picture, Section, Table, write_page
 from twoscale.run import Run
 from twoscale.surrogate.methods import METHODS
 
@@ -26,14 +27,14 @@ def write_comparison(page: Path, dataset: Dataset, runs: dict[str, Run]) -> None
     place = page.parent / "figures"
     place.mkdir(exist_ok=True)
     for picture in pictures:
-        (place / f"{picture.name}.png").write_bytes(picture.png)
+        picture.write(place)
     rows = [[METHODS[method].title, *tables.cells(metrics[method])] for method in runs]
+    table = Table.of_text(tables.header(), rows, note=tables.NOTE)
     write_page(
         page,
         title="Seams at patch borders, and their removal",
-        summary=_summary(metrics),
-        table=Table(tables.header(), rows, tables.NOTE),
-        pictures=pictures,
+        summary=[_summary(metrics)],
+        sections=[Section("", tables=[table], pictures=pictures)],
         footer=_footer(dataset, runs),
     )
 
@@ -64,7 +65,7 @@ def _field_pictures(
     predictions: dict[str, Tensor],
 ) -> list[Picture]:
     """Return the pictures of one sample, the one with plain local's median error."""
-    sample = figures.median_sample(predictions["local"], truth)
+    sample = median_sample(predictions["local"], truth)
     layout = runs["local"].surrogate.operator_.layout
     assert layout is not None
     pictures = [

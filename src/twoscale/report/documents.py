@@ -11,8 +11,10 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
-from twoscale.report import tables
+from twoscale.report import display
+from twoscale.report.charts import KINDS
 from twoscale.report.records import Summary, summarise
+from twoscale.report.study_documents import headline_table, results_page
 from twoscale.study.statistics import Spread
 from twoscale.surrogate.methods import METHODS
 from twoscale.surrogate.settings import SETTINGS
@@ -30,7 +32,12 @@ _HEADER = (
 
 
 def results_table(results: Path) -> str:
-    """Return the Markdown table of all recorded cases."""
+    """Return the Markdown table of the main results."""
+    return headline_table(results / "study") or runs_table(results)
+
+
+def runs_table(results: Path) -> str:
+    """Return the Markdown table of all recorded cases that are no study's."""
     paper = read_json(results / "paper.json")
     lines = list(_HEADER)
     for case, title in CASES.items():
@@ -63,13 +70,13 @@ def _published(value: list[float] | None) -> Spread | None:
 
 def _percent(spread: Spread | None) -> str:
     if spread is None:
-        return tables.ABSENT
-    text = tables.number(spread.mean, "percent")
+        return display.ABSENT
+    text = display.number(spread.mean, "percent")
     return text if spread.deviation is None else f"{text} ± {100 * spread.deviation:.3f}"
 
 
 def _mean(spread: Spread | None, kind: str) -> str:
-    return tables.number(spread.mean if spread else None, kind)
+    return display.number(spread.mean if spread else None, kind)
 
 
 def bench_table(results: Path) -> str:
@@ -123,7 +130,30 @@ def generated(root: Path) -> dict[Path, str]:
         readme: refreshed(readme, "results", results_table(results)),
         performance: refreshed(performance, "bench", bench_table(results)),
         root / "docs/settings.md": settings_page(),
+        root / "docs/results.md": results_page(results / "study"),
+        root / "docs/figures.md": figures_page(),
     }
+
+
+def figures_page() -> str:
+    """Return `docs/figures.md`: the kinds of figures that studies draw, and their options."""
+    lines = [
+        "# Figures of studies",
+        "",
+        "A study's YAML file lists its figures: `{kind: curves, x: training, quantities: [mre]}`.",
+        "Every kind also takes `title`, `caption`, `rows` (patterns of case names, such as",
+        "`[local*, two-scale]`) and `where` (properties: `{method: [local, overlap]}`).",
+        "A `base` says in which properties the case differs that others are held against, such as",
+        "`{objective: null}` for what is fine-tuned or `{solver: full}` for a setting.",
+        "This page is generated from the code by `make documents`.",
+        "",
+        "| kind | options | what it shows |",
+        "|---|---|---|",
+    ]
+    for name, kind in KINDS.items():
+        options = ", ".join(f"`{option}`" for option in sorted(kind.options)) or "none"
+        lines.append(f"| `{name}` | {options} | {kind.caption} |")
+    return "\n".join(lines) + "\n"
 
 
 def settings_page() -> str:

@@ -32,6 +32,7 @@ COLOURS = {
     "refinement": "#E69F00",
     "fno": "#56B4E9",
     "two-scale": "#009E73",
+    "three-scale": "#882255",  # not theirs: their yellow does not show on white
 }
 _FALLBACK = "#555555"
 _PANEL = 2.5  # inches
@@ -44,12 +45,6 @@ def colour(method: str) -> str:
     return COLOURS.get(method, _FALLBACK)
 
 
-def median_sample(prediction: Tensor, truth: Tensor) -> int:
-    """Return the sample whose relative error is closest to the median: neither best nor worst."""
-    errors = (prediction - truth).flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
-    return int((errors - errors.median()).abs().argmin())
-
-
 def field_panels(
     inputs: Tensor, truth: Tensor, predictions: Predictions, sample: int, seams: Seams
 ) -> Figure:
@@ -57,26 +52,36 @@ def field_panels(
 
     All errors share one colour scale, so that their sizes compare.
     """
-    names = list(predictions)
-    fields = {name: predictions[name][sample].numpy() for name in names}
-    true = truth[sample].numpy()
-    worst = max(float(np.abs(field - true).max()) for field in fields.values()) or 1.0
-    figure = _figure(1 + len(names), 2)
-    axes = figure.subplots(2, 1 + len(names), squeeze=False)
-    top = float(np.abs(true).max()) or 1.0
-    low = -top if true.min() < 0 else 0.0
-    image = _field(axes[0, 0], true, "truth", vmin=low, vmax=top, cmap="viridis")
-    _field(axes[1, 0], inputs[sample].numpy(), "input", cmap="cividis")
-    for column, name in enumerate(names, 1):
-        _field(axes[0, column], fields[name], name, vmin=low, vmax=top, cmap="viridis")
-        error = fields[name] - true
-        relative = np.linalg.norm(error) / np.linalg.norm(true)
+    figure = _figure(1 + len(predictions), 2)
+    axes = figure.subplots(2, 1 + len(predictions), squeeze=False)
+    fields = {name: batch[sample].numpy() for name, batch in predictions.items()}
+    draw_fields(axes, inputs[sample].numpy(), truth[sample].numpy(), fields, seams)
+    return figure
+
+
+def draw_fields(
+    axes: np.ndarray,
+    inputs: np.ndarray,
+    truth: np.ndarray,
+    predictions: Mapping[str, np.ndarray],
+    seams: Seams,
+) -> None:
+    """Draw truth above input, and predictions above their errors, into two rows of axes."""
+    errors = {name: field - truth for name, field in predictions.items()}
+    worst = max(float(np.abs(error).max()) for error in errors.values()) or 1.0
+    top = float(np.abs(truth).max()) or 1.0
+    low = -top if truth.min() < 0 else 0.0
+    image = _field(axes[0, 0], truth, "truth", vmin=low, vmax=top, cmap="viridis")
+    _field(axes[1, 0], inputs, "input", cmap="cividis")
+    for column, (name, error) in enumerate(errors.items(), 1):
+        _field(axes[0, column], predictions[name], name, vmin=low, vmax=top, cmap="viridis")
+        relative = np.linalg.norm(error) / np.linalg.norm(truth)
         title = f"error, {100 * relative:.2g} %"
         shown = _field(axes[1, column], error, title, vmin=-worst, vmax=worst, cmap="RdBu_r")
         _draw_seams(axes[1, column], seams)
+    figure = axes[0, 0].figure
     figure.colorbar(image, ax=list(axes[0]), shrink=0.8)
     figure.colorbar(shown, ax=list(axes[1]), shrink=0.8)
-    return figure
 
 
 def residual_panels(
@@ -173,9 +178,11 @@ def _width(name: str) -> float:
     return 2.5 if name == "truth" else 1.2
 
 
-def save(figure: Figure, file: Path | BinaryIO) -> None:
-    """Write a figure as PNG."""
-    figure.savefig(file, format="png", dpi=130)
+def save(figure: Figure, file: Path | BinaryIO, *, kind: str = "png") -> None:
+    """Write a figure as PNG or SVG, the same bytes for the same figure."""
+    with matplotlib.rc_context({"svg.hashsalt": "twoscale"}):
+        date = {"Date": None} if kind == "svg" else {}
+        figure.savefig(file, format=kind, dpi=130, metadata=date)
 
 
 def _figure(columns: float, rows: float) -> Figure:
@@ -185,6 +192,7 @@ def _figure(columns: float, rows: float) -> Figure:
 
 def _field(axis: Axes, values: np.ndarray, title: str, **options: Any) -> Any:
     axis.set_title(title, fontsize=10)
+    axis.spines[:].set_visible(True)
     axis.set(xticks=[], yticks=[])
     return axis.imshow(values, origin="lower", interpolation="nearest", **options)
 

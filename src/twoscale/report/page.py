@@ -1,16 +1,20 @@
-"""One self-contained HTML page from tables and pictures."""
+"""One self-contained HTML page from text, tables and pictures."""
 
 from __future__ import annotations
 
 import base64
 import io
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from twoscale.errors import missing_extra
+from twoscale.files import complete
 from twoscale.report import figures
 
 try:
@@ -18,45 +22,132 @@ try:
 except ImportError as error:
     raise missing_extra("jinja2", "report") from error
 
+_HALF = 6.2  # inches that fit into half of the page
+
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with the sentence that says what to see in it."""
+    """A figure with the sentence that says what to see in it.
+
+    The page shows a `vector` picture as SVG, sharp at any size, and others as PNG.
+    """
 
     name: str
     title: str
     caption: str
     figure: Figure
+    vector: bool = False
+
+    @property
+    def wide(self) -> bool:
+        """Return whether the picture needs the page's whole width."""
+        return bool(self.figure.get_figwidth() > _HALF)
 
     @cached_property
     def png(self) -> bytes:
         """Return the rendered picture."""
+        return self._rendered("png")
+
+    @cached_property
+    def svg(self) -> bytes:
+        """Return the picture as a drawing."""
+        return re.sub(rb"<!--.*?-->|(?<=\n) +", b"", self._rendered("svg"))
+
+    def _rendered(self, kind: str) -> bytes:
         buffer = io.BytesIO()
-        figures.save(self.figure, buffer)
+        figures.save(self.figure, buffer, kind=kind)
+        self.figure.set_layout_engine("none")  # it is laid out now, which takes most of the time
         return buffer.getvalue()
 
     @property
     def source(self) -> str:
         """Return the picture as a data address, so that the page needs no other file."""
-        return "data:image/png;base64," + base64.b64encode(self.png).decode()
+        kind, content = ("svg+xml", self.svg) if self.vector else ("png", self.png)
+        return f"data:image/{kind};base64," + base64.b64encode(content).decode()
+
+    def write(self, folder: Path, *, kinds: Sequence[str] = ("png",)) -> None:
+        """Write the picture into a folder, as PNG or SVG or both."""
+        for kind in kinds:
+            content = self.svg if kind == "svg" else self.png
+            (folder / f"{self.name}.{kind}").write_bytes(content)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: its text, what it is sorted by, and the paper's number with a verdict."""
+
+    text: str
+    sort: float | None = None
+    paper: str = ""
+    verdict: str = ""  # match, off, missing or time
+    note: str = ""  # shown on hovering, read by screen readers
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table, and where its numbers come from, which a touch unfolds."""
+
+    cells: Sequence[Cell]
+    origin: Table | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header, and what the header means; cells come formatted."""
+    """Rows under a header, a caption above and a note below."""
 
-    header: list[str]
-    rows: list[list[str]]
+    header: Sequence[str]
+    rows: Sequence[Row]
+    title: str = ""
     note: str = ""
+    words: Sequence[int] = (0,)  # columns that hold words, not numbers
+
+    @classmethod
+    def of_text(cls, header: Sequence[str], rows: Sequence[Sequence[str]], **options: Any) -> Table:
+        """Return a table of nothing but text."""
+        return cls(header, [Row([Cell(text) for text in row]) for row in rows], **options)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: what was asked, tables, pictures, and what is folded away."""
+
+    title: str
+    lead: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+    tables: Sequence[Table] = ()
+    pictures: Sequence[Picture] = ()
+    remarks: Sequence[str] = ()
+    folded: Sequence[Table] = ()
+    anchor: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number that is worth being seen first."""
+
+    value: str
+    words: str
 
 
 def write_page(
-    path: Path, *, title: str, summary: str, table: Table, pictures: list[Picture], footer: str
+    path: Path,
+    *,
+    title: str,
+    summary: Sequence[str],
+    sections: Sequence[Section],
+    footer: str,
+    tiles: Sequence[Tile] = (),
 ) -> None:
-    """Write the page."""
-    environment = Environment(loader=PackageLoader("twoscale", "report"), autoescape=True)
-    template = environment.get_template("page.html")
-    text = template.render(
-        title=title, summary=summary, table=table, pictures=pictures, footer=footer
+    """Write the page; it appears complete or not at all."""
+    environment = Environment(
+        loader=PackageLoader("twoscale", "report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    path.write_text(text, encoding="utf-8")
+    text = environment.get_template("page.html").render(
+        title=title, summary=summary, sections=sections, footer=footer, tiles=tiles
+    )
+    with complete(path.resolve()) as prepared:
+        # Without indentation, which makes up half of a large page.
+        prepared.write_text(re.sub(r"\n\s+", "\n", text.strip()) + "\n", encoding="utf-8")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.files import read_json, write_json
+from twoscale.study.folder import epochs
 from twoscale.study.statistics import Spread, spread
 
 
@@ -26,17 +27,8 @@ def _record(run: Path) -> dict[str, Any]:
         "config": config,
         "retained": read_json(run / "manifest.json")["retained"],
         "metrics": read_json(run / "metrics.json"),
-        "epochs": {stage: _epochs(curve) for stage, curve in history.items()},
+        "epochs": {stage: epochs(curve) for stage, curve in history.items()},
         "environment": read_json(run / "environment.json"),
-    }
-
-
-def _epochs(curve: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "run": len(curve["training_loss"]),
-        "best": curve["best_epoch"],
-        "validation_loss": curve["validation_loss"][curve["best_epoch"]],
-        "members": curve.get("members", 1),  # networks trained together, sharing the time
     }
 
 

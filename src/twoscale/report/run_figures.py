@@ -6,6 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from twoscale.fields import median_sample
 from twoscale.patches import PatchLayout
 from twoscale.report import figures
 from twoscale.surrogate import Surrogate
@@ -19,7 +20,7 @@ def illustrate_run(folder: Path, surrogate: Surrogate, inputs: Tensor, truth: Te
     layout = surrogate.operator_.layout
     if layout is None:
         layout = PatchLayout.tiling(surrogate.grid_.shape, surrogate.settings["patches"])
-    sample = figures.median_sample(prediction[surrogate.method], truth)
+    sample = median_sample(prediction[surrogate.method], truth)
     pictures = {
         "fields": figures.field_panels(inputs, truth, prediction, sample, layout.seams),
         "spectrum": figures.spectra(truth, prediction),

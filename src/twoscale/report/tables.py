@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from twoscale.report.display import number
+
 COLUMNS: dict[str, tuple[str, str]] = {
     "mre": ("MRE %", "percent"),
     "oracle_mre": ("oracle", "percent"),
@@ -24,9 +26,6 @@ NOTE = (
     "coordinates; s: seconds for fit, training and inference."
 )
 
-ABSENT = "\N{EN DASH}"
-_FORMATS = {"percent": "{:.3f}", "plain": "{:.4f}", "power": "{:.2e}", "short": "{:.3g}"}
-
 
 def header() -> list[str]:
     """Return the headings."""
@@ -37,12 +36,3 @@ def cells(metrics: Mapping[str, Any]) -> list[str]:
     """Return the cells of one row, without the method's name; seams are the common ones."""
     flat = {**metrics, **metrics["common_seams"], "total": metrics["timings"].get("total")}
     return [number(flat.get(key), kind) for key, (_, kind) in COLUMNS.items()]
-
-
-def number(value: float | None, kind: str) -> str:
-    """Return a number as text: percent, plain, power, short or count."""
-    if value is None or value != value:
-        return ABSENT
-    if kind == "count":
-        return str(value)
-    return _FORMATS[kind].format(100 * value if kind == "percent" else value)

@@ -2,7 +2,7 @@
 
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA, GlobalPCA, PatchPCA, RestrictedPCA
-from twoscale.representation.chain import Chain, TwoScale
+from twoscale.representation.chain import Chain, ThreeScale, TwoScale
 
 __all__ = [
     "BlockPCA",
@@ -11,5 +11,6 @@ __all__ = [
     "PatchPCA",
     "Representation",
     "RestrictedPCA",
+    "ThreeScale",
     "TwoScale",
 ]

@@ -107,7 +107,7 @@ def _left_over(stage: Representation) -> Callable[[Tensor], Tensor]:
 class TwoScale(Chain):
     """The paper's representation: one coarse global PCA, then local PCAs of the residual.
 
-    `solver` applies to both stages; "hybrid" randomises the coarse solve only. `few_features` is
+    `solver` applies to all stages; "hybrid" randomises the coarse solve only. `few_features` is
     the paper's rule for the coarse grid: fewer nodes than training fields.
     """
 
@@ -122,16 +122,52 @@ class TwoScale(Chain):
         residual_variance: float = 0.995,
         solver: str = "randomized",
     ) -> None:
-        coarse_solver, residual_solver = (
-            ("randomized", "full") if solver == "hybrid" else (solver, solver)
-        )
         coarse = RestrictedPCA(
             RankRule(variance=coarse_variance, components=coarse_components),
             factor=coarse_factor,
             few_features=few_features,
-            solver=coarse_solver,
+            solver="randomized" if solver == "hybrid" else solver,
         )
         residual = PatchPCA(
-            RankRule(variance=residual_variance), patches=patches, solver=residual_solver
+            RankRule(variance=residual_variance), patches=patches, solver=_local_solver(solver)
         )
         super().__init__({"coarse": coarse, "residual": residual})
+
+
+class ThreeScale(Chain):
+    """A level between the two of `TwoScale`: PCAs of what the coarse one leaves on larger patches.
+
+    The last one is left little to do: it keeps less of that than `TwoScale` would.
+    """
+
+    def __init__(
+        self,
+        *,
+        patches: tuple[int, int] = (4, 4),
+        coarse_factor: int = 4,
+        coarse_components: int | None = 10,
+        coarse_variance: float | None = None,
+        few_features: bool = True,
+        middle_patches: tuple[int, int] = (2, 2),
+        middle_variance: float = 0.99,
+        residual_variance: float = 0.8,
+        solver: str = "randomized",
+    ) -> None:
+        outer = TwoScale(
+            patches=patches,
+            coarse_factor=coarse_factor,
+            coarse_components=coarse_components,
+            coarse_variance=coarse_variance,
+            few_features=few_features,
+            residual_variance=residual_variance,
+            solver=solver,
+        )
+        middle = PatchPCA(
+            RankRule(variance=middle_variance), patches=middle_patches, solver=_local_solver(solver)
+        )
+        (coarse, first), (residual, last) = outer._named()
+        super().__init__({coarse: first, "middle": middle, residual: last})
+
+
+def _local_solver(solver: str) -> str:
+    return "full" if solver == "hybrid" else solver

@@ -17,7 +17,7 @@ from twoscale.study.published import (
     known_explanations,
     paper_tables,
 )
-from twoscale.study.quantities import is_time, quantity
+from twoscale.study.quantities import is_time, values_by_seed
 from twoscale.study.statistics import (
     Interval,
     Spread,
@@ -93,15 +93,7 @@ class _Measured:
                 self._cells.setdefault((record["study"], cell["case"]), {})[cell["seed"]] = cell
 
     def values(self, study: str, case: str, metric: str) -> Values:
-        found = {
-            seed: quantity(cell, metric)
-            for seed, cell in self._cells.get((study, case), {}).items()
-        }
-        return {
-            seed: value
-            for seed, value in found.items()
-            if value is not None and math.isfinite(value)
-        }
+        return values_by_seed(self._cells.get((study, case), {}).values(), metric)
 
     def spread(self, study: str, cell: PaperCell, metric: str) -> Spread | None:
         """Return what was measured of a cell of the paper, None if nothing was."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -35,13 +36,33 @@ _METRICS = (
     "parameters",
     "peak_device_gigabytes",
 )
-_PCA = ("pca_input", "pca_output", "pca_coarse", "pca_residual", "pca_overhead")
+_PCA = ("pca_input", "pca_output", "pca_coarse", "pca_middle", "pca_residual", "pca_overhead")
 _TRAINING = ("training", "refinement", "finetune_prepare", "finetuning")
 
 
 def quantity(cell: CellRecord, name: str) -> float | None:
     """Return a quantity of a cell's record, None where the cell has no such thing."""
     return _reader(name)(cell)
+
+
+def values_by_seed(cells: Iterable[CellRecord], name: str) -> dict[int, float]:
+    """Return a quantity of the cells of one case, by seed, where they have it.
+
+    Networks that were trained side by side share the time, which flatters each. Where some seeds
+    were trained alone, times are theirs only.
+    """
+    cells = list(cells)
+    if is_time(name):
+        cells = [cell for cell in cells if trained_together(cell) == 1] or cells
+    found = {cell["seed"]: quantity(cell, name) for cell in cells}
+    return {
+        seed: value for seed, value in found.items() if value is not None and math.isfinite(value)
+    }
+
+
+def trained_together(cell: CellRecord) -> int:
+    """Return how many networks shared the time of the cell's training."""
+    return int(cell["metrics"].get("trained_together", 1))
 
 
 def check_quantity(name: str) -> str:
@@ -124,6 +145,12 @@ def _learned_to_oracle(cell: CellRecord) -> float | None:
     return None if mre is None else learned_to_oracle(mre, oracle)
 
 
+def _megabytes(cell: CellRecord) -> float | None:
+    """Return the size of everything that is needed to predict."""
+    size = cell.get("model_bytes")
+    return None if size is None else size / 1e6
+
+
 # What may stand before a dot, and where it is in the record.
 _GROUPS = {
     "common_seams": ("metrics", "common_seams"),
@@ -149,6 +176,8 @@ _READERS: dict[str, Reader] = {
     **_TIMES,
     "learned_to_oracle": _learned_to_oracle,
     "coarse_code": _stage_code("coarse"),
+    "middle_code": _stage_code("middle"),
     "residual_code": _stage_code("residual"),
     "training_samples": _at("training"),
+    "model_megabytes": _megabytes,
 }

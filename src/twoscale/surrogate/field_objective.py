@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -13,10 +13,11 @@ from twoscale.source import slices
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.operators import LatentOperator
 from twoscale.surrogate.prediction import CodePredictor
-from twoscale.surrogate.terms import AbsoluteSum, AbsoluteTerm, QuadraticTerm, Term
+from twoscale.surrogate.terms import AbsoluteSum, AbsoluteTerm, Prediction, QuadraticTerm, Term
 from twoscale.training import Pairs
 
 _MEASURE_BATCH = 256
+_PIECE_VALUES = 2**19  # of fields prepared together on a CPU, which takes many times their memory
 _FIRST = "reconstruction"
 
 
@@ -33,6 +34,9 @@ class FieldObjective:
         self.terms = others | absolute  # absolute ones last: their columns are adjacent
         self.absolute = list(absolute)
         self.sum = AbsoluteSum(list(absolute.values())) if absolute else None
+        self.quadratic = {n: term for n, term in others.items() if isinstance(term, QuadraticTerm)}
+        self.on_fields = {n: term for n, term in others.items() if n not in self.quadratic}
+        self.whole_fields = any(term.whole_fields for term in terms.values())
         self.decoder = decoder
         self.weights: dict[str, float] = dict.fromkeys(self.terms, 1.0)
         self.share = torch.ones((), device=next(decoder.buffers()).device)
@@ -47,19 +51,18 @@ class FieldObjective:
     def pairs(self, operator: LatentOperator, fields: FieldPairs, context: FitContext) -> Pairs:
         """Return the codes of all fields, the targets with every term's columns, in one pass.
 
-        Targets stay in host memory where a term's columns are whole fields.
+        Targets stay in host memory where a term looks at whole fields.
         """
         samples = fields.inputs.shape[0]
         both: list[Tensor] = []
         start = 0
-        for inputs, truth in zip(fields.inputs.chunks(), fields.outputs.chunks(), strict=True):
+        for inputs, truth in _pieces(fields):
             with torch.no_grad():
                 codes = operator.input_representation.encode(inputs)
             targets = self._targets(inputs, truth)
             if not start:
                 self.columns = [part.shape[1] for part in targets]
-                whole = any(term.whole_fields for term in self.terms.values())
-                home = torch.device("cpu") if whole else codes.device
+                home = torch.device("cpu") if self.whole_fields else codes.device
                 both = [
                     codes.new_empty(samples, codes.shape[1]),
                     codes.new_empty(samples, sum(self.columns), device=home),
@@ -74,19 +77,24 @@ class FieldObjective:
         return Pairs(*both)
 
     def _targets(self, inputs: Tensor, truth: Tensor) -> list[Tensor]:
-        """Return the true codes and every term's columns."""
+        """Return the true codes, the fields that terms look at, and each term's own columns."""
         codes = self.decoder.encode(truth).detach().requires_grad_()
         batch = Batch(self.decoder.decode(codes), truth, inputs)
         prepared = [term.prepare(codes, batch) for term in self.terms.values()]
-        return [codes.detach(), *prepared]
+        looked_at = [truth.flatten(1), inputs.flatten(1)] if self.whole_fields else []
+        known = torch.cat([codes.new_empty(len(codes), 0), *looked_at], 1).detach()
+        return [codes.detach(), known, *prepared]
+
+    def _split(self, predicted: Tensor, targets: Tensor) -> tuple[Prediction, dict[str, Tensor]]:
+        """Return a minibatch's prediction beside the truth, and each term's own columns."""
+        codes, known, *prepared = targets.to(predicted.device).split(self.columns, 1)
+        prediction = Prediction(predicted, codes, known, self.decoder)
+        return prediction, dict(zip(self.terms, prepared, strict=True))
 
     def parts(self, predicted: Tensor, targets: Tensor) -> dict[str, Parts]:
         """Return the sums of each term over a minibatch."""
-        codes, *prepared = targets.to(predicted.device).split(self.columns, 1)
-        return {
-            name: term.parts(predicted, codes, columns)
-            for (name, term), columns in zip(self.terms.items(), prepared, strict=True)
-        }
+        prediction, columns = self._split(predicted, targets)
+        return {name: term.parts(prediction, columns[name]) for name, term in self.terms.items()}
 
     def components(self, predicted: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return the unweighted value of each term on a minibatch."""
@@ -103,11 +111,13 @@ class FieldObjective:
         return dict(zip(finished, torch.stack(list(finished.values())).tolist(), strict=True))
 
     def _finish(self, parts: Mapping[str, Parts]) -> dict[str, Tensor]:
-        return {name: term.finish(*parts[name]) for name, term in self.terms.items()}
+        return {name: self.terms[name].finish(*sums) for name, sums in parts.items()}
 
     def __call__(self, predicted: Tensor, targets: Tensor) -> Tensor:
         """Return the objective of a minibatch, with gradient: the plain way, term by term."""
-        values = self.components(predicted, targets)
+        return self._weighted_sum(self.components(predicted, targets))
+
+    def _weighted_sum(self, values: Mapping[str, Tensor]) -> Tensor:
         return torch.stack([self._weighted(name, value) for name, value in values.items()]).sum()
 
     def _weighted(self, name: str, value: Tensor) -> Tensor:
@@ -116,33 +126,38 @@ class FieldObjective:
     def value_and_slope(self, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return the objective of a minibatch and its gradient in the predicted codes.
 
-        Terms on codes have their gradients written out; fields are differentiated automatically.
+        Terms on codes have their gradients written out; fields are differentiated automatically,
+        all terms at once.
         """
-        codes, *prepared = targets.split(self.columns, 1)
-        error = predicted - codes
-        value, slope = predicted.new_zeros(()), None
-        for (name, term), columns in zip(self.terms.items(), prepared, strict=True):
-            if name in self.absolute:
-                continue
-            if isinstance(term, QuadraticTerm):
-                own, change = term.value_and_slope(error, columns)
-            else:
-                own, change = _differentiate(term, predicted, codes, columns)
-            if name != _FIRST:
-                own, change = self._weighted(name, own), self._weighted(name, change)
-            value, slope = (own, change) if slope is None else (value + own, slope + change)
-        assert slope is not None
+        prediction, columns = self._split(predicted, targets)
+        sums = []
+        for name, term in self.quadratic.items():
+            own, change = term.value_and_slope(prediction.error, columns[name])
+            sums.append((self._weighted(name, own), self._weighted(name, change)))
+        if self.on_fields:
+            sums.append(self._differentiate(predicted, targets))
+        value, slope = sums[0]
+        for own, change in sums[1:]:
+            value, slope = value + own, slope + change
         if self.sum is None:
             return value, slope
         offsets = targets[:, -sum(self.sum.sizes) :]
-        return self.sum.add_to(value, slope, error, offsets)
+        return self.sum.add_to(value, slope, prediction.error, offsets)
+
+    def _differentiate(self, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the weighted sum of the terms on decoded fields and its gradient."""
+        with torch.enable_grad():
+            leaf = predicted.detach().requires_grad_()
+            prediction, columns = self._split(leaf, targets)
+            parts = {name: t.parts(prediction, columns[name]) for name, t in self.on_fields.items()}
+            value = self._weighted_sum(self._finish(parts))
+            (slope,) = torch.autograd.grad(value, leaf)
+        return value.detach(), slope
 
 
-def _differentiate(
-    term: Term, predicted: Tensor, codes: Tensor, columns: Tensor
-) -> tuple[Tensor, Tensor]:
-    with torch.enable_grad():
-        leaf = predicted.detach().requires_grad_()
-        value = term.finish(*term.parts(leaf, codes, columns))
-        (slope,) = torch.autograd.grad(value, leaf)
-    return value.detach(), slope
+def _pieces(fields: FieldPairs) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield a few pairs at a time: on a GPU, whole chunks."""
+    for inputs, truth in zip(fields.inputs.chunks(), fields.outputs.chunks(), strict=True):
+        few = max(1, _PIECE_VALUES // truth[0].numel())
+        for part in slices(len(truth), len(truth) if truth.is_cuda else few):
+            yield inputs[part], truth[part]

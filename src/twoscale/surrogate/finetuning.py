@@ -139,6 +139,16 @@ def tunable(
     return operator
 
 
+def keeps_fields(plan: FinetunePlan, *, common: PatchLayout, problem: Problem | None) -> bool:
+    """Say whether a possible fine-tuning looks at whole fields in each step.
+
+    They are then kept in memory; others pass over the fields and keep what goes with the codes.
+    """
+    names = ("reconstruction", *OBJECTIVES[plan.objective])
+    measures = [_measure(name, common, problem) for name in names if name != "spectral"]
+    return not all(_on_codes(measure, plan) for measure in measures)
+
+
 @dataclass
 class FinetuneRecord:
     """What a fine-tuning resolved and went through."""
@@ -216,14 +226,18 @@ def _terms(
     terms: dict[str, Term] = {}
     for name in ("reconstruction", *OBJECTIVES[plan.objective]):
         if name == "spectral":
-            terms[name] = SpectralTerm(decoder)
+            terms[name] = SpectralTerm()
             continue
         measure = _measure(name, layout, problem)
-        if measure.on_codes and plan.space == "code":
+        if _on_codes(measure, plan):
             terms[name] = code_term(measure, decoder, sample)
         else:
-            terms[name] = FieldTerm(measure, decoder)
+            terms[name] = FieldTerm(measure)
     return terms
+
+
+def _on_codes(measure: AffineMeasure, plan: FinetunePlan) -> bool:
+    return measure.on_codes and plan.space == "code"
 
 
 def _measure(name: str, layout: PatchLayout, problem: Problem | None) -> AffineMeasure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from twoscale.baselines import FNO2d, RefinementNet
@@ -12,7 +13,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.linalg.pca import RankRule
 from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
-from twoscale.representation import GlobalPCA, PatchPCA, Representation, TwoScale
+from twoscale.representation import Chain, GlobalPCA, PatchPCA, Representation, ThreeScale, TwoScale
 from twoscale.surrogate.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
 from twoscale.surrogate.operators import (
     FieldOperator,
@@ -134,9 +135,8 @@ def _build_overlap(grid: Grid, settings: Settings) -> FieldOperator:
     return _build_local(grid, settings, overlap=True)
 
 
-def _build_two_scale(grid: Grid, settings: Settings) -> FieldOperator:
-    names = ("patches", *_COARSE, "residual_variance", "solver")
-    outputs = TwoScale(**{name: settings[name] for name in names})
+def _build_chain(grid: Grid, settings: Settings, *, chain: Callable[..., Chain]) -> FieldOperator:
+    outputs = chain(**{name: settings[name] for name in _defaults(chain)})
     return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
 
 
@@ -164,7 +164,7 @@ def _build_fno(grid: Grid, settings: Settings) -> FieldOperator:
 def _defaults(maker: Callable[..., Any], *names: str) -> dict[str, Any]:
     """Return the default arguments of what a method builds, so that each stands in one place."""
     arguments = inspect.signature(maker).parameters
-    return {name: arguments[name].default for name in names}
+    return {name: arguments[name].default for name in names or arguments}
 
 
 _LATENT: dict[str, Any] = {
@@ -189,13 +189,14 @@ _LATENT: dict[str, Any] = {
     "patience": 30,
 }
 
-_COARSE = ("coarse_factor", "coarse_components", "coarse_variance", "few_features")
 
-_TWO_SCALE: dict[str, Any] = {
-    **{name: value for name, value in _LATENT.items() if name != "output_variance"},
-    **_defaults(TwoScale, "patches", *_COARSE, "residual_variance", "solver"),
-    "objective": "block-balanced",
-}
+def _chain_defaults(chain: Callable[..., Chain]) -> dict[str, Any]:
+    return {
+        **{name: value for name, value in _LATENT.items() if name != "output_variance"},
+        **_defaults(chain),
+        "objective": "block-balanced",
+    }
+
 
 _REFINEMENT: dict[str, Any] = {
     "refinement_epochs": 25,
@@ -234,5 +235,10 @@ METHODS: dict[str, Method] = {
         whole_fields=True,
     ),
     "fno": Method("FNO", _FNO, _build_fno, whole_fields=True),
-    "two-scale": Method("Two-scale", _TWO_SCALE, _build_two_scale),
+    "two-scale": Method(
+        "Two-scale", _chain_defaults(TwoScale), partial(_build_chain, chain=TwoScale)
+    ),
+    "three-scale": Method(
+        "Three-scale", _chain_defaults(ThreeScale), partial(_build_chain, chain=ThreeScale)
+    ),
 }

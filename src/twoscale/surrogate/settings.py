@@ -107,6 +107,8 @@ SETTINGS: dict[str, Setting] = {
     "coarse_factor": Setting("coarsening of the global branch's grid", _COUNT),
     "coarse_components": Setting("global modes kept; with coarse_variance, at most", _COUNT),
     "coarse_variance": Setting("variance kept by the global branch, or none", _optional(_VARIANCE)),
+    "middle_patches": Setting("larger patches of the stage in between, 2 or 2x2", _pair),
+    "middle_variance": Setting("variance kept by each of the larger patches", _VARIANCE),
     "residual_variance": Setting("variance kept by each residual patch", _VARIANCE),
     "few_features": Setting("insist on fewer coarse nodes than training fields", _switch),
     "solver": Setting("PCA solver", choice((*SOLVERS, "hybrid"))),
@@ -147,6 +149,26 @@ SETTINGS: dict[str, Setting] = {
     "padding": Setting("nodes of padding at the far edges", whole(0)),
     "evaluation_batch": Setting("fields per step of validation and prediction", _COUNT),
 }
+
+
+LATER: dict[str, Any] = {
+    "few_features": True,
+    "symmetries": "none",
+    "average_symmetries": False,
+    "predictor": "mlp",
+    "ridge": None,
+    "kernel": None,
+    "length_scale": None,
+    "kernel_samples": None,
+}
+"""Settings that came after the first records, with the values that leave a fit as it was then."""
+
+
+def identifying(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a hash is taken of: records made before a setting came keep their names."""
+    return {
+        name: value for name, value in settings.items() if name not in LATER or value != LATER[name]
+    }
 
 
 def resolve_settings(

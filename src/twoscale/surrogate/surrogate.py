@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -18,35 +19,25 @@ from twoscale.grid import Grid
 from twoscale.patches import PatchLayout
 from twoscale.problems import PROBLEMS, Problem, get_problem
 from twoscale.progress import Progress
-from twoscale.source import ArraySource, FieldSource, SentSource, chunk_length, slices
-from twoscale.surrogate.arguments import Fields, as_fields, resolve_device
+from twoscale.source import chunk_length, slices
+from twoscale.surrogate.arguments import (
+    Fields,
+    as_fields,
+    check_finite,
+    real_fields,
+    resolve_device,
+)
 from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
-from twoscale.surrogate.context import FieldPairs, FitContext
-from twoscale.surrogate.evaluation import evaluate_operator
-from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, tunable
+from twoscale.surrogate.context import FitContext
+from twoscale.surrogate.evaluation import Predict, evaluate_operator
+from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, keeps_fields, tunable
 from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
+from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
+from twoscale.surrogate.replay import replayed
 from twoscale.symmetries import GROUPS
 
 Array = TypeVar("Array", np.ndarray, Tensor)
-
-_VALIDATION_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class Fitting:
-    """A fit in progress: an operator, its data, and what accompanies it."""
-
-    operator: FieldOperator
-    training: FieldPairs
-    validation: FieldPairs
-    context: FitContext
-    shape: tuple[int, int, int]
-
-    def without_fields(self) -> Fitting:
-        """Return the same without the data, which can be large."""
-        none = FieldPairs(ArraySource(torch.empty(0, 0, 0)), ArraySource(torch.empty(0, 0, 0)))
-        return replace(self, training=none, validation=none)
 
 
 class Surrogate:
@@ -67,6 +58,7 @@ class Surrogate:
     finetuning_: dict[str, Any] | None
     chosen_: dict[str, Any]  # what a predictor in closed form chose on the validation fields
     peak_device_gigabytes_: float | None  # of the latest fit or fine-tuning, on a GPU
+    trained_together_: int  # networks that shared the time of training
 
     def __init__(
         self,
@@ -120,7 +112,9 @@ class Surrogate:
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
         forget_device_peak()
-        training, held_out = self._both_pairs(inputs, outputs, validation)
+        training, held_out = both_pairs(
+            inputs, outputs, validation, device=self.device, seed=self.seed
+        )
         samples, height, width = training.inputs.shape
         grid = Grid(height, width)
         if held_out.inputs.shape[1:] != grid.shape:
@@ -143,6 +137,8 @@ class Surrogate:
         self.timings_ = dict(context.clock.seconds)
         self.peak_device_gigabytes_ = device_peak_gigabytes()
         self.history_ = context.histories
+        shares = [history.get("members", 1) for history in context.histories.values()]
+        self.trained_together_ = max(shares, default=1)
         return self
 
     def finetune(
@@ -162,7 +158,9 @@ class Surrogate:
         steps = FinetunePlan.of(plan)
         operator = self._tunable(steps)
         # Fields are passed over twice and then never again: they need not stay on the device.
-        training, held_out = self._both_pairs(inputs, outputs, validation, resident=False)
+        training, held_out = both_pairs(
+            inputs, outputs, validation, device=self.device, seed=self.seed, resident=False
+        )
         for pairs in (training, held_out):
             self.check_grid(pairs.inputs.shape[1:])
         context = FitContext(seed=self.seed, progress=progress)
@@ -194,6 +192,12 @@ class Surrogate:
         """Raise if the surrogate cannot be fine-tuned in this way; needs no data to tell."""
         self._tunable(FinetunePlan.of(plan))
 
+    def finetuning_keeps_fields(self, **plan: Any) -> bool:
+        """Say whether a fine-tuning needs its fields in memory; otherwise they may stay on disk."""
+        self.check_finetuning(**plan)
+        steps = FinetunePlan.of(plan)
+        return keeps_fields(steps, common=self._common_layout(), problem=self.problem)
+
     def _tunable(self, plan: FinetunePlan) -> LatentOperator:
         self._check_fitted()
         common = self._common_layout()
@@ -209,63 +213,19 @@ class Surrogate:
         """Return the non-overlapping patches whose seams all methods are measured on."""
         return PatchLayout.tiling(self.grid_.shape, self.settings["patches"])
 
-    def _both_pairs(
-        self,
-        inputs: Fields,
-        outputs: Fields,
-        validation: tuple[Fields, Fields] | None,
-        *,
-        resident: bool = True,
-    ) -> tuple[FieldPairs, FieldPairs]:
-        """Return training and validation pairs for the device, checked."""
-        if validation is None:
-            inputs, outputs, validation = self._hold_out(inputs, outputs)
-        training = self._pairs(inputs, outputs, "training", resident=resident)
-        return training, self._pairs(*validation, "validation", resident=resident)
-
-    def _hold_out(self, inputs: Fields, outputs: Fields) -> tuple[Fields, Fields, tuple]:
-        x, u = as_fields(inputs, "input"), as_fields(outputs, "output")
-        if len(x) != len(u):
-            raise TwoscaleError(f"there are {len(x)} input fields but {len(u)} output fields")
-        if len(x) < 4:
-            raise TwoscaleError(f"a surrogate needs at least 4 pairs of fields, got {len(x)}")
-        order = torch.from_numpy(np.random.default_rng(self.seed).permutation(len(x)))
-        held = max(1, round(_VALIDATION_SHARE * len(x)))
-        rest, last = order[:-held].sort().values, order[-held:].sort().values
-        return x[rest], u[rest], (x[last], u[last])
-
-    def _pairs(
-        self, inputs: Fields, outputs: Fields, role: str, *, resident: bool = True
-    ) -> FieldPairs:
-        devices = {given.device for given in (inputs, outputs) if isinstance(given, Tensor)}
-        resident = resident or len(devices) > 1
-        pairs = FieldPairs(
-            self._source(inputs, f"{role} input", resident),
-            self._source(outputs, f"{role} output", resident),
-        )
-        if pairs.inputs.shape != pairs.outputs.shape:
-            raise TwoscaleError(
-                f"{role} inputs have shape {pairs.inputs.shape}, outputs {pairs.outputs.shape}: "
-                "they must agree"
-            )
-        return pairs
-
-    def _source(self, fields: Fields, name: str, resident: bool) -> FieldSource:
-        """Return the fields as a source: `resident` on the device, or moved there in chunks."""
-        if isinstance(fields, np.ndarray | Tensor):
-            fields = ArraySource(as_fields(fields, name))
-        if resident:
-            return fields.to(self.device)
-        return SentSource(fields, self.device)
-
     @torch.no_grad()
     def predict(self, inputs: Array, *, batch_size: int | None = None) -> Array:
         """Return the solution fields of input fields, as NumPy or torch like the input."""
-        fields = as_fields(inputs, "input")
+        fields = real_fields(inputs, "input")
         self.check_grid(fields.shape[1:])
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        predicted = self._apply(fields, batch_size or self._batch_size())
+        if not fields.is_cuda:
+            check_finite(fields, "input")
+        predict = partial(replayed, self.operator_)
+        predicted = self._apply(predict, fields, batch_size or self._batch_size())
+        if fields.is_cuda:  # only now: it waits for the device, which is at work already
+            check_finite(fields, "input")
         return predicted.numpy() if isinstance(inputs, np.ndarray) else predicted
 
     def predict_parts(self, inputs: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -278,13 +238,13 @@ class Surrogate:
         for part in slices(len(inputs), self._batch_size()):
             yield part, self.predict(inputs[part])
 
-    def _apply(self, fields: Tensor, length: int) -> Tensor:
+    def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
         parts = [
-            self.operator_(fields[part].to(self.device)).to(fields.device)
+            predict(fields[part].to(self.device)).to(fields.device)
             for part in slices(len(fields), length)
         ]
-        return torch.cat(parts)
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
@@ -309,11 +269,11 @@ class Surrogate:
 
         For pairs of another equation than the surrogate's own, see `with_problem`.
         """
-        test = self._pairs(inputs, outputs, "test")
+        test = field_pairs(inputs, outputs, "test", device=self.device)
         self.check_grid(test.inputs.shape[1:])
         metrics = evaluate_operator(
             self.operator_,
-            lambda fields: self._apply(fields, self._batch_size()),
+            lambda fields: self._apply(self.operator_, fields, self._batch_size()),
             test,
             common=self._common_layout(),
             problem=self.problem,
@@ -322,6 +282,7 @@ class Surrogate:
         metrics["timings"] = timings | {"total": sum(timings.values())}
         if self.peak_device_gigabytes_ is not None:
             metrics["peak_device_gigabytes"] = self.peak_device_gigabytes_
+        metrics["trained_together"] = self.trained_together_
         return metrics
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -343,6 +304,7 @@ class Surrogate:
             "training_samples": self.training_samples_,
             "timings": self.timings_,
             "peak_device_gigabytes": self.peak_device_gigabytes_,
+            "trained_together": self.trained_together_,
             "finetuning": self.finetuning_,
             "provenance": environment(self.device),
         }
@@ -377,6 +339,7 @@ class Surrogate:
             grid = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
             surrogate.timings_ = dict(manifest["timings"])
             surrogate.peak_device_gigabytes_ = manifest.get("peak_device_gigabytes")
+            surrogate.trained_together_ = manifest.get("trained_together", 1)
             surrogate.finetuning_ = manifest.get("finetuning")
             surrogate.chosen_ = manifest.get("chosen", {})
             surrogate.training_samples_ = manifest["training_samples"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -31,23 +32,52 @@ from twoscale.source import slices
 _BASIS_FIELDS = 64  # code directions pushed through the decoder together
 
 
+class Prediction:
+    """Predicted codes of a minibatch beside the true ones, and the fields they stand for.
+
+    Fields are decoded once, when a term first asks for them. `known` (batch, 2 nodes) holds the
+    true and the input fields where any term looks at them.
+    """
+
+    def __init__(
+        self, predicted: Tensor, codes: Tensor, known: Tensor, decoder: Representation
+    ) -> None:
+        self.predicted = predicted
+        self.codes = codes
+        self.known = known
+        self.decoder = decoder
+
+    @cached_property
+    def error(self) -> Tensor:
+        return self.predicted - self.codes
+
+    @cached_property
+    def fields(self) -> Tensor:
+        return self.decoder.decode(self.predicted)
+
+    @property
+    def batch(self) -> Batch:
+        truth, inputs = (half.reshape(self.fields.shape) for half in self.known.chunk(2, 1))
+        return Batch(self.fields, truth, inputs)
+
+
 class Term(ABC):
     """One term of an objective: two sums over a minibatch, and the number they make."""
 
     finish: Callable[[Tensor, Tensor], Tensor]
-    whole_fields = False  # whether what it needs of a sample grows with the field's area
+    whole_fields = False  # whether it looks at the true and the input fields
 
     @abstractmethod
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
-        """Return what the term needs of each sample, (batch, columns).
+        """Return what the term alone needs of each sample, (batch, columns).
 
         `codes` are the true codes, tracked; `batch` holds what they decode to, the truth and the
         inputs.
         """
 
     @abstractmethod
-    def parts(self, predicted: Tensor, codes: Tensor, prepared: Tensor) -> Parts:
-        """Return the sums over a minibatch of predicted codes."""
+    def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
+        """Return the sums over a minibatch."""
 
 
 class FieldTerm(Term):
@@ -58,19 +88,15 @@ class FieldTerm(Term):
 
     whole_fields = True
 
-    def __init__(self, measure: Measure, decoder: Representation) -> None:
+    def __init__(self, measure: Measure) -> None:
         self.measure = measure
-        self.decoder = decoder
         self.finish = measure.finish
 
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
-        assert batch.inputs is not None
-        self.shape = batch.truth.shape[1:]
-        return torch.cat([batch.truth.flatten(1), batch.inputs.flatten(1)], 1)
+        return codes.new_empty(len(codes), 0)
 
-    def parts(self, predicted: Tensor, codes: Tensor, prepared: Tensor) -> Parts:
-        truth, inputs = (half.unflatten(1, self.shape) for half in prepared.chunk(2, 1))
-        return self.measure.parts(Batch(self.decoder.decode(predicted), truth, inputs))
+    def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
+        return self.measure.parts(prediction.batch)
 
 
 class SpectralTerm(Term):
@@ -78,14 +104,11 @@ class SpectralTerm(Term):
 
     finish = staticmethod(weighted_spectral_distance)
 
-    def __init__(self, decoder: Representation) -> None:
-        self.decoder = decoder
-
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
         return radial_spectrum(batch.truth)
 
-    def parts(self, predicted: Tensor, codes: Tensor, prepared: Tensor) -> Parts:
-        return radial_spectrum(self.decoder.decode(predicted)).sum(0), prepared.sum(0)
+    def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
+        return radial_spectrum(prediction.fields).sum(0), prepared.sum(0)
 
 
 class AbsoluteTerm(Term):
@@ -101,8 +124,8 @@ class AbsoluteTerm(Term):
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
         return self.measure.values(batch).detach()
 
-    def parts(self, predicted: Tensor, codes: Tensor, prepared: Tensor) -> Parts:
-        values = torch.addmm(prepared, predicted - codes, self.matrix)
+    def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
+        values = torch.addmm(prepared, prediction.error, self.matrix)
         return values.abs().sum(), values.new_tensor(values.numel())
 
 
@@ -154,8 +177,8 @@ class QuadraticTerm(Term):
         weight = self.measure.weight(batch, values).detach()
         return torch.cat([slope, squares.detach()[:, None], weight[:, None]], 1)
 
-    def parts(self, predicted: Tensor, codes: Tensor, prepared: Tensor) -> Parts:
-        squares, weight, _ = self._sums(predicted - codes, prepared)
+    def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
+        squares, weight, _ = self._sums(prediction.error, prepared)
         return squares, weight
 
     def value_and_slope(self, error: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.progress import Progress
 from twoscale.surrogate.arguments import Fields
 from twoscale.surrogate.context import SharedFits, train_members
-from twoscale.surrogate.surrogate import Fitting, Surrogate
+from twoscale.surrogate.preparation import Fitting
+from twoscale.surrogate.surrogate import Surrogate
 from twoscale.training import Task
 
 Data = tuple[Fields, Fields, tuple[Fields, Fields] | None]

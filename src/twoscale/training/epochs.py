@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 from torch import Tensor
 
+from twoscale.graphs import record, turn, warm_up
 from twoscale.source import slices
 from twoscale.training.learner import Learner
 from twoscale.training.plan import Pairs, Plan
@@ -103,22 +102,16 @@ class ReplayedEpochs(Epochs):
     def _warm_up(self) -> None:
         """Run a few steps on a side stream, as capture requires, and undo them."""
         weights = [value.clone() for value in self.learner.weights()]
-        stream = _side_stream(self.device)
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                self._steps(*self._buffers(self.step_rows), self.batch)
-        torch.cuda.current_stream().wait_stream(stream)
+        step = self._buffers(self.step_rows)
+        warm_up(lambda: self._steps(*step, self.batch), self.device, times=3)
         for value, before in zip(self.learner.weights(), weights, strict=True):
             value.copy_(before)
         for value in self.learner.moments():
             value.zero_()
 
     def _capture(self, rows: int) -> torch.cuda.CUDAGraph:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=_side_stream(self.device)):
-            self._steps(*self._buffers(rows), self.batch)
-        return graph
+        group = self._buffers(rows)
+        return record(lambda: self._steps(*group, self.batch), self.device)[0]
 
     def _run(self, part: slice, batch: int) -> None:
         rows = part.stop - part.start
@@ -131,13 +124,8 @@ class ReplayedEpochs(Epochs):
             self._gather(self.targets, part, self.staging[:rows])
             targets.copy_(self.staging[:rows], non_blocking=True)
             self.sent.record()
-        self.graphs[rows].replay()
-
-
-@cache
-def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return the one stream for capture: libraries keep work space for every stream they meet."""
-    return torch.cuda.Stream(device)
+        with turn(self.device):
+            self.graphs[rows].replay()
 
 
 def make_epochs(learner: Learner, training: Pairs, plan: Plan) -> Epochs:

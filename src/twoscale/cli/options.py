@@ -1,0 +1,18 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+OutOption = Annotated[Path, typer.Option("--out", help="Where the result goes.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(help="Memory to stay within, such as 2GB; larger datasets stay on disk."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]

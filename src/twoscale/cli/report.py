@@ -1,0 +1,26 @@
+"""The command that turns records of studies into a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twoscale.report.study_page import write_report
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder of studies, or of their records.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The page to write, instead of DIR/report.html.")
+    ] = None,
+) -> None:
+    """Show the records of studies: one page with tables, figures, and the paper's numbers beside.
+
+    The page needs no other file and no network; figures are also written to a folder beside it.
+    """
+    page = write_report(folder, out)
+    print(f"{page}, and every figure as PNG and SVG in {page.parent / 'figures'}")

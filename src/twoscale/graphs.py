@@ -1,0 +1,68 @@
+"""CUDA graphs: work recorded once and replayed, without Python or launches in between.
+
+All recording happens on one side stream. Libraries keep work space for every stream they meet, so
+a stream of one's own for each recording would leak memory; for the same reason recorded work shares
+its work space, and two graphs must not run at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import RLock
+from typing import Any, TypeVar
+
+import torch
+
+Result = TypeVar("Result")
+
+_LOCK = RLock()
+_LATEST: dict[torch.device, torch.cuda.Stream] = {}
+
+
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)
+
+
+@contextmanager
+def turn(device: torch.device) -> Iterator[None]:
+    """Keep other threads from recording and replaying, and the device from overtaking.
+
+    Work of two threads on one stream is in order anyway; another stream waits for the latest one.
+    """
+    with _LOCK:
+        stream, latest = torch.cuda.current_stream(device), _LATEST.get(device)
+        if latest is not None and latest != stream:
+            stream.wait_stream(latest)
+        _LATEST[device] = stream
+        yield
+
+
+def warm_up(work: Callable[[], Any], device: torch.device, *, times: int = 1) -> None:
+    """Do some work on the side stream before it is recorded, so that libraries are ready there."""
+    with torch.cuda.device(device), turn(device):
+        stream, current = _side_stream(device), torch.cuda.current_stream()
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
+            for _ in range(times):
+                work()
+        current.wait_stream(stream)
+
+
+def record(
+    work: Callable[[], Result], device: torch.device, **options: Any
+) -> tuple[torch.cuda.CUDAGraph, Result]:
+    """Record some work, which is not done yet; return its graph and what it gives.
+
+    Options are those of `torch.cuda.graph`. What the graph reads and writes must stay where it is.
+    """
+    graph = torch.cuda.CUDAGraph()
+    with (
+        _LOCK,
+        torch.cuda.device(device),
+        torch.cuda.graph(graph, stream=_side_stream(device), **options),
+    ):
+        result = work()
+    return graph, result

@@ -1,0 +1,5 @@
+"""Charts of study records, chosen by the name of their kind."""
+
+from twoscale.report.charts.kinds import KINDS, Kind, draw
+
+__all__ = ["KINDS", "Kind", "draw"]

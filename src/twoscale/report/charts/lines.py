@@ -1,0 +1,240 @@
+"""Charts along an axis: quantities against resolution, training size or a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from twoscale.report.charts.style import (
+    GREY,
+    Style,
+    log_axis,
+    needed,
+    panels,
+    shared_legend,
+    shown,
+    styles,
+    ticks,
+)
+from twoscale.report.display import display
+from twoscale.report.related import Curve, base_of, curves
+from twoscale.report.results import StudyResult, place_title, text
+from twoscale.study.statistics import fit_power_law, paired_effect
+
+_AXES = {"resolution": "nodes per side", "training": "training fields"}
+
+
+def curves_along(
+    study: StudyResult,
+    *,
+    x: str = "resolution",
+    quantities: Sequence[str] = ("mre", "ssim"),
+    oracle: bool = False,
+) -> Figure:
+    """Draw quantities against resolution, training size or a setting, a line per method.
+
+    With `oracle`, the error of the representation alone is added to the learned one, dashed and
+    hollow. Bars are one standard deviation.
+    """
+    parts = split(study, x)
+    panes = [
+        (title, part, name)
+        for title, part in parts.items()
+        for name in quantities
+        if any(case.mean(name) is not None for case in part.cases)
+    ]
+    needed(panes, f"case with {' or '.join(quantities)}")
+    figure, axes = panels(len(panes), columns=min(len(quantities), 3))
+    for axis, (title, part, name) in zip(axes, panes, strict=True):
+        found = curves(part, x)
+        _lines(axis, found, x, name)
+        if oracle and name == "mre":
+            _lines(axis, found, x, "oracle_mre", dashed=True)
+        _axis(axis, found, x)
+        axis.set(xlabel=_axis_title(x), ylabel=display(name).axis, title=title)
+    if oracle:
+        axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
+    shared_legend(figure, axes)
+    return figure
+
+
+def split(study: StudyResult, x: str) -> dict[str, StudyResult]:
+    """Return the parts of a study that are drawn in panels of their own, by their titles."""
+    if x == "resolution":
+        names = list(dict.fromkeys(case.problem for case in study.cases))
+        return {name.capitalize(): study.select(properties={"problem": name}) for name in names}
+    return {place_title(place): study.select([f"{place} *"]) for place in study.places}
+
+
+def _lines(axis: Axes, found: Sequence[Curve], x: str, name: str, dashed: bool = False) -> None:
+    drawn = []
+    style = styles([curve.cases[0] for curve in found])
+    for curve in found:
+        own = style[curve.cases[0].id]
+        points = [shown(case.spread(name), name) for case in curve.cases]
+        means, spreads = np.array(points).T
+        drawn += list(means)
+        axis.errorbar(
+            positions(found, curve, x),
+            means,
+            yerr=None if dashed else np.minimum(spreads, 0.95 * means),
+            label=None if dashed else curve.label,
+            linewidth=1.0 if dashed else 1.5,
+            mfc="white" if dashed else own.colour,
+            **(own.points | ({"linestyle": "--"} if dashed else {})),
+        )
+    if not display(name).higher_is_better:
+        log_axis(axis, "y", drawn)
+
+
+def positions(found: Sequence[Curve], curve: Curve, x: str) -> list[float]:
+    """Return where a curve's points stand: numbers as they are, settings side by side."""
+    if x in _AXES:
+        return [float(value) for value in curve.at]
+    values = sorted({value for other in found for value in other.at})
+    return [float(values.index(value)) for value in curve.at]
+
+
+def _axis(axis: Axes, found: Sequence[Curve], x: str) -> None:
+    values = sorted({value for curve in found for value in curve.at})
+    if x in _AXES:
+        axis.set_xscale("log")
+        ticks(axis, values, [f"{value:,}" for value in values])
+    else:
+        ticks(axis, range(len(values)), [text(value) for value in values])
+        axis.set_xlim(-0.3, len(values) - 0.7)
+
+
+def _axis_title(x: str) -> str:
+    return _AXES.get(x, x.split(".")[-1].replace("_", " "))
+
+
+def trainability(study: StudyResult, *, x: Sequence[str] = ("coarse_components",)) -> Figure:
+    """Draw learned and oracle error against settings, and shade what training leaves between.
+
+    A panel per setting and problem; a ring marks the setting with the lowest learned error.
+    """
+    panes = [(name, title, part) for title, part in split(study, "").items() for name in x]
+    figure, axes = panels(len(panes), columns=len(x) if len(x) > 1 else 3)
+    for axis, (name, title, part) in zip(axes, panes, strict=True):
+        coded = part.where(lambda case: case.mean("oracle_mre") is not None)
+        found = curves(coded, name)
+        needed(found, f"case with an oracle and a {name}")
+        style = styles([curve.cases[0] for curve in found])
+        drawn: list[float] = []
+        for curve in found:
+            drawn += _gap(axis, curve, positions(found, curve, name), style[curve.cases[0].id])
+        log_axis(axis, "y", drawn)
+        _axis(axis, found, name)
+        axis.set(xlabel=_axis_title(name), ylabel=display("mre").axis, title=title)
+    shared_legend(figure, axes)
+    return figure
+
+
+def _gap(axis: Axes, curve: Curve, at: list[float], style: Style) -> list[float]:
+    """Draw a curve's learned and oracle error, the gap between them, and the best point."""
+    learned, oracle = (
+        np.array([shown(case.spread(name), name) for case in curve.cases]).T
+        for name in ("mre", "oracle_mre")
+    )
+    axis.fill_between(at, oracle[0], learned[0], color=style.colour, alpha=0.12, linewidth=0)
+    axis.errorbar(at, *learned, label="learned", **style.points)
+    axis.plot(at, oracle[0], "--", color=GREY, marker="D", mfc="white", label="oracle")
+    best = int(np.nanargmin(learned[0]))
+    axis.plot(at[best], learned[0][best], "o", ms=13, mfc="none", color="black", zorder=3)
+    return [*learned[0], *oracle[0]]
+
+
+def ladder(
+    study: StudyResult,
+    *,
+    base: Mapping[str, Any] | None = None,
+    quantities: Sequence[str] = ("mre", "normal_derivative_jump", "residual_rms", "total"),
+) -> Figure:
+    """Draw the steps of a ladder as percentages of its base, a line per resolution."""
+    changes = {"objective": None} if base is None else base
+    starts = {case.id: base_of(study, case, changes) for case in study.cases}
+    needed([start for start in starts.values() if start], "case with its base")
+    figure, axes = panels(len(quantities), columns=2, width=4.2)
+    for axis, name in zip(axes, quantities, strict=True):
+        for number, (place, cases) in enumerate(study.places.items()):
+            effects = [
+                (case, paired_effect(case.values(name), start.values(name)))
+                for case in cases
+                if (start := starts[case.id]) is not None
+            ]
+            found = [(case, effect.changes) for case, effect in effects if effect is not None]
+            axis.errorbar(
+                range(len(found)),
+                [100 * (1 + change.mean) for _, change in found],
+                yerr=[100 * (change.deviation or 0.0) for _, change in found],
+                label=place_title(place),
+                color=("#009E73", "#D55E00", "#0072B2", "#CC79A7")[number % 4],
+                marker="osD^"[number % 4],
+                linestyle=("-", "--", ":", "-.")[number % 4],
+            )
+            ticks(axis, range(len(found)), [case.objective or "A0" for case, _ in found])
+        axis.axhline(100, color=GREY, linewidth=0.9, linestyle=":")
+        axis.set(title=display(name).words, ylabel="% of the base")
+    shared_legend(figure, axes)
+    return figure
+
+
+def time_projection(
+    study: StudyResult, *, quantity: str = "total", to: Sequence[int] = (512, 1024)
+) -> Figure:
+    """Draw time against resolution, its power law, and where that would lead.
+
+    Solid lines and filled markers were measured. Dashed lines and hollow markers only continue the
+    least-squares power law, anchored at the largest measured resolution.
+    """
+    several = study.where(lambda case: case.mean(quantity) is not None)
+    parts = {
+        title: part
+        for title, part in split(several, "resolution").items()
+        if len({case.resolution for case in part.cases}) > 1
+    }
+    needed(parts, "times on several grids")
+    figure, axes = panels(len(parts), width=5.4, height=3.8, columns=2)
+    for axis, (title, part) in zip(axes, parts.items(), strict=True):
+        found = [curve for curve in curves(part, "resolution") if len(curve.at) > 1]
+        style = styles([curve.cases[0] for curve in found])
+        drawn = [
+            seconds
+            for curve in found
+            for seconds in _projected(axis, curve, style[curve.cases[0].id], quantity, to)
+        ]
+        values = sorted({at for curve in found for at in curve.at} | set(to))
+        largest = max((max(curve.at) for curve in found), default=0)
+        axis.axvspan(largest * 1.15, max(values) * 1.15, color="#eef1f4", zorder=0)
+        axis.text(0.99, 0.02, "not measured", transform=axis.transAxes, ha="right", color=GREY)
+        axis.set_xscale("log")
+        ticks(axis, values, [f"{value}²" for value in values])
+        log_axis(axis, "y", drawn)
+        axis.set(xlabel="grid", ylabel=display(quantity).axis, title=title)
+    shared_legend(figure, axes)
+    return figure
+
+
+def _projected(
+    axis: Axes, curve: Curve, style: Style, quantity: str, to: Sequence[int]
+) -> list[float]:
+    """Draw one method's measured times and where their power law leads; return both."""
+    measured = {case.resolution: case.mean(quantity) or 0.0 for case in curve.cases}
+    last = max(measured)
+    law = fit_power_law(measured.items())
+    ahead = {at: law.extrapolate(at, anchored=True).estimate for at in to if at > last}
+    axis.plot(
+        list(measured),
+        list(measured.values()),
+        label=f"{curve.label}: $D^{{{law.exponent:.2f}}}$",
+        **(style.points | {"linestyle": "-"}),
+    )
+    beyond = {last: measured[last]} | ahead
+    axis.plot(list(beyond), list(beyond.values()), "--", linewidth=1, color=style.colour)
+    axis.plot(list(ahead), list(ahead.values()), style.marker, color=style.colour, mfc="white")
+    return [*measured.values(), *ahead.values()]

@@ -1,0 +1,176 @@
+"""Charts of one quantity against another: quality against cost, trade-offs, frontiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from twoscale.report.charts.labels import label_points
+from twoscale.report.charts.style import (
+    GREY,
+    Style,
+    log_axis,
+    needed,
+    panels,
+    shared_legend,
+    shown,
+    styles,
+)
+from twoscale.report.display import display
+from twoscale.report.related import along_variances, curves
+from twoscale.report.results import CaseResult, StudyResult, place_title
+
+
+def trade_off(
+    study: StudyResult, *, x: str = "total", y: str = "mre", joined: bool = False
+) -> Figure:
+    """Draw a quantity against another, a point per case with one standard deviation each way.
+
+    A dashed line joins the cases that no other case beats in both. With `joined`, all resolutions
+    share a panel, finer grids have larger points, and a line joins those of a method.
+    """
+    places = study.places if not joined else {"": list(study.cases)}
+    figure, axes = panels(
+        len(places), width=5.4 if len(places) == 1 else 4.6, height=3.6, columns=2
+    )
+    for axis, (place, cases) in zip(axes, places.items(), strict=True):
+        style = styles(cases)
+        if joined:
+            _join(axis, study, x, y)
+        else:
+            _front(axis, cases, x, y)
+            axis.set_title(place_title(place))
+        for case in cases:
+            _point(axis, case, style[case.id], x, y, size=_size(case) if joined else 8)
+        for which, name in (("x", x), ("y", y)):
+            log_axis(axis, which, [shown(case.spread(name), name)[0] for case in cases])
+        axis.set(xlabel=display(x).axis, ylabel=display(y).axis)
+        axis.margins(0.12)
+    for axis, cases in zip(axes, places.values(), strict=True):
+        if not joined:
+            points = {case.label: _place(case, x, y) for case in cases}
+            label_points(axis, {k: at for k, at in points.items() if not np.isnan(at).any()})
+    if joined:
+        shared_legend(figure, axes)
+    return figure
+
+
+def _place(case: CaseResult, x: str, y: str) -> tuple[float, float]:
+    return (shown(case.spread(x), x)[0], shown(case.spread(y), y)[0])
+
+
+def _size(case: CaseResult) -> float:
+    return 1.5 * float(np.log2(case.resolution)) - 3
+
+
+def _point(axis: Axes, case: CaseResult, style: Style, x: str, y: str, *, size: float) -> None:
+    across, across_spread = shown(case.spread(x), x)
+    up, up_spread = shown(case.spread(y), y)
+    if np.isnan([across, up]).any():
+        return
+    axis.errorbar(
+        across,
+        up,
+        xerr=min(across_spread, 0.95 * across),  # stays on a logarithmic axis
+        yerr=min(up_spread, 0.95 * up),
+        markersize=1.4 * size if style.marker == "*" else size,
+        markeredgecolor="white",
+        markeredgewidth=0.7,
+        **style.dots,
+    )
+
+
+def _front(axis: Axes, cases: Sequence[CaseResult], x: str, y: str) -> None:
+    """Draw the line of cases that none beats in both quantities."""
+    points = [_place(case, x, y) for case in cases]
+    best = pareto_front([point for point in points if not np.isnan(point).any()])
+    if len(best) > 1:
+        axis.plot(*zip(*best, strict=True), color="#9aa3ad", linestyle="--", linewidth=1, zorder=1)
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points that no other is below in both coordinates, from left to right.
+
+    >>> pareto_front([(1, 3), (2, 2), (3, 3), (4, 1)])
+    [(1, 3), (2, 2), (4, 1)]
+    """
+    best: list[tuple[float, float]] = []
+    for point in sorted(points):
+        if not best or point[1] < best[-1][1]:
+            best.append(point)
+    return best
+
+
+def _join(axis: Axes, study: StudyResult, x: str, y: str) -> None:
+    """Draw lines through the resolutions of each method, and name the methods."""
+    found = curves(study, "resolution")
+    style = styles([curve.cases[0] for curve in found])
+    for curve in found:
+        own = style[curve.cases[0].id]
+        points = [_place(case, x, y) for case in curve.cases]
+        axis.plot(
+            *zip(*points, strict=True), linewidth=1, zorder=1, label=curve.label, **own.points
+        )
+
+
+def frontier(
+    study: StudyResult,
+    *,
+    against: Sequence[str] = ("output_code", "pca_fit", "model_megabytes"),
+    y: str = "mre",
+    oracle: str = "oracle_mre",
+) -> Figure:
+    """Draw learned (solid) and oracle error (dashed, hollow) against sizes and costs.
+
+    A panel per cost and problem; a line joins the settings of a method.
+    """
+    usable = [x for x in against if any(case.mean(x) for case in study.cases)]
+    needed(usable, f"case with {' or '.join(against)}")
+    parts = [(place, x) for place in study.places for x in usable]
+    figure, axes = panels(len(parts), columns=len(usable), width=3.6, height=3.0)
+    for axis, (place, x) in zip(axes, parts, strict=True):
+        cases = study.places[place]
+        lines = along_variances(cases)
+        style = styles([line[0] for line in lines.values()])
+        for label, line in lines.items():
+            _frontier_lines(axis, line, style[line[0].id], label, x, {y: "-", oracle: "--"})
+        log_axis(axis, "x", [shown(case.spread(x), x)[0] for case in cases])
+        log_axis(axis, "y", [shown(case.spread(k), k)[0] for case in cases for k in (y, oracle)])
+        axis.set(xlabel=display(x).axis, ylabel=display(y).axis, title=place_title(place))
+    axes[0].plot([], [], color=GREY, linestyle="-", marker="o", label="learned")
+    axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
+    shared_legend(figure, axes)
+    return figure
+
+
+def _frontier_lines(
+    axis: Axes,
+    cases: Sequence[CaseResult],
+    style: Style,
+    label: str,
+    x: str,
+    lines: dict[str, str],
+) -> None:
+    for name, line in lines.items():
+        points = [
+            (shown(case.spread(x), x)[0], *shown(case.spread(name), name))
+            for case in cases  # in the order of the variance, also where times do not follow it
+            if case.mean(x) is not None and case.mean(name) is not None
+        ]
+        if points:
+            across, up, spread = zip(*points, strict=True)
+            solid = line == "-"
+            axis.errorbar(
+                across,
+                up,
+                yerr=np.minimum(spread, 0.95 * np.array(up)) if solid else None,
+                color=style.colour,
+                marker=style.marker,
+                linestyle=line,
+                linewidth=1.4 if solid else 1.0,
+                mfc=style.colour if solid else "white",
+                label=label if solid else None,
+            )

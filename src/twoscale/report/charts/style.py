@@ -1,0 +1,257 @@
+"""The look of charts: one colour and marker per method, panels, axes that read in print."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+)
+
+from twoscale.errors import TwoscaleError
+from twoscale.report.display import display
+from twoscale.report.figures import colour
+from twoscale.report.results import CaseResult
+from twoscale.study.statistics import Spread
+
+MARKERS = {
+    "global": "D",
+    "local": "s",
+    "overlap": "^",
+    "refinement": "P",
+    "fno": "X",
+    "two-scale": "o",
+}
+_OTHER_MARKERS = ("v", "<", ">", "h", "p")
+_TUNED_MARKER = "*"
+_HATCHES = ("", "////", "\\\\\\\\", "xxxx", "||||", "----", "++++")
+
+STAGES = {
+    "pca_input": ("#0072B2", ""),
+    "pca_output": ("#56B4E9", "////"),
+    "pca_coarse": ("#E69F00", ""),
+    "pca_residual": ("#009E73", "\\\\\\\\"),
+    "pca_overhead": ("#BBBBBB", "||||"),
+    "pca_fit": ("#0072B2", ""),
+    "transform": ("#CC79A7", ""),
+    "timings.training": ("#AAAAAA", ""),
+    "timings.refinement": ("#E69F00", "////"),
+    "timings.finetune_prepare": ("#F0E442", ""),
+    "timings.finetuning": ("#009E73", "xxxx"),
+    "inference": ("#D55E00", ""),
+}
+"""Colour and hatch of each stage of a fit."""
+
+GREY = "#555555"
+_WIDTH, _HEIGHT = 3.4, 2.7  # inches of one panel
+_AT_MOST = 3  # panels in a row
+_RANGE = 2.5  # from here on an axis is logarithmic
+_LETTER = 0.066  # inches of a letter in a legend
+
+
+def look() -> AbstractContextManager[None]:
+    """Return the context in which charts are drawn."""
+    return matplotlib.rc_context(
+        {
+            "font.size": 9,
+            "axes.titlesize": 10,
+            "axes.labelsize": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.axisbelow": True,
+            "axes.grid": True,
+            "grid.color": "#e4e7eb",
+            "grid.linewidth": 0.7,
+            "legend.frameon": False,
+            "legend.fontsize": 8.5,
+            "hatch.linewidth": 0.7,
+            "errorbar.capsize": 2.5,
+            "lines.markersize": 6.5,
+            "svg.hashsalt": "twoscale",
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a case is drawn; no two cases of a chart by colour alone."""
+
+    colour: str
+    marker: str
+    line: str
+    hatch: str
+
+    @property
+    def points(self) -> dict[str, Any]:
+        """Return the options of a plotted line with markers."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.line}
+
+    @property
+    def dots(self) -> dict[str, Any]:
+        """Return the options of markers alone."""
+        return self.points | {"linestyle": "none"}
+
+    @property
+    def bar(self) -> dict[str, Any]:
+        """Return the options of a horizontal bar."""
+        return bar(self.colour, self.hatch)
+
+
+def bar(colour: str, hatch: str) -> dict[str, Any]:
+    """Return the options of a horizontal bar of a colour and hatch."""
+    look = {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5}
+    return look | {"height": 0.72, "ecolor": "#222222"}
+
+
+def styles(cases: Sequence[CaseResult]) -> dict[str, Style]:
+    """Return the style of each case by its id.
+
+    The method gives colour and marker. Fine-tuning makes the colour darker, and further variants
+    of a method in the same place make it lighter, each with a hatch and line of its own.
+    """
+    found: dict[str, Style] = {}
+    seen: dict[tuple[str, str, bool], int] = {}
+    for case in cases:
+        key = (case.place, case.method, bool(case.objective))
+        number = seen.setdefault(key, 0)
+        seen[key] += 1
+        found[case.id] = _style(case, number)
+    return found
+
+
+def _style(case: CaseResult, number: int) -> Style:
+    tuned = bool(case.objective)
+    base = shade(colour(case.method), 0.62 if tuned else 1.0)
+    marker = MARKERS.get(case.method, _OTHER_MARKERS[len(case.method) % len(_OTHER_MARKERS)])
+    if tuned:
+        marker = _TUNED_MARKER if case.method == "two-scale" else marker
+    lines = ("-", "--", ":", "-.")
+    start = 1 if tuned else 0
+    return Style(
+        colour=lighten(base, min(0.14 * number, 0.5)),
+        marker=marker if number == 0 else ("o", "s", "^", "D", "v", "P", "X")[number % 7],
+        line=lines[(start + number) % len(lines)],
+        hatch=_HATCHES[(start + number) % len(_HATCHES)],
+    )
+
+
+def shade(colour: str, factor: float) -> str:
+    """Return a colour with its lightness multiplied."""
+    hue, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(colour))
+    return to_hex(colorsys.hls_to_rgb(hue, lightness * factor, saturation))
+
+
+def lighten(colour: str, share: float) -> str:
+    """Return a colour mixed with a share of white."""
+    red, green, blue = ((1 - share) * part + share for part in to_rgb(colour))
+    return to_hex((red, green, blue))
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches, with a little room around what is drawn."""
+    room = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+    return Figure(figsize=(width, height), layout=room)
+
+
+def label_width(labels: Collection[str]) -> float:
+    """Return the inches that the longest of some labels takes."""
+    return _LETTER * max(map(len, labels), default=0)
+
+
+def panels(
+    count: int,
+    *,
+    width: float = _WIDTH,
+    height: float = _HEIGHT,
+    columns: int = _AT_MOST,
+    labels: Collection[str] = (),
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of some panels, a few in a row, and their axes.
+
+    `width` and `height` are of one panel in inches; `labels` stand left of each row.
+    """
+    across = min(count, columns)
+    down = -(-count // across)
+    figure = new_figure(width * across + label_width(labels) + 0.3, height * down + 0.3)
+    axes = list(figure.subplots(down, across, squeeze=False).flat)
+    for axis in axes[count:]:
+        axis.remove()
+    return figure, axes[:count]
+
+
+def needed(found: Collection[Any], what: str) -> None:
+    """Raise if there is nothing to draw, saying what a chart would need."""
+    if not found:
+        raise TwoscaleError(f"the record has no {what}")
+
+
+def shared_legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    """Draw one legend below all panels, in as many columns as there is room for."""
+    entries: dict[str, Any] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        entries |= {
+            label: handle
+            for handle, label in zip(handles, labels, strict=True)
+            if label not in entries
+        }
+    if entries:
+        width = label_width(entries) + 0.55
+        columns = max(1, min(len(entries), int(figure.get_figwidth() / width)))
+        figure.legend(
+            list(entries.values()), list(entries), loc="outside lower center", ncols=columns
+        )
+
+
+def shown(spread: Spread | None, name: str) -> tuple[float, float]:
+    """Return mean and deviation as they are drawn, in the quantity's unit; NaN for none."""
+    if spread is None:
+        return (float("nan"), 0.0)
+    scale = display(name).scale
+    return (scale * spread.mean, scale * (spread.deviation or 0.0))
+
+
+def log_axis(axis: Axes, which: str, values: Sequence[float], *, most: int = 6) -> None:
+    """Make an axis logarithmic, with plain numbers on it, unless its values differ too little.
+
+    There are as many numbers as there is room for, `most` of them.
+    """
+    positive = np.array([value for value in values if value > 0])
+    line = getattr(axis, f"{which}axis")
+    if not len(positive) or positive.max() < _RANGE * positive.min():
+        line.set_major_locator(MaxNLocator(most))
+        axis.ticklabel_format(axis="x" if which == "x" else "y", scilimits=(-3, 5))
+        return
+    getattr(axis, f"set_{which}scale")("log")
+    decades = np.log10(positive.max() / positive.min())
+    subs = next((k for k in ((1, 2, 5), (1, 3)) if len(k) * decades < most), (1,))
+    line.set_major_locator(LogLocator(subs=tuple(map(float, subs)), numticks=most + 1))
+    line.set_major_formatter(FuncFormatter(_plain))
+    line.set_minor_locator(NullLocator())
+
+
+def ticks(axis: Axes, positions: Sequence[float], labels: Sequence[str]) -> None:
+    """Put these ticks, and no others, on the horizontal axis."""
+    axis.xaxis.set_major_locator(FixedLocator(list(positions)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda _, k: labels[k] if k is not None else ""))
+    axis.xaxis.set_minor_locator(NullLocator())
+
+
+def _plain(value: float, _: int) -> str:
+    if 1e-3 <= value < 1e5:
+        return f"{value:,.10g}"
+    return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")

@@ -1,0 +1,139 @@
+"""How quantities are called and written, in tables and on axes; one place for both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+ABSENT = "\N{EN DASH}"
+_FORMATS = {
+    "percent": "{:.3f}",
+    "plain": "{:.4f}",
+    "power": "{:.2e}",
+    "short": "{:.3g}",
+    "ratio": "{:.2f}",
+}
+
+
+@dataclass(frozen=True)
+class Display:
+    """A quantity's heading in tables, its words on an axis, and how its numbers are written."""
+
+    heading: str
+    words: str
+    kind: str
+    unit: str = ""
+    higher_is_better: bool = False
+
+    @property
+    def axis(self) -> str:
+        """Return the label of an axis: words and unit."""
+        return f"{self.words} ({self.unit})" if self.unit else self.words
+
+    @property
+    def scale(self) -> float:
+        """Return what a stored number is multiplied with to be shown."""
+        return 100.0 if self.kind == "percent" else 1.0
+
+
+def _seconds(heading: str, words: str) -> Display:
+    return Display(heading, words, "seconds", "s")
+
+
+_KNOWN = {
+    "mre": Display("MRE %", "relative error", "percent", "%"),
+    "oracle_mre": Display("oracle MRE %", "oracle error", "percent", "%"),
+    "learned_to_oracle": Display("learned / oracle", "learned error over oracle error", "ratio"),
+    "ssim": Display("SSIM", "SSIM", "plain", higher_is_better=True),
+    "mse": Display("MSE", "mean squared error", "power"),
+    "mae": Display("MAE", "mean absolute error", "power"),
+    "spectral_error": Display("spectral", "spectral error", "plain"),
+    "value_jump": Display("value jump", "jump in value", "power"),
+    "normal_derivative_jump": Display("slope jump", "jump in slope", "power"),
+    "value_trace_error": Display("seam value", "error of value at seams", "power"),
+    "normal_derivative_trace_error": Display("seam slope", "error of slope at seams", "power"),
+    "residual_rms": Display("residual RMS", "PDE residual, RMS", "short"),
+    "residual_mean_abs": Display("residual mean", "PDE residual, mean", "short"),
+    "flux_jump": Display("flux jump", "jump in flux", "power"),
+    "flux_trace_error": Display("seam flux", "error of flux at seams", "power"),
+    "input_code": Display("input code", "input coordinates", "count"),
+    "output_code": Display("output code", "output coordinates", "count"),
+    "coarse_code": Display("coarse code", "coarse coordinates", "count"),
+    "residual_code": Display("residual code", "residual coordinates", "count"),
+    "parameters": Display("parameters", "trainable parameters", "count"),
+    "middle_code": Display("middle code", "coordinates of the middle stage", "count"),
+    "model_megabytes": Display("model MB", "size of the surrogate", "short", "MB"),
+    "peak_device_gigabytes": Display("memory GB", "peak GPU memory", "short", "GB"),
+    "pca_fit": _seconds("PCA s", "PCA fit"),
+    "pca_input": _seconds("input PCA s", "input PCA"),
+    "pca_output": _seconds("output PCA s", "output PCA"),
+    "pca_coarse": _seconds("coarse PCA s", "coarse PCA"),
+    "pca_middle": _seconds("middle PCA s", "middle PCA"),
+    "pca_residual": _seconds("residual PCA s", "residual PCA"),
+    "pca_overhead": _seconds("PCA overhead s", "PCA overhead"),
+    "pca_solve": _seconds("PCA solve s", "PCA without overhead"),
+    "transform": _seconds("transform s", "transform"),
+    "train": _seconds("training s", "all training"),
+    "training": _seconds("network s", "network training"),
+    "refinement": _seconds("refinement s", "refinement"),
+    "finetune_prepare": _seconds("preparation s", "fine-tuning, preparation"),
+    "finetuning": _seconds("fine-tuning s", "fine-tuning"),
+    "inference": _seconds("inference s", "inference"),
+    "total": _seconds("total s", "total time"),
+    "invocation_train": _seconds("own training s", "training, base excluded"),
+    "invocation_total": _seconds("own total s", "time, base excluded"),
+    "training_samples": Display("training fields", "training fields", "count"),
+}
+
+_SHARED = "common_seams."
+
+
+def display(name: str) -> Display:
+    """Return how a quantity is shown; an unknown one by its own name.
+
+    >>> display("common_seams.value_jump").heading
+    'value jump, common seams'
+    """
+    if name.startswith(_SHARED):
+        known = display(name.removeprefix(_SHARED))
+        return replace(
+            known,
+            heading=f"{known.heading}, common seams",
+            words=f"{known.words}, common seams".replace(" at seams, common", " at common"),
+        )
+    short = name.removeprefix("timings.")
+    words = short.replace("_", " ").replace(".", " ")
+    return _KNOWN.get(short, Display(words, words, "short"))
+
+
+def number(value: float | None, kind: str) -> str:
+    """Return a number as text: percent, plain, power, short, seconds, ratio or count."""
+    if value is None or value != value:
+        return ABSENT
+    if kind == "count":
+        return f"{value:.0f}" if value == round(value) else f"{value:.1f}"
+    if kind == "seconds":
+        return f"{value:.{_decimals(value)}f}"
+    return _FORMATS[kind].format(100 * value if kind == "percent" else value)
+
+
+def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
+    """Return a mean with its standard deviation, if there is one and it shows.
+
+    >>> with_spread(0.0123, 0.0004, "percent")
+    '1.230 ± 0.040'
+    """
+    text = number(mean, kind)
+    if deviation is None or text == ABSENT or (kind == "count" and deviation == 0):
+        return text
+    assert mean is not None
+    if kind == "power" and mean:
+        digits, _, exponent = text.partition("e")
+        return f"({digits} ± {deviation / 10 ** int(exponent):.2f})e{exponent}"
+    if kind in ("seconds", "short") and "e" not in text:
+        return f"{text} ± {deviation:.{len(text.partition('.')[2])}f}"
+    return f"{text} ± {number(deviation, kind)}"
+
+
+def _decimals(seconds: float) -> int:
+    """Return how many decimals a time deserves: three figures, but no thousandths of hours."""
+    return next((k for k, least in enumerate((100, 10, 1)) if seconds >= least), 3)

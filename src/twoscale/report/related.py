@@ -1,0 +1,84 @@
+"""Which cases of a study belong together: along a curve, or a case and the one it starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twoscale.report.results import OWN, SCHEDULE, CaseResult, StudyResult, property_of, text
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Cases that differ in one thing only, in its order, and the values of that thing."""
+
+    cases: tuple[CaseResult, ...]
+    at: tuple[Any, ...]
+
+    @property
+    def label(self) -> str:
+        """Return the name of what the cases have in common."""
+        return self.cases[0].title
+
+
+def curves(study: StudyResult, axis: str) -> list[Curve]:
+    """Return the cases joined along an axis: resolution, training or a setting.
+
+    Cases belong together if they agree in all but the axis and the schedule of training. Single
+    cases that belong to no curve are left out, unless there are no curves at all.
+    """
+    found: dict[str, list[CaseResult]] = {}
+    for case in study.cases:
+        if property_of(case, axis) is not None:
+            found.setdefault(str(signature(case, without=(axis,))), []).append(case)
+    joined = []
+    for cases in found.values():
+        cases.sort(key=lambda case: property_of(case, axis))
+        joined.append(Curve(tuple(cases), tuple(property_of(case, axis) for case in cases)))
+    longest = [curve for curve in joined if len(curve.cases) > 1]
+    return longest or joined
+
+
+def signature(case: CaseResult, *, without: Iterable[str] = ()) -> dict[str, Any]:
+    """Return all that makes a case what it is, but for some properties and the schedule."""
+    settings = {f"settings.{name}": value for name, value in case.settings.items()}
+    own = {name: property_of(case, name) for name in OWN}
+    left_out = {*without, *(_setting(name) for name in (*without, *SCHEDULE) if name not in OWN)}
+    return {name: value for name, value in (own | settings).items() if name not in left_out}
+
+
+def base_of(study: StudyResult, case: CaseResult, changes: Mapping[str, Any]) -> CaseResult | None:
+    """Return the case that is like this one but for some properties, such as `objective: null`.
+
+    Between different methods only problem, resolution, training and objective have to agree.
+    """
+    changed = {name if name in OWN else _setting(name): value for name, value in changes.items()}
+    wanted = signature(case) | changed
+    if "method" in changes:
+        wanted = {name: wanted[name] for name in (*OWN, *changed)}
+    for other in study.cases:
+        theirs = signature(other)
+        if all(str(theirs.get(name)) == str(value) for name, value in wanted.items()):
+            return other
+    return None
+
+
+def _setting(name: str) -> str:
+    return name if name.startswith("settings.") else f"settings.{name}"
+
+
+def along_variances(cases: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
+    """Return the cases that differ in retained variances only, under a name for each family."""
+    found: dict[str, list[CaseResult]] = {}
+    listed = list(cases)
+    varied = {name for case in listed for name in case.design if not name.endswith("_variance")}
+    for case in listed:
+        of_method = [other for other in listed if other.method == case.method]
+        differing = [
+            f"{name.replace('_', ' ')} {text(case.settings[name])}"
+            for name in sorted(varied & case.settings.keys())
+            if len({text(other.settings[name]) for other in of_method}) > 1
+        ]
+        found.setdefault(", ".join([case.title, *differing]), []).append(case)
+    return found

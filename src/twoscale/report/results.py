@@ -1,0 +1,235 @@
+"""What a study measured: its record's cells gathered into cases, ready for tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from twoscale.errors import TwoscaleError
+from twoscale.study.folder import read_record
+from twoscale.study.quantities import values_by_seed
+from twoscale.study.statistics import Spread, spread
+from twoscale.surrogate.methods import METHODS, resolve
+
+SCHEDULE = frozenset(
+    {"epochs", "patience", "batch_size", "evaluation_batch", "early_stop"}
+    | {f"refinement_{name}" for name in ("epochs", "patience", "batch_size")}
+)
+"""Settings of how long and in what portions is trained: no design of a method."""
+
+OWN = ("problem", "resolution", "training", "method", "objective")
+"""What makes a case, besides its settings."""
+
+_NEEDED = {"case", "seed", "metrics", *OWN}
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """The cells of one case, one per seed, and how the case is called in tables and figures."""
+
+    id: str
+    label: str
+    cells: tuple[Mapping[str, Any], ...]
+
+    @property
+    def problem(self) -> str:
+        return str(self.cells[0]["problem"])
+
+    @property
+    def resolution(self) -> int:
+        return int(self.cells[0]["resolution"])
+
+    @property
+    def method(self) -> str:
+        return str(self.cells[0]["method"])
+
+    @property
+    def objective(self) -> str | None:
+        """Return what it was fine-tuned on, if it was."""
+        return self.cells[0].get("objective")
+
+    @property
+    def training(self) -> int:
+        """Return the number of training fields."""
+        return int(self.cells[0]["training"])
+
+    @property
+    def place(self) -> str:
+        """Return problem and resolution, within which cases are compared."""
+        return f"{self.problem}-{self.resolution}"
+
+    @property
+    def title(self) -> str:
+        """Return the method's name, with the objective it was fine-tuned on."""
+        name = METHODS[self.method].title if self.method in METHODS else self.method
+        return f"{name} + {self.objective}" if self.objective else name
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Return all settings, defaults included."""
+        given = self.cells[0].get("settings", {})
+        return resolve(self.method, given) if self.method in METHODS else dict(given)
+
+    @property
+    def design(self) -> set[str]:
+        """Return which settings were given that make another method, not another schedule."""
+        return set(self.cells[0].get("settings", {})) - SCHEDULE
+
+    def values(self, name: str) -> dict[int, float]:
+        """Return a quantity of each seed that has it."""
+        return dict(sorted(values_by_seed(self.cells, name).items()))
+
+    def spread(self, name: str) -> Spread | None:
+        """Return mean, deviation and number of seeds of a quantity; None if no seed has it."""
+        values = self.values(name).values()
+        return spread(values) if values else None
+
+    def mean(self, name: str) -> float | None:
+        """Return the mean of a quantity over seeds."""
+        found = self.spread(name)
+        return None if found is None else found.mean
+
+
+def property_of(case: CaseResult, name: str) -> Any:
+    """Return a case's problem, resolution, training, method, objective, or one of its settings.
+
+    The setting `objective`, which is another thing than what is fine-tuned on, is
+    `settings.objective`.
+    """
+    return getattr(case, name) if name in OWN else case.settings.get(name.split(".")[-1])
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """A study's record: its cases in the order they were asked for, and fields of one sample."""
+
+    name: str
+    record: Path
+    cases: tuple[CaseResult, ...]
+    scale: str = "paper"
+    command: str = ""
+    environments: tuple[Mapping[str, Any], ...] = ()
+    failed: tuple[Mapping[str, Any], ...] = ()
+    fields: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def places(self) -> dict[str, list[CaseResult]]:
+        """Return the cases by problem and resolution."""
+        found: dict[str, list[CaseResult]] = {}
+        for case in self.cases:
+            found.setdefault(case.place, []).append(case)
+        return found
+
+    @property
+    def cells(self) -> int:
+        """Return how many cells have finished."""
+        return sum(len(case.cells) for case in self.cases)
+
+    def case(self, name: str) -> CaseResult | None:
+        """Return the case of that id, if it was measured."""
+        return next((case for case in self.cases if case.id == name), None)
+
+    def select(
+        self,
+        patterns: Iterable[str] | None = None,
+        properties: Mapping[str, Any] | None = None,
+    ) -> StudyResult:
+        """Return the study with the cases that match any pattern and all properties.
+
+        Patterns are case ids with `*`, with or without problem and resolution; properties are
+        values or lists of them.
+        """
+        named = None if patterns is None else list(patterns)
+        return self.where(
+            lambda case: (
+                (named is None or any(_matches(case, pattern) for pattern in named))
+                and all(
+                    property_of(case, name) in (value if isinstance(value, list) else [value])
+                    for name, value in (properties or {}).items()
+                )
+            )
+        )
+
+    def where(self, wanted: Callable[[CaseResult], bool]) -> StudyResult:
+        """Return the study with the cases a function wants."""
+        return replace(self, cases=tuple(case for case in self.cases if wanted(case)))
+
+
+def _matches(case: CaseResult, pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in (case.id, case.id.partition(" ")[2]))
+
+
+def read_study(path: Path, labels: Mapping[str, str] | None = None) -> StudyResult:
+    """Return the study a record file holds, with the fields beside it if there are any."""
+    content = read_record(path)
+    cells: dict[str, list[Mapping[str, Any]]] = {}
+    for cell in content["cells"]:
+        if not isinstance(cell, dict) or _NEEDED - cell.keys():
+            raise TwoscaleError(f"{path} is damaged: a cell lacks {', '.join(sorted(_NEEDED))}")
+        cells.setdefault(cell["case"], []).append(cell)
+    cases = [
+        CaseResult(name, "", tuple(sorted(found, key=lambda cell: cell["seed"])))
+        for name, found in cells.items()
+    ]
+    fields = path.with_suffix(".npz")
+    return StudyResult(
+        name=content["study"],
+        record=path,
+        cases=tuple(_labelled(cases, labels or {})),
+        scale=content.get("scale", "paper"),
+        command=content.get("command", ""),
+        environments=tuple(content["environments"]),
+        failed=tuple(content.get("failed", ())),
+        fields=_read_fields(fields) if fields.is_file() else {},
+    )
+
+
+def _read_fields(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (ValueError, OSError, EOFError, BadZipFile) as error:
+        raise TwoscaleError(f"{path} is not a readable npz file: {error}") from error
+
+
+def _labelled(cases: list[CaseResult], labels: Mapping[str, str]) -> list[CaseResult]:
+    """Return the cases under readable names: the given ones, or method, objective, variation."""
+    return [replace(case, label=labels.get(case.id) or _label(case, cases)) for case in cases]
+
+
+def _label(case: CaseResult, cases: list[CaseResult]) -> str:
+    """Return the method's name and in what the case differs from others of that method."""
+    words = [case.title]
+    peers = [peer for peer in cases if (peer.place, peer.method) == (case.place, case.method)]
+    for name in sorted({name for peer in peers for name in peer.design}):
+        if len({text(peer.settings.get(name)) for peer in peers}) > 1:
+            words.append(f"{name.replace('_', ' ')} {text(case.settings.get(name))}")
+    if len({peer.training for peer in peers}) > 1:
+        words.append(f"{case.training:,} fields")
+    if len({peer.title for peer in cases}) == 1 and len(words) > 1:
+        del words[0]  # that all have in common
+    return ", ".join(words)
+
+
+def text(value: Any) -> str:
+    """Return a setting's value as people write it."""
+    if isinstance(value, list | tuple):
+        return "x".join(map(str, value))
+    return "none" if value is None else str(value)
+
+
+def place_title(place: str) -> str:
+    """Return problem and resolution as a heading.
+
+    >>> place_title("poisson-128")
+    'Poisson, 128²'
+    """
+    problem, _, resolution = place.rpartition("-")
+    return f"{problem.capitalize()}, {resolution}²"

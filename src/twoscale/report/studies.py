@@ -1,0 +1,66 @@
+"""All records of a study folder, with their definitions and the paper's numbers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.report.results import StudyResult, read_study
+from twoscale.report.study_tables import labels
+from twoscale.study.comparison import Row as Compared
+from twoscale.study.comparison import compare
+from twoscale.study.definition import Scale, Study, load_study, study_names
+from twoscale.study.folder import read_record
+
+
+@dataclass(frozen=True)
+class Studies:
+    """Results in the order of the studies, definitions of those that are known, comparisons."""
+
+    folder: Path
+    results: tuple[StudyResult, ...]
+    definitions: Mapping[str, Study]
+    compared: tuple[Compared, ...]
+
+    def result(self, name: str) -> StudyResult | None:
+        """Return the result of that study, if there is one."""
+        return next((study for study in self.results if study.name == name), None)
+
+
+def read_studies(folder: Path) -> Studies:
+    """Return what a study folder (its `records`) or a folder of records itself holds."""
+    paths = record_files(folder)
+    if not paths:
+        raise TwoscaleError(
+            f"{folder} holds no records: run a study with --out {folder}, or give the folder "
+            "of its records"
+        )
+    return make_studies(folder, {path: read_record(path) for path in paths})
+
+
+def record_files(folder: Path) -> list[Path]:
+    """Return the records of a study folder, or of a folder of records, in the studies' order."""
+    place = folder / "records" if (folder / "records").is_dir() else folder
+    order = {name: position for position, name in enumerate(study_names())}
+    return sorted(
+        place.glob("*.json"), key=lambda path: (order.get(path.stem, len(order)), path.stem)
+    )
+
+
+def make_studies(folder: Path, records: Mapping[Path, Mapping[str, Any]]) -> Studies:
+    """Return records with what is known of their studies."""
+    definitions: dict[str, Study] = {}
+    results = []
+    for path, record in records.items():
+        name = record["study"]
+        if name in study_names():
+            scale: Scale = "small" if record["scale"] == "small" else "paper"
+            definitions[name] = load_study(name).at(scale)
+        results.append(read_study(path, labels(definitions.get(name))))
+    measured = [record for record in records.values() if record["scale"] == "paper"]
+    known = {record["study"] for record in measured}
+    rows = [row for row in compare(measured) if row.study in known] if measured else []
+    return Studies(folder, tuple(results), definitions, tuple(rows))

@@ -1,0 +1,255 @@
+"""The report of studies: one page with a summary, tables, figures and where each number is from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from twoscale.errors import TwoscaleError
+from twoscale.report.charts import KINDS, draw
+from twoscale.report.display import ABSENT, display, number, with_spread
+from twoscale.report.page import Cell, Picture, Row, Section, Table, write_page
+from twoscale.report.results import CaseResult, StudyResult
+from twoscale.report.studies import Studies, read_studies
+from twoscale.report.study_tables import StudyRow, StudyTable, Value, study_tables
+from twoscale.report.summary import agreement_table, sentences, tiles
+from twoscale.study.comparison import Row as Compared
+from twoscale.study.definition import Figure as Asked
+from twoscale.study.quantities import is_time
+
+TITLE = "Two-scale localised PCA-Net: measured, and beside the paper"
+_NOTE = (
+    "Mean ± sample standard deviation over seeds. A touch on a row's name shows its seeds and "
+    "where they come from."
+)
+_PAPER_NOTE = (
+    " Below a number stands the paper's: ✓ within two of its standard deviations or 5 %, ≠ further "
+    "apart. Times are of other machines and not judged."
+)
+
+
+def write_report(folder: Path, out: Path | None = None) -> Path:
+    """Write the report of all records in a study folder; return its path.
+
+    `report.html` needs no other file; every figure is also written to `figures/` beside it, as PNG
+    and SVG.
+    """
+    studies = read_studies(folder)
+    page = folder / "report.html" if out is None else out
+    sections = [_study_section(study, studies) for study in studies.results]
+    place = page.parent / "figures"
+    place.mkdir(parents=True, exist_ok=True)
+    for section in sections:
+        for picture in section.pictures:
+            picture.write(place, kinds=("png", "svg"))
+    if studies.compared:
+        sections.insert(0, _paper_section(studies))
+    write_page(
+        page,
+        title=TITLE,
+        summary=sentences(studies),
+        tiles=tiles(studies),
+        sections=sections,
+        footer=_footer(studies),
+    )
+    return page
+
+
+def _paper_section(studies: Studies) -> Section:
+    off = [row for row in studies.compared if row.verdict == "off"]
+    off.sort(key=lambda row: row.explanation is not None)  # what nobody has explained comes first
+    tables = [agreement_table(studies)]
+    if off:
+        tables.append(compared_table(off, "Values that differ from the paper, and why"))
+    return Section(
+        "Beside the paper",
+        "Every accuracy in the paper's tables against the same quantity measured here.",
+        tables=tables,
+        anchor="paper",
+    )
+
+
+def _study_section(study: StudyResult, studies: Studies) -> Section:
+    definition = studies.definitions.get(study.name)
+    compared = [row for row in studies.compared if row.study == study.name]
+    tables = [_table(table, study) for table in study_tables(study, definition, compared)]
+    note = _NOTE + (_PAPER_NOTE if compared else "")
+    tables[-1:] = [replace(table, note=note) for table in tables[-1:]]
+    pictures, remarks = _pictures(study, definition.figures if definition else [])
+    if study.scale != "paper":
+        remarks.insert(0, "Run at a small scale to try things out: not comparable to the paper.")
+    remarks += [
+        f"Failed: {cell['case']}, seed {cell['seed']}: {cell['error']}" for cell in study.failed
+    ]
+    seen = [row for row in compared if row.verdict != "missing"]
+    return Section(
+        definition.title if definition else study.name,
+        definition.question if definition else "",
+        facts=facts(study),
+        tables=tables,
+        pictures=pictures,
+        remarks=remarks,
+        folded=[compared_table(seen, f"All {len(seen)} values of the paper beside ours")]
+        if seen
+        else [],
+        anchor=study.name,
+    )
+
+
+def facts(study: StudyResult) -> list[tuple[str, str]]:
+    """Return where a study's numbers come from: record, runs, devices, commits, command."""
+    devices, commits = (
+        sorted({_where(study, k)[part] for k in range(len(study.environments))}) for part in (1, 0)
+    )
+    found = [
+        ("Record", study.record.name),
+        ("Runs", f"{study.cells}, of {len(study.cases)} cases"),
+        ("Device", ", ".join(devices)),
+        ("Commit", ", ".join(commits)),
+        ("Command", study.command),
+    ]
+    return [(name, words) for name, words in found if words]
+
+
+def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture], list[str]]:
+    """Return the figures that a study asks for, and a remark for each that cannot be drawn."""
+    pictures, remarks = [], []
+    for position, one in enumerate(asked, 1):
+        title = one.title or KINDS[one.kind].title if one.kind in KINDS else one.kind
+        try:
+            figure = draw(one.kind, study, one.options)
+        except TwoscaleError as error:
+            remarks.append(f"Not drawn: {title} ({error}).")
+            continue
+        if figure is None:
+            remarks.append(f"Not drawn: {title} (none of its cases has been run).")
+            continue
+        kind = KINDS[one.kind]
+        name = f"{study.name}-{position}-{one.kind}"
+        caption = one.options.get("caption", kind.caption)
+        pictures.append(Picture(name, title, caption, figure, vector=kind.vector))
+    return pictures, remarks
+
+
+def _table(table: StudyTable, study: StudyResult) -> Table:
+    several = len(table.places) > 1
+    header = ["case", *(["grid"] if several else []), "seeds"]
+    header += [display(name).heading for name in table.columns]
+    rows = []
+    for row in table.rows:
+        cells = [Cell(row.label)]
+        if several:
+            cells.append(Cell(row.place))
+        cells.append(Cell(str(row.seeds) if row.seeds else ABSENT, row.seeds))
+        cells += [_cell(value, row) for value in row.values]
+        rows.append(Row(cells, _origin(row, table, study) if row.case else None))
+    title = table.title if several or not table.places else f"{table.title} ({table.places[0]})"
+    return Table(header, rows, title, words=(0, 1) if several else (0,))
+
+
+def _cell(value: Value, row: StudyRow) -> Cell:
+    kind = display(value.name).kind
+    ours, paper = value.ours, value.paper
+    text = with_spread(ours.mean, ours.deviation, kind) if ours else ABSENT
+    if paper is None:
+        return Cell(text, ours.mean if ours else None, note=_seeds(value, row))
+    note = _seeds(value, row)
+    if paper.difference_in_sd is not None:
+        note += f" · {paper.difference_in_sd:+.1f} of the paper's standard deviations apart"
+    return Cell(
+        text,
+        ours.mean if ours else None,
+        paper=with_spread(paper.paper, paper.paper_sd, kind),
+        verdict=paper.verdict,
+        note=note.strip(" ·"),
+    )
+
+
+def _seeds(value: Value, row: StudyRow) -> str:
+    """Return the values of all seeds, for hovering."""
+    kind = display(value.name).kind
+    values = row.case.values(value.name) if row.case else {}
+    return ", ".join(f"seed {seed}: {number(found, kind)}" for seed, found in values.items())
+
+
+def _origin(row: StudyRow, table: StudyTable, study: StudyResult) -> Table:
+    """Return where a row's numbers come from, a line per seed."""
+    case = row.case
+    assert case is not None
+    shown = [name for name in table.columns if case.values(name)]
+    header = ["seed", *(display(name).heading for name in shown)]
+    header += ["cell", "config", "commit", "device"]
+    rows = [
+        [
+            str(cell["seed"]),
+            *(_one(case, name, cell["seed"]) for name in shown),
+            str(cell.get("key", ABSENT)),
+            str(cell.get("config_hash", ABSENT)),
+            *_where(study, cell.get("environment")),
+        ]
+        for cell in case.cells
+    ]
+    return Table.of_text(header, rows, note=f"{study.record.name}: {case.id}")
+
+
+def _one(case: CaseResult, name: str, seed: int) -> str:
+    return number(case.values(name).get(seed), display(name).kind)
+
+
+def _where(study: StudyResult, index: object) -> list[str]:
+    if not isinstance(index, int) or not 0 <= index < len(study.environments):
+        return [ABSENT, ABSENT]
+    environment = study.environments[index]
+    return [
+        str(environment.get("commit") or ABSENT),
+        str(environment.get("device_name") or environment.get("device") or ABSENT),
+    ]
+
+
+def compared_table(rows: Sequence[Compared], title: str) -> Table:
+    """Return values of the paper beside ours, one a row, with the reason where they differ."""
+    header = ["case", "quantity", "paper", "ours", "why", "apart, sd", "verdict", "paper's table"]
+    return Table(
+        header,
+        [
+            Row(
+                [
+                    Cell(row.cell),
+                    Cell(display(row.metric).heading),
+                    Cell(_written(row, row.paper, row.paper_sd), row.paper),
+                    Cell(_written(row, row.ours, row.ours_sd), row.ours),
+                    Cell(row.explanation or ""),
+                    Cell(_apart(row), row.difference_in_sd),
+                    Cell(row.verdict, verdict=row.verdict),
+                    Cell(row.table),
+                ]
+            )
+            for row in rows
+        ],
+        title,
+        words=(0, 1, 4, 7),
+    )
+
+
+def _written(row: Compared, mean: float | None, deviation: float | None) -> str:
+    """Return a value of a comparison; changes are percentages, speed-ups and others plain."""
+    if " against " not in row.cell:
+        return with_spread(mean, deviation, display(row.metric).kind)
+    if is_time(row.metric) or row.metric == "ssim":
+        return with_spread(mean, deviation, "short")
+    return ABSENT if mean is None else f"{100 * mean:+.2f} %"
+
+
+def _apart(row: Compared) -> str:
+    return ABSENT if row.difference_in_sd is None else f"{row.difference_in_sd:+.1f}"
+
+
+def _footer(studies: Studies) -> str:
+    versions = sorted(
+        {str(one.get("twoscale")) for study in studies.results for one in study.environments}
+    )
+    return (
+        f"Made by twoscale {', '.join(versions)} from {len(studies.results)} records "
+        f"in {studies.folder.name}. The page needs no network."
+    )

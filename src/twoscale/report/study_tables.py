@@ -1,0 +1,134 @@
+"""The tables of a study: ours with its spread, the paper's number beside it, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from twoscale.report.results import CaseResult, StudyResult, place_title
+from twoscale.study.comparison import Row as Compared
+from twoscale.study.definition import Study
+from twoscale.study.definition import Table as Asked
+from twoscale.study.statistics import Spread
+from twoscale.surrogate.methods import METHODS
+
+_USUAL = ("mre", "oracle_mre", "ssim", "residual_rms", "output_code", "total")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A quantity of a case: what was measured here and what the paper says, if they are known."""
+
+    name: str
+    ours: Spread | None
+    paper: Compared | None
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """A case of a table; `case` is None if it has not been run."""
+
+    id: str
+    label: str
+    case: CaseResult | None
+    values: tuple[Value, ...]
+
+    @property
+    def place(self) -> str:
+        """Return problem and resolution in words."""
+        return place_title(self.id.partition(" ")[0])
+
+    @property
+    def seeds(self) -> int:
+        return len(self.case.cells) if self.case else 0
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """A table of a study, one row per case."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[StudyRow, ...]
+
+    @property
+    def places(self) -> list[str]:
+        """Return the problems and resolutions of the rows."""
+        return list(dict.fromkeys(row.place for row in self.rows))
+
+
+def labels(definition: Study | None) -> dict[str, str]:
+    """Return the names that a study gives to its cases."""
+    rows = definition.rows() if definition else []
+    return {row.case.id: row.label for row in rows if row.label}
+
+
+def study_tables(
+    study: StudyResult, definition: Study | None, compared: Iterable[Compared] = ()
+) -> list[StudyTable]:
+    """Return the tables that a study's definition asks for, or one with the usual columns.
+
+    Cases that are defined and have no cell yet have empty rows. The paper's number of a value that
+    stands in several of its tables is the one with a standard deviation.
+    """
+    beside = paper_values(row for row in compared if row.study == study.name)
+    defined = [row.case.id for row in definition.rows()] if definition else []
+    ids = list(dict.fromkeys([*defined, *(case.id for case in study.cases)]))
+    asked = list(definition.tables) if definition else []
+    if not asked:
+        asked = [Asked(name="cases", title="All cases", columns=list(_USUAL))]
+    named = labels(definition)
+    return [
+        StudyTable(
+            table.title,
+            tuple(table.columns),
+            tuple(
+                _row(study, name, named.get(name) or _name(name), table.columns, beside)
+                for name in ids
+                if any(fnmatchcase(name, pattern) for pattern in table.rows)
+            ),
+        )
+        for table in asked
+    ]
+
+
+def paper_values(rows: Iterable[Compared]) -> dict[tuple[str, str], Compared]:
+    """Return the paper's values by case and quantity."""
+    found: dict[tuple[str, str], Compared] = {}
+    for row in rows:
+        known = found.get((row.cell, row.metric))
+        if known is None or (known.paper_sd is None and row.paper_sd is not None):
+            found[row.cell, row.metric] = row
+    return found
+
+
+def _name(case: str) -> str:
+    """Return the name of a case that has not been run.
+
+    >>> _name("poisson-128 two-scale+A3 training=1250")
+    'Two-scale + A3, training=1250'
+    """
+    _, method, *rest = case.split(" ")
+    method, plus, objective = method.partition("+")
+    title = METHODS[method].title if method in METHODS else method
+    return ", ".join([f"{title} + {objective}" if plus else title, *rest])
+
+
+def _row(
+    study: StudyResult,
+    name: str,
+    label: str,
+    columns: Sequence[str],
+    beside: dict[tuple[str, str], Compared],
+) -> StudyRow:
+    case = study.case(name)
+    return StudyRow(
+        name,
+        case.label if case else label,
+        case,
+        tuple(
+            Value(column, case.spread(column) if case else None, beside.get((name, column)))
+            for column in columns
+        ),
+    )

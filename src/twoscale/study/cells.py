@@ -1,0 +1,129 @@
+"""A cell: a case with a seed and everything resolved, known by the hash of its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from twoscale.data.split import largest_training
+from twoscale.study.cases import Case
+from twoscale.surrogate.finetuning import FinetunePlan
+from twoscale.surrogate.methods import resolve
+from twoscale.surrogate.settings import identifying
+
+FORMAT = 1
+"""Part of every cell's hash: raised when the same settings come to mean something else."""
+
+DATA_SEED = 0
+
+# Settings that count passes over the training set.
+_PASSES = (
+    "epochs",
+    "patience",
+    "early_stop",
+    "refinement_epochs",
+    "refinement_patience",
+    "warm_up",
+    "ramp",
+)
+
+
+class Data(NamedTuple):
+    """Which dataset a cell is fitted on."""
+
+    problem: str
+    resolution: int
+    samples: int
+    seed: int = DATA_SEED
+
+    @property
+    def name(self) -> str:
+        return "-".join(map(str, self))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A case, a seed, all settings of the fit, and those of the fine-tuning if there is one."""
+
+    case: Case
+    seed: int
+    settings: Mapping[str, Any]
+    finetuning: Mapping[str, Any] | None = None
+
+    @property
+    def data(self) -> Data:
+        return Data(self.case.problem, self.case.resolution, self.case.samples)
+
+    @property
+    def training(self) -> int:
+        """Return the number of training fields."""
+        return _training(self.case)
+
+    @cached_property
+    def key(self) -> str:
+        """Return the hash of everything that decides what comes out."""
+        content = {
+            "format": FORMAT,
+            "data": self.data._asdict(),
+            "training": self.training,
+            "method": self.case.method,
+            "settings": identifying(self.settings),
+            "seed": self.seed,
+            "finetuning": self.finetuning and dict(self.finetuning),
+        }
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def base(self) -> Cell | None:
+        """Return the cell that this one is fine-tuned from, if it is."""
+        if self.finetuning is None:
+            return None
+        return replace(self, case=self.case.base, finetuning=None)
+
+    @property
+    def on_codes(self) -> bool:
+        """Say whether a network on codes is trained, which many can be at once."""
+        return "hidden_width" in self.settings
+
+    @property
+    def name(self) -> str:
+        return f"{self.case.id} seed {self.seed}"
+
+
+def make_cell(
+    case: Case,
+    seed: int,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    finetuning: Mapping[str, Any] | None = None,
+    fixed_steps: int | None = None,
+) -> Cell:
+    """Return the cell of a case and a seed.
+
+    `settings` and `finetuning` stand in for the library's defaults; what the case itself gives goes
+    before them. With `fixed_steps` there are as many gradient steps as that many training fields
+    would get: passes over the training set are multiplied by fixed_steps / training.
+    """
+    factor = 1.0 if fixed_steps is None else fixed_steps / _training(case)
+    resolved = resolve(case.method, {**(settings or {}), **case.settings})
+    plan = None
+    if case.objective is not None:
+        options = {**(finetuning or {}), "objective": case.objective}
+        plan = _more_passes(asdict(FinetunePlan.of(options)), factor)
+    return Cell(case, seed, _more_passes(resolved, factor), plan)
+
+
+def _training(case: Case) -> int:
+    return case.training or largest_training(case.samples)
+
+
+def _more_passes(settings: Mapping[str, Any], factor: float) -> dict[str, Any]:
+    return {
+        name: max(1, round(value * factor)) if name in _PASSES and value else value
+        for name, value in settings.items()
+    }

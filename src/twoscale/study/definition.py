@@ -1,0 +1,326 @@
+"""Studies as data: YAML files that list cases, what to tabulate and what to draw."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.study.cases import SAMPLES, Case
+from twoscale.study.cells import Cell, make_cell
+
+try:
+    import yaml
+    from pydantic import BaseModel, ConfigDict, Field, ValidationError
+except ImportError as error:
+    raise missing_extra(error.name or "pydantic", "study") from error
+
+Scale = Literal["paper", "small"]
+SCALES: tuple[Scale, ...] = ("paper", "small")
+
+_PACKAGED = files("twoscale.study") / "definitions"
+_SMALL = files("twoscale.study") / "small.yaml"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Entry(_Strict):
+    """One or several cases: lists, also among the settings, are multiplied out."""
+
+    method: str | list[str]
+    objective: str | list[str | None] | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    problem: str | list[str] | None = None
+    resolution: int | list[int] | None = None
+    training: int | list[int | None] | None = None
+    seeds: list[int] | None = None
+    label: str | None = None  # may hold {names} of the case's parts and settings
+
+
+class Table(_Strict):
+    """A table: one row per case that any of the patterns names, one column per quantity."""
+
+    name: str
+    title: str
+    rows: list[str] = Field(default_factory=lambda: ["*"])
+    columns: list[str]
+
+
+class Figure(BaseModel):
+    """A figure of some kind; what else is given are options of that kind."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str
+    title: str | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Compare(_Strict):
+    """Which of the paper's tables the study repeats."""
+
+    paper: list[str] = Field(default_factory=list)
+
+
+class Protocol(_Strict):
+    """What every cell changes of the library's defaults without its case being named for it."""
+
+    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)  # by method
+    finetuning: dict[str, Any] = Field(default_factory=dict)
+    fixed_steps: int | None = Field(default=None, ge=1)
+
+    def cell(self, case: Case, seed: int) -> Cell:
+        """Return the cell of a case and a seed under this protocol."""
+        return make_cell(
+            case,
+            seed,
+            settings=self.settings.get(case.method),
+            finetuning=self.finetuning,
+            fixed_steps=self.fixed_steps,
+        )
+
+
+class Small(_Strict):
+    """What the small scale changes; its protocol takes the place of the study's own."""
+
+    resolution: dict[int, int]
+    samples: int
+    training: dict[int, int] = Field(default_factory=dict)
+    seeds: list[int]
+    protocol: Protocol
+
+
+class Study(_Strict):
+    """A list of cases with seeds, and what to show of them."""
+
+    name: str
+    title: str
+    question: str
+    position: int = 0  # among the studies that are listed
+    seeds: list[int] = Field(min_length=1)
+    alone: list[int] = Field(default_factory=list)  # seeds fitted one by one, for honest times
+    problem: str | list[str] = "poisson"
+    resolution: int | list[int] = 128
+    samples: int = SAMPLES
+    protocol: Protocol = Protocol()
+    cases: list[Entry] = Field(min_length=1)
+    small: Small
+    tables: list[Table] = Field(default_factory=list)
+    figures: list[Figure] = Field(default_factory=list)
+    compare: Compare = Compare()
+
+    def rows(self) -> list[Row]:
+        """Return the cases in order, each once, with their seeds and labels."""
+        rows: dict[Case, Row] = {}
+        for entry in self.cases:
+            for case in self._expand(entry):
+                seeds = self.seeds if entry.seeds is None else entry.seeds
+                label = _label(entry.label, case)
+                known = rows.get(case)
+                if known is not None:
+                    seeds = sorted({*known.seeds, *seeds})
+                    label = known.label or label
+                rows[case] = Row(case, tuple(seeds), label)
+        return list(rows.values())
+
+    def cells(
+        self, *, seeds: Sequence[int] | None = None, only: Collection[str] = ()
+    ) -> list[Cell]:
+        """Return the cells: of these seeds instead of the study's own, of these methods only.
+
+        A method is named with its objective (`two-scale+A3`) or for all of them (`two-scale`);
+        a case's id, or a pattern of ids (`poisson-128 *`), will do too.
+        """
+        rows = self.rows()
+        for name in only:
+            if not any(_is_called(row.case, name) for row in rows):
+                raise TwoscaleError(
+                    f"the study {self.name} has no method '{name}': "
+                    f"it has {', '.join(sorted(self.methods))}"
+                )
+        return [
+            self.protocol.cell(row.case, seed)
+            for row in rows
+            if not only or any(_is_called(row.case, name) for name in only)
+            for seed in (row.seeds if seeds is None else seeds)
+        ]
+
+    def has(self, name: str) -> bool:
+        """Say whether some case is called so."""
+        return any(_is_called(row.case, name) for row in self.rows())
+
+    @property
+    def methods(self) -> set[str]:
+        """Return what `only` may name: methods, alone and with their objectives."""
+        return {name for row in self.rows() for name in _names(row.case)}
+
+    def at(self, scale: Scale) -> Study:
+        """Return the study at a scale; as it is written it is at the paper's."""
+        if scale == "paper":
+            return self
+        small = self.small
+        content = self.model_dump(exclude={"small", "protocol", "seeds", "samples"})
+        for part in (content, *content["cases"]):
+            part["resolution"] = _mapped(part["resolution"], small.resolution)
+        for entry in content["cases"]:
+            entry["training"] = _mapped(entry["training"], small.training)
+            if entry["seeds"] is not None:
+                entry["seeds"] = [seed for seed in entry["seeds"] if seed in small.seeds]
+        for part in ("title", "question", "tables", "figures"):
+            content[part] = _renamed(content[part], small)
+        return Study(
+            **content,
+            seeds=small.seeds,
+            samples=small.samples,
+            protocol=small.protocol,
+            small=small,
+        )
+
+    def _expand(self, entry: Entry) -> Iterator[Case]:
+        places = [
+            _several(self.problem if entry.problem is None else entry.problem),
+            _several(self.resolution if entry.resolution is None else entry.resolution),
+            _several(entry.method),
+            _several(entry.training),
+        ]
+        choices = [_several(value) for value in entry.settings.values()]
+        for problem, resolution, method, training in product(*places):
+            for values in product(*choices):
+                for objective in _several(entry.objective):
+                    yield Case(
+                        problem=problem,
+                        resolution=resolution,
+                        samples=self.samples,
+                        training=training,
+                        method=method,
+                        objective=objective,
+                        settings=dict(zip(entry.settings, values, strict=True)),
+                    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case of a study, the seeds it is run with, and a short name where it has one."""
+
+    case: Case
+    seeds: tuple[int, ...]
+    label: str | None
+
+
+@cache
+def study_names() -> list[str]:
+    """Return the names of the studies that come with the library, in their order."""
+    positions = {
+        path.name.removesuffix(".yaml"): yaml.safe_load(path.read_text(encoding="utf-8"))[
+            "position"
+        ]
+        for path in _PACKAGED.iterdir()
+    }
+    return sorted(positions, key=lambda name: positions[name])
+
+
+def load_study(name: str) -> Study:
+    """Return the study of a name, or of a YAML file of one's own."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise TwoscaleError(f"{path} does not exist or is not a file")
+        return parse_study(path.read_text(encoding="utf-8"), name=path.stem)
+    if name not in study_names():
+        raise TwoscaleError(
+            f"no study is called '{name}': known are {', '.join(study_names())}; "
+            "or give a YAML file"
+        )
+    return parse_study((_PACKAGED / f"{name}.yaml").read_text(encoding="utf-8"), name=name)
+
+
+def parse_study(text: str, *, name: str) -> Study:
+    """Return the study that a YAML text defines; what it says of the small scale is merged in."""
+    try:
+        content = yaml.safe_load(text)
+        if not isinstance(content, dict):
+            raise TwoscaleError(f"the study {name} should be a YAML mapping of title, cases, ...")
+        usual = yaml.safe_load(_SMALL.read_text(encoding="utf-8"))
+        content["small"] = _merged(usual, content.get("small") or {})
+        study = Study.model_validate({"name": name, **content})
+    except yaml.YAMLError as error:
+        raise TwoscaleError(
+            f"the study {name} is not YAML: {' '.join(str(error).split())}"
+        ) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise TwoscaleError(f"the study {name} is wrong at {place}: {first['msg']}") from error
+    for scale in SCALES:
+        study.at(scale).cells()  # raises if a case cannot be
+    return study
+
+
+def _merged(usual: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    """Return `usual` with what is given in place, mappings inside it merged likewise."""
+    if not isinstance(given, dict):
+        return given
+    both = {
+        name: _merged(usual[name], value) if isinstance(usual.get(name), dict) else value
+        for name, value in given.items()
+    }
+    return {**usual, **both}
+
+
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _mapped(value: Any, change: Mapping[int, int]) -> Any:
+    if isinstance(value, list):
+        return [_mapped(one, change) for one in value]
+    return change.get(value, value)
+
+
+def _renamed(value: Any, small: Small) -> Any:
+    """Return something in which cases of the paper's scale are named as those of the small one."""
+    if isinstance(value, dict):
+        return {name: _renamed(one, small) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_renamed(one, small) for one in value]
+    if not isinstance(value, str):
+        return value
+    value = _replaced(r"(?<=[a-z*]-)\d+\b", value, small.resolution)
+    return _replaced(r"(?<=training=)\d+", value, small.training)
+
+
+def _replaced(pattern: str, text: str, change: Mapping[int, int]) -> str:
+    return re.sub(pattern, lambda found: str(_mapped(int(found[0]), change)), text)
+
+
+def _is_called(case: Case, name: str) -> bool:
+    return name in _names(case) or fnmatchcase(case.id, name)
+
+
+def _names(case: Case) -> list[str]:
+    """Return what `only` may call a case."""
+    return [case.method] + ([f"{case.method}+{case.objective}"] if case.objective else [])
+
+
+def _label(label: str | None, case: Case) -> str | None:
+    """Return a label with the parts of the case's name and its settings filled in."""
+    own = ("problem", "resolution", "method", "training")
+    parts = case.resolved | {name: getattr(case, name) for name in own}
+    try:
+        return label and label.format(**parts)
+    except (KeyError, ValueError, IndexError) as error:
+        raise TwoscaleError(
+            f"the label '{label}' of {case.id} may hold only {{names}} of {', '.join(parts)}"
+        ) from error

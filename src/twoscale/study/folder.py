@@ -1,0 +1,186 @@
+"""The folder of studies: data, cells, logs and records; several studies share one."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.files import beside, read_json, write_json
+from twoscale.study.cells import Cell, Data
+
+RECORD_FORMAT = 1
+
+_RESULT = ("config_hash", "metrics", "retained", "epochs", "weights", "model_bytes")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of a cell, as records hold it, and the environment it was made in."""
+
+    content: dict[str, Any]
+    environment: dict[str, Any]
+
+
+class StudyFolder:
+    """A folder that grows study by study; what it holds already is never made again.
+
+    A cell is known by its run folder, or by a record alone: records may travel without the runs.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.exists() and not self.path.is_dir():
+            raise TwoscaleError(f"{self.path} is not a folder: choose another --out")
+        self._recorded: dict[str, Result] = {}
+        for record in read_records(self.path / "records"):
+            self._recorded |= recorded_results(record)
+
+    def data(self, data: Data) -> Path:
+        return self.path / "data" / f"{data.name}.zarr"
+
+    def cell(self, cell: Cell) -> Path:
+        return self.path / "cells" / cell.key
+
+    def log(self, cell: Cell) -> Path:
+        return self.path / "logs" / f"{cell.key}.log"
+
+    def record(self, study: str) -> Path:
+        return self.path / "records" / f"{study}.json"
+
+    def fields(self, study: str) -> Path:
+        return self.path / "records" / f"{study}.npz"
+
+    def has_run(self, cell: Cell) -> bool:
+        """Say whether the cell's run folder is here, to predict with or to fine-tune from."""
+        return self.cell(cell).is_dir()
+
+    def result(self, cell: Cell) -> Result | None:
+        """Return what came out of a cell, if it is finished."""
+        if self.has_run(cell) and cell.key not in self._recorded:
+            self._recorded[cell.key] = read_result(self.cell(cell))
+        return self._recorded.get(cell.key)
+
+    def fresh_result(self, cell: Cell) -> Result:
+        """Return what came out of a cell that has just been run."""
+        self._recorded[cell.key] = read_result(self.cell(cell))
+        return self._recorded[cell.key]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from running studies in this folder; a lock ends with its process."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise TwoscaleError(
+                    f"another command is running a study in {self.path}: wait for it, "
+                    "or choose another --out"
+                ) from error
+            yield
+
+
+def read_result(run: Path) -> Result:
+    """Return what a run folder says of its outcome."""
+    config = read_json(run / "config.json", require={"hash": str})
+    history = read_json(run / "history.json")
+    content = {
+        "config_hash": config["hash"],
+        "metrics": read_json(run / "metrics.json"),
+        "retained": read_json(run / "manifest.json")["retained"],
+        "epochs": {stage: epochs(curve) for stage, curve in history.items()},
+        "model_bytes": (run / "weights.safetensors").stat().st_size,
+    }
+    if tuning := config.get("finetuning"):
+        content["weights"] = tuning["weights"]
+    return Result(content, read_json(run / "environment.json"))
+
+
+def epochs(curve: dict[str, Any]) -> dict[str, Any]:
+    """Return a training in few numbers: epochs run, the best one and its loss."""
+    return {
+        "run": len(curve["training_loss"]),
+        "best": curve["best_epoch"],
+        "validation_loss": curve["validation_loss"][curve["best_epoch"]],
+        "members": curve.get("members", 1),  # networks trained together, sharing the time
+    }
+
+
+def read_record(file: Path) -> dict[str, Any]:
+    """Return a study's record, checked."""
+    record = read_json(
+        file, require={"study": str, "scale": str, "environments": list, "cells": list}
+    )
+    if record.get("format") != RECORD_FORMAT:
+        raise TwoscaleError(
+            f"{file} has record format {record.get('format')}; this twoscale reads {RECORD_FORMAT}"
+        )
+    return record
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """Return the records in a folder, or in the `records` of a folder of studies."""
+    inside = folder / "records"
+    files = sorted((inside if inside.is_dir() else folder).glob("*.json"))
+    return [read_record(file) for file in files]
+
+
+def recorded_results(record: dict[str, Any]) -> dict[str, Result]:
+    """Return the results in a record, by the cells' keys."""
+    environments = record["environments"]
+    return {
+        cell["key"]: Result(
+            {name: cell[name] for name in _RESULT if name in cell},
+            environments[cell["environment"]],
+        )
+        for cell in record["cells"]
+    }
+
+
+def make_record(
+    cells: Iterable[tuple[Cell, Result]], failed: list[dict[str, Any]], **head: Any
+) -> dict[str, Any]:
+    """Return the record of finished cells and of those that failed."""
+    environments: list[dict[str, Any]] = []
+    described = []
+    for cell, result in cells:
+        if result.environment not in environments:
+            environments.append(result.environment)
+        place = environments.index(result.environment)
+        described.append(_described(cell) | {"environment": place} | result.content)
+    return {
+        "format": RECORD_FORMAT,
+        **head,
+        "environments": environments,
+        "cells": described,
+        "failed": failed,
+    }
+
+
+def _described(cell: Cell) -> dict[str, Any]:
+    case = cell.case
+    return {
+        "case": case.id,
+        "key": cell.key,
+        "problem": case.problem,
+        "resolution": case.resolution,
+        "samples": case.samples,
+        "training": cell.training,
+        "method": case.method,
+        "objective": case.objective,
+        "settings": dict(case.settings),
+        "seed": cell.seed,
+    }
+
+
+def write_record(file: Path, record: dict[str, Any]) -> None:
+    """Write a record in one step: whoever reads it finds the old one or the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    prepared = beside(file)
+    write_json(prepared, record)
+    prepared.replace(file)

@@ -1,0 +1,88 @@
+"""What is left to do of a study, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from twoscale.study.cells import Cell, Data
+from twoscale.study.folder import StudyFolder
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells that are fitted together, or one that is fine-tuned."""
+
+    data: Data
+    cells: tuple[Cell, ...]
+
+    @property
+    def tuned(self) -> bool:
+        return self.cells[0].finetuning is not None
+
+    @property
+    def cost(self) -> float:
+        """Return a rough measure of the time it takes, to tell how much is left."""
+        return sum(_cost(cell) for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells asked for, which of them are finished, and the groups that are to be run.
+
+    Groups may hold cells that were not asked for: those that others are fine-tuned from.
+    """
+
+    cells: list[Cell]
+    done: list[Cell]
+    groups: list[Group] = field(default_factory=list)
+
+    @property
+    def pending(self) -> list[Cell]:
+        finished = {cell.key for cell in self.done}
+        return [cell for cell in self.cells if cell.key not in finished]
+
+
+def make_plan(folder: StudyFolder, cells: Iterable[Cell], *, alone: Collection[str] = ()) -> Plan:
+    """Return what is to be done for these cells to be finished in a folder.
+
+    `alone` holds the keys of cells that must not share the time of their training with others.
+    """
+    unique = {cell.key: cell for cell in cells}
+    done = [cell for cell in unique.values() if folder.result(cell) is not None]
+    todo = {key: cell for key, cell in unique.items() if folder.result(cell) is None}
+    for cell in list(todo.values()):
+        base = cell.base
+        if base is not None and not folder.has_run(base):
+            todo[base.key] = base
+    return Plan(list(unique.values()), done, _groups(todo.values(), alone))
+
+
+def _groups(cells: Iterable[Cell], alone: Collection[str]) -> list[Group]:
+    """Return groups of cells, dataset by dataset: first the fits, then what builds on them.
+
+    Networks on codes learn together. One on fields alone takes long, and so does a fine-tuning:
+    each is a group of its own, after which the record is brought up to date.
+    """
+    datasets: dict[Data, dict[tuple, list[Cell]]] = {}
+    for cell in cells:
+        by_itself = not cell.on_codes or cell.key in alone
+        stage = 2 if cell.finetuning is not None else int(by_itself)
+        kind = (stage, cell.key if stage else cell.training)
+        datasets.setdefault(cell.data, {}).setdefault(kind, []).append(cell)
+    return [
+        Group(data, tuple(groups[kind]))
+        for data, groups in datasets.items()
+        for kind in sorted(groups, key=lambda kind: (kind[0], groups[kind][0].seed))
+    ]
+
+
+def _cost(cell: Cell) -> float:
+    """Return the number of samples that pass through networks, larger ones weighing more."""
+    if cell.finetuning is not None:
+        return 500.0 * cell.finetuning["epochs"] * cell.training
+    nodes = float(cell.case.resolution**2)
+    if not cell.on_codes:
+        return nodes * cell.settings["epochs"] * cell.training
+    refined = nodes * cell.settings.get("refinement_epochs", 0)
+    return (100.0 * cell.settings["epochs"] + refined) * cell.training

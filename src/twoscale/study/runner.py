@@ -1,0 +1,357 @@
+"""Runs the cells of studies: each once, in groups, so that an interruption loses little."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from twoscale.data import Dataset, generate
+from twoscale.errors import TwoscaleError
+from twoscale.memory import available_memory
+from twoscale.problems import get_problem
+from twoscale.progress import Progress
+from twoscale.run import Request, Run, finetune_run, fit_requests
+from twoscale.study.cells import Cell, Data
+from twoscale.study.definition import Scale, Study
+from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
+from twoscale.study.planning import Group, Plan, make_plan
+from twoscale.study.samples import write_fields
+from twoscale.surrogate.arguments import resolve_device
+
+OnError = Callable[[Cell, Exception], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a study went: the plan it began with, its record, and the cells that failed."""
+
+    plan: Plan
+    record: dict[str, Any]
+    path: Path
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        keys = {cell.key for group in self.plan.groups for cell in group.cells}
+        return [entry for entry in self.record["failed"] if entry["key"] in keys]
+
+
+def run_study(study: Study, out: str | Path, **options: Any) -> Outcome:
+    """Run what is not finished of one study; see `run_studies`."""
+    return run_studies([study], out, **options)[study.name]
+
+
+def run_studies(
+    studies: Sequence[Study],
+    out: str | Path,
+    *,
+    scale: Scale = "paper",
+    seeds: Sequence[int] | None = None,
+    only: Collection[str] = (),
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> dict[str, Outcome]:
+    """Run what is not finished of the studies' cells, all of them together; write their records.
+
+    `seeds` takes the place of the studies' own seeds; `only` names the methods to run. Cells that
+    fail are recorded and do not stop the others; they are tried again the next time.
+    """
+    folder = StudyFolder(out)
+    books = [_Book(study.at(scale), scale, folder) for study in studies]
+    for book in books:
+        book.ask(seeds, _known(only, book.study, books))
+    chosen = resolve_device(device).type
+    with folder.locked():
+        for book in books:
+            book.open()
+        alone = {cell.key for book in books for cell in book.alone}
+        plans = [make_plan(folder, book.asked, alone=alone) for book in books]
+        everything = [cell for book in books for cell in book.asked]
+        running = _Running(books, folder, chosen, progress or _silent)
+        running.run(make_plan(folder, everything, alone=alone))
+        return {
+            book.study.name: Outcome(plan, book.write(), folder.record(book.study.name))
+            for book, plan in zip(books, plans, strict=True)
+        }
+
+
+def _known(only: Collection[str], study: Study, books: Sequence[_Book]) -> Collection[str] | None:
+    """Return which of the methods a study has: None for none of them, if another study does."""
+    if not only:
+        return only
+    elsewhere = [name for name in only if any(book.study.has(name) for book in books)]
+    mine = [name for name in only if study.has(name) or name not in elsewhere]
+    return mine or None
+
+
+class _Book:
+    """A study's record as it grows, and the cells that were asked for."""
+
+    def __init__(self, study: Study, scale: Scale, folder: StudyFolder) -> None:
+        self.study, self.scale, self.folder = study, scale, folder
+        self.asked: list[Cell] = []
+        self.cells: list[Cell] = []
+        self.failed: dict[str, dict[str, Any]] = {}
+
+    def ask(self, seeds: Sequence[int] | None, only: Collection[str] | None) -> None:
+        if only is not None:
+            self.asked = self.study.cells(seeds=seeds, only=only)
+
+    @property
+    def alone(self) -> list[Cell]:
+        return [cell for cell in self.asked if cell.seed in self.study.alone]
+
+    def open(self) -> None:
+        """Take over what an earlier record holds."""
+        old = self._old_record()
+        self.cells = _recorded_cells(self.study, self.asked, old)
+        self.failed = {entry["key"]: entry for entry in (old or {}).get("failed", [])}
+
+    def _old_record(self) -> dict[str, Any] | None:
+        file = self.folder.record(self.study.name)
+        old = read_record(file) if file.exists() else None
+        if old is not None and old["scale"] != self.scale:
+            raise TwoscaleError(
+                f"{file} is a record at the {old['scale']} scale: choose another --out for the "
+                f"{self.scale} scale"
+            )
+        return old
+
+    def note(self, cell: Cell, error: str | None) -> None:
+        """Take down that a cell failed, or that it did not."""
+        if error is None:
+            self.failed.pop(cell.key, None)
+        elif any(cell.key == one.key for one in self.cells):
+            entry = {"case": cell.case.id, "seed": cell.seed, "key": cell.key}
+            self.failed[cell.key] = entry | {"error": error}
+
+    def write(self) -> dict[str, Any]:
+        """Write the study's record as far as it has come, and return it."""
+        found = [(cell, self.folder.result(cell)) for cell in self.cells]
+        finished = [(cell, result) for cell, result in found if result is not None]
+        known = {cell.key for cell, _ in finished}
+        record = make_record(
+            finished,
+            [entry for key, entry in self.failed.items() if key not in known],
+            study=self.study.name,
+            scale=self.scale,
+            command=f"twoscale study run {self.study.name} --scale {self.scale}",
+        )
+        write_record(self.folder.record(self.study.name), record)
+        return record
+
+
+class _Running:
+    """Studies under way."""
+
+    def __init__(
+        self, books: Sequence[_Book], folder: StudyFolder, device: str, progress: Progress
+    ) -> None:
+        self.books, self.folder = books, folder
+        self.device = device
+        self.progress = progress
+        self.opened: tuple[Data, Dataset] | None = None
+
+    def run(self, plan: Plan) -> None:
+        """Run a plan's groups one after the other; the records follow."""
+        clock = _TimeLeft(plan.groups)
+        total = sum(len(group.cells) for group in plan.groups)
+        done = 0
+        for group in plan.groups:
+            self.progress("cells", done, total, clock.remark())
+            try:
+                self._run(group)
+            finally:  # of an interrupted group, too, what is finished is finished
+                for book in self.books:
+                    book.write()
+            clock.finish(group)
+            done += len(group.cells)
+        if total:
+            self.progress("cells", done, total, "")
+        fresh = {cell.key for group in plan.groups for cell in group.cells}
+        for book in self.books:
+            write_fields(
+                self.folder,
+                book.study,
+                book.cells,
+                fresh=fresh,
+                open_data=partial(self._dataset, progress=self.progress),
+                device=self.device,
+            )
+
+    def _run(self, group: Group) -> None:
+        logs = {cell.key: _Log(self.folder.log(cell)) for cell in group.cells}
+        for cell in group.cells:
+            logs[cell.key].write(cell.name)
+        tell = _told(self.progress, list(logs.values()))
+
+        def fail(cell: Cell, error: Exception) -> None:
+            self._note(cell, _sentence(error))
+            logs[cell.key].write("".join(traceback.format_exception(error)))
+
+        try:
+            dataset = self._dataset(group.data, tell)
+            work = _tune_cells if group.tuned else _fit_cells
+            work(dataset, group.cells, self.folder, self.device, tell, fail)
+        except BaseException as error:
+            for log in logs.values():
+                log.write(f"stopped: {_sentence(error)}")
+            raise
+        for cell in group.cells:
+            if self.folder.has_run(cell):
+                self._note(cell, None)
+                metrics = self.folder.fresh_result(cell).content["metrics"]
+                logs[cell.key].write(f"finished, relative error {metrics['mre']:.4g}")
+
+    def _note(self, cell: Cell, error: str | None) -> None:
+        for book in self.books:
+            book.note(cell, error)
+
+    def _dataset(self, data: Data, progress: Progress) -> Dataset:
+        """Return the dataset, generated if it is not there yet.
+
+        It stays open for the groups that follow, in memory if there is plenty.
+        """
+        if self.opened is None or self.opened[0] != data:
+            self.opened = None  # before the next one is in memory
+            dataset = self._open(data, progress)
+            self.opened = (data, dataset)
+            if dataset.nbytes < available_memory() // 4:
+                dataset.hold()
+        return self.opened[1]
+
+    def _open(self, data: Data, progress: Progress) -> Dataset:
+        path = self.folder.data(data)
+        if path.exists():
+            return Dataset(path)
+        return generate(
+            get_problem(data.problem),
+            path,
+            resolution=data.resolution,
+            samples=data.samples,
+            seed=data.seed,
+            device=self.device,
+            progress=progress,
+        )
+
+
+def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | None) -> list[Cell]:
+    """Return the cells a record may hold: the study's, those asked for, and earlier seeds."""
+    seeds = [(cell.case.id, cell.seed) for cell in asked]
+    seeds += [(cell["case"], cell["seed"]) for cell in (old or {}).get("cells", [])]
+    return [
+        study.protocol.cell(row.case, seed)
+        for row in study.rows()
+        for seed in sorted({*row.seeds, *(seed for case, seed in seeds if case == row.case.id)})
+    ]
+
+
+def _fit_cells(
+    dataset: Dataset,
+    cells: Sequence[Cell],
+    folder: StudyFolder,
+    device: str,
+    progress: Progress,
+    fail: OnError,
+) -> None:
+    """Fit cells on the same number of training fields of a dataset, each into its folder."""
+    places = {folder.cell(cell): cell for cell in cells}
+    requests = [
+        Request(place, cell.case.method, cell.seed, cell.settings, cell.training)
+        for place, cell in places.items()
+    ]
+    try:
+        fit_requests(
+            dataset,
+            requests,
+            device=device,
+            progress=progress,
+            on_error=lambda request, error: fail(places[request.out], error),
+        )
+    except Exception as error:  # before any of them was begun, or in the training of all
+        for cell in cells:
+            if not folder.has_run(cell):
+                fail(cell, error)
+
+
+def _tune_cells(
+    dataset: Dataset,
+    cells: Sequence[Cell],
+    folder: StudyFolder,
+    device: str,
+    progress: Progress,
+    fail: OnError,
+) -> None:
+    """Fine-tune cells from the run folders of those they are based on."""
+    for cell in cells:
+        base = cell.base
+        assert base is not None
+        assert cell.finetuning is not None
+        try:
+            if not folder.has_run(base):
+                raise TwoscaleError(f"there is no {base.name} to fine-tune: it failed before")
+            run = Run.open(folder.cell(base), device=device)
+            finetune_run(run, folder.cell(cell), data=dataset, progress=progress, **cell.finetuning)
+        except Exception as error:
+            fail(cell, error)
+
+
+class _Log:
+    """A cell's log: what was done when."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(self, text: str) -> None:
+        moment = datetime.now().astimezone().isoformat(timespec="seconds")
+        with self.path.open("a") as log:
+            log.write(f"{moment} {text}\n")
+
+
+def _told(progress: Progress, logs: Sequence[_Log]) -> Progress:
+    """Return a progress function that also logs the beginning and end of each stage."""
+
+    def tell(stage: str, done: int, total: int, remark: str) -> None:
+        progress(stage, done, total, remark)
+        if done in (0, total):
+            for log in logs:
+                log.write(" ".join(f"{stage} {done}/{total} {remark}".split()))
+
+    return tell
+
+
+class _TimeLeft:
+    """How long the groups that are left will take, judged by those that are done."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self.start = time.monotonic()
+        self.left = sum(group.cost for group in groups)
+        self.done = 0.0
+
+    def finish(self, group: Group) -> None:
+        self.left -= group.cost
+        self.done += group.cost
+
+    def remark(self) -> str:
+        if not self.done:
+            return ""
+        seconds = (time.monotonic() - self.start) * self.left / self.done
+        if seconds < 90:
+            return f"about {max(1, round(seconds))} s left"
+        return f"about {round(seconds / 60)} min left"
+
+
+def _sentence(error: BaseException) -> str:
+    """Return an error in one line; those that are not ours by their kind as well."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, TwoscaleError) else f"{type(error).__name__}: {text}"
+
+
+def _silent(stage: str, done: int, total: int, remark: str) -> None:
+    pass

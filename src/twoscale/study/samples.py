@@ -1,0 +1,154 @@
+"""The fields that pictures of a study show: one test field, its predictions, their statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from twoscale.data import Dataset
+from twoscale.errors import TwoscaleError
+from twoscale.fields import median_sample, radial_spectrum
+from twoscale.files import beside
+from twoscale.run import Run
+from twoscale.source import slices
+from twoscale.study.cells import Cell, Data
+from twoscale.study.definition import Study
+from twoscale.study.folder import StudyFolder
+
+Fields = dict[str, np.ndarray]
+
+_SEED = 0
+_KIND = "qualitative"  # of the figures that show fields
+_BINS = 80
+_CHUNK = 100  # fields whose spectra are taken together
+
+
+def write_fields(
+    folder: StudyFolder,
+    study: Study,
+    cells: Sequence[Cell],
+    *,
+    fresh: Collection[str],
+    open_data: Callable[[Data], Dataset],
+    device: str,
+) -> None:
+    """Write the study's fields: for each place it draws, one sample and all that shows it.
+
+    Only predictions with seed 0 are shown. Those of runs that are no longer in the folder are kept
+    as they were; nothing is done if no run is new (`fresh` holds the keys of those that are).
+    """
+    file = folder.fields(study.name)
+    old = _read(file)
+    drawn = {figure.options.get("place") for figure in study.figures if figure.kind == _KIND}
+    places: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.seed == _SEED and _place(cell) in drawn:
+            places.setdefault(_place(cell), []).append(cell)
+    fields: Fields = {}
+    changed = False
+    for place, some in places.items():
+        here = [cell for cell in some if folder.has_run(cell)]
+        if any(_name(cell) not in old or cell.key in fresh for cell in here):
+            fields |= _at_place(place, some, here, folder, open_data, old, device)
+            changed = True
+        else:
+            fields |= _kept(old, place, some)
+    if changed:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        prepared = beside(file)
+        with prepared.open("wb") as stream:
+            np.savez_compressed(stream, **fields)  # type: ignore[arg-type]
+        prepared.replace(file)
+
+
+def _at_place(
+    place: str,
+    cells: Sequence[Cell],
+    here: Sequence[Cell],
+    folder: StudyFolder,
+    open_data: Callable[[Data], Dataset],
+    old: Fields,
+    device: str,
+) -> Fields:
+    """Return the fields of all runs on one dataset; of those not `here`, the old ones."""
+    first = _reference(cells)
+    runs = {cell.key: Run.open(folder.cell(cell), device=device) for cell in here}
+    test = sorted(next(iter(runs.values())).test_samples)
+    dataset = open_data(cells[0].data)
+    where = next(iter(runs.values())).surrogate.device
+    inputs, truth = (dataset.load(name, test).to(where) for name in ("input", "output"))
+    if first.key in runs:
+        sample = median_sample(runs[first.key].surrogate.predict(inputs), truth)
+    elif f"{place}/sample" in old:
+        sample = test.index(int(old[f"{place}/sample"]))
+    else:
+        sample = median_sample(runs[here[0].key].surrogate.predict(inputs), truth)
+    same = int(old.get(f"{place}/sample", -1)) == test[sample]
+    fields = _kept(old, place, cells) if same else {}
+    fields[f"{place}/sample"] = np.array(test[sample])
+    fields[f"{place}/input"] = inputs[sample].cpu().numpy()
+    fields[f"{place}/truth"] = truth[sample].cpu().numpy()
+    edges = fields[f"{place}/density/edges"] = _edges(truth)
+    fields |= _statistics(place, "truth", truth, edges)
+    for cell in here:
+        predicted = runs[cell.key].surrogate.predict(inputs)
+        fields[_name(cell)] = predicted[sample].cpu().numpy()
+        fields |= _statistics(place, cell.case.id, predicted, edges)
+    return fields
+
+
+def _kept(old: Fields, place: str, cells: Sequence[Cell]) -> Fields:
+    """Return the old fields of one place, but for cases that are no longer there."""
+    common = ("sample", "input", "truth", "density/edges", "spectrum/truth", "density/truth")
+    names = [
+        f"{kind}/{cell.case.id}" for kind in ("prediction", "spectrum", "density") for cell in cells
+    ]
+    wanted = {f"{place}/{name}" for name in (*common, *names)}
+    return {name: values for name, values in old.items() if name in wanted}
+
+
+def _reference(cells: Sequence[Cell]) -> Cell:
+    """Return the cell whose median error chooses the sample: plain local, else the first one."""
+    plain = [cell for cell in cells if cell.case.method == "local" and not cell.case.objective]
+    usual = [cell for cell in plain if not cell.case.settings and cell.case.training is None]
+    return (usual or plain or cells)[0]
+
+
+def _statistics(place: str, name: str, fields: Tensor, edges: np.ndarray) -> Fields:
+    """Return the mean radial spectrum and the density of values of fields."""
+    total: Any = 0.0
+    for part in slices(len(fields), _CHUNK):
+        total = total + radial_spectrum(fields[part].double()).sum(0)
+    counts = torch.histc(fields, len(edges) - 1, float(edges[0]), float(edges[-1])).cpu().double()
+    return {
+        f"{place}/spectrum/{name}": (total / len(fields)).cpu().numpy(),
+        f"{place}/density/{name}": (counts / counts.sum()).numpy() / np.diff(edges),
+    }
+
+
+def _edges(truth: Tensor) -> np.ndarray:
+    low, high = float(truth.min()), float(truth.max())
+    return np.linspace(low, high if high > low else low + 1.0, _BINS + 1)
+
+
+def _place(cell: Cell) -> str:
+    return f"{cell.case.problem}-{cell.case.resolution}"
+
+
+def _name(cell: Cell) -> str:
+    return f"{_place(cell)}/prediction/{cell.case.id}"
+
+
+def _read(file: Path) -> Fields:
+    if not file.exists():
+        return {}
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            return dict(stored)
+    except (ValueError, OSError, EOFError) as error:
+        raise TwoscaleError(f"{file} is damaged: remove it and run the study again") from error

@@ -1,0 +1,109 @@
+"""The commands of studies."""
+
+import csv
+import json
+
+import pytest
+
+from tests.cli.outcome import contents, refused
+from tests.study.tiny import CASES, TEXT
+from twoscale.study.definition import study_names
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_list_names_every_study(twoscale):
+    outcome = twoscale("study", "list")
+    assert outcome.status == 0
+    assert all(name in outcome.out for name in study_names())
+    listed = json.loads(twoscale("study", "list", "--json").out)["studies"]
+    assert [study["name"] for study in listed] == study_names()
+    assert listed[0]["cells"] == 33
+
+
+def test_run_says_what_came_out(twoscale, tiny, tmp_path):
+    out = tmp_path / "out"
+    outcome = twoscale("study", "run", tiny, "--out", out, "--seeds", "0", "--only", "local")
+    assert outcome.status == 0, outcome.err
+    assert f"tiny: 1 cells finished, 0 failed; record in {out}/records/tiny.json" in outcome.out
+    assert "tiny: 0 of 1 cells" in outcome.err
+    again = twoscale(
+        "study", "run", tiny, "--out", out, "--seeds", "0", "--only", "local", "--json"
+    )
+    summary = json.loads(again.out)["tiny"]
+    assert (summary["ran"], summary["finished"], summary["failed"]) == (0, 1, [])
+
+
+def test_dry_run_plans_and_does_nothing(twoscale, tiny, tmp_path):
+    out = tmp_path / "out"
+    outcome = twoscale("study", "run", tiny, "--out", out, "--dry-run")
+    assert outcome.status == 0
+    assert "tiny: 6 cells, 0 done, 6 pending, 0 shared with other studies" in outcome.out
+    assert "to be generated: poisson-16-100-0" in outcome.out
+    assert not out.exists()
+    twoscale("study", "run", tiny, "--out", out, "--seeds", "0", "--only", "local")
+    before = contents(out)
+    plan = json.loads(twoscale("study", "run", tiny, "--out", out, "--dry-run", "--json").out)
+    assert plan["tiny"]["cases"][CASES[0]] == {"done": [0], "pending": [1]}
+    assert plan["tiny"]["datasets"] == {"poisson-16-100-0": True}
+    assert (plan["tiny"]["done"], plan["tiny"]["pending"]) == (1, 5)
+    assert contents(out) == before
+
+
+def test_all_plans_every_study(twoscale, tmp_path):
+    outcome = twoscale("study", "run", "all", "--out", tmp_path / "out", "--dry-run", "--json")
+    plans = json.loads(outcome.out)
+    assert list(plans) == study_names()
+    assert plans["mechanism"]["shared"] > 0
+
+
+def test_failures_are_told_at_the_end(twoscale, tiny, tmp_path):
+    """Sixteen coarse nodes do not go with as few training fields."""
+    tiny.write_text(TEXT.replace("method: two-scale,", "method: two-scale, training: 10,"))
+    outcome = twoscale("study", "run", tiny, "--out", tmp_path / "out", "--seeds", "0")
+    assert outcome.status == 2
+    assert "Traceback" not in outcome.err
+    last = outcome.err.splitlines()[-1]
+    assert "2 cells failed, the first of them poisson-16 two-scale training=10 seed 0" in last
+    assert "run again to retry" in last
+    assert "1 cells finished, 2 failed" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "nothing"], ["no study is called 'nothing'", "headline"]),
+        (["run", "no.yaml"], ["no.yaml does not exist"]),
+        (["run", "headline", "--scale", "large"], ["scale is one of paper, small, got 'large'"]),
+        (["run", "headline", "--only", "magic"], ["has no method 'magic'", "two-scale+A3"]),
+        (["run", "headline", "--seeds", "many"], ["seeds are given like"]),
+        (["run", "headline", "--device", "tpu"], ["tpu"]),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(twoscale, tmp_path, arguments, words):
+    out = tmp_path / "out"
+    refused(twoscale("study", *arguments, "--out", out), *words)
+    assert not out.exists()
+
+
+def test_compare_needs_records(twoscale, tmp_path):
+    refused(twoscale("study", "compare", tmp_path), "has no records of studies")
+
+
+def test_compare_lists_what_is_missing(twoscale, tiny, tmp_path):
+    out = tmp_path / "out"
+    twoscale("study", "run", tiny, "--out", out, "--seeds", "0", "--only", "local")
+    outcome = twoscale("study", "compare", out)
+    assert outcome.status == 0
+    assert "headline: no record" in outcome.out
+    cells = json.loads(twoscale("study", "compare", out, "--json").out)["cells"]
+    assert {"study", "cell", "metric", "paper", "ours", "verdict"} <= set(cells[0])
+    assert {cell["verdict"] for cell in cells} == {"missing"}
+    with (out / "comparison.csv").open(newline="") as stream:
+        written = list(csv.DictReader(stream))
+    assert [row["cell"] for row in written] == [cell["cell"] for cell in cells]

@@ -1,0 +1,197 @@
+"""Every kind of chart, drawn from made-up records."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.colors import to_rgb
+
+from tests.study.synthetic import make_record, write_record
+from twoscale.errors import TwoscaleError
+from twoscale.report import figures
+from twoscale.report.charts import KINDS, draw
+from twoscale.report.charts.kinds import check_kind
+from twoscale.report.charts.points import pareto_front
+from twoscale.report.charts.style import styles
+from twoscale.report.results import read_study
+from twoscale.study.definition import load_study, study_names
+
+METHODS = ("global", "local", "overlap", "refinement", "fno", "two-scale", "two-scale+A3")
+
+CASES = {
+    "methods": [f"poisson-128 {method}" for method in METHODS],
+    "grids": [
+        f"poisson-{size} {m}" for size in (64, 128, 256) for m in METHODS if m != "refinement"
+    ],
+    "ranks": [
+        f"poisson-128 two-scale coarse_components={rank} residual_variance=0.99"
+        for rank in (5, 10, 20)
+    ],
+    "mechanism": [f"poisson-128 {m}{o}" for m in ("local", "two-scale") for o in ("", "+A3")],
+    "ladder": [f"poisson-{n} two-scale{o}" for n in (64, 128) for o in ("", "+A1", "+A2", "+A3")],
+    "solvers": [
+        f"poisson-128 {method} solver={solver}"
+        for method in ("local", "two-scale")
+        for solver in ("full", "randomized")
+    ],
+    "sizes": [
+        f"poisson-128 {m} training={k}" for m in ("overlap", "two-scale") for k in (1250, 4000)
+    ],
+}
+
+DRAWN = [
+    ("quality-cost", "methods", {}),
+    ("quality-cost", "grids", {"joined": True}),
+    ("pareto", "ladder", {"x": "normal_derivative_jump", "y": "mre"}),
+    ("frontier", "ranks", {}),
+    ("stage-costs", "grids", {}),
+    ("pca-breakdown", "methods", {}),
+    ("bars", "methods", {"quantities": ["mre", "ssim", "oracle_mre", "value_jump"]}),
+    ("common-seams", "methods", {}),
+    ("effects", "mechanism", {"base": {"objective": None}}),
+    ("effects", "mechanism", {"base": {"method": "local"}}),
+    ("speed-ups", "solvers", {"base": {"solver": "full"}}),
+    ("loss-weights", "ladder", {}),
+    ("oracle-learned", "methods", {}),
+    ("interaction", "mechanism", {}),
+    ("paired-seeds", "solvers", {}),
+    ("equivalence", "solvers", {"base": {"solver": "full"}}),
+    ("curves", "grids", {"quantities": ["mre", "total"], "oracle": True}),
+    ("curves", "sizes", {"x": "training"}),
+    ("trainability", "ranks", {}),
+    ("ladder", "ladder", {}),
+    ("time-projection", "grids", {"to": [512]}),
+    ("qualitative", "mechanism", {"place": "poisson-128"}),
+]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Give a made-up study by its name, read back from its record."""
+    folder = tmp_path_factory.mktemp("records")
+
+    def read(name, seeds=(0, 1, 2)):
+        path = folder / f"{name}.json"
+        if not path.exists():
+            write_record(folder, make_record(name, CASES[name], seeds=seeds))
+        return read_study(path)
+
+    return read
+
+
+@pytest.mark.parametrize(("kind", "name", "options"), DRAWN)
+def test_every_kind_draws_the_same_every_time(kind, name, options, study, tmp_path):
+    for attempt in "ab":
+        figure = draw(kind, study(name), options)
+        figures.save(figure, tmp_path / attempt, kind="svg" if KINDS[kind].vector else "png")
+    first, second = ((tmp_path / attempt).read_bytes() for attempt in "ab")
+    assert first == second
+    assert len(first) > 5000
+
+
+def test_all_kinds_are_tried():
+    assert {kind for kind, _, _ in DRAWN} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_every_figure_of_every_study_is_of_a_known_kind(name):
+    for scale in ("paper", "small"):
+        for figure in load_study(name).at(scale).figures:
+            check_kind(figure.kind, figure.options)
+
+
+def test_an_unknown_kind_or_option_is_refused(study):
+    with pytest.raises(TwoscaleError, match="no figure is of kind 'pie': known are quality-cost"):
+        draw("pie", study("methods"), {})
+    with pytest.raises(TwoscaleError, match="take no 'colour': they take"):
+        draw("bars", study("methods"), {"colour": "red"})
+
+
+def test_a_chart_of_nothing_is_none(study):
+    assert draw("bars", study("methods"), {"rows": ["darcy-256 *"]}) is None
+
+
+def test_fields_that_are_not_there_are_named(study):
+    with pytest.raises(TwoscaleError, match=r"no fields of poisson-64.*methods\.npz"):
+        draw("qualitative", study("methods"), {"place": "poisson-64"})
+
+
+def test_methods_differ_in_colour_marker_and_hatch_or_lightness(study):
+    found = styles(study("methods").cases)
+    assert len({style.colour for style in found.values()}) == len(found)
+    assert len({style.marker for style in found.values()}) == len(found)
+    tuned, base = (found[f"poisson-128 two-scale{o}"] for o in ("+A3", ""))
+    assert tuned.hatch != base.hatch
+    assert sum(to_rgb(tuned.colour)) < 0.8 * sum(to_rgb(base.colour))
+
+
+def test_a_method_looks_the_same_in_every_chart(study):
+    alone = styles(study("mechanism").cases)
+    among_all = styles(study("methods").cases)
+    assert alone["poisson-128 two-scale"] == among_all["poisson-128 two-scale"]
+
+
+def test_errors_share_a_scale_and_show_the_seams(study):
+    figure = draw("qualitative", study("mechanism"), {})
+    errors = [axis for axis in figure.get_axes() if axis.get_title().startswith("error")]
+    assert len(errors) == 4
+    assert len({axis.images[0].get_clim() for axis in errors}) == 1
+    assert [len(axis.lines) for axis in errors] == [6] * 4  # four patches each way
+
+
+def test_what_is_projected_is_dashed_and_hollow(study):
+    figure = draw("time-projection", study("grids"), {"to": [512, 1024]})
+    (axis,) = figure.get_axes()
+    beyond = [line for line in axis.lines if max(line.get_xdata()) > 256]
+    assert len(beyond) == 2 * 6
+    for line in beyond:
+        assert line.get_linestyle() == "--" or line.get_markerfacecolor() == "white"
+    for line in axis.lines:
+        if line.get_linestyle() == "-":
+            assert max(line.get_xdata()) == 256
+
+
+def test_a_ring_marks_the_lowest_learned_error(study):
+    case = study("ranks")
+    errors = [one.mean("mre") for one in case.cases]
+    (axis,) = draw("trainability", case, {}).get_axes()
+    (ring,) = (line for line in axis.lines if line.get_markersize() == 13)
+    assert ring.get_xdata()[0] == errors.index(min(errors))
+
+
+def test_effects_are_paired_changes_from_the_base(study):
+    mechanism = study("mechanism")
+    case, base = (mechanism.case(f"poisson-128 local{o}") for o in ("+A3", ""))
+    changes = [
+        100 * (value / start - 1)
+        for value, start in zip(
+            case.values("mre").values(), base.values("mre").values(), strict=True
+        )
+    ]
+    figure = draw("effects", mechanism, {"base": {"objective": None}, "quantities": ["mre"]})
+    (axis,) = figure.get_axes()
+    lengths = [bar.get_width() for bar in axis.patches]
+    assert len(lengths) == 2  # the bases themselves are not drawn
+    assert lengths[0] == pytest.approx(sum(changes) / 3)
+
+
+def test_bars_become_dots_where_zero_is_not_on_the_axis(study):
+    quantities = ["mre", "ssim", "total"]
+    local = {"quantities": quantities, "where": {"method": ["local", "overlap"]}}
+    mre, ssim, total = draw("bars", study("methods"), local).get_axes()
+    assert mre.get_xlim()[0] == total.get_xlim()[0] == 0
+    assert len(mre.patches) == 2
+    assert not ssim.patches
+    seams = draw("common-seams", study("methods"), {}).get_axes()
+    assert all(axis.get_xscale() == "log" and not axis.patches for axis in seams)
+
+
+def test_the_front_keeps_what_nothing_beats():
+    assert pareto_front([(2, 2), (1, 3), (3, 2.5), (4, 1), (4, 0.5)]) == [(1, 3), (2, 2), (4, 0.5)]
+
+
+def test_one_seed_is_enough_for_a_chart(tmp_path):
+    path = write_record(tmp_path, make_record("one", CASES["solvers"], seeds=(0,)), fields=False)
+    for kind in ("equivalence", "effects"):
+        assert draw(kind, read_study(path), {"base": {"solver": "full"}}) is not None
+    for kind in ("bars", "oracle-learned", "quality-cost"):
+        assert draw(kind, read_study(path), {}) is not None

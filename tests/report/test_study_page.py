@@ -1,0 +1,144 @@
+"""The report of studies: complete, self-contained, honest about what is missing."""
+
+import re
+
+import pytest
+
+from tests.study.synthetic import make_record, write_record
+from twoscale.errors import TwoscaleError
+from twoscale.report.results import read_study
+from twoscale.report.studies import read_studies, record_files
+from twoscale.report.study_page import write_report
+from twoscale.report.study_tables import study_tables
+from twoscale.report.summary import agreement_table, sentences, tiles
+from twoscale.study.definition import load_study
+
+FAILED = {"case": "poisson-128 fno", "seed": 1, "key": "k", "error": "out of <memory>"}
+
+
+def write_studies(folder, *names, scale="paper", **options):
+    """Write made-up records of studies, with all their cases."""
+    for name in names:
+        study = load_study(name).at(scale)
+        cases = [row.case.id for row in study.rows()]
+        samples = 10_000 if scale == "paper" else 1250
+        record = make_record(name, cases, scale=scale, samples=samples, **options)
+        write_record(folder / "records", record)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of two studies; tests must not write to it."""
+    return write_studies(tmp_path_factory.mktemp("studies"), "mechanism", "svd-solver")
+
+
+@pytest.fixture(scope="module")
+def page(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("report") / "page.html"
+    assert write_report(folder, out) == out
+    return out
+
+
+@pytest.mark.parametrize("name", ["mechanism", "svd-solver"])
+def test_every_table_and_figure_of_a_study_is_on_the_page(page, name):
+    text = page.read_text(encoding="utf-8")
+    study = load_study(name)
+    assert study.question.strip() in text
+    for table in study.tables:
+        assert f"{table.title} (Poisson, 128²)</span></caption>" in text.replace("&#39;", "'")
+    for position, figure in enumerate(study.figures, 1):
+        picture = f"{name}-{position}-{figure.kind}"
+        assert text.count(f'<figure id="{picture}"') == 1
+        for kind in ("png", "svg"):
+            assert (page.parent / "figures" / f"{picture}.{kind}").stat().st_size > 5000
+    assert "Not drawn" not in text
+
+
+def test_the_page_refers_to_nothing_outside(page):
+    text = page.read_text(encoding="utf-8")
+    assert "http" not in text
+    sources = re.findall(r'(?:src|href)="([^"]{0,30})', text)
+    assert all(source.startswith(("data:image/", "#")) for source in sources)
+    assert not re.search(r"url\(|@import|<link", text)
+    assert re.match(r"<!doctype html>", text)
+    assert len(re.findall(r"<img src=\"data:[^\"]+\" alt=\"[^\"]{20,}\"", text)) == len(
+        re.findall(r"<figure", text)
+    )
+
+
+def test_a_number_has_its_paper_value_verdict_and_origin(page, folder):
+    text = page.read_text(encoding="utf-8")
+    assert '<span class="verdict match">' in text
+    assert "agrees with the paper" in text
+    assert "paper</span> 4.829 ± 0.094" in text  # plain patches, mechanism study
+    case = read_study(folder / "records" / "mechanism.json").cases[0]
+    for cell in case.cells:
+        for word in ("key", "config_hash"):
+            assert str(cell[word]) in text
+    for words in ("mechanism.json: poisson-128 local", "0123456789ab", "An Imagined GPU"):
+        assert words in text
+
+
+def test_the_summary_says_what_matters(folder):
+    studies = read_studies(folder)
+    found = sentences(studies)
+    assert found[0].startswith("Poisson, 128²: Two-scale + A3 has the lowest error, ")
+    assert "times below plain patches" in found[0]
+    assert any("accuracies in the paper's tables" in sentence for sentence in found)
+    values = [tile.value for tile in tiles(studies)]
+    assert values[:2] == ["2", "27"]  # three seeds of twelve cases, of which three are in both
+    rows = agreement_table(studies).rows
+    assert [row.cells[0].text for row in rows][-1] == "All studies"
+    assert len(rows) == 3
+
+
+def test_cells_that_studies_share_are_counted_once(tmp_path):
+    for name in ("one", "two"):
+        write_record(tmp_path, make_record(name, ["poisson-128 local"]), fields=False)
+    assert tiles(read_studies(tmp_path))[1].value == "3"
+
+
+def test_a_small_study_is_not_held_against_the_paper(tmp_path):
+    folder = write_studies(tmp_path, "mechanism", scale="small", seeds=(0, 1))
+    text = write_report(folder).read_text(encoding="utf-8")
+    assert "not comparable to the paper" in text
+    assert 'class="verdict' not in text
+    assert "Not drawn" not in text
+    assert "Poisson, 32²" in text
+
+
+def test_what_failed_or_is_missing_is_said(tmp_path):
+    record = make_record("mechanism", ["poisson-128 local"], failed=[FAILED])
+    write_record(tmp_path, record, fields=False)
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Failed: poisson-128 fno, seed 1: out of &lt;memory&gt;" in text
+    assert "1 runs failed" in text
+    assert "Not drawn: One field (the record of mechanism has no fields of poisson-128" in text
+    assert "Not drawn: What fine-tuning changes (the record has no case with its base)" in text
+    assert "not measured" in text  # the paper's numbers of cases that were not run
+
+
+def test_cases_that_were_not_run_have_rows(tmp_path):
+    path = write_record(tmp_path, make_record("mechanism", ["poisson-128 local"]), fields=False)
+    table = study_tables(read_study(path), load_study("mechanism"))[0]
+    assert [row.id for row in table.rows] == [row.case.id for row in load_study("mechanism").rows()]
+    assert [row.seeds for row in table.rows] == [3, 0, 0, 0, 0]
+
+
+def test_a_study_of_ones_own_gets_the_usual_table(tmp_path):
+    write_record(tmp_path, make_record("mine", ["poisson-128 local", "poisson-64 local"]))
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "<h2>mine</h2>" in text
+    assert "All cases" in text
+    assert "Poisson, 64²" in text
+
+
+def test_records_are_found_in_both_kinds_of_folder(folder):
+    expected = [folder / "records" / f"{name}.json" for name in ("mechanism", "svd-solver")]
+    assert record_files(folder) == record_files(folder / "records") == expected
+
+
+def test_a_folder_without_records_is_refused(tmp_path):
+    with pytest.raises(TwoscaleError, match="holds no records: run a study"):
+        write_report(tmp_path)

@@ -1,0 +1,93 @@
+"""The folder of studies: records that stand for the runs they were made of."""
+
+import json
+
+import pytest
+
+from tests.study.tiny import tiny_study
+from twoscale import TwoscaleError
+from twoscale.study.folder import (
+    Result,
+    StudyFolder,
+    make_record,
+    read_record,
+    read_records,
+    recorded_results,
+    write_record,
+)
+
+HEAD = {"study": "tiny", "scale": "paper", "command": "twoscale study run tiny"}
+HERE, THERE = {"device": "cpu"}, {"device": "cuda"}
+
+
+def results():
+    return [
+        (cell, Result({"config_hash": cell.key, "metrics": {"mre": 0.1 * cell.seed}}, machine))
+        for cell, machine in zip(
+            tiny_study().cells(), [HERE, THERE, THERE, HERE, HERE, HERE], strict=True
+        )
+    ]
+
+
+@pytest.fixture
+def record():
+    return make_record(results(), [], **HEAD)
+
+
+def test_a_record_says_what_was_run_and_where(record):
+    assert record["environments"] == [HERE, THERE]
+    assert [cell["environment"] for cell in record["cells"]] == [0, 1, 1, 0, 0, 0]
+    cell = record["cells"][5]
+    assert cell["case"] == "poisson-16 two-scale+A1"
+    assert cell["objective"] == "A1"
+    assert (cell["training"], cell["samples"]) == (80, 100)
+    assert cell["metrics"] == {"mre": 0.1}
+
+
+def test_records_come_back_as_results(record, tmp_path):
+    write_record(tmp_path / "records" / "tiny.json", record)
+    assert read_record(tmp_path / "records" / "tiny.json") == record
+    assert read_records(tmp_path) == read_records(tmp_path / "records") == [record]
+    assert recorded_results(record) == {cell.key: result for cell, result in results()}
+    assert [path.name for path in (tmp_path / "records").iterdir()] == ["tiny.json"]
+
+
+def test_a_record_without_its_run_counts_as_finished(record, tmp_path):
+    write_record(tmp_path / "records" / "tiny.json", record)
+    folder = StudyFolder(tmp_path)
+    cell, result = results()[1]
+    assert folder.result(cell) == result
+    assert not folder.has_run(cell)
+    assert folder.result(tiny_study().cells(seeds=[9])[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is damaged or not JSON"),
+        (json.dumps({"format": 1, "study": "tiny"}), "lacks a proper scale"),
+        (
+            json.dumps({"format": 9, **HEAD, "environments": [], "cells": []}),
+            "has record format 9; this twoscale reads 1",
+        ),
+    ],
+)
+def test_a_damaged_record_is_told(content, message, tmp_path):
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "tiny.json").write_text(content)
+    with pytest.raises(TwoscaleError, match=message):
+        StudyFolder(tmp_path)
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "out").write_text("something")
+    with pytest.raises(TwoscaleError, match="is not a folder"):
+        StudyFolder(tmp_path / "out")
+
+
+def test_one_at_a_time(tmp_path):
+    refused = pytest.raises(TwoscaleError, match="another command is running a study")
+    with StudyFolder(tmp_path).locked(), refused, StudyFolder(tmp_path).locked():
+        pass
+    with StudyFolder(tmp_path).locked():
+        pass

@@ -1,0 +1,271 @@
+"""Running studies: each cell once, whatever happens in between."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
+from twoscale import TwoscaleError
+from twoscale.run import Run
+from twoscale.study import runner
+from twoscale.study.definition import parse_study
+from twoscale.study.quantities import values_by_seed
+from twoscale.study.runner import run_studies, run_study
+
+ALL = [(case, seed) for case in CASES for seed in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A finished study; tests must not write to it."""
+    out = tmp_path_factory.mktemp("study")
+    run_study(tiny_study(), out, device="cpu")
+    return out
+
+
+@pytest.fixture
+def copy(done, tmp_path):
+    return shutil.copytree(done, tmp_path / "copy")
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """The names of the cells that are fitted or fine-tuned from now on."""
+    seen = []
+
+    def fit(dataset, requests, **options):
+        seen.extend((one.method, one.seed) for one in requests)
+        return fit_requests(dataset, requests, **options)
+
+    def tune(base, out, **options):
+        seen.append((f"+{options['objective']}", base.surrogate.seed))
+        return finetune_run(base, out, **options)
+
+    fit_requests, finetune_run = runner.fit_requests, runner.finetune_run
+    monkeypatch.setattr(runner, "fit_requests", fit)
+    monkeypatch.setattr(runner, "finetune_run", tune)
+    return seen
+
+
+def test_the_record_holds_every_cell(done):
+    record = read_tiny(done)
+    assert record["study"] == "tiny"
+    assert record["scale"] == "paper"
+    assert str(done) not in json.dumps(record)
+    assert finished(record) == ALL
+    assert record["failed"] == []
+    assert len(record["environments"]) == 1
+    for cell in record["cells"]:
+        run = Run.open(done / "cells" / cell["key"], device="cpu")
+        assert cell["metrics"] == run.metrics
+        assert cell["config_hash"] == run.config["hash"]
+        assert cell["model_bytes"] > 1000
+        assert cell["training"] == 80
+        assert (cell["epochs"]["finetuning" if cell["objective"] else "training"]["run"]) == 2
+        assert ("weights" in cell) == (cell["objective"] is not None)
+    assert {path.name for path in (done / "data").iterdir()} == {"poisson-16-100-0.zarr"}
+
+
+def test_every_cell_has_a_log(done):
+    for cell in read_tiny(done)["cells"]:
+        log = (done / "logs" / f"{cell['key']}.log").read_text()
+        assert f"{cell['case']} seed {cell['seed']}" in log
+        assert "finished, relative error" in log
+
+
+def test_a_fine_tuned_cell_counts_its_base(done):
+    cells = {(cell["case"], cell["seed"]): cell for cell in read_tiny(done)["cells"]}
+    for seed in (0, 1):
+        base, tuned = (cells[case, seed]["metrics"]["timings"] for case in CASES[1:])
+        assert tuned["training"] == base["training"]
+        assert tuned["finetuning"] > 0
+
+
+def test_nothing_is_run_twice(copy, fits):
+    before = read_tiny(copy)
+    outcome = run_study(tiny_study(), copy, device="cpu")
+    assert not fits
+    assert not outcome.plan.groups
+    assert read_tiny(copy) == before
+
+
+def test_another_study_takes_over_what_it_shares(copy, fits):
+    other = tiny_study(TEXT.replace("- {method: local}", "- {method: [local, global]}"))
+    other = other.model_copy(
+        update={"name": "other", "protocol": tiny_study().protocol.model_copy()}
+    )
+    other.protocol.settings["global"] = {"epochs": 1}
+    outcome = run_study(other, copy, device="cpu")
+    assert fits == [("global", 0), ("global", 1)]
+    assert len(outcome.record["cells"]) == 8
+
+
+def test_records_alone_are_enough_to_go_on(done, tmp_path, fits):
+    """Runs are large and may stay on another machine; what is tuned later needs its base again."""
+    shutil.copytree(done / "records", tmp_path / "records")
+    assert not run_study(tiny_study(), tmp_path, device="cpu").plan.groups
+    assert not fits
+    more = tiny_study(TEXT.replace("[null, A1]", "[null, A1, A2]"))
+    outcome = run_study(more, tmp_path, device="cpu", seeds=[0])
+    assert fits == [("two-scale", 0), ("+A2", 0)]
+    assert len(outcome.record["cells"]) == 7
+    kept = np.load(tmp_path / "records" / "tiny.npz")
+    assert "poisson-16/prediction/poisson-16 local" in kept
+    assert "poisson-16/prediction/poisson-16 two-scale+A2" in kept
+
+
+def test_seeds_and_methods_are_added_bit_by_bit(tmp_path, fits):
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
+    assert finished(read_tiny(tmp_path)) == [("poisson-16 local", 0)]
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[5], only=["local"])
+    assert fits == [("local", 0), ("local", 5)]
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["two-scale"])
+    assert finished(read_tiny(tmp_path)) == [
+        ("poisson-16 local", 0),
+        ("poisson-16 local", 5),
+        ("poisson-16 two-scale", 0),
+        ("poisson-16 two-scale+A1", 0),
+    ]
+
+
+def test_scales_do_not_mix(done):
+    with pytest.raises(TwoscaleError, match="is a record at the paper scale: choose another --out"):
+        run_study(tiny_study(), done, scale="small", device="cpu")
+
+
+KILLED = """
+import os, signal, sys
+from tests.study.tiny import tiny_study
+from twoscale.study.definition import parse_study
+from twoscale.study.quantities import values_by_seed
+from twoscale.study.runner import run_studies, run_study
+
+def progress(stage, done, total, remark):
+    if stage == "finetuning":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run_study(tiny_study(), sys.argv[1], device="cpu", progress=progress)
+"""
+
+
+def test_a_killed_study_is_finished_by_running_it_again(tmp_path, fits):
+    process = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert process.returncode == -signal.SIGKILL
+    assert finished(read_tiny(tmp_path)) == ALL[:4]
+    assert list((tmp_path / "cells").glob("*.partial"))
+    run_study(tiny_study(), tmp_path, device="cpu")
+    assert fits == [("+A1", 0), ("+A1", 1)]
+    assert finished(read_tiny(tmp_path)) == ALL
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_study_goes_on_where_it_was(tmp_path, fits, stop):
+    def progress(stage, done, total, remark):
+        if stage == "training":
+            raise stop
+
+    with pytest.raises(stop):
+        run_study(tiny_study(), tmp_path, device="cpu", progress=progress)
+    assert not list(tmp_path.glob("cells/*"))
+    assert any("stopped: " in log.read_text() for log in (tmp_path / "logs").iterdir())
+    fits.clear()
+    run_study(tiny_study(), tmp_path, device="cpu", only=["local"])
+    assert fits == [("local", 0), ("local", 1)]
+
+
+def test_a_failure_is_recorded_and_tried_again(tmp_path, fits, monkeypatch):
+    """The others go on; what was to be fine-tuned from the failed one fails with it."""
+    from twoscale.representation import TwoScale
+
+    def fail(*arguments, **options):
+        raise RuntimeError("the device\nis gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(TwoScale, "fit", fail)
+        outcome = run_study(tiny_study(), tmp_path, device="cpu", seeds=[0])
+    assert finished(read_tiny(tmp_path)) == [("poisson-16 local", 0)]
+    errors = {entry["case"]: entry["error"] for entry in read_tiny(tmp_path)["failed"]}
+    assert errors == {
+        "poisson-16 two-scale": "RuntimeError: the device is gone",
+        "poisson-16 two-scale+A1": "there is no poisson-16 two-scale seed 0 to fine-tune: "
+        "it failed before",
+    }
+    assert outcome.failed == read_tiny(tmp_path)["failed"]
+    log = tmp_path / "logs" / f"{outcome.failed[0]['key']}.log"
+    assert "Traceback" in log.read_text()
+    fits.clear()
+    again = run_study(tiny_study(), tmp_path, device="cpu", seeds=[0])
+    assert fits == [("two-scale", 0), ("+A1", 0)]
+    assert again.failed == []
+    assert read_tiny(tmp_path)["failed"] == []
+
+
+def test_a_failure_that_is_not_tried_again_stays_recorded(tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise TwoscaleError("no")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(runner, "fit_requests", fail)
+        run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["two-scale"])
+    outcome = run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
+    assert outcome.failed == []
+    assert len(outcome.record["failed"]) == 2
+
+
+def test_progress_counts_cells(tmp_path):
+    told = []
+
+    def progress(stage, done, total, remark):
+        told.append((stage, done, total))
+
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], progress=progress)
+    assert [one for one in told if one[0] == "cells"] == [
+        ("cells", 0, 3),
+        ("cells", 2, 3),
+        ("cells", 3, 3),
+    ]
+    assert {"samples", "loading", "training", "finetuning"} <= {stage for stage, _, _ in told}
+
+
+def test_studies_run_together_share_cells_and_training(tmp_path, fits):
+    other = parse_study(TEXT.replace("[null, A1]", "[null]"), name="other")
+    outcomes = run_studies([tiny_study(), other], tmp_path, device="cpu")
+    assert sorted(fits) == sorted(
+        [(name, seed) for name in ("local", "two-scale", "+A1") for seed in (0, 1)]
+    )
+    assert [len(outcomes[name].record["cells"]) for name in ("tiny", "other")] == [6, 4]
+    assert [len(outcomes[name].plan.pending) for name in ("tiny", "other")] == [6, 4]
+    kept = {cell["key"]: cell for cell in outcomes["tiny"].record["cells"]}
+    for cell in outcomes["other"].record["cells"]:
+        assert cell == kept[cell["key"]]
+        assert cell["metrics"]["trained_together"] == 4
+
+
+def test_only_methods_that_a_study_has_are_asked_of_it(tmp_path):
+    other = parse_study(TEXT.replace("{method: local}", "{method: global}"), name="other")
+    studies = [tiny_study(), other]
+    outcomes = run_studies(studies, tmp_path, device="cpu", only=["local"], seeds=[0])
+    assert finished(outcomes["tiny"].record) == [("poisson-16 local", 0)]
+    assert outcomes["other"].record["cells"] == []
+    with pytest.raises(TwoscaleError, match="has no method 'fno'"):
+        run_studies(studies, tmp_path, device="cpu", only=["fno"])
+
+
+def test_seeds_that_shall_be_alone_do_not_share_their_time(tmp_path):
+    study = tiny_study(TEXT.replace("seeds: [0, 1]\n", "seeds: [0, 1, 2]\nalone: [1]\n", 1))
+    record = run_study(study, tmp_path, device="cpu").record
+    together = {
+        (cell["case"], cell["seed"]): cell["metrics"]["trained_together"]
+        for cell in record["cells"]
+    }
+    for case in CASES:
+        assert [together[case, seed] for seed in (0, 1, 2)] == [4, 1, 4]
+        cells = [cell for cell in record["cells"] if cell["case"] == case]
+        assert set(values_by_seed(cells, "total")) == {1}
+        assert set(values_by_seed(cells, "mre")) == {0, 1, 2}

@@ -1,0 +1,87 @@
+"""The fields a study shows: of its median sample, the same for all cases."""
+
+import numpy as np
+import pytest
+
+from tests.study.tiny import CASES, TEXT, read_tiny, tiny_study
+from twoscale import TwoscaleError
+from twoscale.data import Dataset
+from twoscale.fields import median_sample, radial_spectrum
+from twoscale.run import Run
+from twoscale.study.runner import run_study
+
+PLACE = "poisson-16"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    out = tmp_path_factory.mktemp("study")
+    run_study(tiny_study(), out, device="cpu")
+    return out
+
+
+@pytest.fixture
+def fields(done):
+    return dict(np.load(done / "records" / "tiny.npz"))
+
+
+@pytest.fixture
+def runs(done):
+    """The runs with seed 0, by case."""
+    return {
+        cell["case"]: Run.open(done / "cells" / cell["key"], device="cpu")
+        for cell in read_tiny(done)["cells"]
+        if cell["seed"] == 0
+    }
+
+
+def test_it_shows_plain_locals_median_sample(done, fields, runs):
+    dataset = Dataset(done / "data" / "poisson-16-100-0.zarr")
+    test = sorted(runs[CASES[0]].test_samples)
+    inputs, truth = dataset.load("input", test), dataset.load("output", test)
+    predicted = runs[CASES[0]].surrogate.predict(inputs)
+    place = median_sample(predicted, truth)
+    assert fields[f"{PLACE}/sample"] == test[place]
+    assert np.array_equal(fields[f"{PLACE}/input"], inputs[place])
+    assert np.array_equal(fields[f"{PLACE}/truth"], truth[place])
+    for case, run in runs.items():
+        expected = run.surrogate.predict(inputs)
+        assert np.allclose(fields[f"{PLACE}/prediction/{case}"], expected[place])
+        spectrum = radial_spectrum(expected.double()).mean(0)
+        assert np.allclose(fields[f"{PLACE}/spectrum/{case}"], spectrum)
+        edges = fields[f"{PLACE}/density/edges"]
+        density = fields[f"{PLACE}/density/{case}"]
+        assert len(density) == len(edges) - 1
+    assert np.sum(fields[f"{PLACE}/density/truth"] * np.diff(edges)) == pytest.approx(1.0)
+    assert fields[f"{PLACE}/truth"].dtype == np.float32
+
+
+def test_it_holds_nothing_else(fields):
+    names = {f"{PLACE}/{name}" for name in ("sample", "input", "truth", "density/edges")}
+    for kind in ("prediction", "spectrum", "density"):
+        names |= {f"{PLACE}/{kind}/{case}" for case in CASES}
+    assert set(fields) == names | {f"{PLACE}/spectrum/truth", f"{PLACE}/density/truth"}
+
+
+def test_without_plain_local_the_first_case_chooses(tmp_path):
+    study = tiny_study(TEXT.replace("  - {method: local}\n", ""))
+    run_study(study, tmp_path, device="cpu", seeds=[0], only=["two-scale"])
+    fields = np.load(tmp_path / "records" / "tiny.npz")
+    (base,) = (c for c in read_tiny(tmp_path)["cells"] if c["objective"] is None)
+    run = Run.open(tmp_path / "cells" / base["key"], device="cpu")
+    test = sorted(run.test_samples)
+    dataset = Dataset(tmp_path / "data" / "poisson-16-100-0.zarr")
+    predicted = run.surrogate.predict(dataset.load("input", test))
+    assert fields[f"{PLACE}/sample"] == test[median_sample(predicted, dataset.load("output", test))]
+
+
+def test_other_seeds_are_not_shown(tmp_path):
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[1], only=["local"])
+    assert not (tmp_path / "records" / "tiny.npz").exists()
+
+
+def test_a_damaged_file_is_told(tmp_path):
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[1], only=["local"])
+    (tmp_path / "records" / "tiny.npz").write_bytes(b"not a zip")
+    with pytest.raises(TwoscaleError, match=r"tiny.npz is damaged: remove it"):
+        run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
