@@ -1,12 +1,14 @@
 import math
+from threading import Barrier
 
 import pytest
 import torch
 from torch import nn
 
 from twoscale import TwoscaleError
+from twoscale.precision import precision_flags, tensor_cores
 from twoscale.predictors import MLP
-from twoscale.training import Pairs, Plan, epochs, loop, train
+from twoscale.training import Pairs, Plan, Task, epochs, loop, train, train_together
 from twoscale.training.plan import Plateau
 
 
@@ -260,6 +262,55 @@ def test_small_steps_are_done_on_one_thread(pairs, small, threads):
     assert set(seen) == {threads}
     assert torch.get_num_threads() == 2
     assert (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark) == before
+
+
+@pytest.mark.parametrize("on_fields", [True, False])
+def test_only_networks_on_fields_use_tensor_cores(pairs, on_fields):
+    """Fine-tuning works on large codes too, and takes differences of decoded fields."""
+    before = precision_flags()
+    seen = []
+
+    def loss(predicted, true):
+        seen.append((precision_flags()[0], torch.backends.cudnn.benchmark))
+        return mean_square(predicted, true)
+
+    fitted(pairs, make_plan(epochs=1, on_fields=on_fields), loss=loss)
+    assert set(seen) == {(on_fields, on_fields)}
+    assert precision_flags() == before
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_leave_the_flags_as_they_were(pairs, monkeypatch):
+    """Also if the first one to start ends first."""
+    flags = torch.backends.cudnn
+    monkeypatch.setattr(flags, "deterministic", False)
+    started = Barrier(2)
+
+    def loss(predicted, true):
+        if len(seen) < 2:
+            seen.append(flags.deterministic)
+            started.wait(timeout=20)
+        return mean_square(predicted, true)
+
+    seen = []
+    tasks = [
+        Task(MLP((3, 4, 2), seed=seed), *pairs, loss, make_plan(epochs=1 + 20 * seed, small=True))
+        for seed in range(2)
+    ]
+    train_together(tasks)
+    assert seen == [True, True]
+    assert not flags.deterministic
+
+
+def test_tensor_cores_are_left_in_any_order():
+    before = precision_flags()
+    first, second = tensor_cores(), tensor_cores()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert precision_flags()[0]
+    second.__exit__(None, None, None)
+    assert precision_flags() == before
 
 
 def test_a_plan_says_everything_but_when_to_stop_early():

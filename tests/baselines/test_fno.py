@@ -130,6 +130,15 @@ def test_gradients_of_the_convolution(generator):
     assert torch.autograd.gradcheck(image, (x, *layer.parameters()))
 
 
+def test_second_derivatives_of_the_convolution_are_refused(generator):
+    """They would be wrong: the gradient is written out once."""
+    layer = FourierConvolution(2, 2)
+    x = torch.randn(1, 8, 8, 2, generator=generator, requires_grad=True)
+    (slope,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
+
+
 def test_gradients_of_the_pointwise_map(generator):
     layer = Pointwise(3, 2).double()
     x = torch.randn(2, 4, 5, 3, dtype=torch.float64, generator=generator, requires_grad=True)

@@ -7,6 +7,7 @@ from twoscale.data import Dataset
 from twoscale.linalg import pca
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.run import Request, fit_requests, fit_run
+from twoscale.surrogate import together
 
 QUICK = {"epochs": 2}
 
@@ -147,3 +148,19 @@ def test_a_finished_run_is_there_before_the_others_are_done(data, tmp_path):
         on_error=lambda request, error: pytest.fail(str(error)),
     )
     assert seen
+
+
+def test_too_many_for_the_device_are_trained_one_by_one(data, tmp_path, monkeypatch):
+    train = together.train_members
+
+    def small_device(tasks, contexts, **options):
+        if len(tasks) > 1:
+            raise RuntimeError("out of memory")
+        train(tasks, contexts, **options)
+
+    wanted = requests(tmp_path, ("local", 0, {}, None), ("local", 1, {}, None))
+    reported = []
+    monkeypatch.setattr(together, "train_members", small_device)
+    runs = fit_requests(Dataset(data), wanted, on_error=lambda *error: reported.append(error))
+    assert not reported
+    assert [run.metrics["trained_together"] for run in runs] == [1, 1]

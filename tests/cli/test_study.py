@@ -62,6 +62,13 @@ def test_all_plans_every_study(twoscale, tmp_path):
     assert plans["mechanism"]["shared"] > 0
 
 
+def test_a_plan_asks_studies_only_for_the_methods_they_have(twoscale, tmp_path):
+    arguments = ("--out", tmp_path / "out", "--only", "fno", "--dry-run", "--json")
+    plans = json.loads(twoscale("study", "run", "all", *arguments).out)
+    assert plans["headline"]["cells"] == 3
+    assert plans["mechanism"]["cells"] == 0
+
+
 def test_failures_are_told_at_the_end(twoscale, tiny, tmp_path):
     """Sixteen coarse nodes do not go with as few training fields."""
     tiny.write_text(TEXT.replace("method: two-scale,", "method: two-scale, training: 10,"))

@@ -1,5 +1,6 @@
 """Studies as data: what comes with the library is the paper's; what is wrong is told."""
 
+import json
 import textwrap
 from pathlib import Path
 
@@ -8,7 +9,15 @@ import pytest
 from tests.study.tiny import TEXT, tiny_study
 from twoscale import TwoscaleError
 from twoscale.grid import Grid
-from twoscale.study.definition import SCALES, load_study, parse_study, study_names
+from twoscale.study.definition import (
+    SCALES,
+    asked_cells,
+    load_study,
+    own_definition,
+    parse_study,
+    recorded_study,
+    study_names,
+)
 from twoscale.study.published import paper_tables
 from twoscale.study.quantities import check_quantity
 from twoscale.surrogate.methods import get_method
@@ -147,6 +156,12 @@ def test_seeds_and_methods_can_be_chosen():
         ("objective: [null, A1]", "objective: A9", "no objective is called 'A9'"),
         ("method: local}", "method: local, label: '{colour}'}", "may hold only .names. of"),
         ("samples: 100", "samples: many", "wrong at samples"),
+        (
+            "columns: [mre]",
+            "columns: [mer]",
+            "wrong at tables.0.columns.0: .*no quantity is called",
+        ),
+        ("title: Tiny", "title: Tiny\nname: ../tiny", "wrong at name"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_sentence(old, new, message):
@@ -167,6 +182,32 @@ def test_a_study_of_ones_own_is_read_from_its_file(tmp_path):
         load_study(str(tmp_path / "other.yaml"))
     with pytest.raises(TwoscaleError, match="no study is called 'mine': known are headline"):
         load_study("mine")
+    (tmp_path / "headline.yaml").write_text(TEXT)
+    with pytest.raises(TwoscaleError, match="has the name of the study headline: give it another"):
+        load_study(str(tmp_path / "headline.yaml"))
+    (tmp_path / "latin.yaml").write_bytes("title: Größe".encode("latin-1"))
+    with pytest.raises(TwoscaleError, match=r"latin\.yaml is not a text file in UTF-8"):
+        load_study(str(tmp_path / "latin.yaml"))
+
+
+def test_a_record_holds_the_definition_of_a_study_of_ones_own():
+    study = tiny_study()
+    record = {"study": "tiny", "scale": "paper", **own_definition(study)}
+    assert recorded_study(json.loads(json.dumps(record))) == study
+    assert own_definition(load_study("headline")) == {}
+    small = recorded_study({"study": "headline", "scale": "small"})
+    assert small == load_study("headline").at("small")
+    assert recorded_study({"study": "tiny", "scale": "paper"}) is None
+    with pytest.raises(TwoscaleError, match="the record of tiny is damaged"):
+        recorded_study({"study": "tiny", "scale": "paper", "definition": {"title": 3}})
+
+
+def test_not_every_study_needs_to_have_what_is_asked_for():
+    studies = [tiny_study(), tiny_study(TEXT.replace("{method: local}", "{method: global}"))]
+    asked = asked_cells(studies, "paper", seeds=[0], only=["local"])
+    assert [[cell.case.id for cell in cells] for cells in asked] == [["poisson-16 local"], []]
+    with pytest.raises(TwoscaleError, match="no method 'fno'"):
+        asked_cells(studies, "paper", only=["fno"])
 
 
 def test_the_documented_study_is_one():

@@ -17,6 +17,8 @@ from twoscale.study.folder import (
 )
 
 HEAD = {"study": "tiny", "scale": "paper", "command": "twoscale study run tiny"}
+WHOLE = {"case": "x", "key": "k", "seed": 0, "metrics": {}, "environment": 0, "problem": "poisson"}
+WHOLE |= {"resolution": 16, "training": 80, "method": "local", "objective": None}
 HERE, THERE = {"device": "cpu"}, {"device": "cuda"}
 
 
@@ -69,6 +71,18 @@ def test_a_record_without_its_run_counts_as_finished(record, tmp_path):
         (
             json.dumps({"format": 9, **HEAD, "environments": [], "cells": []}),
             "has record format 9; this twoscale reads 1",
+        ),
+        (
+            json.dumps({"format": 1, **HEAD, "environments": [], "cells": [{"case": "x"}]}),
+            "is damaged: a cell lacks environment, key, method, metrics",
+        ),
+        (
+            json.dumps({"format": 1, **HEAD, "environments": [], "cells": [WHOLE]}),
+            "is damaged: the environment of a cell is missing",
+        ),
+        (
+            json.dumps({"format": 1, **HEAD, "environments": [], "cells": [], "failed": [{}]}),
+            "is damaged: a cell lacks case, error, key, seed",
         ),
     ],
 )

@@ -133,6 +133,15 @@ def test_seeds_and_methods_are_added_bit_by_bit(tmp_path, fits):
     ]
 
 
+def test_a_damaged_run_folder_is_named_with_what_to_do(copy):
+    key = read_tiny(copy)["cells"][0]["key"]
+    (copy / "records" / "tiny.json").unlink()
+    (copy / "cells" / key / "weights.safetensors").unlink()
+    message = rf"poisson-16 local seed 0 is damaged .*: remove .*{key} to run it again"
+    with pytest.raises(TwoscaleError, match=message):
+        run_study(tiny_study(), copy, device="cpu")
+
+
 def test_scales_do_not_mix(done):
     with pytest.raises(TwoscaleError, match="is a record at the paper scale: choose another --out"):
         run_study(tiny_study(), done, scale="small", device="cpu")

@@ -124,6 +124,7 @@ def test_refinement_follows_plain_local():
         weight_decay=1e-4,
         patience=10,
         evaluation_batch=64,
+        on_fields=True,
     )
 
 
@@ -144,6 +145,7 @@ def test_fno():
         patience=5,
         early_stop=15,
         evaluation_batch=64,
+        on_fields=True,
     )
 
 

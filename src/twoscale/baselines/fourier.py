@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from twoscale.errors import TwoscaleError
 
@@ -115,6 +116,7 @@ class _Convolution(torch.autograd.Function):
         return _add_back(out, rows, _along(back, products))
 
     @staticmethod
+    @once_differentiable  # the spectrum is kept: second derivatives would miss its share
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
         x, spectrum, weights, bypass = ctx.saved_tensors
         rows, columns, back = ctx.matrices

@@ -15,7 +15,14 @@ from twoscale.cli.options import DeviceOption, JsonOption, OutOption
 from twoscale.errors import TwoscaleError
 from twoscale.study.comparison import by_study
 from twoscale.study.comparison import compare as compare_records
-from twoscale.study.definition import SCALES, Scale, Study, load_study, study_names
+from twoscale.study.definition import (
+    SCALES,
+    Scale,
+    Study,
+    asked_cells,
+    load_study,
+    study_names,
+)
 from twoscale.study.folder import StudyFolder, read_records
 from twoscale.study.planning import Plan, make_plan
 from twoscale.study.quantities import is_time, values_by_seed
@@ -219,8 +226,8 @@ def _show_plans(
         for key in {cell.key for cell in load_study(name).at(scale).cells()}
     )
     plans = {}
-    for study in studies:
-        plan = make_plan(folder, study.at(scale).cells(**wanted))
+    for study, cells in zip(studies, asked_cells(studies, scale, **wanted), strict=True):
+        plan = make_plan(folder, cells)
         shared = [cell for cell in plan.cells if elsewhere[cell.key] > 1]
         plans[study.name] = _plan(plan, folder, len(shared))
     if json:

@@ -12,7 +12,7 @@ from twoscale.report.results import StudyResult, read_study
 from twoscale.report.study_tables import labels
 from twoscale.study.comparison import Row as Compared
 from twoscale.study.comparison import compare
-from twoscale.study.definition import Scale, Study, load_study, study_names
+from twoscale.study.definition import Study, recorded_study, study_names
 from twoscale.study.folder import read_record
 
 
@@ -55,11 +55,10 @@ def make_studies(folder: Path, records: Mapping[Path, Mapping[str, Any]]) -> Stu
     definitions: dict[str, Study] = {}
     results = []
     for path, record in records.items():
-        name = record["study"]
-        if name in study_names():
-            scale: Scale = "small" if record["scale"] == "small" else "paper"
-            definitions[name] = load_study(name).at(scale)
-        results.append(read_study(path, labels(definitions.get(name))))
+        definition = recorded_study(record)
+        if definition is not None:
+            definitions[record["study"]] = definition
+        results.append(read_study(path, labels(definition)))
     measured = [record for record in records.values() if record["scale"] == "paper"]
     known = {record["study"] for record in measured}
     rows = [row for row in compare(measured) if row.study in known] if measured else []

@@ -10,15 +10,16 @@ from functools import cache
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.study.cases import SAMPLES, Case
 from twoscale.study.cells import Cell, make_cell
+from twoscale.study.quantities import check_quantity
 
 try:
     import yaml
-    from pydantic import BaseModel, ConfigDict, Field, ValidationError
+    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 except ImportError as error:
     raise missing_extra(error.name or "pydantic", "study") from error
 
@@ -52,7 +53,7 @@ class Table(_Strict):
     name: str
     title: str
     rows: list[str] = Field(default_factory=lambda: ["*"])
-    columns: list[str]
+    columns: list[Annotated[str, AfterValidator(check_quantity)]]
 
 
 class Figure(BaseModel):
@@ -105,7 +106,7 @@ class Small(_Strict):
 class Study(_Strict):
     """A list of cases with seeds, and what to show of them."""
 
-    name: str
+    name: str = Field(pattern=r"^\w[\w. -]*$")  # its record's file is called so
     title: str
     question: str
     position: int = 0  # among the studies that are listed
@@ -237,13 +238,63 @@ def load_study(name: str) -> Study:
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise TwoscaleError(f"{path} does not exist or is not a file")
-        return parse_study(path.read_text(encoding="utf-8"), name=path.stem)
+        return _own_study(path)
     if name not in study_names():
         raise TwoscaleError(
             f"no study is called '{name}': known are {', '.join(study_names())}; "
             "or give a YAML file"
         )
     return parse_study((_PACKAGED / f"{name}.yaml").read_text(encoding="utf-8"), name=name)
+
+
+def _own_study(path: Path) -> Study:
+    try:
+        study = parse_study(path.read_text(encoding="utf-8"), name=path.stem)
+    except UnicodeDecodeError as error:
+        raise TwoscaleError(f"{path} is not a text file in UTF-8") from error
+    if study.name in study_names():  # its record would pass for that study's
+        raise TwoscaleError(
+            f"{path} has the name of the study {study.name}: give it another one, such as "
+            f"'name: my-{study.name}'"
+        )
+    return study
+
+
+def own_definition(study: Study) -> dict[str, Any]:
+    """Return what a record has to hold of a study that does not come with the library."""
+    return {} if study.name in study_names() else {"definition": study.model_dump(mode="json")}
+
+
+def recorded_study(record: Mapping[str, Any]) -> Study | None:
+    """Return the study of a record, at its scale; None if nothing is known of it."""
+    if record["study"] in study_names():
+        return load_study(record["study"]).at("small" if record["scale"] == "small" else "paper")
+    if "definition" not in record:
+        return None
+    try:
+        return Study.model_validate(record["definition"])
+    except ValidationError as error:
+        raise TwoscaleError(
+            f"the record of {record['study']} is damaged: it holds no proper definition of it"
+        ) from error
+
+
+def asked_cells(
+    studies: Sequence[Study],
+    scale: Scale,
+    *,
+    seeds: Sequence[int] | None = None,
+    only: Collection[str] = (),
+) -> list[list[Cell]]:
+    """Return the cells of each study; what `only` names need not be in all of them."""
+    scaled = [study.at(scale) for study in studies]
+    found = []
+    for study in scaled:
+        mine = [
+            name for name in only if study.has(name) or not any(one.has(name) for one in scaled)
+        ]
+        found.append([] if only and not mine else study.cells(seeds=seeds, only=mine))
+    return found
 
 
 def parse_study(text: str, *, name: str) -> Study:

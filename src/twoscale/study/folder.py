@@ -15,6 +15,9 @@ from twoscale.study.cells import Cell, Data
 
 RECORD_FORMAT = 1
 
+_CELL = {"case", "key", "seed", "metrics", "environment"}
+_CELL |= {"problem", "resolution", "training", "method", "objective"}
+_FAILED = {"case", "key", "seed", "error"}
 _RESULT = ("config_hash", "metrics", "retained", "epochs", "weights", "model_bytes")
 
 
@@ -62,12 +65,18 @@ class StudyFolder:
     def result(self, cell: Cell) -> Result | None:
         """Return what came out of a cell, if it is finished."""
         if self.has_run(cell) and cell.key not in self._recorded:
-            self._recorded[cell.key] = read_result(self.cell(cell))
+            return self.fresh_result(cell)
         return self._recorded.get(cell.key)
 
     def fresh_result(self, cell: Cell) -> Result:
-        """Return what came out of a cell that has just been run."""
-        self._recorded[cell.key] = read_result(self.cell(cell))
+        """Return what a cell's run folder says, also if another one is on record."""
+        run = self.cell(cell)
+        try:
+            self._recorded[cell.key] = read_result(run)
+        except (TwoscaleError, OSError, KeyError) as error:
+            raise TwoscaleError(
+                f"the run folder of {cell.name} is damaged ({error}): remove {run} to run it again"
+            ) from error
         return self._recorded[cell.key]
 
     @contextmanager
@@ -120,6 +129,14 @@ def read_record(file: Path) -> dict[str, Any]:
         raise TwoscaleError(
             f"{file} has record format {record.get('format')}; this twoscale reads {RECORD_FORMAT}"
         )
+    for entries, needed in ((record["cells"], _CELL), (record.get("failed", []), _FAILED)):
+        for cell in entries:
+            lacking = needed - cell.keys() if isinstance(cell, dict) else needed
+            if lacking:
+                raise TwoscaleError(f"{file} is damaged: a cell lacks {', '.join(sorted(lacking))}")
+    for cell in record["cells"]:
+        if cell["environment"] not in range(len(record["environments"])):
+            raise TwoscaleError(f"{file} is damaged: the environment of a cell is missing")
     return record
 
 

@@ -18,7 +18,7 @@ from twoscale.problems import get_problem
 from twoscale.progress import Progress
 from twoscale.run import Request, Run, finetune_run, fit_requests
 from twoscale.study.cells import Cell, Data
-from twoscale.study.definition import Scale, Study
+from twoscale.study.definition import Scale, Study, asked_cells, own_definition
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
@@ -63,9 +63,9 @@ def run_studies(
     """
     folder = StudyFolder(out)
     books = [_Book(study.at(scale), scale, folder) for study in studies]
-    for book in books:
-        book.ask(seeds, _known(only, book.study, books))
-    chosen = resolve_device(device).type
+    for book, cells in zip(books, asked_cells(studies, scale, seeds=seeds, only=only), strict=True):
+        book.asked = cells
+    chosen = str(resolve_device(device))
     with folder.locked():
         for book in books:
             book.open()
@@ -80,15 +80,6 @@ def run_studies(
         }
 
 
-def _known(only: Collection[str], study: Study, books: Sequence[_Book]) -> Collection[str] | None:
-    """Return which of the methods a study has: None for none of them, if another study does."""
-    if not only:
-        return only
-    elsewhere = [name for name in only if any(book.study.has(name) for book in books)]
-    mine = [name for name in only if study.has(name) or name not in elsewhere]
-    return mine or None
-
-
 class _Book:
     """A study's record as it grows, and the cells that were asked for."""
 
@@ -97,10 +88,6 @@ class _Book:
         self.asked: list[Cell] = []
         self.cells: list[Cell] = []
         self.failed: dict[str, dict[str, Any]] = {}
-
-    def ask(self, seeds: Sequence[int] | None, only: Collection[str] | None) -> None:
-        if only is not None:
-            self.asked = self.study.cells(seeds=seeds, only=only)
 
     @property
     def alone(self) -> list[Cell]:
@@ -141,6 +128,7 @@ class _Book:
             study=self.study.name,
             scale=self.scale,
             command=f"twoscale study run {self.study.name} --scale {self.scale}",
+            **own_definition(self.study),
         )
         write_record(self.folder.record(self.study.name), record)
         return record

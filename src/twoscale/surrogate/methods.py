@@ -75,6 +75,7 @@ def _plan(
         early_stop=settings.get(f"{prefix}early_stop"),
         evaluation_batch=settings.get("evaluation_batch", evaluation_batch),
         small=small,
+        on_fields=not small,
     )
 
 

@@ -10,7 +10,6 @@ from typing import Self
 
 from torch import Tensor
 
-from twoscale.errors import TwoscaleError
 from twoscale.progress import Progress
 from twoscale.surrogate.arguments import Fields
 from twoscale.surrogate.context import SharedFits, train_members
@@ -133,16 +132,18 @@ class _Fits:
         """Train some networks together; return those that did not fail."""
         try:
             train_members([one.task for one in group], [one.fitting.context for one in group])
-        except TwoscaleError as error:
+            return group
+        except Exception as error:
             if self.failed is None:
                 raise
             if len(group) == 1:
                 self.failed(group[0].place, error)
                 return []
-            for one in group:  # one of them diverged: each by itself
-                one.task.network.load_state_dict(one.start)
-            return [ready for one in group for ready in self._trained([one])]
-        return group
+        # One of them diverged, or they are too many for the device: each by itself. Only here,
+        # where the error no longer holds what was on the device.
+        for one in group:
+            one.task.network.load_state_dict(one.start)
+        return [ready for one in group for ready in self._trained([one])]
 
     def _finish(self, place: int, *, one: _Waiting) -> None:
         fitting = one.fitting

@@ -93,7 +93,8 @@ def train_together(
     shares = [tasks[worker::workers] for worker in range(workers)]
     stop = Event()
     histories: list[History] = [History()] * len(tasks)
-    with one_thread(), ThreadPoolExecutor(workers) as pool:
+    # Around all of them too: flags are the process's, and threads would put back each other's.
+    with _repeatable(tasks[0].plan), ThreadPoolExecutor(workers) as pool:
         done = [
             pool.submit(_train_bank, share, stop=stop, **(shown if not worker else {"name": name}))
             for worker, share in enumerate(shares)
@@ -123,7 +124,7 @@ def _train_bank(
     members = [_Member(task) for task in tasks]
     device = tasks[0].training.inputs.device
     chosen = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
-    with _repeatable(plan.small), chosen:
+    with _repeatable(plan), chosen:
         learner, training = _make_learner(tasks)
         epochs = make_epochs(learner, training, plan)
         for epoch in range(plan.epochs):
@@ -216,16 +217,20 @@ def _mean_loss(task: Task) -> Tensor:
 
 
 @contextmanager
-def _repeatable(small: bool) -> Iterator[None]:
-    """Deterministic convolutions on CUDA; one CPU thread for small steps, tensor cores for others.
+def _repeatable(plan: Plan) -> Iterator[None]:
+    """Deterministic convolutions on CUDA; one CPU thread for small steps.
 
-    Of the deterministic algorithms the fastest is tried out, where fields are convolved.
+    Networks on fields work on tensor cores, and of the deterministic algorithms of a convolution
+    the fastest is tried out. Not so fine-tuning, which decodes fields and takes their differences.
     """
     flags = torch.backends.cudnn
     before = (flags.deterministic, flags.benchmark)
     try:
-        flags.deterministic, flags.benchmark = True, not small
-        with one_thread() if small else tensor_cores():
+        flags.deterministic, flags.benchmark = True, plan.on_fields
+        with (
+            one_thread() if plan.small else nullcontext(),
+            tensor_cores() if plan.on_fields else nullcontext(),
+        ):
             yield
     finally:
         flags.deterministic, flags.benchmark = before

@@ -20,6 +20,7 @@ class Plan:
     evaluation_batch: int
     early_stop: int | None = None
     small: bool = False  # steps so small that one CPU thread is fastest
+    on_fields: bool = False  # a network on whole fields: tensor cores, convolutions tried out
 
 
 @dataclass
