@@ -25,6 +25,7 @@ LAYERS = [
         "precision",
         "progress",
         "source",
+        "symmetries",
         "threads",
     },
     {

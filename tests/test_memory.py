@@ -1,9 +1,10 @@
 """Sizes as people write them, free and used memory, and fits that stay on disk."""
 
 import pytest
+import torch
 
 from twoscale import TwoscaleError, memory
-from twoscale.memory import available_memory, parse_size, peak_memory
+from twoscale.memory import available_memory, free_memory, parse_size, peak_memory
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,19 @@ def test_sizes_that_are_none(text):
 def test_the_machine_tells_its_memory():
     assert 10**7 < peak_memory() < 10**12
     assert 10**6 < available_memory() < 10**14
+
+
+def test_tensors_on_a_cpu_have_the_machines_memory(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 1234)
+    assert free_memory(torch.device("cpu")) == 1234
+
+
+@pytest.mark.gpu
+def test_a_gpu_tells_its_own():
+    device = torch.device("cuda")
+    before = free_memory(device)
+    held = torch.empty(2**26, device=device)
+    assert before - free_memory(device) >= 0.9 * held.nbytes
 
 
 def test_a_machine_that_tells_nothing(monkeypatch):

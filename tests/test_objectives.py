@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from twoscale import TwoscaleError
-from twoscale.objectives import OBJECTIVES, CodeLoss, code_weights
+from twoscale.objectives import OBJECTIVES, CodeLoss, Isometry, code_weights
 
 SIZES = [3, 7]  # coarse and residual
 
@@ -89,6 +89,28 @@ def test_weights_follow_dtype_and_leave_the_variances_alone(objective):
     before = variance.clone()
     assert code_weights(objective, SIZES, variance).dtype == torch.float32
     assert torch.equal(variance, before)
+
+
+def test_the_field_objective_is_a_plain_mean_in_its_coordinates(codes):
+    torch.testing.assert_close(loss_of("field", codes), loss_of("vector", codes))
+
+
+def test_distances_in_the_coordinates_are_those_of_fields(generator):
+    decoder = torch.randn(4, 9, generator=generator, dtype=torch.float64)
+    isometry = Isometry.of(decoder @ decoder.T)
+    codes = torch.randn(6, 4, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close((codes @ isometry.forth).norm(dim=1), (codes @ decoder).norm(dim=1))
+    torch.testing.assert_close(codes @ isometry.forth @ isometry.back, codes)
+
+
+def test_directions_that_no_field_shows_are_left_out(generator):
+    decoder = torch.randn(4, 9, generator=generator, dtype=torch.float64)
+    decoder[3] = 2 * decoder[1] - decoder[0]
+    isometry = Isometry.of(decoder @ decoder.T)
+    assert isometry.forth.shape == (4, 3)
+    codes = torch.randn(6, 4, generator=generator, dtype=torch.float64)
+    shown = codes @ isometry.forth @ isometry.back
+    torch.testing.assert_close(shown @ decoder, codes @ decoder)
 
 
 def test_an_unknown_objective_is_told_with_those_that_are_known():

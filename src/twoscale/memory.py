@@ -7,6 +7,8 @@ import resource
 import sys
 from pathlib import Path
 
+import torch
+
 from twoscale.errors import TwoscaleError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -16,6 +18,14 @@ def available_memory() -> int:
     """Return the bytes of memory that are free for use, what the system's cache holds included."""
     told = [size for size in (_kernel("/proc/meminfo", "MemAvailable"), _group_limit()) if size]
     return min(told) if told else 8 * 10**9  # not every system tells
+
+
+def free_memory(device: torch.device) -> int:
+    """Return the bytes that are free for use where a device keeps its tensors."""
+    if device.type != "cuda":
+        return available_memory()
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
 def peak_memory() -> int:

@@ -1,8 +1,9 @@
-"""Latent objectives: each is a weighting of the squared code errors."""
+"""Latent objectives: each is a weighting of the squared code errors, in some coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from twoscale.errors import TwoscaleError
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 _VARIANCE_FLOOR = 1e-8
+_UNSEEN = 1e-10  # of the largest squared length that a unit code can have as a field
 
 
 def code_weights(objective: str, block_sizes: Sequence[int], variance: Tensor) -> Tensor:
@@ -22,14 +24,15 @@ def code_weights(objective: str, block_sizes: Sequence[int], variance: Tensor) -
 
     - vector: plain mean over all coordinates;
     - block-balanced: mean within each stage, then the mean over stages (1/2 + 1/2 for two);
-    - score-normalised: block-balanced after dividing squared errors by the code variance.
+    - score-normalised: block-balanced after dividing squared errors by the code variance;
+    - field: plain mean as well, but over coordinates in which it is that of the decoded field.
     """
     if objective not in OBJECTIVES:
         raise TwoscaleError(
             f"no objective is called '{objective}': known are {', '.join(OBJECTIVES)}"
         )
     size = sum(block_sizes)
-    if objective == "vector":
+    if objective in ("vector", "field"):
         return torch.full_like(variance, 1.0 / size)
     balanced = torch.cat(
         [variance.new_full((k,), 1.0 / (len(block_sizes) * k)) for k in block_sizes]
@@ -39,7 +42,26 @@ def code_weights(objective: str, block_sizes: Sequence[int], variance: Tensor) -
     return balanced / variance.clamp_min(_VARIANCE_FLOOR)
 
 
-OBJECTIVES = ("vector", "block-balanced", "score-normalised")
+OBJECTIVES = ("vector", "block-balanced", "score-normalised", "field")
+
+
+@dataclass(frozen=True)
+class Isometry:
+    """Coordinates y = z @ forth of codes z whose distances are those of the decoded fields.
+
+    Codes are z = y @ back, but for directions that no decoded field shows.
+    """
+
+    forth: Tensor  # (code, coordinates), float64
+    back: Tensor  # (coordinates, code)
+
+    @classmethod
+    def of(cls, gram: Tensor) -> Isometry:
+        """Return the coordinates for a decoder with this Gram matrix (code, code)."""
+        values, vectors = torch.linalg.eigh(gram.double())
+        shown = values > _UNSEEN * values[-1]
+        root, vectors = values[shown].sqrt(), vectors[:, shown]
+        return cls(vectors * root, (vectors / root).mT)
 
 
 class CodeLoss:

@@ -21,6 +21,7 @@ from twoscale.progress import Progress
 from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate, fit_together
 from twoscale.surrogate.artifact import check_surrogate_folder, environment, surrogate_folder
+from twoscale.surrogate.settings import identifying
 from twoscale.surrogate.together import Data
 
 Pair = tuple[Tensor | FieldSource, Tensor | FieldSource]
@@ -396,8 +397,10 @@ def _digest(content: dict[str, Any]) -> str:
     """Return the hash of what was asked for.
 
     The weights that a fine-tuning calibrates are found, not asked for, and differ between devices
-    in their last digits: they are left out.
+    in their last digits: they are left out. Settings that leave everything as it was before they
+    came are left out as well.
     """
+    content = content | {"settings": identifying(content["settings"])}
     if tuning := content.get("finetuning"):
         plan = {name: value for name, value in tuning.items() if name != "weights"}
         content = content | {"finetuning": plan}

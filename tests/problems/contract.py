@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from twoscale import Grid
-from twoscale.problems import SQUARE_SYMMETRIES, Problem
+from twoscale.problems import Problem
+from twoscale.symmetries import SQUARE
 
 GRIDS = [Grid(8, 8), Grid(9, 9), Grid(17, 17), Grid(33, 33), Grid(50, 50), Grid(12, 31)]
 any_grid = pytest.mark.parametrize("grid", GRIDS, ids=str)
@@ -100,7 +101,7 @@ class ProblemContract:
         )
 
     def test_a_square_has_eight_symmetries_and_a_rectangle_four(self):
-        assert self.problem.symmetries(Grid.square(20)) == SQUARE_SYMMETRIES
+        assert self.problem.symmetries(Grid.square(20)) == SQUARE
         field = torch.rand(14, 22)
         images = [act(field) for act in self.problem.symmetries(Grid(14, 22))]
         assert {tuple(image.shape) for image in images} == {(14, 22)}

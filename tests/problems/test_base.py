@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from twoscale import Darcy, Grid, Poisson, Problem, TwoscaleError
-from twoscale.problems import PROBLEMS, SQUARE_SYMMETRIES, get_problem, register
+from twoscale.problems import PROBLEMS, get_problem, register
 from twoscale.problems.base import diffusion, laplacian_eigenvalues
+from twoscale.symmetries import IDENTITY, SQUARE
 
 
 def coordinates(grid):
@@ -106,23 +107,6 @@ def test_eigenvalues_are_those_of_the_dense_matrix(grid):
     torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-8)
 
 
-# Symmetries
-
-
-def test_the_eight_symmetries_are_distinct_and_closed():
-    field = torch.arange(16.0).reshape(4, 4)
-    images = {tuple(act(field).flatten().tolist()) for act in SQUARE_SYMMETRIES}
-    assert len(images) == 8
-    for one in SQUARE_SYMMETRIES:
-        for two in SQUARE_SYMMETRIES:
-            assert tuple(one(two(field)).flatten().tolist()) in images
-
-
-def test_the_first_symmetry_is_the_identity(generator):
-    fields = torch.randn(2, 8, 8, generator=generator)
-    assert torch.equal(SQUARE_SYMMETRIES[0](fields), fields)
-
-
 # The table of problems
 
 
@@ -179,3 +163,12 @@ def test_eigenvalues_are_computed_once_and_left_alone():
     assert laplacian_eigenvalues(grid, device) is first
     assert torch.equal(first, kept)
     assert bool((first < 0).all())
+
+
+def test_symmetries_are_declared_not_assumed():
+    class Mine(Poisson):
+        symmetric_under = "none"
+
+    assert Problem.symmetric_under == "none"
+    assert Mine().symmetries(Grid.square(8)) == IDENTITY
+    assert Poisson().symmetries(Grid.square(8)) == Darcy().symmetries(Grid.square(8)) == SQUARE

@@ -271,7 +271,7 @@ def test_the_rule_of_few_nodes_can_be_lifted():
 
 
 def test_too_few_fields_for_any_factor_are_told_so():
-    with pytest.raises(TwoscaleError, match="no coarse factor fits or more samples"):
+    with pytest.raises(TwoscaleError, match="; use more samples, or few_features=false"):
         RestrictedPCA(RankRule(variance=0.9), factor=4).check((32, 32), 3)
 
 

@@ -108,6 +108,32 @@ def test_reconstruction_lowers_the_error_and_traces_lower_the_seams(base, arrays
     assert a3["oracle_mre"] == before["oracle_mre"]
 
 
+@pytest.mark.parametrize("predictor", ["affine", "affine-mlp"])
+def test_predictors_in_closed_form_can_be_tuned_where_they_have_weights(
+    predictor, arrays, tmp_path
+):
+    x, u, xv, uv, new, truth = arrays
+    small = {"hidden_width": 8, "hidden_layers": 1, "epochs": 5}
+    start = Surrogate("two-scale", problem="poisson", device="cpu", predictor=predictor, **small)
+    start.fit(x, u, validation=(xv, uv))
+    tuned = tune(start, arrays, objective="A3", learning_rate=1e-3, **AT_ONCE)
+    before, after = (one.evaluate(new, truth) for one in (start, tuned))
+    for name in ("value_trace_error", "normal_derivative_trace_error"):
+        assert after[name] < before[name]
+    tuned.save(tmp_path / "tuned")
+    again = Surrogate.load(tmp_path / "tuned", device="cpu")
+    np.testing.assert_array_equal(again.predict(new), tuned.predict(new))
+
+
+def test_a_kernel_has_nothing_to_tune(arrays):
+    x, u, xv, uv, _, _ = arrays
+    surrogate = Surrogate("local", device="cpu", predictor="kernel", patches=2)
+    surrogate.fit(x[:40], u[:40], validation=(xv, uv))
+    wanted = "a kernel has none: fit with predictor=mlp, affine or affine-mlp"
+    with pytest.raises(TwoscaleError, match=wanted):
+        surrogate.check_finetuning(objective="A1")
+
+
 @pytest.mark.parametrize("objective", ["A3", "A5"])
 def test_code_space_training_is_field_space_training(base, arrays, objective):
     new = arrays[4]

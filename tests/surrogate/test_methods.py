@@ -12,8 +12,12 @@ from twoscale import (
     TwoscaleError,
 )
 from twoscale.baselines import FNO2d, RefinementNet
+from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
+from twoscale.surrogate.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
 from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FullFieldOperator, LatentOperator, RefinedOperator
+from twoscale.surrogate.prediction import MLPPredictor
+from twoscale.surrogate.settings import PREDICTORS
 from twoscale.training import Plan
 
 GRID = Grid.square(32)
@@ -196,6 +200,39 @@ def test_settings_of_the_training():
     plan = operator.predictor.plan
     assert (plan.epochs, plan.batch_size, plan.learning_rate, plan.patience) == (7, 9, 0.5, 3)
     assert build("global", hidden_layers=2, hidden_width=5).predictor.hidden == (5, 5)
+
+
+@pytest.mark.parametrize("name", ["global", "local", "overlap", "two-scale"])
+def test_the_predictor_is_the_papers_unless_told(name):
+    assert type(build(name).predictor) is MLPPredictor
+    assert build(name).symmetries == "none"
+    assert type(build(name, predictor="affine").predictor) is AffinePredictor
+    assert type(build("refinement", predictor="affine").base.predictor) is AffinePredictor
+
+
+def test_settings_of_the_predictors():
+    assert build("local", predictor="affine", ridge=1e-3).predictor.ridge == 1e-3
+    both = build("local", predictor="affine-mlp", ridge=1e-3, hidden_width=5, objective="field")
+    assert isinstance(both.predictor, AffineMLPPredictor)
+    assert both.predictor.affine.ridge == 1e-3
+    assert both.predictor.correction.hidden == (5, 5, 5)
+    assert both.predictor.correction.objective == "field"
+    free = build("local", predictor="kernel").predictor
+    assert isinstance(free, KernelPredictor)
+    assert (tuple(free.kinds), tuple(free.length_scales)) == (tuple(KERNELS), LENGTH_SCALES)
+    assert (free.ridge, free.most) == (None, None)
+    fixed = {"kernel": "matern-3/2", "length_scale": 3, "kernel_samples": 9, "ridge": 0.0}
+    told = build("local", predictor="kernel", **fixed).predictor
+    assert not told.nearest
+    for predictor in PREDICTORS:
+        assert build("local", predictor=predictor, objective="field").predictor.nearest
+    assert (told.kinds, told.length_scales, told.most) == (("matern-3/2",), (3.0,), 9)
+    assert told.ridge == 0.0
+
+
+def test_settings_of_the_symmetries():
+    operator = build("overlap", symmetries="mirrors", average_symmetries="yes")
+    assert (operator.symmetries, operator.average) == ("mirrors", True)
 
 
 def test_another_base_can_be_refined():

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from tests.surrogate.linear import LinearDecoder
 from twoscale import TwoscaleError
 from twoscale.objectives import CodeLoss, code_weights
 from twoscale.predictors import MLP
@@ -29,8 +30,14 @@ def make_pairs(samples, seed):
     return Pairs(codes, torch.cat([codes, codes[:, :1] ** 2], 1))
 
 
-def fitted(predictor, pairs, context):
-    train_members([predictor.task(*pairs, [1, 3], context.seed)], [context])
+def decoder(shrink=(1.0, 1.0, 0.5, 0.1)):
+    return LinearDecoder(torch.diag(torch.tensor(shrink)), [1, 3])
+
+
+def fitted(predictor, pairs, context, through=None):
+    task = predictor.prepare(*pairs, through or decoder(), context.seed)
+    train_members([task], [context])
+    predictor.complete()
     return predictor
 
 
@@ -63,6 +70,48 @@ def test_the_fit_is_timed_recorded_and_minimises_its_objective(fit):
     with torch.no_grad():
         expected = float(loss(predictor(held_out.inputs), held_out.targets))
     assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A decoder that stretches, mixes and, in one direction, forgets."""
+    matrix = torch.randn(4, 9, generator=torch.Generator().manual_seed(5))
+    matrix[3] = matrix[0] - matrix[1]
+    return LinearDecoder(1e-3 * matrix, [1, 3])
+
+
+def test_the_field_objective_is_the_relative_mean_square_of_decoded_fields(mixed):
+    training, held_out = make_pairs(60, 0), make_pairs(20, 1)
+    context = FitContext()
+    predictor = fitted(make(objective="field"), (training, held_out), context, mixed)
+    with torch.no_grad():
+        error = mixed.decode(predictor(held_out.inputs)) - mixed.decode(held_out.targets)
+        size = mixed.decode(training.targets).square().sum((1, 2)).mean()
+    expected = float(error.square().sum((1, 2)).mean() / size)
+    history = context.histories["training"]
+    assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_field_objective_leaves_a_network_from_codes_to_codes(mixed):
+    pairs = make_pairs(60, 0), make_pairs(20, 1)
+    predictor = fitted(make(objective="field"), pairs, FitContext(), mixed)
+    assert predictor(pairs[1].inputs).shape == (20, 4)
+    restored = make(objective="field").restore(predictor.state_dict())
+    with torch.no_grad():
+        assert torch.equal(restored(pairs[1].inputs), predictor(pairs[1].inputs))
+
+
+def test_the_field_objective_is_learnt_better_than_by_another(mixed):
+    """Of a direction that no field shows nothing need be learnt."""
+    pairs = make_pairs(200, 0), make_pairs(50, 1)
+
+    def error(objective):
+        predictor = fitted(make((20,), objective), pairs, FitContext(), mixed)
+        with torch.no_grad():
+            wrong = predictor(pairs[1].inputs) - pairs[1].targets
+        return float(mixed.decode(wrong).norm())
+
+    assert error("field") < error("vector")
 
 
 def test_the_state_is_that_of_the_network(fit):

@@ -5,7 +5,9 @@ import pytest
 from twoscale import METHODS, TwoscaleError
 from twoscale.surrogate.methods import resolve
 from twoscale.surrogate.settings import (
+    LATER,
     SETTINGS,
+    identifying,
     parse_assignments,
     parse_seeds,
     resolve_settings,
@@ -54,6 +56,19 @@ GOOD = [
     ("objective", "score-normalized", "score-normalised"),
     ("objective", "vector", "vector"),
     ("base", "overlap", "overlap"),
+    ("objective", "field", "field"),
+    ("predictor", "affine-mlp", "affine-mlp"),
+    ("symmetries", "square", "square"),
+    ("average_symmetries", "true", True),
+    ("average_symmetries", False, False),
+    ("few_features", "off", False),
+    ("ridge", "none", None),
+    ("ridge", "1e-7", 1e-7),
+    ("ridge", 0, 0.0),
+    ("kernel", None, None),
+    ("kernel", "matern-3/2", "matern-3/2"),
+    ("length_scale", "2", 2.0),
+    ("kernel_samples", "4000", 4000),
 ]
 
 
@@ -114,7 +129,16 @@ BAD = [
     ("padding", -1, "a whole number of at least 0"),
     ("evaluation_batch", 0, COUNT),
     ("solver", "svd", "one of full, covariance, randomized, hybrid"),
-    ("objective", "mse", "one of vector, block-balanced, score-normalised"),
+    ("objective", "mse", "one of vector, block-balanced, score-normalised, field"),
+    ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel"),
+    ("symmetries", "cube", "one of none, mirrors, square, problem"),
+    ("average_symmetries", 2, "true or false"),
+    ("few_features", "maybe", "true or false"),
+    ("ridge", -1, "a fraction from 0 to 1"),
+    ("ridge", "nan", "a fraction from 0 to 1"),
+    ("kernel", "gauss", "one of matern-5/2, matern-3/2"),
+    ("length_scale", 0, "a positive number of at most a million"),
+    ("kernel_samples", 0, COUNT),
     ("base", "fno", "one of local, global, overlap, two-scale"),
 ]
 
@@ -146,7 +170,9 @@ def test_an_unknown_name_is_met_with_the_close_one(method, name, close):
 
 
 def test_an_unknown_name_is_met_with_all_there_are():
-    with pytest.raises(TwoscaleError, match=r"no setting 'zzz': it has batch_size, epochs, .*va"):
+    with pytest.raises(
+        TwoscaleError, match=r"no setting 'zzz': it has average_symmetries, .*, epochs, .*va"
+    ):
         resolve("local", {"zzz": 1})
 
 
@@ -167,6 +193,24 @@ def test_defaults_and_given_values_are_left_unchanged():
     assert resolve_settings("any", defaults, given) == {"epochs": 7, "patches": (4, 4)}
     assert defaults == {"epochs": 5, "patches": (4, 4)}
     assert given == {"epochs": "7"}
+
+
+def test_settings_that_change_nothing_are_no_part_of_what_was_asked_for():
+    defaults = resolve("two-scale", {})
+    assert not set(identifying(defaults)) & set(LATER)
+    asked = resolve("two-scale", {"predictor": "kernel", "ridge": 0, "few_features": False})
+    assert identifying(asked) == {
+        **identifying(defaults),
+        "predictor": "kernel",
+        "ridge": 0.0,
+        "few_features": False,
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_later_settings_have_the_earlier_behaviour_as_default(method):
+    for name, value in METHODS[method].defaults.items():
+        assert name not in LATER or value == LATER[name]
 
 
 def test_every_setting_says_what_it_means():

@@ -25,6 +25,7 @@ from twoscale.surrogate.terms import (
     QuadraticTerm,
     SpectralTerm,
     code_term,
+    decoder_gram,
 )
 
 DECODERS = {
@@ -61,6 +62,19 @@ def tracked(decoder, inputs, truth):
 def known(batch):
     """The fields that terms on fields look at, as they travel with the codes."""
     return torch.cat([batch.truth.flatten(1), batch.inputs.flatten(1)], 1)
+
+
+def test_the_decoders_gram_matrix_gives_the_norms_of_fields(decoder, generator):
+    gram = decoder_gram(decoder)
+    assert gram.dtype == torch.float64
+    assert torch.equal(gram, gram.T)
+    codes = torch.randn(2, 5, decoder.code_size, generator=generator)
+    change = decoder.decode(codes[0]) - decoder.decode(codes[1])
+    error = (codes[0] - codes[1]).double()
+    squares = ((error @ gram) * error).sum(1)
+    torch.testing.assert_close(
+        squares.sqrt().float(), change.flatten(1).norm(dim=1), rtol=1e-4, atol=0
+    )
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -12,22 +12,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
-
-Symmetry = Callable[[Tensor], Tensor]
-
-
-def _symmetry(quarter_turns: int, mirrored: bool) -> Symmetry:
-    def act(fields: Tensor) -> Tensor:
-        turned = torch.rot90(fields, quarter_turns, dims=(-2, -1))
-        return turned.flip(-1) if mirrored else turned
-
-    return act
-
-
-SQUARE_SYMMETRIES: tuple[Symmetry, ...] = tuple(
-    _symmetry(turns, mirrored) for mirrored in (False, True) for turns in range(4)
-)
-"""The eight maps of the square onto itself, acting on (..., height, width)."""
+from twoscale.symmetries import Group, symmetry_group
 
 
 class Problem(ABC):
@@ -41,6 +26,7 @@ class Problem(ABC):
     number: ClassVar[int]  # part of the random seed, so that problems never share samples
     boundary_condition: ClassVar[str] = "u = 0 on the boundary"
     solver: ClassVar[str]
+    symmetric_under: ClassVar[str] = "none"  # the name of a group of symmetries
     fixed_operator: ClassVar[bool]  # the operator applied to u does not depend on the input
 
     @property
@@ -74,11 +60,9 @@ class Problem(ABC):
         coefficient = self.coefficient(inputs)
         return coefficient.amin((1, 2)), coefficient.amax((1, 2))
 
-    def symmetries(self, grid: Grid) -> tuple[Symmetry, ...]:
+    def symmetries(self, grid: Grid) -> Group:
         """Return the maps of the grid onto itself that take solutions to solutions."""
-        if grid.height == grid.width:
-            return SQUARE_SYMMETRIES
-        return tuple(_symmetry(turns, mirrored) for mirrored in (False, True) for turns in (0, 2))
+        return symmetry_group(self.symmetric_under, grid.shape)
 
     def entropy(self, grid: Grid, seed: int) -> tuple[int, ...]:
         """Return the words that, with the sample index, seed one sample."""

@@ -32,6 +32,7 @@ class Darcy(Problem):
 
     name: ClassVar[str] = "darcy"
     number: ClassVar[int] = 2
+    symmetric_under: ClassVar[str] = "square"
     fixed_operator: ClassVar[bool] = False
     solver: ClassVar[str] = (
         "arithmetic face means, conjugate gradients preconditioned by DST-I, "

@@ -24,6 +24,7 @@ class Poisson(Problem):
 
     name: ClassVar[str] = "poisson"
     number: ClassVar[int] = 1
+    symmetric_under: ClassVar[str] = "square"
     fixed_operator: ClassVar[bool] = True
     solver: ClassVar[str] = "five-point Laplacian, exact by DST-I, float64"
 

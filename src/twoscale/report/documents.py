@@ -186,6 +186,8 @@ def settings_page() -> str:
 def _default(value: Any) -> str:
     if isinstance(value, tuple):
         return "x".join(str(part) for part in value)
+    if isinstance(value, bool):
+        return str(value).lower()
     return "none" if value is None else str(value)
 
 

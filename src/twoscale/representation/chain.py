@@ -140,8 +140,9 @@ def stage_rule(variance: float, code_size: int | None) -> RankRule:
 class TwoScale(Chain):
     """The paper's representation: one coarse global PCA, then local PCAs of the residual.
 
-    `solver` applies to all stages; "hybrid" randomises the coarse solve only. With `code_size` the
-    patches share what the coarse modes leave of it, and `residual_variance` is without effect.
+    `solver` applies to all stages; "hybrid" randomises the coarse solve only. `few_features` is the
+    paper's rule for the coarse grid: fewer nodes than training fields. With `code_size` the patches
+    share what the coarse modes leave of it, and `residual_variance` is without effect.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class TwoScale(Chain):
         coarse_factor: int = 4,
         coarse_components: int | None = 10,
         coarse_variance: float | None = None,
+        few_features: bool = True,
         residual_variance: float = 0.995,
         solver: str = "randomized",
         code_size: int | None = None,
@@ -159,6 +161,7 @@ class TwoScale(Chain):
         coarse = RestrictedPCA(
             RankRule(variance=coarse_variance, components=coarse_components),
             factor=coarse_factor,
+            few_features=few_features,
             solver=coarse_solver,
         )
         residual_rule = stage_rule(residual_variance, code_size)
@@ -180,6 +183,7 @@ class ThreeScale(Chain):
         coarse_factor: int = 4,
         coarse_components: int | None = 10,
         coarse_variance: float | None = None,
+        few_features: bool = True,
         middle_patches: tuple[int, int] = (2, 2),
         middle_variance: float = 0.99,
         residual_variance: float = 0.8,
@@ -191,6 +195,7 @@ class ThreeScale(Chain):
             coarse_factor=coarse_factor,
             coarse_components=coarse_components,
             coarse_variance=coarse_variance,
+            few_features=few_features,
             residual_variance=residual_variance,
             solver=solver,
             code_size=code_size,

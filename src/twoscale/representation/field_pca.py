@@ -136,10 +136,11 @@ class RestrictedPCA(BlockPCA):
         nodes = (height // self.factor) * (width // self.factor)
         if self.few_features and nodes >= samples:
             fitting = [c for c in common if (height // c) * (width // c) < samples]
-            hint = f"use a coarse factor of {fitting}" if fitting else "no coarse factor fits"
+            hint = f"a coarse factor of {fitting}, " if fitting else ""
             raise TwoscaleError(
                 f"the coarse grid must have fewer nodes than there are training fields: factor "
-                f"{self.factor} gives {nodes} nodes for {samples} fields; {hint} or more samples"
+                f"{self.factor} gives {nodes} nodes for {samples} fields; use {hint}more samples, "
+                "or few_features=false"
             )
 
     def _prepare(self, shape: tuple[int, int], device: torch.device) -> None:

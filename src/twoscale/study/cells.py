@@ -13,6 +13,7 @@ from twoscale.data.split import largest_training
 from twoscale.study.cases import Case
 from twoscale.surrogate.finetuning import FinetunePlan
 from twoscale.surrogate.methods import resolve
+from twoscale.surrogate.settings import identifying
 
 FORMAT = 1
 """Part of every cell's hash: raised when the same settings come to mean something else."""
@@ -70,7 +71,7 @@ class Cell:
             "data": self.data._asdict(),
             "training": self.training,
             "method": self.case.method,
-            "settings": dict(self.settings),
+            "settings": identifying(self.settings),
             "seed": self.seed,
             "finetuning": self.finetuning and dict(self.finetuning),
         }

@@ -23,8 +23,9 @@ class FieldPairs:
     outputs: FieldSource
 
 
-SharedFits = dict[tuple[str, str, int], tuple[dict[str, Tensor], dict[str, float]]]
-"""Representations fitted on the same fields: name, what it is and seed, to state and seconds."""
+SharedFits = dict[tuple[str, str, int, int], tuple[dict[str, Tensor], dict[str, float]]]
+"""Representations fitted on the same fields: name, what it is, number of fields (their images
+included) and seed, to state and seconds."""
 
 
 @dataclass
@@ -44,7 +45,7 @@ class FitContext:
         self, representation: Representation, fields: FieldSource, *, seed: int, name: str
     ) -> None:
         """Fit a representation, or take over an equal one; either costs what fitting it cost."""
-        key = (name, repr(representation), seed)
+        key = (name, repr(representation), fields.shape[0], seed)
         if key in self.shared:
             state, seconds = self.shared[key]
             representation.restore(state)

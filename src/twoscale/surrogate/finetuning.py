@@ -115,6 +115,11 @@ def tunable(
         raise TwoscaleError(
             "fine-tuning needs a PCA surrogate: global, local, overlap or two-scale"
         )
+    if operator.predictor.trained is None:
+        raise TwoscaleError(
+            "fine-tuning needs a predictor whose weights can be trained, and a kernel has none: "
+            "fit with predictor=mlp, affine or affine-mlp"
+        )
     terms = OBJECTIVES[plan.objective]
     for name in ("residual", "flux"):
         if name in terms and problem is None:
@@ -199,9 +204,9 @@ def _train(
             record.components.setdefault(name, []).append(value)
         return sum(objective.weights[name] * value for name, value in values.items())
 
-    task = Task(
-        tuned.predictor.trained, pairs, held_out, objective, plan.training, context.seed, judge
-    )
+    network = tuned.predictor.trained
+    assert network is not None
+    task = Task(network, pairs, held_out, objective, plan.training, context.seed, judge)
     train_members(
         [task],
         [context],

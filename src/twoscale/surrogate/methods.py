@@ -12,6 +12,7 @@ from twoscale.baselines import FNO2d, RefinementNet
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.linalg.pca import RankRule
+from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
 from twoscale.representation import (
     Chain,
     Conforming,
@@ -21,13 +22,14 @@ from twoscale.representation import (
     ThreeScale,
     TwoScale,
 )
+from twoscale.surrogate.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
 from twoscale.surrogate.operators import (
     FieldOperator,
     FullFieldOperator,
     LatentOperator,
     RefinedOperator,
 )
-from twoscale.surrogate.prediction import MLPPredictor
+from twoscale.surrogate.prediction import CodePredictor, MLPPredictor
 from twoscale.surrogate.settings import resolve_settings
 from twoscale.training import Plan
 
@@ -78,12 +80,36 @@ def _plan(
 
 
 def _latent(settings: Settings, inputs: Representation, outputs: Representation) -> LatentOperator:
-    predictor = MLPPredictor(
+    return LatentOperator(
+        inputs,
+        _predictor(settings),
+        outputs,
+        symmetries=settings["symmetries"],
+        average=settings["average_symmetries"],
+    )
+
+
+def _predictor(settings: Settings) -> CodePredictor:
+    name, ridge = settings["predictor"], settings["ridge"]
+    nearest = settings["objective"] == "field"
+    if name == "kernel":
+        kernel, length = settings["kernel"], settings["length_scale"]
+        return KernelPredictor(
+            kinds=tuple(KERNELS) if kernel is None else (kernel,),
+            length_scales=LENGTH_SCALES if length is None else (length,),
+            ridge=ridge,
+            most=settings["kernel_samples"],
+            nearest=nearest,
+        )
+    affine = AffinePredictor(ridge=ridge, nearest=nearest)
+    if name == "affine":
+        return affine
+    network = MLPPredictor(
         hidden=(settings["hidden_width"],) * settings["hidden_layers"],
         objective=settings["objective"],
         plan=_plan(settings, evaluation_batch=8192, small=True),
     )
-    return LatentOperator(inputs, predictor, outputs)
+    return AffineMLPPredictor(affine, network) if name == "affine-mlp" else network
 
 
 def _single_solver(settings: Settings) -> str:
@@ -157,6 +183,13 @@ _LATENT: dict[str, Any] = {
     "input_variance": 0.99,
     "output_variance": 0.99,
     **_defaults(PatchPCA, "solver"),
+    "symmetries": "none",
+    "average_symmetries": False,
+    "predictor": "mlp",
+    "ridge": None,
+    "kernel": None,
+    "length_scale": None,
+    "kernel_samples": None,
     "objective": "vector",
     "hidden_layers": 3,
     "hidden_width": 128,

@@ -15,8 +15,12 @@ from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.source import FieldSource, gather, map_fields
 from twoscale.surrogate.context import FieldPairs, FitContext, train_members
-from twoscale.surrogate.prediction import CodePredictor, load_weights
+from twoscale.surrogate.nearest import NearestCodes
+from twoscale.surrogate.prediction import CodePredictor, ImagePairs, load_weights
+from twoscale.symmetries import IDENTITY, Group, ImageSource, symmetry_group
 from twoscale.training import Pairs, Plan, Task
+
+Encode = Callable[[Tensor], Tensor]
 
 
 class FieldOperator(nn.Module, ABC):
@@ -66,49 +70,83 @@ class FieldOperator(nn.Module, ABC):
 
 
 class LatentOperator(FieldOperator):
-    """Encode the input, predict the output's code from the input's, decode it."""
+    """Encode the input, predict the output's code from the input's, decode it.
+
+    With symmetries all images of the training fields under them are training fields; `average`
+    predicts from all images of an input as well, and takes the mean.
+    """
 
     def __init__(
         self,
         input_representation: Representation,
         predictor: CodePredictor,
         output_representation: Representation,
+        *,
+        symmetries: str = "none",
+        average: bool = False,
     ) -> None:
         super().__init__()
         self.input_representation = input_representation
         self.predictor = predictor
         self.output_representation = output_representation
+        self.symmetries = symmetries
+        self.average = average
 
     def check(self, shape: tuple[int, int], samples: int) -> None:
-        self.input_representation.check(shape, samples)
-        self.output_representation.check(shape, samples)
+        fields = len(symmetry_group(self.symmetries, shape)) * samples
+        self.input_representation.check(shape, fields)
+        self.output_representation.check(shape, fields)
 
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
     ) -> Task | None:
         seed, inputs, outputs = context.seed, self.input_representation, self.output_representation
+        group = symmetry_group(self.symmetries, training.inputs.shape[1:])
+        images = _images(training, group)
         context.report("representations", 0, 2, "input PCA")
-        context.fit_representation(inputs, training.inputs, seed=seed, name="input")
+        context.fit_representation(inputs, images.inputs, seed=seed, name="input")
         context.report("representations", 1, 2, "output PCA")
-        context.fit_representation(outputs, training.outputs, seed=seed + 1, name="output")
+        context.fit_representation(outputs, images.outputs, seed=seed + 1, name="output")
         context.report("representations", 2, 2)
         with context.clock.stage("transform"):
-            codes, held_out = self.encode_pairs(training), self.encode_pairs(validation)
-        return self.predictor.task(codes, held_out, outputs.block_sizes, seed)
+            codes, held_out = self.encode_pairs(training, group), self.encode_pairs(validation)
+        with context.clock.stage("training"):
+            return self.predictor.prepare(codes, held_out, outputs, seed)
+
+    def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
+        self.predictor.complete()
+        return self
 
     @property
     def latent(self) -> LatentOperator:
         return self
 
     @torch.no_grad()
-    def encode_pairs(self, pairs: FieldPairs) -> Pairs:
-        """Return the input and output codes of all pairs."""
-        return Pairs(
-            _encode(self.input_representation, pairs.inputs),
-            _encode(self.output_representation, pairs.outputs),
+    def encode_pairs(self, pairs: FieldPairs, group: Group = IDENTITY) -> ImagePairs:
+        """Return the input and output codes of all pairs' images under some symmetries.
+
+        Output codes are what the predictor learns: by `encode`, or the nearest ones.
+        """
+        outputs: Encode = self.output_representation.encode
+        if self.predictor.nearest:
+            outputs = NearestCodes(self.output_representation)
+        return ImagePairs(
+            _encode(self.input_representation.encode, pairs.inputs, group),
+            _encode(outputs, pairs.outputs, group),
+            group,
         )
 
     def forward(self, fields: Tensor) -> Tensor:
+        if not self.average:
+            return self._predict(fields)
+        height, width = fields.shape[1:]
+        group = symmetry_group(self.symmetries, (height, width))
+        total = torch.zeros_like(fields)
+        for symmetry in group:
+            total += symmetry.inverse(self._predict(symmetry(fields)))
+        return total / len(group)
+
+    def _predict(self, fields: Tensor) -> Tensor:
         codes = self.predictor(self.input_representation.encode(fields))
         return self.output_representation.decode(codes)
 
@@ -244,18 +282,25 @@ class RefinedOperator(FieldOperator):
         return self
 
 
-def _encode(representation: Representation, source: FieldSource) -> Tensor:
-    """Return the codes of all fields of a source, in one tensor from the start."""
+def _images(pairs: FieldPairs, group: Group) -> FieldPairs:
+    if len(group) == 1:
+        return pairs
+    return FieldPairs(ImageSource(pairs.inputs, group), ImageSource(pairs.outputs, group))
+
+
+def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
+    """Return the codes of all fields' images, symmetry after symmetry, in one tensor."""
     samples = source.shape[0]
     codes = torch.empty(0)
     start = 0
     for chunk in source.chunks():
-        part = representation.encode(chunk)
-        if not start:
-            codes = part.new_empty(samples, part.shape[1])
-        codes[start : start + len(part)] = part
-        start += len(part)
-    return codes
+        for place, symmetry in enumerate(group):
+            part = encode(symmetry(chunk))
+            if not start and not place:
+                codes = part.new_empty(len(group), samples, part.shape[1])
+            codes[place, start : start + len(part)] = part
+        start += len(chunk)
+    return codes.flatten(0, 1)
 
 
 def _mean_square(predicted: Tensor, true: Tensor) -> Tensor:

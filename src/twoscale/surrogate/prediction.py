@@ -1,39 +1,62 @@
-"""Maps from input code to output code, fitted on pairs of codes."""
+"""Maps from input code to output code, fitted on pairs of codes: the contract, and the network."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
-from twoscale.objectives import CodeLoss, code_weights
+from twoscale.objectives import CodeLoss, Isometry, code_weights
 from twoscale.predictors import MLP
+from twoscale.representation import Representation
+from twoscale.surrogate.terms import decoder_gram
+from twoscale.symmetries import IDENTITY, Group
 from twoscale.training import Pairs, Plan, Task
 
 
+@dataclass(frozen=True)
+class ImagePairs(Pairs):
+    """Codes of all samples' images under the group's first symmetry, then the second, and so on."""
+
+    group: Group = IDENTITY
+
+
 class CodePredictor(nn.Module, ABC):
-    """A map from codes (batch, input code) to codes (batch, output code)."""
+    """A map from codes (batch, input code) to codes (batch, output code).
+
+    With `nearest` it learns the codes whose fields are nearest to the true ones, not those by
+    `encode`. `chosen` tells what a fit has found out by itself, to be read by people.
+    """
+
+    def __init__(self, *, nearest: bool = False) -> None:
+        super().__init__()
+        self.nearest = nearest
+        self.chosen: dict[str, Any] = {}
 
     @abstractmethod
-    def task(
-        self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], seed: int
-    ) -> Task:
-        """Return what has to be learned; the task's network is this predictor's from now on.
+    def prepare(
+        self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
+    ) -> Task | None:
+        """Fit what has a closed form; return what is left to be trained, if anything is.
 
-        `block_sizes` are the stages of the output code.
+        The task's network is this predictor's from now on. `decoder` turns codes into fields.
         """
+
+    def complete(self) -> None:
+        """Do what comes after the training."""
 
     @abstractmethod
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the fitted state from `tensors`, named as in `state_dict`."""
 
     @property
-    @abstractmethod
-    def trained(self) -> nn.Module:
-        """Return the network whose weights training changes."""
+    def trained(self) -> nn.Module | None:
+        """Return the network whose weights training changes, if it has such weights."""
+        return None
 
     @abstractmethod
     def forward(self, codes: Tensor) -> Tensor: ...
@@ -43,37 +66,72 @@ class MLPPredictor(CodePredictor):
     """The paper's latent network: an MLP trained on a weighting of the squared code errors."""
 
     def __init__(self, *, hidden: tuple[int, ...], objective: str, plan: Plan) -> None:
-        super().__init__()
+        super().__init__(nearest=objective == "field")
         self.hidden = hidden
         self.objective = objective
         self.plan = plan
-        self.network: nn.Module | None = None
+        self.network: MLP | None = None
+        self._back: Tensor | None = None  # from the coordinates of the training to codes
 
-    def task(
-        self, training: Pairs, validation: Pairs, block_sizes: Sequence[int], seed: int
+    def prepare(
+        self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
     ) -> Task:
+        blocks = decoder.block_sizes
+        if self.objective == "field":
+            training, validation = self._in_coordinates(training, validation, decoder)
+            blocks = [training.targets.shape[1]]
         sizes = (training.inputs.shape[1], *self.hidden, training.targets.shape[1])
         self.network = MLP(sizes, seed=seed).to(training.inputs.device)
         variance = training.targets.var(0, unbiased=False)
-        loss = CodeLoss(code_weights(self.objective, block_sizes, variance))
+        loss = CodeLoss(code_weights(self.objective, blocks, variance))
         return Task(self.network, training, validation, loss, self.plan, seed)
 
+    def _in_coordinates(
+        self, training: Pairs, validation: Pairs, decoder: Representation
+    ) -> tuple[Pairs, Pairs]:
+        """Return the targets as coordinates whose distances are those of fields.
+
+        One factor for all makes their mean square one: the loss is then the mean squared error of
+        the decoded field, relative to the spread of the training fields.
+        """
+        isometry = Isometry.of(decoder_gram(decoder))
+        spread = (training.targets.double() @ isometry.forth).square().mean().sqrt()
+        forth = isometry.forth / spread
+        self._back = isometry.back * spread
+
+        def turned(pairs: Pairs) -> Pairs:
+            return Pairs(pairs.inputs, (pairs.targets.double() @ forth).to(pairs.targets.dtype))
+
+        return turned(training), turned(validation)
+
+    def complete(self) -> None:
+        """Let the last layer give codes, whatever the coordinates of the training were."""
+        if self._back is None:
+            return
+        self.network = self.trained.followed_by(self._back)
+        self._back = None
+
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        # By name: files hold tensors in any order, and the hidden layers are the settings'.
-        first = tensors.get("network.0.weight")
-        last = tensors.get(f"network.{2 * len(self.hidden)}.weight")
-        ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
-        self.network = MLP((ends[0], *self.hidden, ends[1]))
+        self.network = shaped_like(tensors, self.hidden)
         load_weights(self, tensors)
         return self
 
     @property
-    def trained(self) -> nn.Module:
+    def trained(self) -> MLP:
         assert self.network is not None
         return self.network
 
     def forward(self, codes: Tensor) -> Tensor:
         return self.trained(codes)
+
+
+def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> MLP:
+    """Return a network with these hidden layers that takes the weights `network.*`."""
+    # By name: files hold tensors in any order, and the hidden layers are the settings'.
+    first = tensors.get("network.0.weight")
+    last = tensors.get(f"network.{2 * len(hidden)}.weight")
+    ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
+    return MLP((ends[0], *hidden, ends[1]))
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:

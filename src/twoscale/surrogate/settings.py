@@ -10,6 +10,8 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.linalg.pca import SOLVERS
 from twoscale.objectives import OBJECTIVES
+from twoscale.predictors import KERNELS
+from twoscale.symmetries import GROUPS
 
 
 @dataclass(frozen=True)
@@ -80,12 +82,24 @@ def choice(options: Collection[str]) -> Callable[[Any], str]:
     return read
 
 
+def _switch(value: Any) -> bool:
+    known = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    name = str(value).lower()
+    if name not in known:
+        raise ValueError("true or false")
+    return known[name]
+
+
+PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel")
+
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
 _RATE = real(1e-12, 10.0, "a positive number of at most 10")
 _DECAY = real(0.0, 10.0, "a number from 0 to 10")
 _WIDTH = real(0.0, 1.0, "a part of the domain's side, 0 to 1")
 _COUNT = whole(1)
+_FACTOR = real(1e-6, 1e6, "a positive number of at most a million")
+_STRENGTH = real(0.0, 1.0, "a fraction from 0 to 1")
 
 SETTINGS: dict[str, Setting] = {
     "patches": Setting("patches per axis, 4 or 4x2; also the common seams of the metrics", _pair),
@@ -101,7 +115,23 @@ SETTINGS: dict[str, Setting] = {
     "seam_width": Setting(
         "reach of slopes beside patch borders in the norm; 0 is plain L2", _WIDTH
     ),
+    "few_features": Setting("insist on fewer coarse nodes than training fields", _switch),
     "solver": Setting("PCA solver", choice((*SOLVERS, "hybrid"))),
+    "symmetries": Setting(
+        "symmetries of the problem that multiply the training fields; problem: its own",
+        choice((*GROUPS, "problem")),
+    ),
+    "average_symmetries": Setting("average predictions over the symmetries", _switch),
+    "predictor": Setting("map from input code to output code", choice(PREDICTORS)),
+    "ridge": Setting(
+        "strength of affine or kernel, relative to the largest eigenvalue; none: chosen",
+        _optional(_STRENGTH),
+    ),
+    "kernel": Setting("kernel; none: chosen on validation fields", _optional(choice(KERNELS))),
+    "length_scale": Setting(
+        "length scale of the kernel, in median distances; none: chosen", _optional(_FACTOR)
+    ),
+    "kernel_samples": Setting("training fields of the kernel at most, or none", _optional(_COUNT)),
     "objective": Setting("latent objective", choice(OBJECTIVES)),
     "hidden_layers": Setting("hidden layers of the latent network", whole(0)),
     "hidden_width": Setting("width of the hidden layers", _COUNT),
@@ -124,6 +154,26 @@ SETTINGS: dict[str, Setting] = {
     "padding": Setting("nodes of padding at the far edges", whole(0)),
     "evaluation_batch": Setting("fields per step of validation and prediction", _COUNT),
 }
+
+
+LATER: dict[str, Any] = {
+    "few_features": True,
+    "symmetries": "none",
+    "average_symmetries": False,
+    "predictor": "mlp",
+    "ridge": None,
+    "kernel": None,
+    "length_scale": None,
+    "kernel_samples": None,
+}
+"""Settings that came after the first records, with the values that leave a fit as it was then."""
+
+
+def identifying(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a hash is taken of: records made before a setting came keep their names."""
+    return {
+        name: value for name, value in settings.items() if name not in LATER or value != LATER[name]
+    }
 
 
 def resolve_settings(

@@ -35,6 +35,7 @@ from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
 from twoscale.surrogate.replay import replayed
+from twoscale.symmetries import GROUPS
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 
@@ -55,6 +56,7 @@ class Surrogate:
     operator_: FieldOperator
     grid_: Grid
     finetuning_: dict[str, Any] | None
+    chosen_: dict[str, Any]  # what a predictor in closed form chose on the validation fields
     peak_device_gigabytes_: float | None  # of the latest fit or fine-tuning, on a GPU
     trained_together_: int  # networks that shared the time of training
 
@@ -75,6 +77,17 @@ class Surrogate:
         self.device = resolve_device(device)
         self.problem = get_problem(problem) if isinstance(problem, str) else problem
         self.settings = resolve(method, settings)
+        if self.settings.get("symmetries") == "problem":
+            self.settings["symmetries"] = self._declared_symmetries()
+
+    def _declared_symmetries(self) -> str:
+        """Return the name of the problem's symmetries."""
+        if self.problem is None:
+            raise TwoscaleError(
+                "symmetries=problem needs a known problem: name the symmetries of yours instead "
+                f"({', '.join(GROUPS)})"
+            )
+        return self.problem.symmetric_under
 
     def fit(
         self,
@@ -120,6 +133,7 @@ class Surrogate:
         self.grid_, self.operator_ = Grid(height, width), operator.to(self.device)
         self.training_samples_ = samples
         self.finetuning_ = None
+        self.chosen_ = dict(operator.latent.predictor.chosen) if operator.latent else {}
         self.timings_ = dict(context.clock.seconds)
         self.peak_device_gigabytes_ = device_peak_gigabytes()
         self.history_ = context.histories
@@ -286,6 +300,7 @@ class Surrogate:
             "grid": {"height": self.grid_.height, "width": self.grid_.width},
             "problem": self.problem.name if self.problem else None,
             "retained": self.retained,
+            "chosen": self.chosen_,
             "training_samples": self.training_samples_,
             "timings": self.timings_,
             "peak_device_gigabytes": self.peak_device_gigabytes_,
@@ -326,6 +341,7 @@ class Surrogate:
             surrogate.peak_device_gigabytes_ = manifest.get("peak_device_gigabytes")
             surrogate.trained_together_ = manifest.get("trained_together", 1)
             surrogate.finetuning_ = manifest.get("finetuning")
+            surrogate.chosen_ = manifest.get("chosen", {})
             surrogate.training_samples_ = manifest["training_samples"]
         except (KeyError, TypeError) as error:
             raise TwoscaleError(f"{path} has a damaged manifest: {error!r}") from error

@@ -23,6 +23,7 @@ from twoscale.fields import (
     Measure,
     Parts,
     radial_spectrum,
+    relative_l2,
     weighted_spectral_distance,
 )
 from twoscale.representation import Representation
@@ -165,12 +166,7 @@ class QuadraticTerm(Term):
     def __init__(self, measure: AffineMeasure, decoder: Representation, sample: Batch) -> None:
         self.measure = measure
         self.finish = measure.finish
-        rows = [
-            torch.autograd.grad(0.5 * change.square().sum(), units)[0]
-            for units, change in _changes(measure, decoder, sample)
-        ]
-        gram = torch.cat(rows)
-        self.gram = (0.5 * (gram + gram.mT)).to(decoder.dtype)  # (code, code)
+        self.gram = _gram(measure, decoder, sample).to(decoder.dtype)  # (code, code)
 
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
         with torch.enable_grad():
@@ -198,6 +194,26 @@ class QuadraticTerm(Term):
         constant, weight = per_sample.sum(0)
         squares = ((half_slope + slope) * error).sum() + constant
         return squares.clamp_min(torch.finfo(squares.dtype).tiny), weight, half_slope
+
+
+def decoder_gram(decoder: Representation) -> Tensor:
+    """Return G (code, code), float64: d^T G d is the squared norm of what d adds to a field."""
+    nothing = decoder.decode(torch.zeros(1, decoder.code_size, device=_device(decoder)))
+    return _gram(relative_l2, decoder, Batch(nothing, nothing))
+
+
+def _gram(measure: AffineMeasure, decoder: Representation, sample: Batch) -> Tensor:
+    with torch.enable_grad():
+        rows = [
+            torch.autograd.grad(0.5 * change.square().sum(), units)[0]
+            for units, change in _changes(measure, decoder, sample)
+        ]
+    gram = torch.cat(rows)
+    return 0.5 * (gram + gram.mT)
+
+
+def _device(decoder: Representation) -> torch.device:
+    return next(decoder.buffers()).device
 
 
 def code_term(measure: AffineMeasure, decoder: Representation, sample: Batch) -> Term:

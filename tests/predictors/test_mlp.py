@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import nn
 
@@ -42,3 +43,14 @@ def test_the_global_random_state_is_left_alone():
     torch.manual_seed(0)
     MLP((4, 8, 2), seed=3)
     assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (3, 5, 4), (3, 5, 6, 4)])
+def test_followed_by_a_matrix(sizes, generator):
+    network = MLP(sizes, seed=1)
+    matrix = torch.randn(4, 7, generator=generator, dtype=torch.float64)
+    x = torch.randn(6, 3, generator=generator)
+    with torch.no_grad():
+        expected = network(x) @ matrix.float()
+        torch.testing.assert_close(network.followed_by(matrix)(x), expected)
+        assert network(x).shape == (6, 4)

@@ -1,0 +1,74 @@
+"""The affine map between codes, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from twoscale.linalg.ridge import linear_modes, squared_errors
+from twoscale.predictors.mlp import MLP
+
+STRENGTHS = 40
+
+
+@dataclass(frozen=True)
+class CodePairs:
+    """Input and output codes of the same samples, (samples, ...), in double precision."""
+
+    inputs: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(cls, inputs: Tensor, targets: Tensor) -> CodePairs:
+        return cls(inputs.double(), targets.double())
+
+
+@dataclass(frozen=True)
+class AffineFit:
+    """z = weight x + bias, and how the strength of its regularisation was found."""
+
+    weight: Tensor  # (outputs, inputs), float64
+    bias: Tensor  # (outputs,)
+    strength: float  # relative to the largest eigenvalue of the inputs' Gram matrix
+    strengths: list[float]  # all that were tried, relative as well
+    errors: Tensor  # (strengths,): squared errors on the validation codes
+
+    def network(self) -> MLP:
+        """Return the map as a network without hidden layers, in single precision."""
+        outputs, inputs = self.weight.shape
+        network = MLP((inputs, outputs)).to(self.weight.device)
+        (layer,) = network.linear
+        with torch.no_grad():
+            layer.weight.copy_(self.weight)
+            layer.bias.copy_(self.bias)
+        return network
+
+    def importance(self, metric: Tensor) -> Tensor:
+        """Return how far the prediction moves, in the metric, per unit of each input (inputs,)."""
+        return (metric.mT @ self.weight).norm(dim=0)
+
+
+def fit_affine(
+    training: CodePairs, validation: CodePairs, metric: Tensor, *, strength: float | None = None
+) -> AffineFit:
+    """Return the ridge regression with an intercept, the same strength for all outputs.
+
+    Without `strength` the best of a grid on the validation codes is taken, an error e counting as
+    ||e @ metric||^2: one eigendecomposition serves the whole grid.
+    """
+    centre, offset = training.inputs.mean(0), training.targets.mean(0)
+    directions, modes = linear_modes(training.inputs - centre, training.targets - offset)
+    strengths = modes.strengths(STRENGTHS) if strength is None else [strength * modes.largest]
+    probes = (validation.inputs - centre) @ directions
+    errors = squared_errors(modes, probes, validation.targets - offset, strengths, metric)
+    chosen = strengths[int(errors.argmin())]
+    weight = (directions @ modes.weights(chosen)).mT
+    return AffineFit(
+        weight=weight,
+        bias=offset - weight @ centre,
+        strength=chosen / modes.largest,
+        strengths=[one / modes.largest for one in strengths],
+        errors=errors,
+    )

@@ -1,0 +1,246 @@
+"""Kernel ridge regression between codes, with the symmetries of the data built in.
+
+The kernel is Matern's of order 3/2 or 5/2, of the distance between weighted codes. A coordinate's
+weight is the root of its importance in the affine fit: PCA codes as they are let the many
+small ones drown the few that matter, and codes of unit variance do so even more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from twoscale.linalg.ridge import Modes, squared_errors
+from twoscale.predictors.affine import CodePairs, fit_affine
+from twoscale.source import slices
+from twoscale.symmetries import IDENTITY, Group, irreducible, products
+
+LENGTH_SCALES = (1.0, 2.0, 4.0, 8.0)  # in units of the median distance
+STRENGTHS = 20
+_TUNING_SAMPLES = 1000
+_SKEW = 1e-6  # of kernel values that exact symmetry would make equal
+_TILE = 2**26  # kernel values computed together when predicting
+
+
+def _matern_3_2(distance: Tensor) -> Tensor:
+    s = math.sqrt(3) * distance
+    return (1 + s) * torch.exp(-s)
+
+
+def _matern_5_2(distance: Tensor) -> Tensor:
+    s = math.sqrt(5) * distance
+    return (1 + s + s.square() / 3) * torch.exp(-s)
+
+
+KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
+    "matern-5/2": _matern_5_2,
+    "matern-3/2": _matern_3_2,
+}
+
+
+class KernelRegression(nn.Module):
+    """z = offset + sum_j k(|w x - c_j|) a_j, in double precision.
+
+    Coefficients are far larger than the codes they add up to, which single precision would lose.
+    """
+
+    kind: Tensor  # (): the kernel's place in the table
+    weights: Tensor  # (inputs,): w
+    centres: Tensor  # (centres, inputs): c
+    offset: Tensor  # (outputs,)
+
+    def __init__(
+        self, kind: Tensor, weights: Tensor, centres: Tensor, offset: Tensor, coefficients: Tensor
+    ) -> None:
+        super().__init__()
+        self.register_buffer("kind", kind)
+        self.register_buffer("weights", weights)
+        self.register_buffer("centres", centres)
+        self.register_buffer("offset", offset)
+        self.coefficients = nn.Parameter(coefficients, requires_grad=False)  # (centres, outputs)
+        self._kernel = list(KERNELS.values())[int(kind)]
+
+    def forward(self, codes: Tensor) -> Tensor:
+        scaled = codes.to(self.weights.dtype) * self.weights
+        rows = max(1, _TILE // len(self.centres))
+        parts = [
+            self._kernel(torch.cdist(scaled[part], self.centres)) @ self.coefficients
+            for part in slices(len(codes), rows)
+        ]
+        return (torch.cat(parts) + self.offset).to(codes.dtype)
+
+
+@dataclass(frozen=True)
+class _Images:
+    """What a kernel regression is fitted on and judged by."""
+
+    group: Group
+    inputs: Tensor  # (symmetries, samples, inputs), weighted
+    targets: Tensor  # (symmetries, samples, outputs), centred
+    probes: Tensor  # (validation samples, inputs), weighted
+    truth: Tensor  # (validation samples, outputs), centred
+    metric: Tensor
+    strength: float | None
+
+    def subset(self, samples: int) -> _Images:
+        """Return the same on some samples, without their images."""
+        inputs, targets = self.inputs[:1, :samples], self.targets[:1, :samples]
+        return replace(self, group=IDENTITY, inputs=inputs, targets=targets)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    error: float  # squared, on the validation samples
+    strength: float  # relative to the kernel matrix's largest eigenvalue
+    coefficients: Tensor  # (symmetries, samples, outputs)
+
+
+def fit_kernel(
+    training: CodePairs,
+    validation: CodePairs,
+    metric: Tensor,
+    *,
+    group: Group = IDENTITY,
+    kinds: Sequence[str] = tuple(KERNELS),
+    length_scales: Sequence[float] = LENGTH_SCALES,
+    strength: float | None = None,
+) -> tuple[KernelRegression, dict[str, Any]]:
+    """Return the regression and what was chosen for it on the validation codes.
+
+    `training` holds the images of all samples under the first symmetry of `group`, then under the
+    second, and so on. Kernel and length scale are chosen on at most a thousand samples, the
+    strength (unless given) on all.
+    """
+    affine = fit_affine(training, validation, metric)
+    weights = _weights(affine.importance(metric), training.inputs)
+    offset = training.targets.mean(0)
+    apart = (len(group), -1)
+    images = _Images(
+        group=group,
+        inputs=(training.inputs * weights).unflatten(0, apart),
+        targets=(training.targets - offset).unflatten(0, apart),
+        probes=validation.inputs * weights,
+        truth=validation.targets - offset,
+        metric=metric,
+        strength=strength,
+    )
+    kind, length = _choose(images, kinds, length_scales)
+    solution = _solve(images, kind, length)
+    regression = KernelRegression(
+        torch.tensor(list(KERNELS).index(kind)),
+        weights / length,
+        images.inputs.flatten(0, 1) / length,
+        offset,
+        solution.coefficients.flatten(0, 1),
+    )
+    chosen = {"kernel": kind, "length_scale": length, "ridge": solution.strength}
+    return regression, chosen
+
+
+def kernel_bytes(samples: int, group: Group) -> int:
+    """Return the memory that fitting on this many samples and all their images takes at most."""
+    largest = max(matrices.shape[1] for matrices in irreducible(group))
+    # Values and eigenvectors of all blocks; the block that is decomposed, and room to do so.
+    return 8 * samples**2 * (2 * len(group) + 3 * largest**2)
+
+
+def _weights(importance: Tensor, codes: Tensor) -> Tensor:
+    """Return the coordinates' weights, such that the median distance between codes is one."""
+    weights = importance.sqrt() if bool(importance.any()) else torch.ones_like(importance)
+    sample = codes[:_TUNING_SAMPLES] * weights
+    distances = torch.pdist(sample) if len(sample) > 1 else sample.new_ones(1)
+    return weights / (float(distances.median()) or 1.0)
+
+
+def _choose(
+    images: _Images, kinds: Sequence[str], length_scales: Sequence[float]
+) -> tuple[str, float]:
+    """Return what errs least on the validation samples: first the length, then the kernel."""
+    some = images.subset(_TUNING_SAMPLES)
+
+    @cache
+    def error(kind: str, length: float) -> float:
+        return _solve(some, kind, length).error
+
+    first, length = kinds[0], length_scales[0]
+    if len(length_scales) > 1:
+        length = min(length_scales, key=lambda one: error(first, one))
+    return (min(kinds, key=lambda one: error(one, length)) if len(kinds) > 1 else first), length
+
+
+def _solve(images: _Images, kind: str, length: float) -> _Solution:
+    """Return the coefficients of the best strength: one eigendecomposition per representation."""
+
+    def kernel(one: Tensor, other: Tensor) -> Tensor:
+        return KERNELS[kind](torch.cdist(one, other) / length)
+
+    blocks = _blocks(images.inputs, images.group, kernel)
+    seen = torch.stack([kernel(images.probes, inputs) for inputs in images.inputs])
+    parts = _decompose(blocks, images.targets, images.group)
+    modes = Modes(*(torch.cat([part[k] for part in parts]) for k in (0, 1)))
+    probes = torch.cat([_transform(seen.mT, basis).mT @ u for _, _, u, basis in parts], 1)
+    given = images.strength
+    strengths = modes.strengths(STRENGTHS) if given is None else [given * modes.largest]
+    errors = squared_errors(modes, probes, images.truth, strengths, images.metric)
+    best = int(errors.argmin())
+    weights = modes.weights(strengths[best]).split([len(part[0]) for part in parts])
+    coefficients = torch.zeros_like(images.targets)
+    for own, (_, _, u, basis) in zip(weights, parts, strict=True):
+        inside = (u @ own).unflatten(0, (basis.shape[1], -1))
+        coefficients += torch.einsum("gb,bnq->gnq", basis, inside)
+    return _Solution(float(errors[best]), strengths[best] / modes.largest, coefficients)
+
+
+def _blocks(inputs: Tensor, group: Group, kernel: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Return k(x_i, s x_j) for every symmetry s, (symmetries, samples, samples).
+
+    The kernel matrix of all images, k(g x_i, h x_j), depends on the symmetry from g to h only, if
+    codes turn with their fields exactly. Where they do so only nearly, because a PCA found its
+    directions by iteration or cut a pair of equal ones apart, all images are averaged over: that
+    is again a kernel, and exactly symmetric.
+    """
+    table = products(group)
+
+    def row(first: int) -> Tensor:
+        return torch.stack([kernel(inputs[first], inputs[place]) for place in table[first]])
+
+    back = [group.index(symmetry.inverse) for symmetry in group]
+    blocks = row(0)
+    if float((blocks - blocks[back].mT).abs().max()) > _SKEW:
+        for first in range(1, len(group)):
+            blocks += row(first)
+        blocks /= len(group)
+    return 0.5 * (blocks + blocks[back].mT)
+
+
+def _decompose(
+    blocks: Tensor, targets: Tensor, group: Group
+) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Return eigenvalues, targets, eigenvectors and functions on the group, part by part.
+
+    The group's Fourier transform turns the kernel matrix of all images into one block
+    sum_s R(s) k(x_i, s x_j) per irreducible representation R, of d x samples rows, for each of its
+    d rows of functions: for the square four of one and one of two, instead of one of eight.
+    """
+    parts = []
+    for matrices in irreducible(group):
+        matrices = matrices.to(blocks)
+        size = matrices.shape[1]
+        block = torch.einsum("scb,sij->cibj", matrices, blocks).flatten(2).flatten(0, 1)
+        values, vectors = torch.linalg.eigh(block)
+        for row in range(size):
+            basis = math.sqrt(size / len(group)) * matrices[:, row]  # (symmetries, size)
+            projected = vectors.mT @ _transform(targets, basis)
+            parts.append((values.clamp_min(0), projected, vectors, basis))
+    return parts
+
+
+def _transform(values: Tensor, basis: Tensor) -> Tensor:
+    """Return sum_g basis[g] values[g] for each column of `basis`, one below the other."""
+    return torch.einsum("gb,gnq->bnq", basis, values).flatten(0, 1)

@@ -1,0 +1,34 @@
+"""The codes whose decoded fields are nearest to given fields."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from twoscale.objectives import Isometry
+from twoscale.representation import Representation
+from twoscale.surrogate.terms import decoder_gram
+
+
+class NearestCodes:
+    """argmin_z ||D(z) - u||, where `encode` gives the codes of the PCAs.
+
+    The two differ, because a PCA works on standardised fields and a chain on one stage at a time.
+    With z the code by `encode`, J the decoder's linear part and G = J^T J the nearest one is
+    z - G^-1 J^T (D(z) - u); J^T is a gradient.
+    """
+
+    def __init__(self, representation: Representation) -> None:
+        self.representation = representation
+        back = Isometry.of(decoder_gram(representation)).back
+        self.inverse = back.mT @ back  # (code, code), float64
+
+    def __call__(self, fields: Tensor) -> Tensor:
+        """Return the codes (batch, code_size) of fields (batch, height, width)."""
+        with torch.no_grad():
+            codes = self.representation.encode(fields)
+        with torch.enable_grad():
+            codes.requires_grad_()
+            half = 0.5 * (self.representation.decode(codes) - fields).square().sum()
+            (slope,) = torch.autograd.grad(half, codes)
+        return codes.detach() - (slope.double() @ self.inverse).to(codes.dtype)

@@ -1,0 +1,40 @@
+"""A representation that is a given matrix: what predictors are tested with."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from twoscale import Representation
+
+
+class LinearDecoder(Representation):
+    """Fields are codes times a matrix (code, nodes), on a grid of one row."""
+
+    def __init__(self, matrix: Tensor, block_sizes: list[int] | None = None) -> None:
+        super().__init__()
+        self.register_buffer("matrix", matrix)
+        self.sizes = block_sizes or [len(matrix)]
+
+    def decode(self, codes):
+        return (codes.to(self.matrix.dtype) @ self.matrix)[:, None]
+
+    def encode(self, fields):
+        return fields[:, 0] @ self.matrix.pinverse()
+
+    def fit(self, fields, **options):
+        return self
+
+    def restore(self, tensors):
+        return self
+
+    @property
+    def block_sizes(self):
+        return self.sizes
+
+    @property
+    def ranks(self):
+        return {"linear": self.sizes}
+
+    @property
+    def explained_variance(self):
+        return {"linear": 1.0}
