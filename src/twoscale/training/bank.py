@@ -19,6 +19,7 @@ from twoscale.objectives import CodeLoss, Loss
 from twoscale.predictors import MLP
 from twoscale.training.learner import AdamRows, Learner
 from twoscale.training.plan import Pairs, Plan
+from twoscale.training.scripted import scripted_steps
 
 _relu_slope = torch.ops.aten.threshold_backward.grad_input
 
@@ -88,6 +89,35 @@ class MLPBank(Learner):
             _relu_slope(below, room.outputs[layer - 1], 0, grad_input=below)
         product(room.turned[0], signals[0], out=room.gradients[0])
         self.adam.step()
+
+    @torch.no_grad()
+    def steps(self, inputs: Tensor, targets: Tensor, batch: int) -> None:
+        room = self._room(batch)
+        compiled = scripted_steps() if room.flat and self.loss.squares else None
+        if compiled is None:
+            super().steps(inputs, targets, batch)
+            return
+        adam = self.adam
+        compiled(
+            inputs,
+            targets,
+            batch,
+            room.inputs,
+            room.outputs,
+            room.slopes,
+            room.turned,
+            room.forth,
+            room.back,
+            room.gradients,
+            self.loss.scaled(batch)[0],
+            room.error_row,
+            room.slope_column,
+            room.dot,
+            self.total,
+            [[self.rows], [self.gradients], [adam.first], [adam.second], [], [adam.steps]],
+            float(adam.rates[0]),
+            adam.options[0]["weight_decay"],
+        )
 
     def _room(self, batch: int) -> _Room:
         if batch not in self.rooms:
@@ -165,7 +195,13 @@ class _BankLoss:
             self.weights = codes[0].weights.new_zeros(len(losses), 1, width)
             for row, loss in zip(self.weights, codes, strict=True):
                 row[:, : len(loss.weights)] = loss.weights
-        self.scaled: dict[int, Tensor] = {}
+        self._scaled: dict[int, Tensor] = {}
+
+    def scaled(self, batch: int) -> Tensor:
+        """Return the weights (members, 1, codes) in the gradient of the mean over a batch."""
+        if batch not in self._scaled:
+            self._scaled[batch] = self.weights * (2 / batch)
+        return self._scaled[batch]
 
     def stack(self, targets: Sequence[Tensor]) -> Tensor:
         if not self.squares:
@@ -183,9 +219,7 @@ class _BankLoss:
         predicted, slope = room.predicted, room.slope
         batch = predicted.shape[1]
         if self.squares:
-            if batch not in self.scaled:
-                self.scaled[batch] = self.weights * (2 / batch)
-            torch.mul(predicted.sub_(targets), self.scaled[batch], out=slope)
+            torch.mul(predicted.sub_(targets), self.scaled(batch), out=slope)
             torch.bmm(room.error_row, room.slope_column, out=room.dot)
             total.add_(room.dot[:, 0, 0], alpha=0.5 * batch)
             return

@@ -59,15 +59,10 @@ class Epochs:
         inputs, targets = (room[:rows] for room in self.rooms)
         self._gather(self.inputs, part, inputs)
         self._gather(self.targets, part, targets)
-        self._steps(inputs, targets.to(self.device), batch)
+        self.learner.steps(inputs, targets.to(self.device), batch)
 
     def _gather(self, values: Tensor, part: slice, out: Tensor) -> None:
         torch.index_select(values, 0, self.orders[values.device][part], out=out)
-
-    def _steps(self, inputs: Tensor, targets: Tensor, batch: int) -> None:
-        shape = (-1, self.members, batch)
-        for one in zip(inputs.unflatten(0, shape), targets.unflatten(0, shape), strict=True):
-            self.learner.step(*one)
 
 
 class ReplayedEpochs(Epochs):
@@ -103,7 +98,7 @@ class ReplayedEpochs(Epochs):
         """Run a few steps on a side stream, as capture requires, and undo them."""
         weights = [value.clone() for value in self.learner.weights()]
         step = self._buffers(self.step_rows)
-        warm_up(lambda: self._steps(*step, self.batch), self.device, times=3)
+        warm_up(lambda: self.learner.steps(*step, self.batch), self.device, times=3)
         for value, before in zip(self.learner.weights(), weights, strict=True):
             value.copy_(before)
         for value in self.learner.moments():
@@ -111,7 +106,7 @@ class ReplayedEpochs(Epochs):
 
     def _capture(self, rows: int) -> torch.cuda.CUDAGraph:
         group = self._buffers(rows)
-        return record(lambda: self._steps(*group, self.batch), self.device)[0]
+        return record(lambda: self.learner.steps(*group, self.batch), self.device)[0]
 
     def _run(self, part: slice, batch: int) -> None:
         rows = part.stop - part.start

@@ -25,6 +25,12 @@ class Learner(ABC):
     def step(self, inputs: Tensor, targets: Tensor) -> None:
         """Take one step on a minibatch of every member, (members, batch, ...)."""
 
+    def steps(self, inputs: Tensor, targets: Tensor, batch: int) -> None:
+        """Take a step on each minibatch in a row of them, (steps x members x batch, ...)."""
+        shape = (-1, len(self.total), batch)
+        for one in zip(inputs.unflatten(0, shape), targets.unflatten(0, shape), strict=True):
+            self.step(*one)
+
     @abstractmethod
     def set_rate(self, member: int, rate: float) -> None:
         """Set the learning rate of a member."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from threading import Event
-from typing import Any
+from threading import Event, Lock
 
 import torch
 from torch import Tensor, nn
@@ -77,37 +76,49 @@ def train_together(
 
     They must be MLPs with hidden layers of the same widths, their sets of the same sizes, and their
     plans alike but for learning rate, weight decay and patience. Codes may differ in size. On a CPU
-    each core takes some of them, unless `begin_epoch` must find all at the same epoch.
+    each core takes one after the other, unless `begin_epoch` must find all at the same epoch.
     """
-    shown: dict[str, Any] = {
-        "progress": progress,
-        "name": name,
-        "begin_epoch": begin_epoch,
-        "remark": remark,
-    }
+    if len(tasks) > 1 and not all(isinstance(task.network, MLP) for task in tasks):
+        raise TwoscaleError("only MLPs can be trained together")
     cuda = tasks[0].training.inputs.is_cuda
     apart = tasks[0].plan.small and begin_epoch is None and not cuda
-    workers = min(len(tasks), torch.get_num_threads()) if apart else 1
-    if workers == 1:
-        return _train_bank(tasks, **shown)
-    shares = [tasks[worker::workers] for worker in range(workers)]
-    stop = Event()
-    histories: list[History] = [History()] * len(tasks)
+    if len(tasks) > 1 and apart:
+        return _train_apart(tasks, progress, name)
+    return _train_bank(tasks, progress=progress, name=name, begin_epoch=begin_epoch, remark=remark)
+
+
+def _train_apart(tasks: Sequence[Task], progress: Progress | None, name: str) -> list[History]:
+    """Train small networks on the cores of a CPU, each on one of them, as they become free."""
+    stop, told = Event(), _Counted(progress, len(tasks))
+    workers = min(len(tasks), torch.get_num_threads())
     # Around all of them too: flags are the process's, and threads would put back each other's.
     with _repeatable(tasks[0].plan), ThreadPoolExecutor(workers) as pool:
         done = [
-            pool.submit(_train_bank, share, stop=stop, **(shown if not worker else {"name": name}))
-            for worker, share in enumerate(shares)
+            pool.submit(_train_bank, [task], stop=stop, name=name, progress=told) for task in tasks
         ]
         try:
             for future in wait(done, return_when=FIRST_EXCEPTION).done:
-                future.result()  # raises as soon as any share fails
-            for worker, future in enumerate(done):
-                histories[worker::workers] = future.result()
+                future.result()  # raises as soon as any of them fails
+            return [future.result()[0] for future in done]
         except BaseException:
             stop.set()
             raise
-    return histories
+
+
+class _Counted:
+    """Tells the progress of several trainings as that of one, from any of their threads."""
+
+    def __init__(self, progress: Progress | None, members: int) -> None:
+        self.progress = progress
+        self.members = members
+        self.epochs = 0  # of all members together
+        self.lock = Lock()
+
+    def __call__(self, name: str, done: int, total: int, remark: str) -> None:
+        with self.lock:
+            self.epochs += 1
+            if self.progress and self.epochs % self.members == 0:
+                self.progress(name, self.epochs // self.members, total, remark)
 
 
 def _train_bank(
@@ -192,8 +203,6 @@ def _make_learner(tasks: Sequence[Task]) -> tuple[Learner, Pairs]:
     if len(networks) == len(tasks):
         bank = MLPBank(networks, [task.loss for task in tasks], [task.plan for task in tasks])
         return bank, bank.stack([task.training for task in tasks])
-    if len(tasks) > 1:
-        raise TwoscaleError("only MLPs can be trained together")
     learner = ModuleLearner(first.network, first.loss, first.plan, first.training.inputs.device)
     return learner, Pairs(first.training.inputs[None], first.training.targets[None])
 
