@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -55,16 +56,16 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
     sizes = (pair[0][0].shape[1], 128, 128, 128, pair[0][1].shape[1])
     loss = same_loss("two-scale", operator.output_representation.block_sizes, pair[0][1])
 
-    def theirs(epochs: int) -> nn.Module:
-        network = MLP(sizes, seed=0).to(setup.device)
+    def theirs(epochs: int, seed: int = 0) -> nn.Module:
+        torch.manual_seed(seed)  # of the loader's shuffles
+        network = MLP(sizes, seed=seed).to(setup.device)
         return peers.train_with_dataloader(network, *pair, epochs=epochs, loss=loss)
 
     theirs(1)  # warms up
-    timed = [stopwatch(lambda: theirs(epochs)) for _ in range(setup.size(1, 2))]
-    network = timed[-1][1]
+    timed = [stopwatch(partial(theirs, epochs, seed)) for seed in range(setup.size(1, 3))]
     decode = operator.output_representation.decode
     with torch.no_grad():
-        peer_error = relative(decode(network(pair[1][0])), u[samples:])
+        peer_errors = [relative(decode(net(pair[1][0])), u[samples:]) for _, net in timed]
     steps = -(-samples // 32)
     for seeds in (1, 5):
         seconds, errors = [], []
@@ -81,7 +82,8 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
             {
                 "validation_mre": sum(errors) / len(errors),
                 "spread_over_seeds": max(errors) - min(errors),
-                "peer_validation_mre": peer_error,
+                "peer_validation_mre": sum(peer_errors) / len(peer_errors),
+                "peer_spread_over_seeds": max(peer_errors) - min(peer_errors),
             },
             {"epochs": epochs, "codes": [sizes[0], sizes[-1]]},
         )
