@@ -278,3 +278,23 @@ def test_seeds_that_shall_be_alone_do_not_share_their_time(tmp_path):
         cells = [cell for cell in record["cells"] if cell["case"] == case]
         assert set(values_by_seed(cells, "total")) == {1}
         assert set(values_by_seed(cells, "mre")) == {0, 1, 2}
+
+
+def test_a_dataset_that_cannot_be_made_fails_its_cells_only(tmp_path, monkeypatch):
+    """Cells on other datasets go on; the next run tries again."""
+    text = TEXT.replace("resolution: 16\n", "resolution: [16, 8]\n", 1).replace("{16: 8}", "{}")
+    generate = runner.generate
+
+    def broken(problem, path, *, resolution, **options):
+        if resolution == 16:
+            raise TwoscaleError("no room on the disk")
+        return generate(problem, path, resolution=resolution, **options)
+
+    monkeypatch.setattr(runner, "generate", broken)
+    outcome = run_study(tiny_study(text), tmp_path, device="cpu", seeds=[0], only=["local"])
+    assert finished(outcome.record) == [("poisson-8 local", 0)]
+    assert [entry["error"] for entry in outcome.failed] == ["no room on the disk"]
+    monkeypatch.setattr(runner, "generate", generate)
+    outcome = run_study(tiny_study(text), tmp_path, device="cpu", seeds=[0], only=["local"])
+    assert len(finished(outcome.record)) == 2
+    assert not outcome.failed

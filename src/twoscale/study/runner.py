@@ -186,6 +186,10 @@ class _Running:
             dataset = self._dataset(group.data, tell)
             work = _tune_cells if group.tuned else _fit_cells
             work(dataset, group.cells, self.folder, self.device, tell, fail)
+        except Exception as error:  # of the dataset, say: no reason to stop the other groups
+            for cell in group.cells:
+                if not self.folder.has_run(cell):
+                    fail(cell, error)
         except BaseException as error:
             for log in logs.values():
                 log.write(f"stopped: {_sentence(error)}")
@@ -253,18 +257,13 @@ def _fit_cells(
         Request(place, cell.case.method, cell.seed, cell.settings, cell.training)
         for place, cell in places.items()
     ]
-    try:
-        fit_requests(
-            dataset,
-            requests,
-            device=device,
-            progress=progress,
-            on_error=lambda request, error: fail(places[request.out], error),
-        )
-    except Exception as error:  # before any of them was begun, or in the training of all
-        for cell in cells:
-            if not folder.has_run(cell):
-                fail(cell, error)
+    fit_requests(
+        dataset,
+        requests,
+        device=device,
+        progress=progress,
+        on_error=lambda request, error: fail(places[request.out], error),
+    )
 
 
 def _tune_cells(
