@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.memory import free_memory
 from twoscale.objectives import Isometry
-from twoscale.predictors import MLP, CodePairs, KernelRegression, fit_affine, fit_kernel
+from twoscale.predictors import CodePairs, KernelRegression, fit_affine, fit_kernel
 from twoscale.predictors.kernel import kernel_bytes
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
@@ -20,8 +20,7 @@ from twoscale.surrogate.prediction import (
     CodePredictor,
     ImagePairs,
     MLPPredictor,
-    load_weights,
-    shaped_like,
+    NetworkPredictor,
 )
 from twoscale.surrogate.terms import decoder_gram
 from twoscale.training import Pairs, Task
@@ -46,13 +45,12 @@ class _Judge:
         return float(((predicted - true).double() @ self.metric).norm()) / self.size
 
 
-class AffinePredictor(CodePredictor):
+class AffinePredictor(NetworkPredictor):
     """The best affine map, by ridge regression with a strength that suits the validation fields."""
 
     def __init__(self, *, ridge: float | None, nearest: bool = False) -> None:
         super().__init__(nearest=nearest)
         self.ridge = ridge
-        self.network: MLP | None = None
 
     def prepare(
         self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
@@ -68,19 +66,6 @@ class AffinePredictor(CodePredictor):
         with torch.no_grad():
             error = judge.error(self(validation.inputs), validation.targets)
         self.chosen = {"ridge": fit.strength, "validation_error": error}
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        self.network = shaped_like(tensors, ())
-        load_weights(self, tensors)
-        return self
-
-    @property
-    def trained(self) -> MLP:
-        assert self.network is not None
-        return self.network
-
-    def forward(self, codes: Tensor) -> Tensor:
-        return self.trained(codes)
 
 
 class AffineMLPPredictor(CodePredictor):

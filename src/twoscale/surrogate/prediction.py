@@ -62,15 +62,35 @@ class CodePredictor(nn.Module, ABC):
     def forward(self, codes: Tensor) -> Tensor: ...
 
 
-class MLPPredictor(CodePredictor):
+class NetworkPredictor(CodePredictor):
+    """A predictor that is one MLP, however it came by its weights."""
+
+    def __init__(self, *, hidden: tuple[int, ...] = (), nearest: bool = False) -> None:
+        super().__init__(nearest=nearest)
+        self.hidden = hidden
+        self.network: MLP | None = None
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        self.network = shaped_like(tensors, self.hidden)
+        load_weights(self, tensors)
+        return self
+
+    @property
+    def trained(self) -> MLP:
+        assert self.network is not None
+        return self.network
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return self.trained(codes)
+
+
+class MLPPredictor(NetworkPredictor):
     """The paper's latent network: an MLP trained on a weighting of the squared code errors."""
 
     def __init__(self, *, hidden: tuple[int, ...], objective: str, plan: Plan) -> None:
-        super().__init__(nearest=objective == "field")
-        self.hidden = hidden
+        super().__init__(hidden=hidden, nearest=objective == "field")
         self.objective = objective
         self.plan = plan
-        self.network: MLP | None = None
         self._back: Tensor | None = None  # from the coordinates of the training to codes
 
     def prepare(
@@ -110,19 +130,6 @@ class MLPPredictor(CodePredictor):
             return
         self.network = self.trained.followed_by(self._back)
         self._back = None
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        self.network = shaped_like(tensors, self.hidden)
-        load_weights(self, tensors)
-        return self
-
-    @property
-    def trained(self) -> MLP:
-        assert self.network is not None
-        return self.network
-
-    def forward(self, codes: Tensor) -> Tensor:
-        return self.trained(codes)
 
 
 def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> MLP:
