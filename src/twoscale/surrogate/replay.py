@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from twoscale.graphs import record, turn, warm_up
 from twoscale.precision import precision_flags
 
-_LARGEST = 256 * 256**2  # nodes of a batch: what `predict` takes at a time, still bound by launches
+_LARGEST = 256 * 256**2  # nodes of a batch: what `predict` takes at a time; a guess, not measured
 _KEPT = 4  # shapes per operator
 
 
