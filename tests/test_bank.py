@@ -167,3 +167,23 @@ def test_only_mlps_are_trained_together():
 def test_members_on_cuda():
     sizes = [(9, 7), (11, 4), (6, 8)]
     check_members(lambda k: make_task(k, codes=sizes[k], device="cuda"), 1e-3)
+
+
+def test_long_inputs_are_summed_in_parts(monkeypatch):
+    make = lambda k: make_task(k, codes=((50, 7), (43, 4), (50, 8))[k])  # noqa: E731
+    whole = [make(k) for k in range(3)]
+    expected = train_together(whole)
+    monkeypatch.setattr("twoscale.training.bank._parts", lambda width, like: 3)
+    parts = [make(k) for k in range(3)]
+    histories = train_together(parts)
+    for task, other, history, one in zip(parts, whole, histories, expected, strict=True):
+        assert history.validation_loss == pytest.approx(one.validation_loss, rel=1e-4)
+        torch.testing.assert_close(
+            task.network[0].weight, other.network[0].weight, atol=1e-5, rtol=1e-4
+        )
+
+
+@pytest.mark.gpu
+def test_members_with_long_inputs_on_cuda():
+    sizes = [(2500, 7), (2100, 4), (300, 8)]
+    check_members(lambda k: make_task(k, codes=sizes[k], device="cuda"), 1e-3)

@@ -1,5 +1,8 @@
 """The fields a study shows: of its median sample, the same for all cases."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 
@@ -85,3 +88,27 @@ def test_a_damaged_file_is_told(tmp_path):
     (tmp_path / "records" / "tiny.npz").write_bytes(b"not a zip")
     with pytest.raises(TwoscaleError, match=r"tiny.npz is damaged: remove it"):
         run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
+
+
+def test_the_sample_stays_while_pictures_of_runs_that_are_gone_show_it(tmp_path):
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0])
+    file = tmp_path / "records" / "tiny.npz"
+    old = dict(np.load(file))
+    record = read_tiny(tmp_path)
+    local, other = (next(c for c in record["cells"] if c["case"] == case) for case in CASES[:2])
+    run = Run.open(tmp_path / "cells" / local["key"], device="cpu")
+    old[f"{PLACE}/sample"] = np.array(
+        next(s for s in run.test_samples if s != old[f"{PLACE}/sample"])
+    )
+    np.savez_compressed(file, **old)
+    shutil.rmtree(tmp_path / "cells" / other["key"])
+    for path in (tmp_path / "records").glob("*.json"):
+        text = json.loads(path.read_text())
+        text["cells"] = [cell for cell in text["cells"] if cell["key"] != local["key"]]
+        path.write_text(json.dumps(text))
+    shutil.rmtree(tmp_path / "cells" / local["key"])
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
+    new = dict(np.load(file))
+    assert new[f"{PLACE}/sample"] == old[f"{PLACE}/sample"]
+    name = f"{PLACE}/prediction/{other['case']}"
+    assert np.array_equal(new[name], old[name])

@@ -82,12 +82,12 @@ def _at_place(
     dataset = open_data(cells[0].data)
     where = next(iter(runs.values())).surrogate.device
     inputs, truth = (dataset.load(name, test).to(where) for name in ("input", "output"))
-    if first.key in runs:
-        sample = median_sample(runs[first.key].surrogate.predict(inputs), truth)
-    elif f"{place}/sample" in old:
-        sample = test.index(int(old[f"{place}/sample"]))
+    gone = any(_name(cell) in old and cell.key not in runs for cell in cells)
+    if f"{place}/sample" in old and (gone or first.key not in runs):
+        sample = test.index(int(old[f"{place}/sample"]))  # the pictures that are kept show it
     else:
-        sample = median_sample(runs[here[0].key].surrogate.predict(inputs), truth)
+        chooser = runs.get(first.key, runs[here[0].key])
+        sample = median_sample(chooser.surrogate.predict(inputs), truth)
     same = int(old.get(f"{place}/sample", -1)) == test[sample]
     fields = _kept(old, place, cells) if same else {}
     fields[f"{place}/sample"] = np.array(test[sample])

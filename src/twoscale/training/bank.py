@@ -4,7 +4,8 @@ Weights of all members lie in one matrix, a row per member; a layer of the bank 
 product. The bias is the weight of a constant input, kept as the last column of each layer's input,
 so that products with and gradients of the bias cost nothing extra. Members whose codes differ in
 size are padded with zeros: a weight whose input is always zero, or whose output is never looked at,
-has no gradient and stays zero.
+has no gradient and stays zero. On a GPU the product with very long codes is taken in parts: a sum
+of thousands of terms for a small minibatch would otherwise occupy one corner of the device.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from twoscale.training.scripted import scripted_steps
 _relu_slope = torch.ops.aten.threshold_backward.grad_input
 
 _ALIGNED = 4  # rows of whole 16-byte words, for vectorised loads
+_LONG = 2048  # inputs from which the first layer's sums are taken in parts
+_PART = 512  # terms of one such part
 
 
 class MLPBank(Learner):
@@ -37,7 +40,9 @@ class MLPBank(Learner):
         self.layers = layers
         # A layer's outputs, and its inputs with room for the constant.
         outputs = [max(member[i].out_features for member in layers) for i in range(len(layers[0]))]
-        inputs = [_padded(max(member[0].in_features for member in layers))]
+        longest = max(member[0].in_features for member in layers)
+        self.parts = _parts(longest, like)
+        inputs = [_padded(longest, self.parts * _ALIGNED)]
         inputs += [_padded(width) for width in outputs[:-1]]
         outputs[-1] = -(-outputs[-1] // _ALIGNED) * _ALIGNED
         self.shapes = list(zip(outputs, inputs, strict=True))
@@ -80,7 +85,10 @@ class MLPBank(Learner):
         signals = [inputs[0] if room.flat else inputs, *room.inputs]
         last = len(self.shapes) - 1
         for layer in range(last):
-            product(signals[layer], room.forth[layer], out=room.outputs[layer]).relu_()
+            if layer == 0 and self.parts > 1:
+                room.first(inputs).relu_()
+            else:
+                product(signals[layer], room.forth[layer], out=room.outputs[layer]).relu_()
         product(signals[last], room.forth[last], out=room.outputs[last])
         self.loss(room, targets, self.total)
         for layer in range(last, 0, -1):
@@ -177,6 +185,15 @@ class _Room:
         self.forth = [matrix.mT for matrix in self._views(matrices)]
         self.back = self._views(back)
         self.gradients = self._views(bank.slopes)
+        self.long = [matrix.mT.unflatten(0, (bank.parts, -1)) for matrix in matrices[0]]
+        self.partial = rows.new_empty(bank.parts, batch, shapes[0][0])
+
+    def first(self, inputs: Tensor) -> Tensor:
+        """Write and return the first layer's sums for inputs (members, batch, codes)."""
+        for member, matrix in enumerate(self.long):
+            parts = inputs[member].unflatten(1, (len(matrix), -1)).transpose(0, 1)
+            torch.sum(torch.bmm(parts, matrix, out=self.partial), 0, out=self.outputs[0][member])
+        return self.outputs[0]
 
     def _views(self, tensors: list[Tensor]) -> list[Tensor]:
         return [tensor[0] for tensor in tensors] if self.flat else tensors
@@ -240,6 +257,11 @@ def value_and_slope(loss: Loss, predicted: Tensor, targets: Tensor) -> tuple[Ten
     return value.detach(), slope
 
 
-def _padded(width: int) -> int:
-    """Return the width of a layer's input with its constant, rounded up."""
-    return -(-(width + 1) // _ALIGNED) * _ALIGNED
+def _padded(width: int, unit: int = _ALIGNED) -> int:
+    """Return the width of a layer's input with its constant, rounded up to whole units."""
+    return -(-(width + 1) // unit) * unit
+
+
+def _parts(width: int, like: Tensor) -> int:
+    """Return in how many parts the products with inputs of a width are taken."""
+    return width // _PART if like.is_cuda and width >= _LONG else 1
