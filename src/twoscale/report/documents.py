@@ -5,6 +5,7 @@ Run as `python -m twoscale.report.documents` in the repository's root, or by `ma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,7 +17,7 @@ from twoscale.report.charts import KINDS
 from twoscale.report.records import Summary, summarise
 from twoscale.report.study_documents import headline_table, results_page
 from twoscale.study.statistics import Spread
-from twoscale.surrogate.methods import METHODS
+from twoscale.surrogate.methods import ENCODER, METHODS
 from twoscale.surrogate.settings import SETTINGS
 
 _DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}
@@ -176,11 +177,17 @@ def settings_page() -> str:
         "This page is generated from the code by `make documents`.",
     ]
     for name, method in METHODS.items():
-        lines += ["", f"## `{name}`: {method.title}", "", "| setting | default | meaning |"]
-        lines += ["|---|---|---|"]
-        for key, default in method.defaults.items():
-            lines.append(f"| `{key}` | {_default(default)} | {SETTINGS[key].meaning} |")
+        lines += _table(f"`{name}`: {method.title}", method.defaults)
+    lines += _table("With `predictor=encoder`, in place of those for predictors on codes", ENCODER)
     return "\n".join(lines) + "\n"
+
+
+def _table(title: str, defaults: Mapping[str, Any]) -> list[str]:
+    rows = [
+        f"| `{key}` | {_default(default)} | {SETTINGS[key].meaning} |"
+        for key, default in defaults.items()
+    ]
+    return ["", f"## {title}", "", "| setting | default | meaning |", "|---|---|---|", *rows]
 
 
 def _default(value: Any) -> str:

@@ -90,7 +90,7 @@ def _switch(value: Any) -> bool:
     return known[name]
 
 
-PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel")
+PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel", "encoder")
 
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
@@ -149,7 +149,12 @@ SETTINGS: dict[str, Setting] = {
     "refinement_patience": Setting("the RefinementNet's plateau patience", _COUNT),
     "channels": Setting("channels of the RefinementNet", _COUNT),
     "layers": Setting("Fourier layers", _COUNT),
-    "width": Setting("channels of the Fourier layers", _COUNT),
+    "width": Setting("channels of the Fourier layers, or of an encoder's finest level", _COUNT),
+    "blocks": Setting("residual blocks of an encoder on each level, down and up", _COUNT),
+    "cut": Setting(
+        "side of the squares of nodes an encoder starts from, or none", _optional(_COUNT)
+    ),
+    "clip": Setting("largest norm of the gradients of one step, or none", _optional(_FACTOR)),
     "modes": Setting("Fourier modes kept per direction", _COUNT),
     "padding": Setting("nodes of padding at the far edges", whole(0)),
     "evaluation_batch": Setting("fields per step of validation and prediction", _COUNT),

@@ -31,7 +31,7 @@ from twoscale.surrogate.artifact import environment, read_artifact, surrogate_fo
 from twoscale.surrogate.context import FitContext
 from twoscale.surrogate.evaluation import Predict, evaluate_operator
 from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, keeps_fields, tunable
-from twoscale.surrogate.methods import get_method, resolve
+from twoscale.surrogate.methods import get_method, resolve, trains_on_fields
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
 from twoscale.surrogate.replay import replayed
@@ -186,7 +186,7 @@ class Surrogate:
     @property
     def passes_over_fields(self) -> bool:
         """Say whether a fit only passes over fields, so that they may stay on disk."""
-        return not get_method(self.method).whole_fields
+        return not trains_on_fields(self.method, self.settings)
 
     def check_finetuning(self, **plan: Any) -> None:
         """Raise if the surrogate cannot be fine-tuned in this way; needs no data to tell."""

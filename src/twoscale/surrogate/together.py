@@ -10,6 +10,7 @@ from typing import Self
 
 from torch import Tensor
 
+from twoscale.predictors import MLP
 from twoscale.progress import Progress
 from twoscale.surrogate.arguments import Fields
 from twoscale.surrogate.context import SharedFits, train_members
@@ -110,6 +111,9 @@ class _Fits:
         fitting = self._begin(place, given)
         fitting.context.shared = shared
         task = fitting.operator.prepare(fitting.training, fitting.validation, fitting.context)
+        if task is not None and not isinstance(task.network, MLP):
+            train_members([task], [fitting.context])  # alone anyway, and its data may be large
+            task = None
         if task is None:
             self._complete(place, fitting)
             return

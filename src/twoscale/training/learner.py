@@ -63,12 +63,15 @@ class ModuleLearner(Learner):
             fused=True,
             capturable=cuda,
         )
+        self.clip = plan.clip
         self.total = torch.zeros(1, device=device)
 
     def step(self, inputs: Tensor, targets: Tensor) -> None:
         value = self.loss(self.network(inputs[0]), targets[0])
         self.optimiser.zero_grad(set_to_none=True)
         value.backward()
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
         self.optimiser.step()
         self.total.add_(value.detach(), alpha=inputs.shape[1])
 
