@@ -24,6 +24,8 @@ def method_with(name):
 
 
 def resolved(name, value):
+    if not any(name in entry.defaults for entry in METHODS.values()):
+        return resolve("two-scale", {"predictor": "encoder", name: value})[name]
     return resolve(method_with(name), {name: value})[name]
 
 

@@ -91,6 +91,7 @@ def _switch(value: Any) -> bool:
 
 
 PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel", "encoder")
+CLOSED_FORMS = ("affine", "kernel")
 
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
