@@ -139,6 +139,8 @@ def test_its_settings_are_its_own():
         make(ridge=0.1)
     with pytest.raises(TwoscaleError, match="clip must be"):
         make(clip=-1)
+    with pytest.raises(TwoscaleError, match="optimiser must be one of adam, muon"):
+        make(optimiser="sgd")
 
 
 @pytest.mark.gpu

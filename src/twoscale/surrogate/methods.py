@@ -88,6 +88,7 @@ def _plan(
         on_fields=not small,
         one_cycle=f"{prefix}patience" not in settings,
         clip=settings.get(f"{prefix}clip"),
+        optimiser=settings.get(f"{prefix}optimiser", "adam"),
     )
 
 
@@ -232,9 +233,10 @@ ENCODER: dict[str, Any] = {
     "epochs": 120,
     "batch_size": 64,
     "evaluation_batch": 64,
-    "learning_rate": 1e-3,
+    "optimiser": "muon",
+    "learning_rate": 4e-3,
     "weight_decay": 0.0,
-    "clip": 0.1,
+    "clip": None,
 }
 
 _ON_CODES = {
