@@ -1,6 +1,7 @@
 """The report of studies: complete, self-contained, honest about what is missing."""
 
 import re
+from urllib.parse import unquote
 
 import pytest
 
@@ -56,7 +57,11 @@ def test_every_table_and_figure_of_a_study_is_on_the_page(page, name):
 
 
 def test_the_page_refers_to_nothing_outside(page):
-    text = page.read_text(encoding="utf-8")
+    whole = page.read_text(encoding="utf-8")
+    drawings = [unquote(one) for one in re.findall(r'data:image/svg\+xml,([^"]+)', whole)]
+    references = [re.findall(r"(?:href='|url\()(.)", one) for one in drawings]
+    assert {mark for marks in references for mark in marks} == {"#"}
+    text = re.sub(r'(data:image/)[^"]+', r"\1", whole)
     assert "http" not in text
     sources = re.findall(r'(?:src|href)="([^"]{0,30})', text)
     assert all(source.startswith(("data:image/", "#")) for source in sources)
