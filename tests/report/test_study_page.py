@@ -98,6 +98,18 @@ def test_the_summary_says_what_matters(folder):
     assert len(rows) == 3
 
 
+def test_cases_come_as_the_study_names_them_place_by_place(tmp_path):
+    """Whatever the order in which their cells were finished."""
+    study = load_study("resolution")
+    cases = [row.case.id for row in study.rows()]
+    write_record(tmp_path, make_record("resolution", reversed(cases)), fields=False)
+    (result,) = read_studies(tmp_path).results
+    assert [case.id for case in result.cases] == cases
+    first, *_ = study_tables(result, study)
+    grids = [row.id.partition(" ")[0] for row in first.rows]
+    assert grids == sorted(grids, key=lambda grid: int(grid.partition("-")[2]))
+
+
 def test_cells_that_studies_share_are_counted_once(tmp_path):
     for name in ("one", "two"):
         write_record(tmp_path, make_record(name, ["poisson-128 local"]), fields=False)
