@@ -159,3 +159,23 @@ def test_records_are_found_in_both_kinds_of_folder(folder):
 def test_a_folder_without_records_is_refused(tmp_path):
     with pytest.raises(TwoscaleError, match="holds no records: run a study"):
         write_report(tmp_path)
+
+
+def test_the_summary_says_where_one_method_overtakes_another(tmp_path):
+    sizes = (1250, 2000, 4000)
+    cases = [f"poisson-128 {m} training={k}" for m in ("overlap", "two-scale") for k in sizes]
+    record = make_record("sample-efficiency", cases, seeds=(0,))
+    errors = (0.02, 0.02, 0.02, 0.04, 0.02828427, 0.01)
+    for cell, error in zip(record["cells"], errors, strict=True):
+        cell["metrics"]["mre"] = error
+    write_record(tmp_path, record, fields=False)
+    crossing = "Poisson, 128²: Two-scale has a lower error than L2L + overlap from about"
+    assert f"{crossing} 2,520 training fields on." in sentences(read_studies(tmp_path))
+
+
+def test_the_summary_says_what_is_not_measured_yet(tmp_path):
+    cases = [f"darcy-256 {method}" for method in ("global", "local", "overlap")]
+    write_record(tmp_path, make_record("darcy", cases), fields=False)
+    (sentence,) = [one for one in sentences(read_studies(tmp_path)) if one.startswith("Darcy")]
+    assert "of what was measured" in sentence
+    assert sentence.endswith("; not measured yet: FNO, Two-scale, Two-scale + A3.")

@@ -95,7 +95,7 @@ def study_tables(
             table.title,
             tuple(table.columns),
             tuple(
-                _row(study, name, named.get(name) or _name(name), table.columns, beside)
+                _row(study, name, named.get(name) or case_title(name), table.columns, beside)
                 for name in ids
                 if any(fnmatchcase(name, pattern) for pattern in table.rows)
             ),
@@ -122,12 +122,12 @@ def paper_values(rows: Iterable[Compared]) -> dict[tuple[str, str], Compared]:
     return found
 
 
-def _name(case: str) -> str:
+def case_title(case: str) -> str:
     """Return the name of a case that has not been run.
 
-    >>> _name("poisson-128 two-scale+A3 training=1250")
+    >>> case_title("poisson-128 two-scale+A3 training=1250")
     'Two-scale + A3, training=1250'
-    >>> _name("darcy-256 fno batch_size=4")
+    >>> case_title("darcy-256 fno batch_size=4")
     'FNO'
     """
     _, method, *settings = case.split(" ")
