@@ -176,6 +176,14 @@ def test_a_share_of_a_time_is_not_held_against_the_time_of_one_alone(study):
     assert [text.get_text() for text in total.texts] == ["not measured alike"] * 2
 
 
+def test_a_step_of_a_ladder_is_left_out_where_its_time_is_a_share(study):
+    steps = study("ladder").select(properties={"resolution": 64})
+    shared = trained_together(steps, lambda case: 5 if case.objective == "A2" else 1)
+    errors, times = draw("ladder", shared, {"quantities": ["mre", "total"]}).get_axes()
+    for axis, names in ((errors, ["A0", "A1", "A2", "A3"]), (times, ["A0", "A1", "A3"])):
+        assert [label.get_text() for label in axis.get_xticklabels()] == names
+
+
 def test_shares_of_a_time_are_marked_in_figures(study):
     shared = trained_together(study("sizes"), lambda case: 5 if case.training == 1250 else 1)
     (axis,) = draw("stage-costs", shared, {}).get_axes()

@@ -162,7 +162,11 @@ def ladder(
     base: Mapping[str, Any] | None = None,
     quantities: Sequence[str] = ("mre", "normal_derivative_jump", "residual_rms", "total"),
 ) -> Figure:
-    """Draw the steps of a ladder as percentages of its base, a line per resolution."""
+    """Draw the steps of a ladder as percentages of its base, a line per resolution.
+
+    A share of the time in which several networks were trained is not held against the time of one
+    alone.
+    """
     changes = {"objective": None} if base is None else base
     starts = {case.id: base_of(study, case, changes) for case in study.cases}
     needed([start for start in starts.values() if start], "case with its base")
@@ -173,6 +177,7 @@ def ladder(
                 (case, paired_effect(case.values(name), start.values(name)))
                 for case in cases
                 if (start := starts[case.id]) is not None
+                and case.is_share(name) == start.is_share(name)
             ]
             found = [(case, effect.changes) for case, effect in effects if effect is not None]
             axis.errorbar(
