@@ -15,7 +15,7 @@ from twoscale.files import read_json
 from twoscale.report import display
 from twoscale.report.charts import KINDS
 from twoscale.report.records import Summary, summarise
-from twoscale.report.study_documents import headline_table, results_page
+from twoscale.report.study_documents import headline_table, measured_methods, results_page
 from twoscale.study.statistics import Spread
 from twoscale.surrogate.methods import ENCODER, METHODS
 from twoscale.surrogate.settings import SETTINGS
@@ -35,24 +35,22 @@ _HEADER = (
 def results_table(results: Path) -> str:
     """Return the Markdown table of the main results: of the studies, then what only runs hold."""
     studied = headline_table(results / "study")
-    if studied is None:
-        return "\n".join([*_HEADER, *_run_rows(results, studied="")])
-    return "\n".join([studied, *_run_rows(results, studied=studied)])
+    rows = _run_rows(results, headed=", earlier runs" if studied else "")
+    return "\n".join([*([studied] if studied else _HEADER), *rows])
 
 
-def _run_rows(results: Path, *, studied: str) -> list[str]:
-    """Return the rows of recorded runs whose case and method the studies' table does not have."""
+def _run_rows(results: Path, *, headed: str) -> list[str]:
+    """Return the rows of recorded runs whose case and method no study has measured."""
     lines = []
+    known = measured_methods(results / "study")
     for case, title in CASES.items():
         if not (results / case).is_dir():
             continue
         paper = read_json(results / "paper.json")
         summary = summarise(results / case)
-        _, _, place = studied.partition(f"**{title}**")
-        known = place.partition("**")[0]
-        rest = [m for m in METHODS if m in summary and f"| {METHODS[m].title} |" not in known]
+        rest = [m for m in METHODS if m in summary and (case, METHODS[m].title) not in known]
         if rest:
-            lines.append(f"| **{title}**{', earlier runs' if studied else ''} |" + " |" * 9)
+            lines.append(f"| **{title}**{headed} |" + " |" * 9)
         lines += [_row(method, summary, paper[case].get(method, {})) for method in rest]
     return lines
 
