@@ -179,3 +179,15 @@ def test_the_summary_says_what_is_not_measured_yet(tmp_path):
     (sentence,) = [one for one in sentences(read_studies(tmp_path)) if one.startswith("Darcy")]
     assert "of what was measured" in sentence
     assert sentence.endswith("; not measured yet: FNO, Two-scale, Two-scale + A3.")
+
+
+def test_the_summary_tells_of_predictors_beyond_the_papers(tmp_path):
+    affine = "poisson-128 two-scale objective=field predictor=affine"
+    cases = ["poisson-128 local", "poisson-128 fno", affine, f"{affine} training=1250"]
+    record = make_record("beyond", cases, seeds=(0,))
+    for cell, error in zip(record["cells"], (0.05, 0.004, 0.001, 0.0005), strict=True):
+        cell["metrics"]["mre"] = error
+    write_record(tmp_path, record, fields=False)
+    (sentence,) = [one for one in sentences(read_studies(tmp_path)) if "beyond the paper" in one]
+    assert sentence.startswith("Poisson, 128²: beyond the paper's protocol, Two-scale, affine has ")
+    assert sentence.endswith(", 4.0 times below FNO.")

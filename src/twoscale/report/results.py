@@ -207,7 +207,8 @@ def _read_fields(path: Path) -> dict[str, np.ndarray]:
 
 def _labelled(cases: list[CaseResult], labels: Mapping[str, str]) -> list[CaseResult]:
     """Return the cases under readable names: the given ones, or method, objective, variation."""
-    return [replace(case, label=labels.get(case.id) or _label(case, cases)) for case in cases]
+    unnamed = [case for case in cases if not labels.get(case.id)]
+    return [replace(case, label=labels.get(case.id) or _label(case, unnamed)) for case in cases]
 
 
 def _label(case: CaseResult, cases: list[CaseResult]) -> str:

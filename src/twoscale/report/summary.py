@@ -16,12 +16,14 @@ from twoscale.study.statistics import crossovers
 from twoscale.surrogate.methods import METHODS
 
 _PLAIN = "local"  # what the two-scale representation is to improve on
+_NETWORK = "mlp"  # the paper's predictor
 _FEW = 3  # methods that make a comparison worth a sentence
 
 
 def sentences(studies: Studies) -> list[str]:
     """Return the summary: best methods, where one overtakes another, agreement, what failed."""
-    found = [*_best(studies), *_crossings(studies), *_gaps(studies), *_agreement(studies)]
+    found = [*_best(studies), *_beyond(studies), *_crossings(studies), *_gaps(studies)]
+    found += _agreement(studies)
     failed = sum(len(study.failed) for study in studies.results)
     if failed:
         found.append(f"{failed} runs failed; they are named in their studies.")
@@ -115,6 +117,30 @@ def _best(studies: Studies) -> list[str]:
         if missing:
             words += f"; not measured yet: {', '.join(missing)}"
         found.append(words + ".")
+    return found
+
+
+def _beyond(studies: Studies) -> list[str]:
+    """Return a sentence for each place at which another predictor comes below all usual methods."""
+    found = []
+    for place, usual in _usual_cases(studies).items():
+        others = [
+            case
+            for study in studies.results
+            for case in study.cases
+            if case.place == place
+            and case.settings.get("predictor", _NETWORK) != _NETWORK
+            and not case.id.partition("training=")[1]
+            and case.mean("mre") is not None
+        ]
+        rival = min(usual, key=_error)
+        best = min(others, key=_error, default=rival)
+        if _error(best) < _error(rival):
+            found.append(
+                f"{place_title(place)}: beyond the paper's protocol, {best.label} has "
+                f"{_spread(best)} in {_seconds(best)}, "
+                f"{_error(rival) / _error(best):.1f} times below {rival.title}."
+            )
     return found
 
 
