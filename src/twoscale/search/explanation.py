@@ -1,0 +1,78 @@
+"""What a search has learned about the data, in sentences: where the error sits, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from twoscale.search.candidates import Space
+from twoscale.search.policy import Outcome, Search, Trial
+
+_NOTABLE = 0.1
+_WORTH = 0.9  # twice the samples are worth naming if the error falls below this part
+
+
+def explain(found: Search, space: Space) -> list[str]:
+    """Return sentences on the choice, the parts of its error, and what would make it smaller."""
+    best = found.best
+    if best is None or best.outcome is None:
+        return []
+    return [_choice(found, best, best.outcome), _parts(best.outcome), *_advice(found, best, space)]
+
+
+def _choice(found: Search, best: Trial, outcome: Outcome) -> str:
+    count = len(found.trials)
+    others = "the only candidate" if count == 1 else f"the best of {count} candidates"
+    return (
+        f"{best.candidate.label} was {others}: validation error {_percent(outcome.error)}, "
+        f"in {found.seconds:.0f} s of {found.budget:.0f} s; {found.stopped}."
+    )
+
+
+def _parts(outcome: Outcome) -> str:
+    shares = outcome.shares
+    meanings = {
+        "representation": "what a code of this length cannot express",
+        "predictor": "what it does not learn even of the training fields",
+        "data": "what it learns of the training fields but not of others",
+    }
+    ordered = sorted(shares, key=lambda name: -shares[name])
+    parts = [f"{name} {100 * shares[name]:.0f} % ({meanings[name]})" for name in ordered]
+    return (
+        f"The code could express the fields to {_percent(outcome.floor)}; on training fields the "
+        f"error is {_percent(outcome.training_error)}. Of the squared error: {', '.join(parts)}."
+    )
+
+
+def _advice(found: Search, best: Trial, space: Space) -> Iterator[str]:
+    assert best.outcome is not None
+    shares = best.outcome.shares
+    if shares["representation"] > _NOTABLE:
+        yield "A longer code would help: the representation limits the error."
+    if shares["data"] > _NOTABLE:
+        yield _more_samples(found, best.outcome)
+        if space.declared == "none":
+            yield (
+                "If a turned or mirrored input has the turned or mirrored solution, "
+                "symmetries=square or symmetries=mirrors makes eight or four samples of each."
+            )
+    elif shares["predictor"] > _NOTABLE:
+        yield "Another predictor would help, more samples hardly."
+    if found.stopped.startswith("the next"):
+        yield f"A longer budget may help: {found.stopped}."
+
+
+def _more_samples(found: Search, outcome: Outcome) -> str:
+    if found.half_error is None or found.half_error <= 0:
+        return "More samples would help: what is learned does not carry over entirely."
+    factor = outcome.error / found.half_error
+    told = f"with half of the samples the error is {_percent(found.half_error)}"
+    if factor > _WORTH:
+        return f"More samples would help little: {told}."
+    return (
+        f"More samples would help: {told}, so twice as many should give about "
+        f"{_percent(outcome.error * factor)}."
+    )
+
+
+def _percent(error: float) -> str:
+    return f"{100 * error:.3g} %"
