@@ -13,11 +13,13 @@ from typing import Any
 
 from torch import Tensor
 
+from twoscale.clock import now
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json, write_json
 from twoscale.memory import available_memory
 from twoscale.progress import Progress
+from twoscale.search import DEFAULT_BUDGET, fit_auto
 from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate, fit_together
 from twoscale.surrogate.artifact import check_surrogate_folder, environment, surrogate_folder
@@ -26,6 +28,8 @@ from twoscale.surrogate.together import Data
 
 Pair = tuple[Tensor | FieldSource, Tensor | FieldSource]
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
+
+_SEARCH = "search.json"
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,12 @@ class Run:
     @property
     def metrics(self) -> dict[str, Any]:
         return read_json(self.path / "metrics.json")
+
+    @property
+    def search(self) -> dict[str, Any] | None:
+        """Return how the run's method was found, if it was not named."""
+        path = self.path / _SEARCH
+        return read_json(path, require={"trials": list}) if path.exists() else None
 
     @property
     def dataset(self) -> Dataset:
@@ -194,6 +204,49 @@ def fit_requests(
 
         fits.fit(write, failed)
     return runs
+
+
+def auto_run(
+    dataset: Dataset,
+    out: str | Path,
+    *,
+    budget: float | str = DEFAULT_BUDGET,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    training_samples: int | None = None,
+    device: str = "auto",
+    memory: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    illustrate: Illustrate | None = None,
+) -> Run:
+    """Search for the best surrogate within a time budget and write its run folder.
+
+    The run is one of the method that was found; `search.json` tells how. The test split has no part
+    in the choice. Loading counts towards the budget.
+    """
+    start = now()
+    split = split_samples(dataset.samples, seed=seed, training=training_samples)
+    stored = dataset.nbytes > (memory or available_memory()) // 2
+    with surrogate_folder(out, overwrite=overwrite) as folder:
+        pairs = _stored(dataset, split) if stored else _load(dataset, split, progress)
+        training, validation, test = pairs
+        found = fit_auto(
+            *training,
+            validation=validation,
+            budget=budget,
+            seed=seed,
+            device=device,
+            problem=dataset.problem,
+            progress=progress,
+            start=start,
+            **(settings or {}),
+        )
+        surrogate = found.surrogate
+        config = _config(dataset, surrogate, len(split.training))
+        write_json(folder / _SEARCH, found.record)
+        _write(folder, surrogate, test, split, config, progress, illustrate)
+    return Run(Path(out), surrogate, config)
 
 
 class _RequestedFits:

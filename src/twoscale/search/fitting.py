@@ -53,16 +53,18 @@ def fit_auto(
     problem: str | Problem | None = None,
     progress: Progress | None = None,
     clock: Callable[[], float] = now,
+    start: float | None = None,
     **settings: Any,
 ) -> Found:
     """Return the surrogate of least validation error that a search finds within a time budget.
 
     `budget` is in seconds, or a text such as "2min". Settings that are given stay as they are in
     all candidates; `symmetries` are declared by it and tried. Without `validation`, the last tenth
-    of a shuffle is held out, as `Surrogate.fit` does.
+    of a shuffle is held out, as `Surrogate.fit` does. The budget begins at the time `start` of the
+    clock, now unless told.
     """
     seconds = parse_duration(budget)
-    start = clock()
+    begun = clock() if start is None else start
     known = get_problem(problem) if isinstance(problem, str) else problem
     where = resolve_device(device)
     training, held_out = both_pairs(inputs, outputs, validation, device=where, seed=seed)
@@ -75,8 +77,8 @@ def fit_auto(
         space,
         fitter,
         budget=seconds,
-        clock=lambda: clock() - start,
-        report=_reporter(progress, lambda: clock() - start),
+        clock=lambda: clock() - begun,
+        report=_reporter(progress, lambda: clock() - begun),
     )
     assert fitter.best is not None
     record = as_record(found, space) | {"explanation": explain(found, space)}
