@@ -93,8 +93,8 @@ class Space:
         wanted = set(self.given) - {"symmetries"}
         known = [chain for chain in _CHAINS if wanted <= METHODS[chain].defaults.keys()]
         if not known:
-            for chain in _CHAINS[:1]:
-                resolve(chain, dict(self.given))  # raises if a setting is unknown to all
+            if any(all(name not in METHODS[one].defaults for one in _CHAINS) for name in wanted):
+                resolve(_CHAINS[0], dict(self.given))  # raises, and tells what there is
             raise TwoscaleError(
                 f"no method that is searched has all of {', '.join(sorted(wanted))}: "
                 "name a --method, or give fewer settings"
@@ -215,6 +215,8 @@ def less_input(best: Candidate) -> Iterator[Candidate]:
 
 def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbours with a predictor that comes after the best one's."""
+    if "predictor" in space.given:
+        return
     for name, kind in KINDS.items():
         if best.predictor in kind.after:
             few = FIRST_KERNEL if name == "kernel" and space.samples > FIRST_KERNEL else None

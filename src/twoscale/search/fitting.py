@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from twoscale.clock import now, parse_duration
 from twoscale.errors import TwoscaleError
 from twoscale.fields import ACCURACY, Batch, measure_all
-from twoscale.problems import Problem, get_problem
+from twoscale.problems import Problem
 from twoscale.progress import Progress
 from twoscale.search.candidates import Candidate, Space
 from twoscale.search.explanation import explain
@@ -20,7 +21,7 @@ from twoscale.search.policy import DEFAULT_BUDGET, Outcome, Search, search
 from twoscale.search.record import as_record
 from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.arguments import Fields, resolve_device
+from twoscale.surrogate.arguments import Fields
 from twoscale.surrogate.context import FieldPairs, SharedFits
 from twoscale.surrogate.nearest import NearestCodes
 from twoscale.surrogate.operators import FieldOperator
@@ -65,14 +66,13 @@ def fit_auto(
     """
     seconds = parse_duration(budget)
     begun = clock() if start is None else start
-    known = get_problem(problem) if isinstance(problem, str) else problem
-    where = resolve_device(device)
-    training, held_out = both_pairs(inputs, outputs, validation, device=where, seed=seed)
+    plain = Surrogate(seed=seed, device=device, problem=problem)  # raises if one of them is none
+    declared = declared_symmetries(settings, plain.problem)
+    training, held_out = both_pairs(inputs, outputs, validation, device=plain.device, seed=seed)
     samples, *shape = training.inputs.shape
-    space = Space(
-        (shape[0], shape[1]), samples, declared_symmetries(settings, known), given=dict(settings)
-    )
-    fitter = FieldFitter(space, training, held_out, seed=seed, device=device, problem=known)
+    space = Space((shape[0], shape[1]), samples, declared, given=dict(settings))
+    options = {"seed": seed, "device": device, "problem": plain.problem}
+    fitter = FieldFitter(space, training, held_out, options)
     found = search(
         space,
         fitter,
@@ -85,7 +85,7 @@ def fit_auto(
     return Found(fitter.best, found, record)
 
 
-def declared_symmetries(settings: dict[str, Any], problem: Problem | None) -> str:
+def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) -> str:
     """Return the symmetries that a search may use: the user's, or the problem's own."""
     given = str(settings.get("symmetries", "problem" if problem else "none"))
     if given == "problem":
@@ -108,10 +108,7 @@ class FieldFitter:
         space: Space,
         training: FieldPairs,
         validation: FieldPairs,
-        *,
-        seed: int,
-        device: str,
-        problem: Problem | None,
+        options: Mapping[str, Any],
     ) -> None:
         self.space = space
         self.training = training
@@ -120,7 +117,7 @@ class FieldFitter:
         self.best: Surrogate | None = None
         self._least = float("inf")
         self._shared: SharedFits = {}
-        self._options: dict[str, Any] = {"seed": seed, "device": device, "problem": problem}
+        self._options = options  # of every surrogate: seed, device, problem
 
     def fit(self, candidate: Candidate) -> Outcome:
         """Fit a candidate and judge it on the validation fields."""
@@ -137,6 +134,11 @@ class FieldFitter:
             output_code=latent.output_representation.code_size,
             tuned=_tuned(candidate, surrogate),
         )
+        if not math.isfinite(outcome.floor):
+            raise TwoscaleError(
+                "all validation outputs are zero, so that errors relative to them have no meaning: "
+                "check the data, or name a method"
+            )
         if outcome.error < self._least:
             self._least, self.best = outcome.error, surrogate
         return outcome

@@ -30,7 +30,8 @@ _MATTERS = 0.1  # of the squared error: a smaller part is not worth a candidate 
 _RESERVE = 0.05  # of the budget, for the evaluation of what was found
 _CAUTION = 1.2  # expected times are exceeded as often as not
 _CODE_GROWTH = 1.8  # of a code from one length to the next, roughly
-_PERFECT = 1e-7  # relative errors of single precision
+_HALF = 0.7  # of the time of a fit, if it learns from half of the samples
+_PERFECT = 1e-6  # about what single precision can tell
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ def _compare_with_half(
 ) -> None:
     """Learn from half of the samples, if there is time: what twice as many would bring."""
     best = found.best
-    if best is None or best.seconds > _left(found, clock) or space.samples < 8:
+    if best is None or _HALF * best.seconds > _left(found, clock) or space.samples < 8:
         return
     if report:
         report(found, best.candidate)
