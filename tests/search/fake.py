@@ -45,11 +45,11 @@ class FakeFitter:
 
 def linear(candidate: Candidate) -> Outcome:
     """A linear problem: input and code limit the error, no predictor or further sample helps."""
-    floor = 1e-3 * 0.3**candidate.code
+    oracle = 1e-3 * 0.3**candidate.code
     if candidate.size is not None:
-        floor = 0.3 / candidate.size
-    error = (floor**2 + (0.3 * (1 - candidate.input_variance)) ** 2) ** 0.5
-    return Outcome(error, error, floor, round(3 / (1 - candidate.input_variance)), 300)
+        oracle = 0.3 / candidate.size
+    error = (oracle**2 + (0.3 * (1 - candidate.input_variance)) ** 2) ** 0.5
+    return Outcome(error, error, oracle, round(3 / (1 - candidate.input_variance)), 300)
 
 
 def curved(candidate: Candidate) -> Outcome:

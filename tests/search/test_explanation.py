@@ -16,27 +16,27 @@ def told(search, space=SPACE):
 
 
 def test_it_names_choice_errors_and_shares():
-    text = told(found(error=0.05, training_error=0.04, floor=0.03))
+    text = told(found(error=0.05, training_error=0.04, oracle=0.03))
     assert "two-scale affine was the only candidate: validation error 5 %" in text
-    assert "could express the fields to 3 %; on training fields the error is 4 %" in text
+    assert "can express): 3 %; on training fields: 4 %" in text
     assert "representation 36 %" in text
     assert "data 36 %" in text
     assert "predictor 28 %" in text
 
 
 def test_a_short_code_is_to_be_longer():
-    text = told(found(error=0.05, training_error=0.05, floor=0.05))
+    text = told(found(error=0.05, training_error=0.05, oracle=0.05))
     assert "A longer code would help" in text
     assert "samples would" not in text
 
 
 def test_a_predictor_that_learns_too_little():
-    text = told(found(error=0.05, training_error=0.05, floor=0.001))
+    text = told(found(error=0.05, training_error=0.05, oracle=0.001))
     assert "Another predictor would help, more samples hardly" in text
 
 
 def test_more_samples_by_what_half_of_them_lose():
-    errors = {"error": 0.02, "training_error": 0.001, "floor": 0.001}
+    errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
     text = told(found(half=0.04, **errors))
     assert "the error is 4 %, so twice as many should give about 1 %" in text
     assert "symmetries=square" in text
@@ -45,7 +45,7 @@ def test_more_samples_by_what_half_of_them_lose():
 
 
 def test_a_search_cut_short_asks_for_time():
-    errors = {"error": 0.02, "training_error": 0.001, "floor": 0.001}
+    errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
     text = told(found(stopped="the next candidate would take about 9 s", **errors))
     assert "A longer budget may help" in text
 

@@ -104,7 +104,7 @@ def test_a_perfect_fit_ends_the_search():
 
 
 def test_shares_of_the_error_add_up():
-    outcome = Outcome(error=0.05, training_error=0.04, floor=0.03, input_code=1, output_code=1)
+    outcome = Outcome(error=0.05, training_error=0.04, oracle=0.03, input_code=1, output_code=1)
     assert outcome.shares == pytest.approx(
         {"representation": 0.36, "data": 0.36, "predictor": 0.28}
     )

@@ -31,15 +31,16 @@ def _choice(found: Search, best: Trial, outcome: Outcome) -> str:
 def _parts(outcome: Outcome) -> str:
     shares = outcome.shares
     meanings = {
-        "representation": "what a code of this length cannot express",
-        "predictor": "what it does not learn even of the training fields",
-        "data": "what it learns of the training fields but not of others",
+        "representation": "the code cannot express it",
+        "predictor": "not learned even of the training fields",
+        "data": "learned of the training fields, not of others",
     }
     ordered = sorted(shares, key=lambda name: -shares[name])
     parts = [f"{name} {100 * shares[name]:.0f} % ({meanings[name]})" for name in ordered]
     return (
-        f"The code could express the fields to {_percent(outcome.floor)}; on training fields the "
-        f"error is {_percent(outcome.training_error)}. Of the squared error: {', '.join(parts)}."
+        f"Oracle error (the nearest fields the code can express): {_percent(outcome.oracle)}; "
+        f"on training fields: {_percent(outcome.training_error)}. "
+        f"Of the squared error: {', '.join(parts)}."
     )
 
 

@@ -28,6 +28,8 @@ from twoscale.surrogate.operators import FieldOperator
 from twoscale.surrogate.preparation import both_pairs
 from twoscale.symmetries import GROUPS
 
+_TOO_MUCH = (MemoryError, torch.cuda.OutOfMemoryError, torch.linalg.LinAlgError)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -121,7 +123,10 @@ class FieldFitter:
 
     def fit(self, candidate: Candidate) -> Outcome:
         """Fit a candidate and judge it on the validation fields."""
-        surrogate = self._fitted(candidate, self.training, self._shared)
+        try:
+            surrogate = self._fitted(candidate, self.training, self._shared)
+        except _TOO_MUCH as error:
+            raise TwoscaleError(f"{candidate.label} is too much here: {error}") from error
         operator = surrogate.operator_
         latent = operator.latent
         assert latent is not None
@@ -129,12 +134,12 @@ class FieldFitter:
         outcome = Outcome(
             error=_error(operator, self.validation),
             training_error=_error(operator, _first(self.training, self.validation_samples)),
-            floor=_error(lambda u: latent.output_representation.decode(nearest(u)), self._truth()),
+            oracle=_error(lambda u: latent.output_representation.decode(nearest(u)), self._truth()),
             input_code=latent.input_representation.code_size,
             output_code=latent.output_representation.code_size,
             tuned=_tuned(candidate, surrogate),
         )
-        if not math.isfinite(outcome.floor):
+        if not math.isfinite(outcome.oracle):
             raise TwoscaleError(
                 "all validation outputs are zero, so that errors relative to them have no meaning: "
                 "check the data, or name a method"

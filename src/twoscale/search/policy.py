@@ -40,7 +40,7 @@ class Outcome:
 
     error: float  # of predictions on the validation fields
     training_error: float  # the same on training fields
-    floor: float  # of the nearest fields that the code can express, on the validation fields
+    oracle: float  # of the nearest fields that the code can express, on the validation fields
     input_code: int
     output_code: int
     tuned: tuple[tuple[str, Any], ...] = ()  # settings the predictor has found for itself
@@ -53,7 +53,7 @@ class Outcome:
         to others; and what is not even learned of the training fields.
         """
         whole = max(self.error, _PERFECT) ** 2
-        representation = min(1.0, self.floor**2 / whole)
+        representation = min(1.0, self.oracle**2 / whole)
         gap = (self.error**2 - self.training_error**2) / whole
         data = min(max(0.0, gap), 1.0 - representation)
         predictor = 1.0 - representation - data
@@ -123,7 +123,7 @@ def search(
     """
     found = Search(budget)
     seen: set[str] = set()
-    step: Step | None = Step(space.first, "the cheapest", 1.0)
+    step: Step | None = Step(space.first, "cheapest", 1.0)
     expected: float | None = None
     while step is not None:
         seen.add(space.identity(step.candidate))
@@ -186,19 +186,19 @@ def steps(best: Trial, space: Space) -> Iterator[Step]:
     shares = outcome.shares
     if shares["representation"] > _MATTERS:
         for one in longer_codes(space, candidate, outcome.output_code):
-            yield Step(one, "expresses more", shares["representation"])
+            yield Step(one, "longer code", shares["representation"])
     learnable = 1 - shares["representation"]
     if learnable < _MATTERS:
         return
     for one in more_input(candidate):
-        yield Step(one, "sees more of the input", learnable)
+        yield Step(one, "more input", learnable)
     for one in other_predictors(space, candidate):
-        yield Step(one, "another predictor", learnable)
+        yield Step(one, "predictor", learnable)
     if shares["data"] > _MATTERS:
         for one in less_input(candidate):
-            yield Step(one, "sees less of the input", shares["data"])
+            yield Step(one, "less input", shares["data"])
         for one in more_data(space, candidate, outcome.tuned):
-            yield Step(one, "learns from more fields", shares["data"])
+            yield Step(one, "more fields", shares["data"])
 
 
 def expected_seconds(candidate: Candidate, found: Search, space: Space, fitter: Fitter) -> float:

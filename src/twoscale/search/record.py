@@ -9,7 +9,7 @@ from typing import Any
 from twoscale.search.candidates import Space
 from twoscale.search.policy import Search, Trial
 
-HEADINGS = ("candidate", "input", "code", "learned %", "floor %", "training %", "s", "why")
+HEADINGS = ("candidate", "why", "input", "code", "oracle %", "learned %", "s")
 
 
 def as_record(found: Search, space: Space) -> dict[str, Any]:
@@ -55,12 +55,12 @@ def _row(trial: Mapping[str, Any], *, chosen: bool) -> list[str]:
     label = f"{trial['label']}{' *' if chosen else ''}"
     seconds = f"{trial['seconds']:.1f}"
     if trial["failure"] is not None:
-        return [label, "", "", "failed", "", "", seconds, trial["failure"]]
+        return [label, trial["why"], "", "", "", "failed", seconds]
     return [
         label,
+        trial["why"],
         f"{trial['settings']['input_variance']} ({trial['input_code']})",
         str(trial["output_code"]),
-        *(f"{100 * trial[name]:.3g}" for name in ("error", "floor", "training_error")),
+        *(f"{100 * trial[name]:.3g}" for name in ("oracle", "error")),
         seconds,
-        trial["why"],
     ]
