@@ -65,7 +65,7 @@ def test_the_record_names_all_that_was_tried(poisson):
     rows = table_rows(record)
     assert len(rows) == len(poisson.search.trials)
     assert all(len(row) == len(HEADINGS) for row in rows)
-    assert [row[0].endswith(" *") for row in rows].count(True) == 1
+    assert [row[0].startswith("* ") for row in rows].count(True) == 1
 
 
 def test_the_choice_depends_on_data_and_clock_only(poisson, poisson16):

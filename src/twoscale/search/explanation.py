@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twoscale.search.candidates import Space
+from twoscale.search.candidates import Candidate, Space
 from twoscale.search.policy import Outcome, Search, Trial
 
 _NOTABLE = 0.1
@@ -45,33 +45,57 @@ def _parts(outcome: Outcome) -> str:
 
 
 def _advice(found: Search, best: Trial, space: Space) -> Iterator[str]:
+    """Yield what would help: time, if it was short; then, the largest part of the error first."""
     assert best.outcome is not None
-    shares = best.outcome.shares
-    if shares["representation"] > _NOTABLE:
-        yield "A longer code would help: the representation limits the error."
-    if shares["data"] > _NOTABLE:
-        yield _more_samples(found, best.outcome)
-        if space.declared == "none":
-            yield (
-                "If a turned or mirrored input has the turned or mirrored solution, "
-                "symmetries=square or symmetries=mirrors makes eight or four samples of each."
-            )
-    elif shares["predictor"] > _NOTABLE:
-        yield "Another predictor would help, more samples hardly."
     if found.stopped.startswith("the next"):
         yield f"A longer budget may help: {found.stopped}."
+    shares = best.outcome.shares
+    for part in sorted(shares, key=lambda name: -shares[name]):
+        if shares[part] > _NOTABLE:
+            yield from {
+                "representation": _longer_code,
+                "predictor": _other_predictor,
+                "data": _more_samples,
+            }[part](found, best.candidate, best.outcome, space)
 
 
-def _more_samples(found: Search, outcome: Outcome) -> str:
-    if found.half_error is None or found.half_error <= 0:
+def _longer_code(
+    found: Search, candidate: Candidate, outcome: Outcome, space: Space
+) -> Iterator[str]:
+    yield f"A longer code than {outcome.output_code} would help: the representation limits it."
+
+
+def _other_predictor(
+    found: Search, candidate: Candidate, outcome: Outcome, space: Space
+) -> Iterator[str]:
+    if candidate.predictor == "affine":
+        yield "A predictor that is not linear would help, or one that sees more of the input."
+    else:
+        yield "A predictor that can learn more would help: a larger network, trained on a GPU."
+
+
+def _more_samples(
+    found: Search, candidate: Candidate, outcome: Outcome, space: Space
+) -> Iterator[str]:
+    yield _by_half(found.half_error, outcome.error)
+    if space.declared == "none":
+        yield (
+            "If a turned or mirrored input has the turned or mirrored solution, say so by "
+            "symmetries=square or symmetries=mirrors: each sample is then eight or four."
+        )
+
+
+def _by_half(half_error: float | None, error: float) -> str:
+    """Return what twice the samples should bring, judged by what half of them lose."""
+    if not half_error:
         return "More samples would help: what is learned does not carry over entirely."
-    factor = outcome.error / found.half_error
-    told = f"with half of the samples the error is {_percent(found.half_error)}"
+    factor = error / half_error
+    told = f"with half of the samples the error is {_percent(half_error)}"
     if factor > _WORTH:
         return f"More samples would help little: {told}."
     return (
         f"More samples would help: {told}, so twice as many should give about "
-        f"{_percent(outcome.error * factor)}."
+        f"{_percent(error * factor)}."
     )
 
 

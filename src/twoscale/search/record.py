@@ -9,7 +9,8 @@ from typing import Any
 from twoscale.search.candidates import Space
 from twoscale.search.policy import Search, Trial
 
-HEADINGS = ("candidate", "why", "input", "code", "oracle %", "learned %", "s")
+HEADINGS = ("candidate", "why", "input", "code", "oracle", "learned", "s")
+"""Errors in percent, on the validation fields."""
 
 
 def as_record(found: Search, space: Space) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def table_rows(record: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _row(trial: Mapping[str, Any], *, chosen: bool) -> list[str]:
-    label = f"{trial['label']}{' *' if chosen else ''}"
+    label = f"{'*' if chosen else ' '} {trial['label']}"
     seconds = f"{trial['seconds']:.1f}"
     if trial["failure"] is not None:
         return [label, trial["why"], "", "", "", "failed", seconds]
