@@ -57,12 +57,9 @@ class Candidate:
     @property
     def label(self) -> str:
         """Return the candidate in a few words."""
-        words = [self.chain, self.predictor]
-        if self.samples is not None:
-            words.append(f"on {self.samples}")
-        if self.symmetries != "none":
-            words.append(self.symmetries)
-        return " ".join(words)
+        few = "" if self.samples is None else f"({self.samples})"
+        turned = "" if self.symmetries == "none" else " sym"
+        return f"{self.chain} {self.predictor}{few}{turned}"
 
 
 @dataclass(frozen=True)

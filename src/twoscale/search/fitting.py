@@ -27,6 +27,7 @@ from twoscale.surrogate.nearest import NearestCodes
 from twoscale.surrogate.operators import FieldOperator
 from twoscale.surrogate.preparation import both_pairs
 from twoscale.symmetries import GROUPS
+from twoscale.threads import worthwhile_threads
 
 _TOO_MUCH = (MemoryError, torch.cuda.OutOfMemoryError, torch.linalg.LinAlgError)
 
@@ -75,13 +76,14 @@ def fit_auto(
     space = Space((shape[0], shape[1]), samples, declared, given=dict(settings))
     options = {"seed": seed, "device": device, "problem": plain.problem}
     fitter = FieldFitter(space, training, held_out, options)
-    found = search(
-        space,
-        fitter,
-        budget=seconds,
-        clock=lambda: clock() - begun,
-        report=_reporter(progress, lambda: clock() - begun),
-    )
+    with worthwhile_threads():
+        found = search(
+            space,
+            fitter,
+            budget=seconds,
+            clock=lambda: clock() - begun,
+            report=_reporter(progress, lambda: clock() - begun),
+        )
     assert fitter.best is not None
     record = as_record(found, space) | {"explanation": explain(found, space)}
     return Found(fitter.best, found, record)

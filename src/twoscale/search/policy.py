@@ -27,6 +27,7 @@ from twoscale.search.kinds import Sizes, work
 DEFAULT_BUDGET = 120.0  # seconds
 
 _MATTERS = 0.1  # of the squared error: a smaller part is not worth a candidate of its own
+_FINE = 0.1  # what a step that only adjusts is hoped to remove of its share
 _RESERVE = 0.05  # of the budget, for the evaluation of what was found
 _CAUTION = 1.2  # expected times are exceeded as often as not
 _CODE_GROWTH = 1.8  # of a code from one length to the next, roughly
@@ -184,21 +185,23 @@ def steps(best: Trial, space: Space) -> Iterator[Step]:
     if outcome is None or outcome.error <= _PERFECT:
         return
     shares = outcome.shares
-    if shares["representation"] > _MATTERS:
+    representation, data = shares["representation"], shares["data"]
+    if representation > _MATTERS:
         for one in longer_codes(space, candidate, outcome.output_code):
-            yield Step(one, "longer code", shares["representation"])
-    learnable = 1 - shares["representation"]
+            yield Step(one, "longer code", representation)
+    learnable = 1 - representation
     if learnable < _MATTERS:
         return
+    main = candidate.predictor == "affine"  # what a linear map does not see it cannot make up for
     for one in more_input(candidate):
-        yield Step(one, "more input", learnable)
+        yield Step(one, "more input", learnable * (1.0 if main else _FINE))
     for one in other_predictors(space, candidate):
         yield Step(one, "predictor", learnable)
-    if shares["data"] > _MATTERS:
+    if data > _MATTERS:
         for one in less_input(candidate):
-            yield Step(one, "less input", shares["data"])
+            yield Step(one, "less input", data * _FINE / 2)
         for one in more_data(space, candidate, outcome.tuned):
-            yield Step(one, "more fields", shares["data"])
+            yield Step(one, "more fields", data)
 
 
 def expected_seconds(candidate: Candidate, found: Search, space: Space, fitter: Fitter) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from twoscale.search.candidates import Space
 from twoscale.search.policy import Search, Trial
 
-HEADINGS = ("candidate", "why", "input", "code", "oracle", "learned", "s")
+HEADINGS = ("candidate", "why", "input", "codes", "oracle", "learned", "s")
 """Errors in percent, on the validation fields."""
 
 
@@ -60,8 +60,8 @@ def _row(trial: Mapping[str, Any], *, chosen: bool) -> list[str]:
     return [
         label,
         trial["why"],
-        f"{trial['settings']['input_variance']} ({trial['input_code']})",
-        str(trial["output_code"]),
+        str(trial["settings"]["input_variance"]),
+        f"{trial['input_code']}→{trial['output_code']}",
         *(f"{100 * trial[name]:.3g}" for name in ("oracle", "error")),
         seconds,
     ]
