@@ -188,20 +188,20 @@ def steps(best: Trial, space: Space) -> Iterator[Step]:
     representation, data = shares["representation"], shares["data"]
     if representation > _MATTERS:
         for one in longer_codes(space, candidate, outcome.output_code):
-            yield Step(one, "longer code", representation)
+            yield Step(one, "+ code", representation)
     learnable = 1 - representation
     if learnable < _MATTERS:
         return
     main = candidate.predictor == "affine"  # what a linear map does not see it cannot make up for
     for one in more_input(candidate):
-        yield Step(one, "more input", learnable * (1.0 if main else _FINE))
+        yield Step(one, "+ input", learnable * (1.0 if main else _FINE))
     for one in other_predictors(space, candidate):
         yield Step(one, "predictor", learnable)
     if data > _MATTERS:
         for one in less_input(candidate):
-            yield Step(one, "less input", data * _FINE / 2)
+            yield Step(one, "- input", data * _FINE / 2)
         for one in more_data(space, candidate, outcome.tuned):
-            yield Step(one, "more fields", data)
+            yield Step(one, "+ fields", data)
 
 
 def expected_seconds(candidate: Candidate, found: Search, space: Space, fitter: Fitter) -> float:
