@@ -93,6 +93,11 @@ def test_the_ends_have_no_neighbours_beyond():
     assert list(more_input(last)) == []
     space = Space((16, 16), 100, given={"coarse_components": 5})
     assert list(longer_codes(space, last, 90)) == []
+    whole = Candidate(chain="conforming", size=200)
+    assert [one.chain for one in longer_codes(Space((16, 16), 100), whole, 200)] == [
+        "two-scale",
+        "global",
+    ]
 
 
 def test_all_predictors_are_known_to_the_methods():

@@ -9,6 +9,7 @@ from twoscale.files import to_json
 from twoscale.search.fitting import FirstFields
 from twoscale.search.record import HEADINGS, table_rows
 from twoscale.source import ArraySource
+from twoscale.surrogate.closed_form import KernelPredictor
 
 
 class Ticks:
@@ -156,3 +157,16 @@ def test_progress_tells_the_time_and_the_best(poisson16):
     assert (stage, total) == ("seconds", 30)
     assert 0 <= done <= 30
     assert "tried, best" in remark
+
+
+def test_a_candidate_that_is_too_much_is_passed_over(poisson16, monkeypatch):
+    def too_much(self, *arguments):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(KernelPredictor, "prepare", too_much)
+    x, u = poisson16
+    found = fit(x, u.square())
+    failures = {trial.failure for trial in found.search.trials} - {None}
+    assert any("kernel is too much here: no room" in failure for failure in failures)
+    assert found.search.best.candidate.predictor != "kernel"
+    assert any(row[5] == "failed" for row in table_rows(found.record))

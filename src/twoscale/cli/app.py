@@ -180,7 +180,9 @@ def fit(
     ] = _AUTO,
     budget: Annotated[
         str | None,
-        typer.Option(help=f"Time of the search: 90s, 2min, 1h. [default: {DEFAULT_BUDGET:.0f}s]"),
+        typer.Option(
+            help=f"Time of a search, as 90s, 2min or 1h; {DEFAULT_BUDGET:.0f}s unless told."
+        ),
     ] = None,
     seed: SeedOption = 0,
     seeds: Annotated[

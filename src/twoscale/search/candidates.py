@@ -19,6 +19,7 @@ _FIRST_VARIANCE = 0.95
 _TWO_SCALE_CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
 """Coarse modes and variance of the residual, from short codes to long ones."""
 _GLOBAL_CODES = (0.999, 0.9999, 0.99999, 0.999999)
+"""Variance of the whole field, as many as those above."""
 _CHAINS = ("two-scale", "conforming", "global")
 
 FIRST_KERNEL = 1000
@@ -182,11 +183,12 @@ class Space:
 
 def longer_codes(space: Space, best: Candidate, output_code: int) -> Iterator[Candidate]:
     """Yield neighbours that can express more: a longer code, another chain of the same length."""
+    nodes = space.shape[0] * space.shape[1]
     if best.chain == "conforming":
-        yield replace(best, size=2 * output_code)
+        if 2 * output_code <= nodes:
+            yield replace(best, size=2 * output_code)
     elif best.code + 1 < len(_TWO_SCALE_CODES):
         yield replace(best, code=best.code + 1)
-    nodes = space.shape[0] * space.shape[1]
     for chain in space.chains:
         if chain != best.chain:
             size = min(output_code, nodes) if chain == "conforming" else None

@@ -125,10 +125,7 @@ class FieldFitter:
 
     def fit(self, candidate: Candidate) -> Outcome:
         """Fit a candidate and judge it on the validation fields."""
-        try:
-            surrogate = self._fitted(candidate, self.training, self._shared)
-        except _TOO_MUCH as error:
-            raise TwoscaleError(f"{candidate.label} is too much here: {error}") from error
+        surrogate = self._fitted(candidate, self.training, self._shared)
         operator = surrogate.operator_
         latent = operator.latent
         assert latent is not None
@@ -161,7 +158,10 @@ class FieldFitter:
         pairs = (self.validation.inputs, self.validation.outputs)
         fitting = surrogate.begin(training.inputs, training.outputs, validation=pairs)
         fitting.context.shared = shared
-        fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
+        try:
+            fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
+        except _TOO_MUCH as error:
+            raise TwoscaleError(f"{candidate.label} is too much here: {error}") from error
         return surrogate.finish(fitting.operator, fitting.shape, fitting.context)
 
     def _truth(self) -> FieldPairs:
