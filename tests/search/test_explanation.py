@@ -43,6 +43,9 @@ def test_more_samples_by_what_half_of_them_lose():
     assert "symmetries=square" in text
     assert "symmetries=square" not in told(found(**errors), Space((16, 16), 100, "square"))
     assert "More samples would help little" in told(found(half=0.021, **errors))
+    assert "More samples would help little" in told(found(half=0.019, **errors))
+    bounded = told(found(half=0.08, error=0.02, training_error=0.016, oracle=0.016))
+    assert "twice as many should give about 1.61 %" in bounded, "no less than the oracle error"
 
 
 def test_a_search_cut_short_asks_for_time():

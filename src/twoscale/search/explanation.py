@@ -77,7 +77,7 @@ def _other_predictor(
 def _more_samples(
     found: Search, candidate: Candidate, outcome: Outcome, space: Space
 ) -> Iterator[str]:
-    yield _by_half(found.half_error, outcome.error)
+    yield _by_half(found.half_error, outcome)
     if space.declared == "none":
         yield (
             "If a turned or mirrored input has the turned or mirrored solution, say so by "
@@ -85,17 +85,22 @@ def _more_samples(
         )
 
 
-def _by_half(half_error: float | None, error: float) -> str:
-    """Return what twice the samples should bring, judged by what half of them lose."""
+def _by_half(half_error: float | None, outcome: Outcome) -> str:
+    """Return what twice the samples should bring, judged by what half of them lose.
+
+    Only what is above the oracle error can be learned from samples.
+    """
     if not half_error:
         return "More samples would help: what is learned does not carry over entirely."
-    factor = error / half_error
+    fixed = outcome.oracle**2
+    learnable, by_half = max(0.0, outcome.error**2 - fixed), half_error**2 - fixed
     told = f"with half of the samples the error is {_percent(half_error)}"
-    if factor > _WORTH:
+    lost = learnable / by_half if by_half > learnable else 1.0
+    doubled = (fixed + learnable * lost) ** 0.5
+    if doubled > _WORTH * outcome.error:
         return f"More samples would help little: {told}."
     return (
-        f"More samples would help: {told}, so twice as many should give about "
-        f"{_percent(error * factor)}."
+        f"More samples would help: {told}, so twice as many should give about {_percent(doubled)}."
     )
 
 
