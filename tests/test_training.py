@@ -9,7 +9,8 @@ from twoscale import TwoscaleError
 from twoscale.precision import precision_flags, tensor_cores
 from twoscale.predictors import MLP
 from twoscale.training import Pairs, Plan, Task, epochs, loop, train, train_together
-from twoscale.training.plan import Plateau
+from twoscale.training.learner import ModuleLearner
+from twoscale.training.plan import OneCycle, Plateau
 
 
 def mean_square(predicted, true):
@@ -137,9 +138,51 @@ def test_progress_starts_the_waiting_anew():
     rates = []
     for loss in (5.0, 6.0, 4.0, 4.0, 3.9, 7.0, 7.0, 7.0, 7.0):
         schedule.update(loss)
-        rates.append(schedule.rate)
+        rates.append(schedule.rate(0))
     assert rates == [1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.25]
     assert schedule.best == 3.9
+
+
+def test_one_cycle_rises_and_falls_to_zero():
+    schedule = OneCycle(make_plan(epochs=100, learning_rate=2.0))
+    assert 0 < schedule.rate(0) < 0.1
+    assert schedule.rate(5) == pytest.approx(1.0)
+    assert schedule.rate(10) == pytest.approx(2.0)
+    assert schedule.rate(55) == pytest.approx(1.0)
+    assert schedule.rate(100) == pytest.approx(0.0)
+    assert [schedule.update(loss) for loss in (2.0, 3.0, 1.0)] == [True, False, True]
+
+
+def test_the_rate_of_a_cycle_changes_within_an_epoch(pairs, monkeypatch):
+    set_rates = []
+    monkeypatch.setattr(
+        ModuleLearner, "set_rate", lambda self, member, rate: set_rates.append(rate)
+    )
+    monkeypatch.setattr(epochs, "_GROUP_STEPS", 2)
+    plan = make_plan(epochs=2, batch_size=4, one_cycle=True, learning_rate=1.0)
+    train(Stuck(), *pairs, mean_square, plan)
+    groups = -(-(len(pairs[0]) // 4) // 2)
+    expected = [
+        OneCycle(plan).rate(e + 8 * k / len(pairs[0])) for e in (0, 1) for k in range(groups)
+    ]
+    assert set_rates == pytest.approx(expected)
+
+
+def test_an_epoch_may_draw_some_of_the_pairs(pairs):
+    plan = make_plan(epochs=3, batch_size=8)
+    network = Recorder()
+    train_together([Task(network, *pairs, mean_square, plan, per_epoch=20)])
+    epochs_seen = torch.cat(network.seen)[:, 0].reshape(3, 20)
+    assert all(len(set(epoch.tolist())) == 20 for epoch in epochs_seen)
+    assert len(set(epochs_seen.flatten().tolist())) > 20
+
+
+def test_gradients_are_clipped_together():
+    network = nn.Linear(2, 1, bias=False)
+    plan = make_plan(epochs=1, clip=0.5)
+    learner = ModuleLearner(network, mean_square, plan, torch.device("cpu"))
+    learner.step(100 * torch.ones(1, 4, 2), torch.zeros(1, 4, 1))
+    assert float(network.weight.grad.norm()) == pytest.approx(0.5, rel=1e-4)
 
 
 def test_the_optimiser_uses_the_rate_of_the_schedule():

@@ -13,6 +13,7 @@ from twoscale.errors import TwoscaleError
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 _VARIANCE_FLOOR = 1e-8
+_SMALLEST = 1e-12  # norm of a field
 _UNSEEN = 1e-10  # of the largest squared length that a unit code can have as a field
 
 
@@ -62,6 +63,21 @@ class Isometry:
         shown = values > _UNSEEN * values[-1]
         root, vectors = values[shown].sqrt(), vectors[:, shown]
         return cls(vectors * root, (vectors / root).mT)
+
+
+class RelativeLoss:
+    """The mean over a batch of ||predicted field - true field|| / ||true field||.
+
+    `metric` (code, coordinates) turns code errors into coordinates with the fields' distances. The
+    last column of `true` holds the norms of the true fields, the others their codes.
+    """
+
+    def __init__(self, metric: Tensor) -> None:
+        self.metric = metric
+
+    def __call__(self, predicted: Tensor, true: Tensor) -> Tensor:
+        error = (predicted - true[:, :-1]) @ self.metric
+        return (error.norm(dim=1) / true[:, -1].clamp_min(_SMALLEST)).mean()
 
 
 class CodeLoss:

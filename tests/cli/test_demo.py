@@ -13,7 +13,7 @@ def test_demo_makes_table_runs_and_report(twoscale, tmp_path):
         metrics = json.loads((out / "runs" / method / "metrics.json").read_text())
         assert metrics["samples"] == 50
     page = (out / "report.html").read_text()
-    assert len(re.findall(r'<img src="data:image/png;base64,', page)) == 6
+    assert len(re.findall(r'<img src="data:image/webp;base64,', page)) == 6
     assert "http" not in page
     assert "patch borders" in page
     pictures = {path.name for path in (out / "figures").iterdir()}

@@ -13,7 +13,7 @@ from twoscale.report import figures
 from twoscale.report.charts import KINDS, draw
 from twoscale.report.charts.kinds import check_kind
 from twoscale.report.charts.points import pareto_front
-from twoscale.report.charts.style import styles
+from twoscale.report.charts.style import log_axis, panels, styles
 from twoscale.report.results import read_study
 from twoscale.study.definition import load_study, study_names
 
@@ -152,18 +152,63 @@ def test_what_is_projected_is_dashed_and_hollow(study):
             assert max(line.get_xdata()) == 256
 
 
-def test_shares_of_a_time_are_not_projected(study):
-    grids = study("grids")
+def trained_together(study, number):
+    """Return a study of whose cases `number` says how many networks were trained at once."""
     cases = []
-    for case in grids.cases:
-        together = 12 if case.resolution == 64 else 1
-        cells = [
-            cell | {"metrics": cell["metrics"] | {"trained_together": together}}
-            for cell in case.cells
-        ]
+    for case in study.cases:
+        many = {"trained_together": number(case)}
+        cells = [cell | {"metrics": cell["metrics"] | many} for cell in case.cells]
         cases.append(replace(case, cells=tuple(cells)))
-    (axis,) = draw("time-projection", replace(grids, cases=tuple(cases)), {}).get_axes()
+    return replace(study, cases=tuple(cases))
+
+
+def test_shares_of_a_time_are_not_projected(study):
+    shared = trained_together(study("grids"), lambda case: 12 if case.resolution == 64 else 1)
+    (axis,) = draw("time-projection", shared, {}).get_axes()
     assert min(min(line.get_xdata()) for line in axis.lines) == 128
+
+
+def test_a_share_of_a_time_is_not_held_against_the_time_of_one_alone(study):
+    full = trained_together(study("solvers"), lambda case: 5 if "full" in case.id else 1)
+    fit, total = draw("speed-ups", full, {"base": {"solver": "full"}}).get_axes()
+    assert len(fit.patches) == 2  # of which no part is training
+    assert not total.patches
+    assert [text.get_text() for text in total.texts] == ["not measured alike"] * 2
+
+
+def test_a_step_of_a_ladder_is_left_out_where_its_time_is_a_share(study):
+    steps = study("ladder").select(properties={"resolution": 64})
+    shared = trained_together(steps, lambda case: 5 if case.objective == "A2" else 1)
+    errors, times = draw("ladder", shared, {"quantities": ["mre", "total"]}).get_axes()
+    for axis, names in ((errors, ["A0", "A1", "A2", "A3"]), (times, ["A0", "A1", "A3"])):
+        assert [label.get_text() for label in axis.get_xticklabels()] == names
+
+
+def test_shares_of_a_time_are_marked_in_figures(study):
+    shared = trained_together(study("sizes"), lambda case: 5 if case.training == 1250 else 1)
+    (axis,) = draw("stage-costs", shared, {}).get_axes()
+    assert [text.get_text().endswith("†") for text in axis.texts] == [True, False] * 2
+    errors, times = draw("curves", shared, {"x": "training", "quantities": ["mre", "total"]}).axes
+    for axis, hollow in ((errors, set()), (times, {1250})):
+        lines = [line for line in axis.lines if line.get_markerfacecolor() == "white"]
+        assert {at for line in lines for at in line.get_xdata()} == hollow
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([0.7, 1.9], ["0.7", "1", "1.5"]),
+        ([1.2e-5, 3.5e-5], ["1.5e-5", "2e-5", "3e-5"]),
+        ([0.1, 30.0], ["0.1", "0.3", "1", "3", "10", "30"]),
+    ],
+)
+def test_a_logarithmic_axis_has_several_numbers(values, labels):
+    _, (axis,) = panels(1)
+    axis.plot([0, 1], values)
+    log_axis(axis, "y", values)
+    low, high = min(values), max(values)
+    shown = [at for at in axis.yaxis.get_majorticklocs() if low <= at <= high * (1 + 1e-9)]
+    assert [axis.yaxis.get_major_formatter()(at, 0) for at in shown] == labels
 
 
 def test_a_ring_marks_the_lowest_learned_error(study):

@@ -1,6 +1,11 @@
 import base64
+import io
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from twoscale.report import figures
 from twoscale.report.page import Cell, Picture, Row, Section, Table, Tile, write_page
@@ -25,7 +30,7 @@ def test_a_page_holds_its_pictures_and_escapes_its_text(figure, tmp_path):
         footer="Footer",
     )
     text = path.read_text(encoding="utf-8")
-    assert base64.b64encode(picture.png).decode() in text
+    assert f'<img src="{picture.source}"' in text
     assert "&lt;local&gt;" in text
     for words in ("Title", "Summary", "What to see", "a note", "Footer"):
         assert words in text
@@ -35,10 +40,33 @@ def test_a_page_holds_its_pictures_and_escapes_its_text(figure, tmp_path):
 
 def test_a_vector_picture_is_shown_as_svg_and_written_as_both(figure, tmp_path):
     picture = Picture("bars", "Bars", "What to see", figure, vector=True)
-    assert picture.source.startswith("data:image/svg+xml;base64,")
+    assert picture.source.startswith("data:image/svg+xml,")
     picture.write(tmp_path, kinds=("png", "svg"))
     assert (tmp_path / "bars.svg").read_bytes().startswith(b"<?xml")
     assert (tmp_path / "bars.png").read_bytes() == picture.png
+
+
+def test_the_page_shows_the_pixels_of_the_png(figure):
+    picture = Picture("bars", "Bars", "What to see", figure)
+    kind, _, content = picture.source.partition(";base64,")
+    assert kind == "data:image/webp"
+    shown, written = (
+        np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+        for data in (base64.b64decode(content), picture.png)
+    )
+    np.testing.assert_array_equal(shown, written)
+
+
+def test_a_drawing_survives_in_its_address(figure):
+    """Nothing ends the attribute or the address early, and every shape is there."""
+    picture = Picture("bars", "Bars", "What to see", figure, vector=True)
+    _, _, address = picture.source.partition(",")
+    assert not set('"#&\n') & set(address)
+    shown, written = (
+        [(one.tag, one.get("id"), " ".join(one.get("d", "").split())) for one in root.iter()]
+        for root in (ElementTree.fromstring(unquote(address)), ElementTree.fromstring(picture.svg))
+    )
+    assert shown == [one for one in written if "svg}" in one[0] and "metadata" not in one[0]]
 
 
 def test_several_sections_get_contents_and_tiles(tmp_path):

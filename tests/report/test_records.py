@@ -7,8 +7,10 @@ import pytest
 
 from twoscale.report.documents import CASES, generated
 from twoscale.report.records import collect, summarise
+from twoscale.report.studies import read_studies
 from twoscale.study.definition import load_study
 from twoscale.study.folder import read_record
+from twoscale.study.published import known_explanations
 from twoscale.study.statistics import Spread
 
 ROOT = Path(__file__).parents[2]
@@ -103,6 +105,13 @@ def test_every_record_says_where_it_comes_from():
             assert run["environment"]["commit"]
             assert run["environment"]["device_name"]
             assert run["config"]["dataset"]["samples"] == 10000
+
+
+def test_what_differs_from_the_paper_is_explained_and_no_explanation_is_stale():
+    off = [row for row in read_studies(RESULTS / "study").compared if row.verdict == "off"]
+    unexplained = [(row.table, row.cell, row.metric) for row in off if row.explanation is None]
+    assert unexplained == []
+    assert {row.explanation for row in off} == {one.because for one in known_explanations()}
 
 
 def test_generated_pages_are_up_to_date():

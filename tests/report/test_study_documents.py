@@ -1,10 +1,13 @@
 import re
+import shutil
+from pathlib import Path
 
 from tests.study.synthetic import make_record, write_record
 from twoscale.report.display import ABSENT
 from twoscale.report.documents import results_table
 from twoscale.report.study_documents import headline_table, markdown, results_page
 
+ROOT = Path(__file__).parents[2]
 HEADLINE = ["poisson-128 local", "poisson-128 two-scale"]
 
 
@@ -74,3 +77,13 @@ def test_values_and_changes_are_counted_apart(tmp_path):
     page = results_page(tmp_path)
     found = re.search(r"Without changes (\d+) of \d+ match; of the changes (\d+) of", page)
     assert all(int(count) > 0 for count in found.groups())
+
+
+def test_earlier_runs_are_shown_until_a_study_has_measured_their_method(tmp_path):
+    shutil.copytree(ROOT / "results" / "poisson-64", tmp_path / "poisson-64")
+    shutil.copy(ROOT / "results" / "paper.json", tmp_path)
+    write_record(tmp_path / "study", make_record("headline", HEADLINE), fields=False)
+    assert "**Poisson, 64²**, earlier runs" in results_table(tmp_path)
+    grids = make_record("resolution", ["poisson-64 two-scale"])
+    write_record(tmp_path / "study", grids, fields=False)
+    assert "earlier runs" not in results_table(tmp_path)

@@ -1,6 +1,7 @@
 """The report of studies: complete, self-contained, honest about what is missing."""
 
 import re
+from urllib.parse import unquote
 
 import pytest
 
@@ -56,7 +57,11 @@ def test_every_table_and_figure_of_a_study_is_on_the_page(page, name):
 
 
 def test_the_page_refers_to_nothing_outside(page):
-    text = page.read_text(encoding="utf-8")
+    whole = page.read_text(encoding="utf-8")
+    drawings = [unquote(one) for one in re.findall(r'data:image/svg\+xml,([^"]+)', whole)]
+    references = [re.findall(r"(?:href='|url\()(.)", one) for one in drawings]
+    assert {mark for marks in references for mark in marks} == {"#"}
+    text = re.sub(r'(data:image/)[^"]+', r"\1", whole)
     assert "http" not in text
     sources = re.findall(r'(?:src|href)="([^"]{0,30})', text)
     assert all(source.startswith(("data:image/", "#")) for source in sources)
@@ -91,6 +96,18 @@ def test_the_summary_says_what_matters(folder):
     rows = agreement_table(studies).rows
     assert [row.cells[0].text for row in rows][-1] == "All studies"
     assert len(rows) == 3
+
+
+def test_cases_come_as_the_study_names_them_place_by_place(tmp_path):
+    """Whatever the order in which their cells were finished."""
+    study = load_study("resolution")
+    cases = [row.case.id for row in study.rows()]
+    write_record(tmp_path, make_record("resolution", reversed(cases)), fields=False)
+    (result,) = read_studies(tmp_path).results
+    assert [case.id for case in result.cases] == cases
+    first, *_ = study_tables(result, study)
+    grids = [row.id.partition(" ")[0] for row in first.rows]
+    assert grids == sorted(grids, key=lambda grid: int(grid.partition("-")[2]))
 
 
 def test_cells_that_studies_share_are_counted_once(tmp_path):
@@ -142,3 +159,23 @@ def test_records_are_found_in_both_kinds_of_folder(folder):
 def test_a_folder_without_records_is_refused(tmp_path):
     with pytest.raises(TwoscaleError, match="holds no records: run a study"):
         write_report(tmp_path)
+
+
+def test_the_summary_says_where_one_method_overtakes_another(tmp_path):
+    sizes = (1250, 2000, 4000)
+    cases = [f"poisson-128 {m} training={k}" for m in ("overlap", "two-scale") for k in sizes]
+    record = make_record("sample-efficiency", cases, seeds=(0,))
+    errors = (0.02, 0.02, 0.02, 0.04, 0.02828427, 0.01)
+    for cell, error in zip(record["cells"], errors, strict=True):
+        cell["metrics"]["mre"] = error
+    write_record(tmp_path, record, fields=False)
+    crossing = "Poisson, 128²: Two-scale has a lower error than L2L + overlap from about"
+    assert f"{crossing} 2,520 training fields on." in sentences(read_studies(tmp_path))
+
+
+def test_the_summary_says_what_is_not_measured_yet(tmp_path):
+    cases = [f"darcy-256 {method}" for method in ("global", "local", "overlap")]
+    write_record(tmp_path, make_record("darcy", cases), fields=False)
+    (sentence,) = [one for one in sentences(read_studies(tmp_path)) if one.startswith("Darcy")]
+    assert "of what was measured" in sentence
+    assert sentence.endswith("; not measured yet: FNO, Two-scale, Two-scale + A3.")

@@ -48,6 +48,7 @@ def test_given_settings_leave_out_methods_that_lack_them():
     ("given", "words"),
     [
         ({"epoch": 3}, "no setting 'epoch'.*did you mean epochs"),
+        ({"predictor": "encoder"}, "a search knows the predictors affine, kernel"),
         ({"code_size": 5, "output_variance": 0.9}, "has all of code_size, output_variance"),
     ],
 )

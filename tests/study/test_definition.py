@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.study.tiny import TEXT, tiny_study
-from twoscale import TwoscaleError
+from twoscale import Surrogate, TwoscaleError
 from twoscale.grid import Grid
 from twoscale.study.definition import (
     SCALES,
@@ -36,7 +36,7 @@ CELLS = {  # the paper's number of runs, but for fewer seeds of the Fourier netw
 
 
 def test_the_studies_are_listed_in_the_papers_order():
-    assert study_names() == [*CELLS, "frontier"]
+    assert study_names() == [*CELLS, "frontier", "beyond"]
 
 
 @pytest.mark.parametrize("name", study_names())
@@ -67,8 +67,9 @@ def test_every_row_of_the_papers_tables_is_a_case(name):
 def test_every_case_can_be_fitted(name, scale):
     """The grids, ranks and numbers of samples are legal."""
     for cell in {cell.case: cell for cell in load_study(name).at(scale).cells()}.values():
-        grid = Grid.square(cell.case.resolution)
-        operator = get_method(cell.case.method).build(grid, cell.settings)
+        grid, case = Grid.square(cell.case.resolution), cell.case
+        surrogate = Surrogate(case.method, problem=case.problem, **cell.settings)
+        operator = get_method(case.method).build(grid, surrogate.settings)
         operator.check(grid.shape, cell.training)
 
 

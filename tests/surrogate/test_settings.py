@@ -24,6 +24,8 @@ def method_with(name):
 
 
 def resolved(name, value):
+    if not any(name in entry.defaults for entry in METHODS.values()):
+        return resolve("two-scale", {"predictor": "encoder", name: value})[name]
     return resolve(method_with(name), {name: value})[name]
 
 
@@ -130,7 +132,11 @@ BAD = [
     ("evaluation_batch", 0, COUNT),
     ("solver", "svd", "one of full, covariance, randomized, hybrid"),
     ("objective", "mse", "one of vector, block-balanced, score-normalised, field"),
-    ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel"),
+    ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel, encoder"),
+    ("blocks", 0, COUNT),
+    ("cut", 0, COUNT),
+    ("clip", 0, "a positive number of at most a million"),
+    ("optimiser", "sgd", "one of adam, muon"),
     ("symmetries", "cube", "one of none, mirrors, square, problem"),
     ("average_symmetries", 2, "true or false"),
     ("few_features", "maybe", "true or false"),

@@ -8,6 +8,9 @@ import pytest
 
 from tests.surrogate.tiny import TINY
 from twoscale import Surrogate, fit_together
+from twoscale.representation import GlobalPCA
+from twoscale.representation.block_pca import BlockPCA
+from twoscale.surrogate import context
 
 
 @pytest.fixture(scope="module")
@@ -234,3 +237,74 @@ def test_fits_with_and_without_symmetries_share_no_representation(arrays, data):
         alone = make(predictor="affine", symmetries=symmetries)
         alone.fit(*data[:2], validation=data[2])
         check_alike(surrogate, alone, arrays[2])
+
+
+# Memory of the device
+
+
+class Meter:
+    """A device whose counter of peak memory can be read and reset, as CUDA's."""
+
+    def __init__(self):
+        self.peak = 0.0
+
+    def use(self, gigabytes):
+        self.peak = max(self.peak, gigabytes)
+
+    def forget(self):
+        self.peak = 0.0
+
+
+@pytest.fixture
+def meter(monkeypatch):
+    """A device on which global PCA needs 7 GB, patches 4, networks on codes 3, on fields 5."""
+    meter = Meter()
+    monkeypatch.setattr(context, "device_peak_gigabytes", lambda: meter.peak)
+    for module in ("context", "surrogate", "together"):
+        monkeypatch.setattr(f"twoscale.surrogate.{module}.forget_device_peak", meter.forget)
+    fit, train = BlockPCA.fit, context.train_together
+
+    def fit_pca(self, *arguments, **options):
+        meter.use(7.0 if isinstance(self, GlobalPCA) else 4.0)
+        return fit(self, *arguments, **options)
+
+    def train_networks(tasks, *, name, **options):
+        meter.use(3.0 if name == "training" else 5.0)
+        return train(tasks, name=name, **options)
+
+    monkeypatch.setattr(BlockPCA, "fit", fit_pca)
+    monkeypatch.setattr(context, "train_together", train_networks)
+    return meter
+
+
+PEAKS = {"global": 7.0, "local": 4.0, "refinement": 5.0, "fno": 3.0}
+
+
+@pytest.mark.parametrize("order", [list(PEAKS), list(reversed(PEAKS))], ids=["down", "up"])
+@pytest.mark.parametrize("shared", [False, True], ids=["own PCA", "shared PCA"])
+def test_the_peak_of_memory_is_that_of_the_own_parts(order, shared, data, meter):
+    """Neither does a later fit hide a peak, nor is an earlier one's taken for one's own."""
+    surrogates = [make(method) for method in order]
+    fit_together(surrogates, [data] * 4, same=[0] * 4 if shared else None)
+    assert {one.method: one.peak_device_gigabytes_ for one in surrogates} == PEAKS
+    for method in order:
+        alone = make(method).fit(*data[:2], validation=data[2])
+        assert alone.peak_device_gigabytes_ == PEAKS[method]
+
+
+def test_a_fit_that_failed_leaves_no_peak_to_others(data, meter, monkeypatch):
+    def too_large(self, *arguments, **options):
+        meter.use(9.0)
+        raise MemoryError
+
+    monkeypatch.setattr(GlobalPCA, "fit", too_large)
+    surrogates, errors = [make("local"), make("global")], []
+    fit_together(surrogates, [data] * 2, failed=lambda place, error: errors.append(place))
+    assert errors == [1]
+    assert surrogates[0].peak_device_gigabytes_ == PEAKS["local"]
+
+
+def test_a_fine_tuning_has_a_peak_of_its_own(data, meter):
+    fitted = make("global").fit(*data[:2], validation=data[2])
+    tuned = fitted.finetune(*data[:2], validation=data[2], objective="A1", epochs=1)
+    assert (fitted.peak_device_gigabytes_, tuned.peak_device_gigabytes_) == (7.0, 5.0)

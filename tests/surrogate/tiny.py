@@ -21,6 +21,16 @@ TINY: dict[str, dict[str, Any]] = {
 
 assert set(TINY) == set(METHODS), "every method needs tiny settings here"
 
+
+def tiny(method: str, **settings: Any) -> dict[str, Any]:
+    """Return tiny settings with others in place of some; an encoder has its own."""
+    usual = TINY[method]
+    if settings.get("predictor") == "encoder":
+        usual = {name: value for name, value in usual.items() if not name.startswith("hidden")}
+        usual |= {"epochs": 1, "width": 4, "blocks": 1}
+    return usual | settings
+
+
 # What metrics.json holds at least.
 RECORD = {
     "mre",

@@ -146,6 +146,9 @@ def compare(
         ],
         words=3,
     )
+    for row in shown:
+        if row.verdict == "off":
+            print(f"{row.cell}, {row.metric}: {row.explanation or 'off, and not explained'}")
     for study, counts in by_study(rows).items():
         if study not in known:
             print(f"{study}: no record, {counts.missing} values missing")

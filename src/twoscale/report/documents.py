@@ -5,6 +5,7 @@ Run as `python -m twoscale.report.documents` in the repository's root, or by `ma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,9 +15,9 @@ from twoscale.files import read_json
 from twoscale.report import display
 from twoscale.report.charts import KINDS
 from twoscale.report.records import Summary, summarise
-from twoscale.report.study_documents import headline_table, results_page
+from twoscale.report.study_documents import headline_table, measured_methods, results_page
 from twoscale.study.statistics import Spread
-from twoscale.surrogate.methods import METHODS
+from twoscale.surrogate.methods import ENCODER, METHODS
 from twoscale.surrogate.settings import SETTINGS
 
 _DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}
@@ -34,24 +35,22 @@ _HEADER = (
 def results_table(results: Path) -> str:
     """Return the Markdown table of the main results: of the studies, then what only runs hold."""
     studied = headline_table(results / "study")
-    if studied is None:
-        return "\n".join([*_HEADER, *_run_rows(results, studied="")])
-    return "\n".join([studied, *_run_rows(results, studied=studied)])
+    rows = _run_rows(results, headed=", earlier runs" if studied else "")
+    return "\n".join([*([studied] if studied else _HEADER), *rows])
 
 
-def _run_rows(results: Path, *, studied: str) -> list[str]:
-    """Return the rows of recorded runs whose case and method the studies' table does not have."""
+def _run_rows(results: Path, *, headed: str) -> list[str]:
+    """Return the rows of recorded runs whose case and method no study has measured."""
     lines = []
+    known = measured_methods(results / "study")
     for case, title in CASES.items():
         if not (results / case).is_dir():
             continue
         paper = read_json(results / "paper.json")
         summary = summarise(results / case)
-        _, _, place = studied.partition(f"**{title}**")
-        known = place.partition("**")[0]
-        rest = [m for m in METHODS if m in summary and f"| {METHODS[m].title} |" not in known]
+        rest = [m for m in METHODS if m in summary and (case, METHODS[m].title) not in known]
         if rest:
-            lines.append(f"| **{title}**{', earlier runs' if studied else ''} |" + " |" * 9)
+            lines.append(f"| **{title}**{headed} |" + " |" * 9)
         lines += [_row(method, summary, paper[case].get(method, {})) for method in rest]
     return lines
 
@@ -176,11 +175,17 @@ def settings_page() -> str:
         "This page is generated from the code by `make documents`.",
     ]
     for name, method in METHODS.items():
-        lines += ["", f"## `{name}`: {method.title}", "", "| setting | default | meaning |"]
-        lines += ["|---|---|---|"]
-        for key, default in method.defaults.items():
-            lines.append(f"| `{key}` | {_default(default)} | {SETTINGS[key].meaning} |")
+        lines += _table(f"`{name}`: {method.title}", method.defaults)
+    lines += _table("With `predictor=encoder`, in place of those for predictors on codes", ENCODER)
     return "\n".join(lines) + "\n"
+
+
+def _table(title: str, defaults: Mapping[str, Any]) -> list[str]:
+    rows = [
+        f"| `{key}` | {_default(default)} | {SETTINGS[key].meaning} |"
+        for key, default in defaults.items()
+    ]
+    return ["", f"## {title}", "", "| setting | default | meaning |", "|---|---|---|", *rows]
 
 
 def _default(value: Any) -> str:

@@ -58,7 +58,7 @@ const show = (index) => {
   viewer.querySelector("p").textContent = figure.querySelector("figcaption").textContent;
   const link = viewer.querySelector("a");
   link.href = image.src;
-  link.download = image.dataset.name + (image.src.startsWith("data:image/svg") ? ".svg" : ".png");
+  link.download = `${image.dataset.name}.${image.src.match(/^data:image\/(\w+)/)[1]}`;
   if (!viewer.open) viewer.showModal();
 };
 

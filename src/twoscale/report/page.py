@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 from twoscale.errors import missing_extra
 from twoscale.files import complete
@@ -19,17 +21,19 @@ from twoscale.report import figures
 
 try:
     from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
 except ImportError as error:
     raise missing_extra("jinja2", "report") from error
 
 _HALF = 6.2  # inches that fit into half of the page
+_PLAIN = " !$'()*+,/:;<=>?@[]^`{|}"  # what may stand in a data address within double quotes
 
 
 @dataclass(frozen=True)
 class Picture:
     """A figure with the sentence that says what to see in it.
 
-    The page shows a `vector` picture as SVG, sharp at any size, and others as PNG.
+    The page shows a `vector` picture as SVG, sharp at any size, and others by their pixels.
     """
 
     name: str
@@ -60,16 +64,31 @@ class Picture:
         return buffer.getvalue()
 
     @property
-    def source(self) -> str:
-        """Return the picture as a data address, so that the page needs no other file."""
-        kind, content = ("svg+xml", self.svg) if self.vector else ("png", self.png)
-        return f"data:image/{kind};base64," + base64.b64encode(content).decode()
+    def source(self) -> Markup:
+        """Return the picture as a data address, so that the page needs no other file.
+
+        A drawing stands there as text, and pixels as lossless WebP: a quarter less than a drawing
+        in base 64 takes, and a third less than PNG.
+        """
+        if self.vector:
+            return Markup("data:image/svg+xml," + _inline(self.svg.decode()))
+        buffer = io.BytesIO()
+        Image.open(io.BytesIO(self.png)).convert("RGB").save(buffer, "webp", lossless=True)
+        return Markup("data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode())
 
     def write(self, folder: Path, *, kinds: Sequence[str] = ("png",)) -> None:
         """Write the picture into a folder, as PNG or SVG or both."""
         for kind in kinds:
             content = self.svg if kind == "svg" else self.png
             (folder / f"{self.name}.{kind}").write_bytes(content)
+
+
+def _inline(svg: str) -> str:
+    """Return a drawing as part of an address: its root on one line, without what is about it."""
+    root = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    if "'" not in root:
+        root = root.replace('"', "'")  # which need not be written as %22
+    return quote(re.sub(r"\s+", " ", root), safe=_PLAIN)
 
 
 @dataclass(frozen=True)

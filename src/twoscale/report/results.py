@@ -138,6 +138,12 @@ class StudyResult:
         """Return the case of that id, if it was measured."""
         return next((case for case in self.cases if case.id == name), None)
 
+    def ordered(self, ids: Iterable[str]) -> StudyResult:
+        """Return the study with its cases in the order of these ids, others after them."""
+        places = {name: place for place, name in enumerate(ids)}
+        order = sorted(self.cases, key=lambda case: places.get(case.id, len(places)))
+        return replace(self, cases=tuple(order))
+
     def select(
         self,
         patterns: Iterable[str] | None = None,

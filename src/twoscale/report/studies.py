@@ -58,7 +58,8 @@ def make_studies(folder: Path, records: Mapping[Path, Mapping[str, Any]]) -> Stu
         definition = recorded_study(record)
         if definition is not None:
             definitions[record["study"]] = definition
-        results.append(read_study(path, labels(definition)))
+        asked = [row.case.id for row in definition.rows()] if definition else []
+        results.append(read_study(path, labels(definition)).ordered(asked))
     measured = [record for record in records.values() if record["scale"] == "paper"]
     known = {record["study"] for record in measured}
     rows = [row for row in compare(measured) if row.study in known] if measured else []

@@ -155,6 +155,12 @@ def headline_table(folder: Path) -> str | None:
     return "\n".join(markdown(header, [row + [""] * (len(header) - len(row)) for row in rows]))
 
 
+def measured_methods(folder: Path) -> set[tuple[str, str]]:
+    """Return place and method of all cases in a folder of records, in any of its studies."""
+    studies = read_studies(folder).results if record_files(folder) else ()
+    return {(case.place, case.title) for study in studies for case in study.cases}
+
+
 def _short(value: Value) -> Value:
     """Return a value without its deviation where the table would be too wide."""
     if value.ours is None or value.name in _SPREAD:

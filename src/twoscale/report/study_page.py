@@ -136,15 +136,15 @@ def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture]
 
 def _table(table: StudyTable, study: StudyResult) -> Table:
     several = len(table.places) > 1
-    header = ["case", *(["grid"] if several else []), "seeds"]
-    header += [display(name).heading for name in table.columns]
+    header = ["case", *(["grid"] if several else [])]
+    header += [*(display(name).heading for name in table.columns), "seeds"]
     rows = []
     for row in table.rows:
         cells = [Cell(row.label)]
         if several:
             cells.append(Cell(row.place))
-        cells.append(Cell(str(row.seeds) if row.seeds else ABSENT, row.seeds))
         cells += [_cell(value, row) for value in row.values]
+        cells.append(Cell(str(row.seeds) if row.seeds else ABSENT, row.seeds))
         rows.append(Row(cells, _origin(row, table, study) if row.case else None))
     title = table.title if several or not table.places else f"{table.title} ({table.places[0]})"
     return Table(header, rows, title, words=(0, 1) if several else (0,))

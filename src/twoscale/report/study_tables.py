@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from twoscale.report.results import CaseResult, StudyResult, place_title
+from twoscale.report.results import SCHEDULE, CaseResult, StudyResult, place_title
 from twoscale.study.comparison import Row as Compared
 from twoscale.study.definition import Study
 from twoscale.study.definition import Table as Asked
@@ -79,12 +79,13 @@ def study_tables(
 ) -> list[StudyTable]:
     """Return the tables that a study's definition asks for, or one with the usual columns.
 
-    Cases that are defined and have no cell yet have empty rows. The paper's number of a value that
+    Cases of a problem and grid stand together. Those that are defined and have no cell yet have
+    empty rows. The paper's number of a value that
     stands in several of its tables is the one with a standard deviation.
     """
     beside = paper_values(row for row in compared if row.study == study.name)
     defined = [row.case.id for row in definition.rows()] if definition else []
-    ids = list(dict.fromkeys([*defined, *(case.id for case in study.cases)]))
+    ids = _by_place(dict.fromkeys([*defined, *(case.id for case in study.cases)]))
     asked = list(definition.tables) if definition else []
     if not asked:
         asked = [Asked(name="cases", title="All cases", columns=list(_USUAL))]
@@ -94,13 +95,21 @@ def study_tables(
             table.title,
             tuple(table.columns),
             tuple(
-                _row(study, name, named.get(name) or _name(name), table.columns, beside)
+                _row(study, name, named.get(name) or case_title(name), table.columns, beside)
                 for name in ids
                 if any(fnmatchcase(name, pattern) for pattern in table.rows)
             ),
         )
         for table in asked
     ]
+
+
+def _by_place(ids: Iterable[str]) -> list[str]:
+    """Return the ids of cases problem by problem and grid by grid, as these first come."""
+    found: dict[str, list[str]] = {}
+    for name in ids:
+        found.setdefault(name.partition(" ")[0], []).append(name)
+    return [name for names in found.values() for name in names]
 
 
 def paper_values(rows: Iterable[Compared]) -> dict[tuple[str, str], Compared]:
@@ -113,13 +122,16 @@ def paper_values(rows: Iterable[Compared]) -> dict[tuple[str, str], Compared]:
     return found
 
 
-def _name(case: str) -> str:
+def case_title(case: str) -> str:
     """Return the name of a case that has not been run.
 
-    >>> _name("poisson-128 two-scale+A3 training=1250")
+    >>> case_title("poisson-128 two-scale+A3 training=1250")
     'Two-scale + A3, training=1250'
+    >>> case_title("darcy-256 fno batch_size=4")
+    'FNO'
     """
-    _, method, *rest = case.split(" ")
+    _, method, *settings = case.split(" ")
+    rest = [one for one in settings if one.partition("=")[0] not in SCHEDULE]
     method, plus, objective = method.partition("+")
     title = METHODS[method].title if method in METHODS else method
     return ", ".join([f"{title} + {objective}" if plus else title, *rest])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import combinations
 
 from twoscale.report.display import ABSENT, number, with_spread
 from twoscale.report.page import Cell, Row, Table, Tile
+from twoscale.report.related import Curve, curves
 from twoscale.report.results import CaseResult, place_title
 from twoscale.report.studies import Studies
+from twoscale.report.study_tables import case_title
 from twoscale.study.comparison import Tally, by_study, tally
+from twoscale.study.statistics import crossovers
 from twoscale.surrogate.methods import METHODS
 
 _PLAIN = "local"  # what the two-scale representation is to improve on
@@ -16,8 +20,8 @@ _FEW = 3  # methods that make a comparison worth a sentence
 
 
 def sentences(studies: Studies) -> list[str]:
-    """Return the summary: best methods on each problem, agreement with the paper, what failed."""
-    found = [*_best(studies), *_gaps(studies), *_agreement(studies)]
+    """Return the summary: best methods, where one overtakes another, agreement, what failed."""
+    found = [*_best(studies), *_crossings(studies), *_gaps(studies), *_agreement(studies)]
     failed = sum(len(study.failed) for study in studies.results)
     if failed:
         found.append(f"{failed} runs failed; they are named in their studies.")
@@ -95,7 +99,9 @@ def _best(studies: Studies) -> list[str]:
             continue
         ranked = sorted(cases, key=_error)
         best = ranked[0]
-        words = f"{place_title(place)}: {best.title} has the lowest error, {_spread(best)}"
+        missing = _not_measured(studies, place)
+        so_far = "of what was measured " if missing else ""
+        words = f"{place_title(place)}: {so_far}{best.title} has the lowest error, {_spread(best)}"
         words += f", in {_seconds(best)}"
         coded = [case for case in ranked if case.mean("oracle_mre") is not None]
         if coded and coded[0] is not best:
@@ -106,7 +112,47 @@ def _best(studies: Studies) -> list[str]:
         if plain and plain[0] is not best:
             factor = _error(plain[0]) / _error(best)
             words += f", {factor:.1f} times below plain patches ({_spread(plain[0])})"
+        if missing:
+            words += f"; not measured yet: {', '.join(missing)}"
         found.append(words + ".")
+    return found
+
+
+def _not_measured(studies: Studies, place: str) -> list[str]:
+    """Return the methods that the paper has at a place, as they are meant to be used, and we not.
+
+    A case of the paper is missing if no study has measured it.
+    """
+    measured = {(case.place, case.title) for study in studies.results for case in study.cases}
+    missing = [
+        case_title(row.cell)
+        for row in studies.compared
+        if row.verdict == "missing" and not row.is_change and row.cell.startswith(f"{place} ")
+    ]
+    usual = [name for name in dict.fromkeys(missing) if "," not in name]  # no variants
+    return [name for name in usual if (place, name) not in measured]
+
+
+def _crossings(studies: Studies) -> list[str]:
+    """Return a sentence for each number of training fields at which a method overtakes another."""
+    found = []
+    for study in studies.results:
+        along = [curve for curve in curves(study, "training") if len(curve.at) > 1]
+        for pair in combinations(along, 2):
+            if len({curve.cases[0].place for curve in pair}) == 1:
+                found += _overtakings(*pair)
+    return found
+
+
+def _overtakings(one: Curve, other: Curve) -> list[str]:
+    errors = [dict(zip(curve.at, map(_error, curve.cases), strict=True)) for curve in (one, other)]
+    found = []
+    for crossing in crossovers(*errors):
+        lower, higher = (one, other) if crossing.below else (other, one)
+        found.append(
+            f"{place_title(one.cases[0].place)}: {lower.label} has a lower error than "
+            f"{higher.label} from about {round(crossing.at, -1):,.0f} training fields on."
+        )
     return found
 
 
@@ -197,4 +243,5 @@ def _spread(case: CaseResult) -> str:
 
 
 def _seconds(case: CaseResult) -> str:
-    return f"{number(case.mean('total'), 'seconds')} s"
+    share = " (its share of a joint training)" if case.is_share("total") else ""
+    return f"{number(case.mean('total'), 'seconds')} s{share}"

@@ -5,6 +5,7 @@ from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, ThreeScale, TwoScale
 from twoscale.representation.conforming import BubblePCA, Conforming, SkeletonPCA
 from twoscale.representation.field_pca import GlobalPCA, PatchPCA, RestrictedPCA
+from twoscale.representation.whole_field import Normaliser, WholeField
 
 __all__ = [
     "BlockPCA",
@@ -12,10 +13,12 @@ __all__ = [
     "Chain",
     "Conforming",
     "GlobalPCA",
+    "Normaliser",
     "PatchPCA",
     "Representation",
     "RestrictedPCA",
     "SkeletonPCA",
     "ThreeScale",
     "TwoScale",
+    "WholeField",
 ]

@@ -104,7 +104,13 @@ class Space:
     @property
     def first(self) -> Candidate:
         """Return the cheapest candidate worth fitting."""
-        return Candidate(chain=self.chains[0], predictor=str(self.given.get("predictor", "affine")))
+        predictor = str(self.given.get("predictor", "affine"))
+        if predictor not in KINDS:
+            raise TwoscaleError(
+                f"a search knows the predictors {', '.join(KINDS)}, got '{predictor}': "
+                "name a --method to use another"
+            )
+        return Candidate(chain=self.chains[0], predictor=predictor)
 
     @property
     def images(self) -> int:

@@ -17,6 +17,8 @@ from twoscale.surrogate.settings import parse_assignments
 SAMPLES = 10_000
 """The size of a whole dataset that a case's name does not tell: the paper's."""
 
+_BRINGING = ("base", "predictor")
+
 _NAME = re.compile(
     r"(?P<problem>[a-z-]+)-(?P<resolution>\d+) (?P<method>[a-z-]+)(\+(?P<tuned>\w+))?"
 )
@@ -100,9 +102,10 @@ def parse_case(name: str, *, samples: int = SAMPLES) -> Case:
 def _unusual(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given settings that differ from what the method would use without them."""
     resolved = resolve(method, given)
-    # The method that is refined brings its own defaults, and counts when it is not the usual one.
-    usual = resolve(method, {name: given[name] for name in ("base",) if name in given})
-    usual |= {name: value for name, value in resolve(method, {}).items() if name == "base"}
+    # The method that is refined and the predictor bring their own defaults, and count themselves
+    # when they are not the usual ones.
+    usual = resolve(method, {name: given[name] for name in _BRINGING if name in given})
+    usual |= {name: value for name, value in resolve(method, {}).items() if name in _BRINGING}
     return {name: resolved[name] for name in sorted(given) if resolved[name] != usual[name]}
 
 

@@ -78,16 +78,18 @@ class Compare(_Strict):
 class Protocol(_Strict):
     """What every cell changes of the library's defaults without its case being named for it."""
 
-    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)  # by method
+    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)  # by method or predictor
     finetuning: dict[str, Any] = Field(default_factory=dict)
     fixed_steps: int | None = Field(default=None, ge=1)
 
     def cell(self, case: Case, seed: int) -> Cell:
         """Return the cell of a case and a seed under this protocol."""
+        predictor = case.settings.get("predictor")
+        owner = predictor if predictor in self.settings else case.method
         return make_cell(
             case,
             seed,
-            settings=self.settings.get(case.method),
+            settings=self.settings.get(owner),
             finetuning=self.finetuning,
             fixed_steps=self.fixed_steps,
         )

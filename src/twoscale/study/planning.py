@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from twoscale.study.cells import Cell, Data
 from twoscale.study.folder import StudyFolder
+from twoscale.surrogate.settings import CLOSED_FORMS
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def _cost(cell: Cell) -> float:
     """Return the number of samples that pass through networks, larger ones weighing more."""
     if cell.finetuning is not None:
         return 500.0 * cell.finetuning["epochs"] * cell.training
+    if cell.settings.get("predictor") in CLOSED_FORMS:
+        return 1000.0 * cell.training
     nodes = float(cell.case.resolution**2)
     if not cell.on_codes:
         return nodes * cell.settings["epochs"] * cell.training

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from twoscale.clock import Clock
+from twoscale.clock import Clock, device_peak_gigabytes, forget_device_peak
 from twoscale.progress import Progress
 from twoscale.representation import Representation
 from twoscale.source import FieldSource
@@ -23,16 +23,27 @@ class FieldPairs:
     outputs: FieldSource
 
 
-SharedFits = dict[tuple[str, str, int, int], tuple[dict[str, Tensor], dict[str, float]]]
-"""Representations fitted on the same fields: name, what it is, number of fields (their images
-included) and seed, to state and seconds."""
+@dataclass(frozen=True)
+class SharedFit:
+    """A fitted representation that others may take over, and what fitting it cost."""
+
+    state: dict[str, Tensor]
+    seconds: dict[str, float]
+    peak_gigabytes: float | None
+
+
+SharedFits = dict[tuple[str, str, int, int], SharedFit]
+"""Representations fitted on the same fields, by name, what it is, number of fields (their images
+included) and seed."""
 
 
 @dataclass
 class FitContext:
-    """Seed, stage timings, progress, and the loss histories that training leaves.
+    """Seed, stage timings, peak memory, progress, and the loss histories that training leaves.
 
-    `shared` holds what other surrogates have fitted on the same fields already.
+    `shared` holds what other surrogates have fitted on the same fields already. `peak_gigabytes` is
+    the highest of GPU memory in the parts of the fit that are over; the device counts for one part
+    at a time, so that fits which take turns do not know of each other's.
     """
 
     seed: int = 0
@@ -40,6 +51,7 @@ class FitContext:
     progress: Progress | None = None
     histories: dict[str, dict[str, Any]] = field(default_factory=dict)
     shared: SharedFits = field(default_factory=dict)
+    peak_gigabytes: float | None = None
 
     def fit_representation(
         self, representation: Representation, fields: FieldSource, *, seed: int, name: str
@@ -47,15 +59,28 @@ class FitContext:
         """Fit a representation, or take over an equal one; either costs what fitting it cost."""
         key = (name, repr(representation), fields.shape[0], seed)
         if key in self.shared:
-            state, seconds = self.shared[key]
-            representation.restore(state)
+            representation.restore(self.shared[key].state)
         else:
+            self.end_part()
             clock = Clock()
             representation.fit(fields, seed=seed, clock=clock, name=name)
-            seconds = clock.seconds
-            self.shared[key] = (representation.state_dict(), seconds)
-        for stage, taken in seconds.items():
+            peak = self.end_part()
+            self.shared[key] = SharedFit(representation.state_dict(), clock.seconds, peak)
+        for stage, taken in self.shared[key].seconds.items():
             self.clock.add(stage, taken)
+        self.count_peak(self.shared[key].peak_gigabytes)
+
+    def end_part(self) -> float | None:
+        """Return the peak of GPU memory since it was last forgotten, counted as the fit's own."""
+        peak = device_peak_gigabytes()
+        self.count_peak(peak)
+        forget_device_peak()
+        return peak
+
+    def count_peak(self, gigabytes: float | None) -> None:
+        """Let the fit's peak be no less than that of something it needed."""
+        if gigabytes is not None:
+            self.peak_gigabytes = max(gigabytes, self.peak_gigabytes or 0.0)
 
     def report(self, stage: str, done: int, total: int, remark: str = "") -> None:
         if self.progress:
@@ -67,11 +92,14 @@ def train_members(
 ) -> None:
     """Train networks in place, side by side, timed and recorded as `stage` of each one's fit.
 
-    Of the time that several take together each is charged an equal share.
+    Of the time that several take together each is charged an equal share; the memory is needed as a
+    whole.
     """
     clock = Clock()
     with clock.stage(stage):
         histories = train_together(tasks, progress=contexts[0].progress, name=stage, **hooks)
+    peak = device_peak_gigabytes()
     for context, history in zip(contexts, histories, strict=True):
         context.clock.add(stage, clock.seconds[stage] / len(tasks))
+        context.count_peak(peak)
         context.histories[stage] = {**history.as_dict(), "members": len(tasks)}

@@ -67,10 +67,11 @@ def evaluate_operator(
 
 
 def _explained(latent: LatentOperator) -> dict[str, float]:
-    """Return the variance kept by the input PCA and by each stage of the output's."""
+    """Return the variance kept of the inputs and by each stage of the output's."""
     outputs = latent.output_representation.explained_variance
     stages = {"output" if name == "pca" else name: share for name, share in outputs.items()}
-    return {"input": latent.input_representation.explained_variance["pca"], **stages}
+    (seen,) = latent.input_representation.explained_variance.values()
+    return {"input": seen, **stages}
 
 
 def _under(values: dict[str, float], prefix: str) -> dict[str, float]:

@@ -12,6 +12,7 @@ from twoscale.baselines import FNO2d, RefinementNet
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.linalg.pca import RankRule
+from twoscale.predictors import FieldEncoder
 from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
 from twoscale.representation import (
     Chain,
@@ -21,8 +22,10 @@ from twoscale.representation import (
     Representation,
     ThreeScale,
     TwoScale,
+    WholeField,
 )
 from twoscale.surrogate.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
+from twoscale.surrogate.encoder import EncoderPredictor
 from twoscale.surrogate.operators import (
     FieldOperator,
     FullFieldOperator,
@@ -61,7 +64,14 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
     if "base" in defaults and "base" in given:
         choice = resolve_settings(f"method {name}", defaults, {"base": given["base"]})
         defaults = _refinement_defaults(choice["base"])
+    if "predictor" in defaults and given.get("predictor") == "encoder":
+        defaults = _encoder_defaults(defaults)
     return resolve_settings(f"method {name}", defaults, given)
+
+
+def trains_on_fields(name: str, settings: Settings) -> bool:
+    """Say whether a method with these settings trains a network on fields, to be held in memory."""
+    return get_method(name).whole_fields or settings.get("predictor") == "encoder"
 
 
 def _plan(
@@ -72,21 +82,38 @@ def _plan(
         batch_size=settings[f"{prefix}batch_size"],
         learning_rate=settings[f"{prefix}learning_rate"],
         weight_decay=settings[f"{prefix}weight_decay"],
-        patience=settings[f"{prefix}patience"],
+        patience=settings.get(f"{prefix}patience", 1),
         early_stop=settings.get(f"{prefix}early_stop"),
         evaluation_batch=settings.get("evaluation_batch", evaluation_batch),
         small=small,
         on_fields=not small,
+        one_cycle=f"{prefix}patience" not in settings,
+        clip=settings.get(f"{prefix}clip"),
+        optimiser=settings.get(f"{prefix}optimiser", "adam"),
     )
 
 
-def _latent(settings: Settings, inputs: Representation, outputs: Representation) -> LatentOperator:
+def _latent(
+    grid: Grid,
+    settings: Settings,
+    make_inputs: Callable[[], Representation],
+    outputs: Representation,
+) -> LatentOperator:
+    reads_fields = settings["predictor"] == "encoder"
     return LatentOperator(
-        inputs,
-        _predictor(settings),
+        WholeField(grid.shape) if reads_fields else make_inputs(),
+        _encoder(grid, settings) if reads_fields else _predictor(settings),
         outputs,
         symmetries=settings["symmetries"],
         average=settings["average_symmetries"],
+    )
+
+
+def _encoder(grid: Grid, settings: Settings) -> EncoderPredictor:
+    return EncoderPredictor(
+        grid.shape,
+        **{name: settings[name] for name in ("width", "blocks", "cut", "objective")},
+        plan=_plan(settings),
     )
 
 
@@ -128,17 +155,15 @@ def _patch_pca(settings: Settings, variance: str, *, overlap: bool = False) -> P
 
 
 def _build_global(grid: Grid, settings: Settings) -> FieldOperator:
-    inputs, outputs = (
-        GlobalPCA(RankRule(variance=settings[name]), solver=_single_solver(settings))
-        for name in ("input_variance", "output_variance")
-    )
-    return _latent(settings, inputs, outputs)
+    def pca(name: str) -> GlobalPCA:
+        return GlobalPCA(RankRule(variance=settings[name]), solver=_single_solver(settings))
+
+    return _latent(grid, settings, lambda: pca("input_variance"), pca("output_variance"))
 
 
 def _build_local(grid: Grid, settings: Settings, *, overlap: bool = False) -> FieldOperator:
-    inputs = _patch_pca(settings, "input_variance", overlap=overlap)
-    outputs = _patch_pca(settings, "output_variance", overlap=overlap)
-    return _latent(settings, inputs, outputs)
+    pca = partial(_patch_pca, settings, overlap=overlap)
+    return _latent(grid, settings, lambda: pca("input_variance"), pca("output_variance"))
 
 
 def _build_overlap(grid: Grid, settings: Settings) -> FieldOperator:
@@ -149,7 +174,7 @@ def _build_chain(
     grid: Grid, settings: Settings, *, chain: Callable[..., Chain], names: Collection[str]
 ) -> FieldOperator:
     outputs = chain(**{name: settings[name] for name in names})
-    return _latent(settings, _patch_pca(settings, "input_variance"), outputs)
+    return _latent(grid, settings, lambda: _patch_pca(settings, "input_variance"), outputs)
 
 
 def _build_refinement(grid: Grid, settings: Settings) -> FieldOperator:
@@ -200,6 +225,31 @@ _LATENT: dict[str, Any] = {
     "weight_decay": 1e-4,
     "patience": 30,
 }
+
+
+ENCODER: dict[str, Any] = {
+    **_defaults(FieldEncoder, "width", "blocks", "cut"),
+    "predictor": "encoder",
+    "objective": "field",
+    "epochs": 120,
+    "batch_size": 64,
+    "evaluation_batch": 64,
+    "optimiser": "muon",
+    "learning_rate": 4e-3,
+    "weight_decay": 0.0,
+    "clip": None,
+}
+
+_ON_CODES = {
+    *("input_variance", "ridge", "kernel", "length_scale", "kernel_samples"),
+    *("hidden_layers", "hidden_width", "patience"),
+}
+
+
+def _encoder_defaults(defaults: Settings) -> dict[str, Any]:
+    """Return a latent method's defaults with an encoder in place of a predictor on codes."""
+    others = {name: value for name, value in defaults.items() if name not in _ON_CODES}
+    return others | ENCODER
 
 
 def _chain_method(title: str, chain: Callable[..., Chain], *, without: str) -> Method:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from twoscale.patches import PatchLayout
 from twoscale.precision import tensor_cores
-from twoscale.representation import Representation
+from twoscale.representation import Normaliser, Representation
 from twoscale.representation.base import subset
-from twoscale.source import FieldSource, gather, map_fields
+from twoscale.source import FieldSource, map_fields
 from twoscale.surrogate.context import FieldPairs, FitContext, train_members
 from twoscale.surrogate.nearest import NearestCodes
 from twoscale.surrogate.prediction import CodePredictor, ImagePairs, load_weights
@@ -91,6 +91,7 @@ class LatentOperator(FieldOperator):
         self.output_representation = output_representation
         self.symmetries = symmetries
         self.average = average
+        predictor.attach(output_representation)
 
     def check(self, shape: tuple[int, int], samples: int) -> None:
         fields = len(symmetry_group(self.symmetries, shape)) * samples
@@ -130,8 +131,9 @@ class LatentOperator(FieldOperator):
         outputs: Encode = self.output_representation.encode
         if self.predictor.nearest:
             outputs = NearestCodes(self.output_representation)
+        seen = IDENTITY if self.predictor.reads_fields else group
         return ImagePairs(
-            _encode(self.input_representation.encode, pairs.inputs, group),
+            _encode(self.input_representation.encode, pairs.inputs, seen),
             _encode(outputs, pairs.outputs, group),
             group,
         )
@@ -155,45 +157,6 @@ class LatentOperator(FieldOperator):
         self.predictor.restore(subset(tensors, "predictor"))
         self.output_representation.restore(subset(tensors, "output_representation"))
         return self
-
-
-class Normaliser(nn.Module):
-    """One mean and one standard deviation for all nodes of all training fields."""
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(()))
-        self.register_buffer("std", torch.ones(()))
-
-    def fit(self, fields: FieldSource) -> Self:
-        total = square = shift = count = 0.0
-        device = None
-        for chunk in fields.chunks():
-            device = chunk.device
-            if not count:  # the first value of all, which may be zero: one shift for all sums
-                shift = float(chunk.flatten()[0])
-            values = chunk.double() - shift
-            total += float(values.sum())
-            square += float(values.square().sum())
-            count += values.numel()
-        mean = total / count
-        spread = max(square / count - mean**2, 0.0) ** 0.5
-        self.mean = torch.tensor(shift + mean, dtype=torch.float32, device=device)
-        self.std = torch.tensor(spread or 1.0, dtype=torch.float32, device=device)
-        return self
-
-    def apply_to(self, fields: FieldSource) -> Tensor:
-        """Return all fields, normalised, as one tensor."""
-        return gather(map_fields(fields, self))
-
-    def forward(self, fields: Tensor) -> Tensor:
-        return (fields - self.mean) / self.std
-
-    def undo(self, fields: Tensor) -> Tensor:
-        return fields * self.std + self.mean
 
 
 class FullFieldOperator(FieldOperator):

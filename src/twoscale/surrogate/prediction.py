@@ -20,7 +20,10 @@ from twoscale.training import Pairs, Plan, Task
 
 @dataclass(frozen=True)
 class ImagePairs(Pairs):
-    """Codes of all samples' images under the group's first symmetry, then the second, and so on."""
+    """Codes of all samples' images under the group's first symmetry, then the second, and so on.
+
+    For a predictor that reads fields, inputs are those of the samples only, without their images.
+    """
 
     group: Group = IDENTITY
 
@@ -32,10 +35,15 @@ class CodePredictor(nn.Module, ABC):
     `encode`. `chosen` tells what a fit has found out by itself, to be read by people.
     """
 
+    reads_fields = False  # whether its input is the field itself: its images are made as needed
+
     def __init__(self, *, nearest: bool = False) -> None:
         super().__init__()
         self.nearest = nearest
         self.chosen: dict[str, Any] = {}
+
+    def attach(self, decoder: Representation) -> None:
+        """Take notice of the representation whose codes are to be predicted."""
 
     @abstractmethod
     def prepare(

@@ -90,7 +90,8 @@ def _switch(value: Any) -> bool:
     return known[name]
 
 
-PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel")
+PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel", "encoder")
+CLOSED_FORMS = ("affine", "kernel")
 
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
@@ -137,7 +138,7 @@ SETTINGS: dict[str, Setting] = {
     "hidden_width": Setting("width of the hidden layers", _COUNT),
     "epochs": Setting("passes over the training set", _COUNT),
     "batch_size": Setting("samples per optimiser step", _COUNT),
-    "learning_rate": Setting("Adam's first rate", _RATE),
+    "learning_rate": Setting("the optimiser's first rate, or its highest in one cycle", _RATE),
     "weight_decay": Setting("L2 weight decay", _DECAY),
     "patience": Setting("epochs without progress before the rate is halved", _COUNT),
     "early_stop": Setting("epochs without progress before the end, or none", _optional(_COUNT)),
@@ -149,7 +150,15 @@ SETTINGS: dict[str, Setting] = {
     "refinement_patience": Setting("the RefinementNet's plateau patience", _COUNT),
     "channels": Setting("channels of the RefinementNet", _COUNT),
     "layers": Setting("Fourier layers", _COUNT),
-    "width": Setting("channels of the Fourier layers", _COUNT),
+    "width": Setting("channels of the Fourier layers, or of an encoder's finest level", _COUNT),
+    "blocks": Setting("residual blocks of an encoder on each level, down and up", _COUNT),
+    "cut": Setting(
+        "side of the squares of nodes an encoder starts from, or none", _optional(_COUNT)
+    ),
+    "optimiser": Setting(
+        "optimiser of an encoder; with muon there is no weight decay", choice(("adam", "muon"))
+    ),
+    "clip": Setting("largest norm of the gradients of one step, or none", _optional(_FACTOR)),
     "modes": Setting("Fourier modes kept per direction", _COUNT),
     "padding": Setting("nodes of padding at the far edges", whole(0)),
     "evaluation_batch": Setting("fields per step of validation and prediction", _COUNT),

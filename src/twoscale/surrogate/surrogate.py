@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.clock import add_seconds, device_peak_gigabytes, forget_device_peak
+from twoscale.clock import add_seconds, forget_device_peak
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.patches import PatchLayout
@@ -31,7 +31,7 @@ from twoscale.surrogate.artifact import environment, read_artifact, surrogate_fo
 from twoscale.surrogate.context import FitContext
 from twoscale.surrogate.evaluation import Predict, evaluate_operator
 from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, keeps_fields, tunable
-from twoscale.surrogate.methods import get_method, resolve
+from twoscale.surrogate.methods import get_method, resolve, trains_on_fields
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
 from twoscale.surrogate.replay import replayed
@@ -135,7 +135,8 @@ class Surrogate:
         self.finetuning_ = None
         self.chosen_ = dict(operator.latent.predictor.chosen) if operator.latent else {}
         self.timings_ = dict(context.clock.seconds)
-        self.peak_device_gigabytes_ = device_peak_gigabytes()
+        context.end_part()
+        self.peak_device_gigabytes_ = context.peak_gigabytes
         self.history_ = context.histories
         shares = [history.get("members", 1) for history in context.histories.values()]
         self.trained_together_ = max(shares, default=1)
@@ -177,7 +178,8 @@ class Surrogate:
         )
         tuned.timings_ = add_seconds(self.timings_, context.clock.seconds)
         tuned.training_samples_ = training.inputs.shape[0]
-        tuned.peak_device_gigabytes_ = device_peak_gigabytes()
+        context.end_part()
+        tuned.peak_device_gigabytes_ = context.peak_gigabytes
         tuned.history_ = context.histories
         tuned.history_["finetuning"]["components"] = record.components
         tuned.finetuning_ = {**asdict(steps), "weights": record.weights}
@@ -186,7 +188,7 @@ class Surrogate:
     @property
     def passes_over_fields(self) -> bool:
         """Say whether a fit only passes over fields, so that they may stay on disk."""
-        return not get_method(self.method).whole_fields
+        return not trains_on_fields(self.method, self.settings)
 
     def check_finetuning(self, **plan: Any) -> None:
         """Raise if the surrogate cannot be fine-tuned in this way; needs no data to tell."""

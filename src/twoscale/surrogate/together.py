@@ -10,6 +10,8 @@ from typing import Self
 
 from torch import Tensor
 
+from twoscale.clock import forget_device_peak
+from twoscale.predictors import MLP
 from twoscale.progress import Progress
 from twoscale.surrogate.arguments import Fields
 from twoscale.surrogate.context import SharedFits, train_members
@@ -110,9 +112,13 @@ class _Fits:
         fitting = self._begin(place, given)
         fitting.context.shared = shared
         task = fitting.operator.prepare(fitting.training, fitting.validation, fitting.context)
+        if task is not None and not isinstance(task.network, MLP):
+            train_members([task], [fitting.context])  # alone anyway, and its data may be large
+            task = None
         if task is None:
             self._complete(place, fitting)
             return
+        fitting.context.end_part()
         one = _Waiting.of(place, fitting, task, given)
         self.waiting.setdefault(one.kind, []).append(one)
 
@@ -130,6 +136,7 @@ class _Fits:
 
     def _trained(self, group: list[_Waiting]) -> list[_Waiting]:
         """Train some networks together; return those that did not fail."""
+        forget_device_peak()  # of what was fitted in between
         try:
             train_members([one.task for one in group], [one.fitting.context for one in group])
             return group
@@ -147,6 +154,7 @@ class _Fits:
 
     def _finish(self, place: int, *, one: _Waiting) -> None:
         fitting = one.fitting
+        forget_device_peak()  # of those finished before
         if one.data is not None:
             again = self._begin(place, one.data)
             fitting = replace(fitting, training=again.training, validation=again.validation)

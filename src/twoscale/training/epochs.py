@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -17,13 +19,17 @@ _GROUP_VALUES = 2**26  # at most this many numbers in a group of minibatches: 25
 class Epochs:
     """Optimiser steps over shuffled minibatches of every member, (members, samples, ...).
 
-    A group of consecutive minibatches is gathered at once and then stepped through in slices.
+    A group of consecutive minibatches is gathered at once and then stepped through in slices. An
+    epoch takes `samples` of the pairs: all of them, unless said otherwise.
     """
 
-    def __init__(self, learner: Learner, training: Pairs, plan: Plan) -> None:
+    def __init__(
+        self, learner: Learner, training: Pairs, plan: Plan, samples: int | None = None
+    ) -> None:
         self.learner = learner
         self.inputs, self.targets = training.inputs.flatten(0, 1), training.targets.flatten(0, 1)
-        self.members, self.samples = training.inputs.shape[:2]
+        self.members, self.pairs = training.inputs.shape[:2]
+        self.samples = samples or self.pairs
         self.batch = min(plan.batch_size, self.samples)
         self.device = training.inputs.device
         step = self.members * self.batch
@@ -32,9 +38,12 @@ class Epochs:
         self.orders: dict[torch.device, Tensor] = {}
         self.rooms: list[Tensor] = []
 
-    def run(self, order: Tensor) -> list[float]:
-        """Run one epoch in the given order (members, samples); return the mean training losses."""
-        rows = order + self.samples * torch.arange(self.members)[:, None]
+    def run(self, order: Tensor, rate: Callable[[float], None] | None = None) -> list[float]:
+        """Run one epoch in the given order (members, samples); return the mean training losses.
+
+        `rate` is called with the share of the epoch that is done, to set the learning rates.
+        """
+        rows = order + self.pairs * torch.arange(self.members)[:, None]
         whole = self.samples - self.samples % self.batch
         steps = rows[:, :whole].unflatten(1, (-1, self.batch)).transpose(0, 1)
         flat = torch.cat([steps.flatten(), rows[:, whole:].flatten()])
@@ -43,6 +52,8 @@ class Epochs:
         self.learner.total.zero_()
         step = self.members * self.batch
         for part in slices(self.members * whole, self.group * step):
+            if rate:
+                rate(part.start / len(flat))
             self._run(part, self.batch)
         if whole < self.samples:
             self._eager(slice(self.members * whole, len(flat)), self.samples - whole)
@@ -73,8 +84,10 @@ class ReplayedEpochs(Epochs):
     minibatch is stepped without a graph.
     """
 
-    def __init__(self, learner: Learner, training: Pairs, plan: Plan) -> None:
-        super().__init__(learner, training, plan)
+    def __init__(
+        self, learner: Learner, training: Pairs, plan: Plan, samples: int | None = None
+    ) -> None:
+        super().__init__(learner, training, plan, samples)
         whole = self.samples // self.batch
         longest = min(self.group, whole)
         self.step_rows = self.members * self.batch
@@ -123,7 +136,9 @@ class ReplayedEpochs(Epochs):
             self.graphs[rows].replay()
 
 
-def make_epochs(learner: Learner, training: Pairs, plan: Plan) -> Epochs:
+def make_epochs(
+    learner: Learner, training: Pairs, plan: Plan, samples: int | None = None
+) -> Epochs:
     """Return the way to run epochs on the data's device."""
     kind = ReplayedEpochs if training.inputs.is_cuda else Epochs
-    return kind(learner, training, plan)
+    return kind(learner, training, plan, samples)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.objectives import Loss
+from twoscale.training.muon import Muon
 from twoscale.training.plan import Plan
 
 
@@ -54,21 +55,16 @@ class ModuleLearner(Learner):
     def __init__(self, network: nn.Module, loss: Loss, plan: Plan, device: torch.device) -> None:
         self.network = network
         self.loss = loss
-        cuda = device.type == "cuda"
-        rate = torch.tensor(plan.learning_rate, device=device) if cuda else plan.learning_rate
-        self.optimiser = torch.optim.Adam(
-            network.parameters(),
-            lr=rate,
-            weight_decay=plan.weight_decay,
-            fused=True,
-            capturable=cuda,
-        )
+        self.optimiser = _make_optimiser(network, plan, device)
+        self.clip = plan.clip
         self.total = torch.zeros(1, device=device)
 
     def step(self, inputs: Tensor, targets: Tensor) -> None:
         value = self.loss(self.network(inputs[0]), targets[0])
         self.optimiser.zero_grad(set_to_none=True)
         value.backward()
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
         self.optimiser.step()
         self.total.add_(value.detach(), alpha=inputs.shape[1])
 
@@ -87,6 +83,16 @@ class ModuleLearner(Learner):
 
     def release(self) -> None:
         pass
+
+
+def _make_optimiser(network: nn.Module, plan: Plan, device: torch.device) -> torch.optim.Optimizer:
+    cuda = device.type == "cuda"
+    rate = torch.tensor(plan.learning_rate, device=device) if cuda else plan.learning_rate
+    if plan.optimiser == "muon":
+        return Muon(network.parameters(), lr=rate)
+    return torch.optim.Adam(
+        network.parameters(), lr=rate, weight_decay=plan.weight_decay, fused=True, capturable=cuda
+    )
 
 
 class AdamRows:

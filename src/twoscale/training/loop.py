@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from threading import Event, Lock
 
 import torch
@@ -21,7 +22,9 @@ from twoscale.threads import one_thread
 from twoscale.training.bank import MLPBank
 from twoscale.training.epochs import make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
-from twoscale.training.plan import History, Pairs, Plan, Plateau
+from twoscale.training.plan import History, Pairs, Plan, make_schedule
+
+Judge = Callable[[], Tensor | float]
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Task:
     loss: Loss
     plan: Plan
     seed: int = 0
-    judge: Callable[[], float] | None = None  # the validation loss, where it is not the mean `loss`
+    judge: Judge | None = None  # the validation loss, where it is not the mean `loss`
+    per_epoch: int | None = None  # pairs drawn for each epoch, where it is not all of them
 
 
 def train(
@@ -45,7 +49,7 @@ def train(
     plan: Plan,
     *,
     seed: int = 0,
-    judge: Callable[[], float] | None = None,
+    judge: Judge | None = None,
     progress: Progress | None = None,
     name: str = "training",
     begin_epoch: Callable[[int], None] | None = None,
@@ -137,18 +141,18 @@ def _train_bank(
     chosen = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     with _repeatable(plan), chosen:
         learner, training = _make_learner(tasks)
-        epochs = make_epochs(learner, training, plan)
+        epochs = make_epochs(learner, training, plan, tasks[0].per_epoch)
         for epoch in range(plan.epochs):
             if stop is not None and stop.is_set():
                 break
             if begin_epoch:
                 begin_epoch(epoch)
-            training_losses = epochs.run(torch.stack([member.order() for member in members]))
+            orders = torch.stack([member.order() for member in members])
+            training_losses = epochs.run(orders, partial(_set_rates, learner, members, epoch))
             validation_losses = _numbers([member.judge() for member in members])
             for index, member in enumerate(members):
                 if not member.schedule.exhausted:
                     member.note(training_losses[index], validation_losses[index])
-                    learner.set_rate(index, member.schedule.rate)
             if progress:
                 best = min(member.schedule.best for member in members)
                 text = remark() if remark else f"validation loss {best:.3g}"
@@ -167,21 +171,26 @@ class _Member:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.history = History()
-        self.schedule = Plateau(task.plan)
+        self.schedule = make_schedule(task.plan)
+        self.rate = task.plan.learning_rate  # at present
         self.shuffles = torch.Generator().manual_seed(task.seed)
         self.best = {key: value.clone() for key, value in task.network.state_dict().items()}
 
     def order(self) -> Tensor:
-        return torch.randperm(len(self.task.training), generator=self.shuffles)
+        pairs = torch.randperm(len(self.task.training), generator=self.shuffles)
+        return pairs[: self.task.per_epoch]
 
     def judge(self) -> Tensor | float:
-        return self.task.judge() if self.task.judge else _mean_loss(self.task)
+        task = self.task
+        if task.judge:
+            return task.judge()
+        return mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch)
 
     def note(self, training_loss: float, validation_loss: float) -> None:
         """Take an epoch's losses; keep the weights if they are the best so far."""
         history = self.history
         history.training_loss.append(training_loss)
-        history.learning_rate.append(self.schedule.rate)
+        history.learning_rate.append(self.schedule.rate(len(history.learning_rate)))
         history.validation_loss.append(validation_loss)
         if self.schedule.update(validation_loss):
             history.best_epoch = len(history.validation_loss) - 1
@@ -194,6 +203,15 @@ class _Member:
                 f"{name} diverged: no validation loss was finite; try a smaller learning_rate"
             )
         self.task.network.load_state_dict(self.best)
+
+
+def _set_rates(learner: Learner, members: Sequence[_Member], epoch: int, share: float) -> None:
+    """Let all members go on with the rates of their schedules."""
+    for index, member in enumerate(members):
+        rate = member.schedule.rate(epoch + share)
+        if rate != member.rate:
+            learner.set_rate(index, rate)
+            member.rate = rate
 
 
 def _make_learner(tasks: Sequence[Task]) -> tuple[Learner, Pairs]:
@@ -216,12 +234,12 @@ def _numbers(losses: Sequence[Tensor | float]) -> list[float]:
 
 
 @torch.no_grad()
-def _mean_loss(task: Task) -> Tensor:
-    pairs = task.validation
+def mean_loss(network: nn.Module, loss: Loss, pairs: Pairs, batch: int) -> Tensor:
+    """Return the mean of a loss over all pairs, so many at a time."""
     total = torch.zeros((), dtype=torch.float64, device=pairs.inputs.device)
-    for part in slices(len(pairs), task.plan.evaluation_batch):
+    for part in slices(len(pairs), batch):
         inputs, targets = pairs.inputs[part], pairs.targets[part]
-        total += task.loss(task.network(inputs), targets).double() * len(inputs)
+        total += loss(network(inputs), targets).double() * len(inputs)
     return total / len(pairs)
 
 

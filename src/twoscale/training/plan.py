@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +12,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train: Adam with L2 weight decay, the rate halved on a plateau of validation loss."""
+    """How to train: Adam with L2 weight decay, the rate halved on a plateau of validation loss.
+
+    With `one_cycle` the rate rises during the first tenth of all steps and then falls to zero.
+    """
 
     epochs: int
     batch_size: int
@@ -21,6 +26,9 @@ class Plan:
     early_stop: int | None = None
     small: bool = False  # steps so small that one CPU thread is fastest
     on_fields: bool = False  # a network on whole fields: tensor cores, convolutions tried out
+    one_cycle: bool = False
+    clip: float | None = None  # largest norm of all gradients together
+    optimiser: str = "adam"  # or muon, without weight decay
 
 
 @dataclass
@@ -51,29 +59,67 @@ class Pairs:
         return len(self.inputs)
 
 
-class Plateau:
-    """Halves the rate after `patience` epochs without a better validation loss."""
+class Schedule(ABC):
+    """The learning rate from step to step, and when to end."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.rate = plan.learning_rate
         self.best = float("inf")
-        self.waited = 0  # epochs since the best loss or the last halving
         self.stale = 0  # epochs since the best loss
+
+    @abstractmethod
+    def rate(self, epochs: float) -> float:
+        """Return the rate after some epochs; a fraction is a part of an epoch's steps."""
 
     def update(self, loss: float) -> bool:
         """Take an epoch's validation loss; return whether it is the best so far."""
         if loss < self.best:
             self.best = loss
-            self.waited = self.stale = 0
+            self.stale = 0
             return True
-        self.waited += 1
         self.stale += 1
-        if self.waited >= self.plan.patience:
-            self.rate *= 0.5
-            self.waited = 0
         return False
 
     @property
     def exhausted(self) -> bool:
         return self.plan.early_stop is not None and self.stale >= self.plan.early_stop
+
+
+class Plateau(Schedule):
+    """Halves the rate after `patience` epochs without a better validation loss."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.current = plan.learning_rate
+        self.waited = 0  # epochs since the best loss or the last halving
+
+    def rate(self, epochs: float) -> float:
+        return self.current
+
+    def update(self, loss: float) -> bool:
+        better = super().update(loss)
+        self.waited = 0 if better else self.waited + 1
+        if self.waited >= self.plan.patience:
+            self.current *= 0.5
+            self.waited = 0
+        return better
+
+
+class OneCycle(Schedule):
+    """Rises in a straight line during the first tenth, then falls to zero as a cosine."""
+
+    def rate(self, epochs: float) -> float:
+        done = epochs / self.plan.epochs
+        if done < _RISE:
+            return self.plan.learning_rate * max(done, _FIRST) / _RISE
+        rest = min((done - _RISE) / (1 - _RISE), 1.0)
+        return self.plan.learning_rate * 0.5 * (1 + math.cos(math.pi * rest))
+
+
+_RISE = 0.1
+_FIRST = 1e-3  # the first steps, too, are steps
+
+
+def make_schedule(plan: Plan) -> Schedule:
+    """Return the schedule that a plan asks for."""
+    return OneCycle(plan) if plan.one_cycle else Plateau(plan)

@@ -101,7 +101,7 @@ def _draw_rows(axis: Axes, rows: Sequence[Row], style: Mapping[str, Style], name
             axis.barh(row, mean, xerr=deviation, **own.bar)
     axis.margins(x=0.12)
     if log:
-        log_axis(axis, "x", means, most=4)
+        log_axis(axis, "x", means, most=3)
     else:
         axis.locator_params(axis="x", nbins=4)
         axis.ticklabel_format(axis="x", scilimits=(-3, 5))
@@ -140,8 +140,10 @@ def stage_costs(study: StudyResult, *, stages: Sequence[str] = _STAGES) -> Figur
             places, lengths = list(seconds), list(seconds.values())
             axis.barh(places, lengths, left=ends[places], label=display(stage).words, **look)
             ends[places] += list(seconds.values())
-    for k, _ in cases:
-        axis.annotate(f" {number(ends[k], 'seconds')}", (ends[k], k), va="center", fontsize=8)
+    for k, case in cases:
+        mark = " †" if any(case.is_share(stage) for stage in stages) else ""
+        words = f" {number(ends[k], 'seconds')}{mark}"
+        axis.annotate(words, (ends[k], k), va="center", fontsize=8)
     _row_labels(axis, rows, first=True)
     axis.set(xlabel="seconds, mean over seeds", xlim=(0, 1.1 * max(ends.max(), 1e-9)))
     axis.grid(axis="y", visible=False)
@@ -164,7 +166,8 @@ def effects(
     """Draw the paired change of each case from its base: mean over seeds, one deviation.
 
     `base` says in which properties the base differs, such as `objective: null`. In percent, or
-    with `ratio` how many times smaller: the speed-up of a time.
+    with `ratio` how many times smaller: the speed-up of a time. A share of the time in which
+    several networks were trained is not held against the time of one alone.
     """
     compared = [(case, base_of(study, case, base)) for case in study.cases]
     found = {case.id: start for case, start in compared if start not in (None, case)}
@@ -191,7 +194,7 @@ def effects(
         axis.set_title(fill(display(name).words, 24), fontsize=9.5)
         axis.set_xlabel("times as fast as the base" if ratio else "change from the base, %")
         axis.grid(axis="y", visible=False)
-        axis.margins(x=0.25)
+        axis.margins(x=0.32)
         axis.locator_params(axis="x", nbins=5)
     return figure
 
@@ -216,6 +219,11 @@ def _effect(
     *,
     ratio: bool,
 ) -> None:
+    if case.is_share(name) != base.is_share(name):
+        where = ("axes fraction", "data")
+        words = "not measured alike"
+        axis.annotate(words, (0.03, place), xycoords=where, va="center", color=GREY, fontsize=8)
+        return
     kind = speed_up if ratio else relative_change
     changes = changes_by_seed(case.values(name), base.values(name), kind)
     if changes is None:

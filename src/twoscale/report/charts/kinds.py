@@ -39,6 +39,7 @@ COMMON = frozenset({"rows", "where", "caption"})
 """Options of every kind: which cases, by pattern or property, and words of one's own below."""
 
 _DEVIATION = "Bars are one standard deviation over seeds."
+_SHARES = "†: a share of a joint training, not to be compared with other times."
 
 KINDS = {
     "quality-cost": Kind(
@@ -62,7 +63,8 @@ KINDS = {
     "stage-costs": Kind(
         bars.stage_costs,
         "Where the time goes",
-        "Mean seconds of each stage. A fine-tuned case includes the run it started from.",
+        "Mean seconds of each stage. A fine-tuned case includes the run it started from. "
+        f"{_SHARES}",
     ),
     "pca-breakdown": Kind(
         bars.pca_breakdown, "Where the PCA fit's time goes", "Mean seconds of each part of the fit."

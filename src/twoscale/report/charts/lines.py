@@ -38,7 +38,8 @@ def curves_along(
     """Draw quantities against resolution, training size or a setting, a line per method.
 
     With `oracle`, the error of the representation alone is added to the learned one, dashed and
-    hollow. Bars are one standard deviation.
+    hollow. Hollow times are shares of what several networks took together. Bars are one standard
+    deviation.
     """
     parts = split(study, x)
     panes = [
@@ -58,6 +59,8 @@ def curves_along(
         axis.set(xlabel=_axis_title(x), ylabel=display(name).axis, title=title)
     if oracle:
         axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
+    if any(case.is_share(name) for _, part, name in panes for case in part.cases):
+        axes[0].plot([], [], "o", color=GREY, mfc="white", label="† share of a joint training")
     shared_legend(figure, axes)
     return figure
 
@@ -77,11 +80,15 @@ def _lines(axis: Axes, found: Sequence[Curve], x: str, name: str, dashed: bool =
         own = style[curve.cases[0].id]
         points = [shown(case.spread(name), name) for case in curve.cases]
         means, spreads = np.array(points).T
-        drawn += list(means)
+        below = np.minimum(spreads, 0.95 * means)  # stays on a logarithmic axis
+        drawn += [*means, *(() if dashed else (*(means - below), *(means + spreads)))]
+        at = positions(found, curve, x)
+        shares = [k for k, case in enumerate(curve.cases) if case.is_share(name)]
+        axis.plot([at[k] for k in shares], means[shares], mfc="white", zorder=3, **own.dots)
         axis.errorbar(
-            positions(found, curve, x),
+            at,
             means,
-            yerr=None if dashed else np.minimum(spreads, 0.95 * means),
+            yerr=None if dashed else [below, spreads],
             label=None if dashed else curve.label,
             linewidth=1.0 if dashed else 1.5,
             mfc="white" if dashed else own.colour,
@@ -155,7 +162,11 @@ def ladder(
     base: Mapping[str, Any] | None = None,
     quantities: Sequence[str] = ("mre", "normal_derivative_jump", "residual_rms", "total"),
 ) -> Figure:
-    """Draw the steps of a ladder as percentages of its base, a line per resolution."""
+    """Draw the steps of a ladder as percentages of its base, a line per resolution.
+
+    A share of the time in which several networks were trained is not held against the time of one
+    alone.
+    """
     changes = {"objective": None} if base is None else base
     starts = {case.id: base_of(study, case, changes) for case in study.cases}
     needed([start for start in starts.values() if start], "case with its base")
@@ -166,6 +177,7 @@ def ladder(
                 (case, paired_effect(case.values(name), start.values(name)))
                 for case in cases
                 if (start := starts[case.id]) is not None
+                and case.is_share(name) == start.is_share(name)
             ]
             found = [(case, effect.changes) for case, effect in effects if effect is not None]
             axis.errorbar(
@@ -214,7 +226,15 @@ def time_projection(
         values = sorted({at for curve in found for at in curve.at} | set(to))
         largest = max((max(curve.at) for curve in found), default=0)
         axis.axvspan(largest * 1.15, max(values) * 1.15, color="#eef1f4", zorder=0)
-        axis.text(0.99, 0.02, "not measured", transform=axis.transAxes, ha="right", color=GREY)
+        axis.annotate(
+            "not measured",
+            (largest * 1.15, 0.97),
+            (4, 0),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            va="top",
+            color=GREY,
+        )
         axis.set_xscale("log")
         ticks(axis, values, [f"{value}²" for value in values])
         log_axis(axis, "y", drawn)

@@ -60,6 +60,7 @@ GREY = "#555555"
 _WIDTH, _HEIGHT = 3.4, 2.7  # inches of one panel
 _AT_MOST = 3  # panels in a row
 _RANGE = 2.5  # from here on an axis is logarithmic
+_MANTISSAS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3))  # of the numbers on a logarithmic axis
 _LETTER = 0.066  # inches of a letter in a legend
 
 
@@ -238,7 +239,7 @@ def log_axis(axis: Axes, which: str, values: Sequence[float], *, most: int = 6) 
         return
     getattr(axis, f"set_{which}scale")("log")
     decades = np.log10(positive.max() / positive.min())
-    subs = next((k for k in ((1, 2, 5), (1, 3)) if len(k) * decades < most), (1,))
+    subs = next((k for k in _MANTISSAS if len(k) * decades < most), (1,))
     line.set_major_locator(LogLocator(subs=tuple(map(float, subs)), numticks=most + 1))
     line.set_major_formatter(FuncFormatter(_plain))
     line.set_minor_locator(NullLocator())
@@ -254,4 +255,5 @@ def ticks(axis: Axes, positions: Sequence[float], labels: Sequence[str]) -> None
 def _plain(value: float, _: int) -> str:
     if 1e-3 <= value < 1e5:
         return f"{value:,.10g}"
-    return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa.removesuffix('.0')}e{int(exponent)}"

@@ -1,0 +1,61 @@
+"""A run fine-tuned into another run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from twoscale.data import Dataset, Split, split_samples
+from twoscale.errors import TwoscaleError
+from twoscale.memory import available_memory
+from twoscale.progress import Progress
+from twoscale.run.folder import Illustrate, Run, run_config, write_run
+from twoscale.run.pairs import loaded_pairs, stored_pairs
+from twoscale.surrogate.artifact import surrogate_folder
+
+
+def finetune_run(
+    base: Run,
+    out: str | Path,
+    *,
+    data: Dataset | None = None,
+    memory: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    illustrate: Illustrate | None = None,
+    **plan: Any,
+) -> Run:
+    """Fine-tune a run on its own training split (or that of other `data`) into a new run folder.
+
+    `memory` is as for `fit_requests`. Objectives that look at whole fields in each step keep them
+    in memory, and are refused where they do not fit.
+    """
+    if base.path.resolve().is_relative_to(Path(out).resolve()):
+        raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another --out")
+    dataset = data or base.dataset
+    start = base.surrogate.with_problem(dataset.problem)
+    start.check_grid(dataset.grid.shape)
+    samples = base.config.get("training_samples") if base.fitted_on(dataset) else None
+    split = split_samples(dataset.samples, seed=start.seed, training=samples)
+    allowed = memory or available_memory()
+    if start.finetuning_keeps_fields(**plan):
+        _check_kept(dataset, split, allowed)
+    stored = dataset.nbytes > allowed // 2
+    with surrogate_folder(out, overwrite=overwrite) as folder:
+        pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
+        training, validation, test = pairs
+        surrogate = start.finetune(*training, validation=validation, progress=progress, **plan)
+        config = run_config(dataset, surrogate, len(split.training), base=base.config["hash"])
+        write_run(folder, surrogate, test, split, config, progress, illustrate)
+    return Run(Path(out), surrogate, config)
+
+
+def _check_kept(dataset: Dataset, split: Split, allowed: int) -> None:
+    """Raise if the fields of training and validation are too much for the allowed memory."""
+    kept = dataset.nbytes * (len(split.training) + len(split.validation)) / dataset.samples
+    if kept > 0.75 * allowed:  # the rest is for what is made of them
+        raise TwoscaleError(
+            f"this objective looks at whole fields in each step, which need {kept / 0.75e9:.3g} GB "
+            "of memory here: give more --memory, or choose an objective that leaves them on disk, "
+            "such as A3"
+        )

@@ -1,0 +1,155 @@
+"""The folder of a run: what a finished one offers, and what a new one gets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from twoscale.data import Dataset, Split
+from twoscale.errors import TwoscaleError
+from twoscale.files import read_json, write_json
+from twoscale.progress import Progress
+from twoscale.run.pairs import Pair
+from twoscale.source import FieldSource
+from twoscale.surrogate import Surrogate
+from twoscale.surrogate.artifact import environment
+from twoscale.surrogate.settings import identifying
+
+Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
+
+SEARCH = "search.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run folder."""
+
+    path: Path
+    surrogate: Surrogate
+    config: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: str | Path, *, device: str = "auto") -> Run:
+        """Return the run at `path`."""
+        folder = Path(path)
+        surrogate = Surrogate.load(folder, device=device)
+        config = read_json(folder / "config.json", require={"hash": str, "dataset": dict})
+        return cls(folder, surrogate, config)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        return read_json(self.path / "metrics.json")
+
+    @property
+    def search(self) -> dict[str, Any] | None:
+        """Return how the run's method was found, if it was not named."""
+        path = self.path / SEARCH
+        return read_json(path, require={"trials": list}) if path.exists() else None
+
+    @property
+    def dataset(self) -> Dataset:
+        """Return the dataset the run was fitted on."""
+        dataset = Dataset(self.config["dataset"].get("path", ""))
+        if dataset.identity != self.identity:
+            raise TwoscaleError(
+                f"{dataset.path} has changed since {self.path} was fitted on it: pass --data"
+            )
+        return dataset
+
+    @property
+    def identity(self) -> str | None:
+        """Return the identity of the dataset the run was fitted on."""
+        return self.config["dataset"].get("identity")
+
+    @property
+    def test_samples(self) -> list[int]:
+        return read_json(self.path / "split.json", require={"test": list})["test"]
+
+    def fitted_on(self, data: Dataset) -> bool:
+        """Say whether the run was fitted on this dataset or a copy of it."""
+        return data.identity == self.identity
+
+    def evaluate(
+        self, data: Dataset | None = None, *, samples: Sequence[int] | None = None
+    ) -> dict[str, Any]:
+        """Return the metrics on some samples of `data`.
+
+        Without `samples`: on the run's test split, or on all samples of another dataset.
+        """
+        if data is None:
+            data = self.dataset
+        if samples is None:
+            samples = self.test_samples if self.fitted_on(data) else range(data.samples)
+        pair = (data.load("input", samples), data.load("output", samples))
+        return self.surrogate.with_problem(data.problem).evaluate(*pair)
+
+
+def write_run(
+    folder: Path,
+    surrogate: Surrogate,
+    test: Pair,
+    split: Split,
+    config: dict[str, Any],
+    progress: Progress | None,
+    illustrate: Illustrate | None,
+) -> None:
+    """Evaluate a fitted surrogate on the test split and write everything a run holds."""
+    if progress:
+        progress("evaluation", 0, 1, "")
+    metrics = surrogate.evaluate(*test)
+    surrogate.write(folder)
+    write_json(folder / "config.json", config)
+    write_json(folder / "split.json", split.as_dict())
+    write_json(folder / "history.json", surrogate.history_)
+    write_json(folder / "metrics.json", metrics)
+    write_json(folder / "environment.json", environment(surrogate.device))
+    if illustrate:
+        illustrate(folder, surrogate, *(_in_memory(fields) for fields in test))
+    if progress:
+        progress("evaluation", 1, 1, "")
+
+
+def _in_memory(fields: Tensor | FieldSource) -> Tensor:
+    """Return fields in memory: of a source, the first chunk's."""
+    return fields if isinstance(fields, Tensor) else next(iter(fields.chunks()))
+
+
+def run_config(
+    dataset: Dataset, surrogate: Surrogate, training_samples: int, *, base: str | None = None
+) -> dict[str, Any]:
+    """Return the resolved config of a run: what was asked for, of which data, and its hash."""
+    described = {
+        key: dataset.metadata[key] for key in ("problem", "grid", "samples", "seed", "distribution")
+    }
+    content: dict[str, Any] = {
+        "method": surrogate.method,
+        "seed": surrogate.seed,
+        "settings": surrogate.settings,
+        "training_samples": training_samples,
+        "dataset": {"identity": dataset.identity, **described},
+    }
+    if base is not None:
+        content |= {"base": base, "finetuning": surrogate.finetuning_}
+    digest = _digest(content)
+    content["dataset"] = {"path": str(dataset.path.resolve()), **content["dataset"]}
+    return {"hash": digest, **content}
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """Return the hash of what was asked for.
+
+    The weights that a fine-tuning calibrates are found, not asked for, and differ between devices
+    in their last digits: they are left out. Settings that leave everything as it was before they
+    came are left out as well.
+    """
+    content = content | {"settings": identifying(content["settings"])}
+    if tuning := content.get("finetuning"):
+        plan = {name: value for name, value in tuning.items() if name != "weights"}
+        content = content | {"finetuning": plan}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,212 @@
+"""Runs that are wanted, fitted at once: what they have in common is done once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from twoscale.data import Dataset, split_samples
+from twoscale.errors import TwoscaleError
+from twoscale.memory import available_memory
+from twoscale.progress import Progress
+from twoscale.run.folder import Illustrate, Run, run_config, write_run
+from twoscale.run.pairs import Pair, loaded_pairs, stored_pairs
+from twoscale.surrogate import Surrogate, fit_together
+from twoscale.surrogate.artifact import check_surrogate_folder, surrogate_folder
+from twoscale.surrogate.together import Data
+
+
+def fit_run(
+    dataset: Dataset,
+    out: str | Path,
+    *,
+    method: str,
+    seed: int = 0,
+    settings: dict[str, Any] | None = None,
+    training_samples: int | None = None,
+    device: str = "auto",
+    memory: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    illustrate: Illustrate | None = None,
+) -> Run:
+    """Fit a method on a dataset's training split and write the run folder.
+
+    `illustrate` is called with the unfinished folder, the surrogate and the test pair, to add
+    pictures before the run appears.
+    """
+    (run,) = fit_runs(
+        dataset,
+        {seed: out},
+        method=method,
+        settings=settings,
+        training_samples=training_samples,
+        device=device,
+        memory=memory,
+        overwrite=overwrite,
+        progress=progress,
+        illustrate=illustrate,
+    )
+    return run
+
+
+def fit_runs(
+    dataset: Dataset,
+    outs: Mapping[int, str | Path],
+    *,
+    method: str,
+    settings: dict[str, Any] | None = None,
+    training_samples: int | None = None,
+    **options: Any,
+) -> list[Run]:
+    """Fit a method for several seeds at once; `outs` names each seed's run folder.
+
+    Options are those of `fit_requests`. All run folders appear, or none.
+    """
+    requests = [
+        Request(Path(out), method, seed, settings or {}, training_samples)
+        for seed, out in outs.items()
+    ]
+    return [run for run in fit_requests(dataset, requests, **options) if run is not None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run that is wanted: where it shall lie, and what it shall be."""
+
+    out: Path
+    method: str
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    training_samples: int | None = None
+
+
+def fit_requests(
+    dataset: Dataset,
+    requests: Sequence[Request],
+    *,
+    device: str = "auto",
+    memory: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    illustrate: Illustrate | None = None,
+    on_error: Callable[[Request, Exception], None] | None = None,
+) -> list[Run | None]:
+    """Fit any methods, seeds and variants on a dataset at once, and write their run folders.
+
+    What they have in common is done once: fields are read once per split, equal representations are
+    fitted once, networks on codes are trained side by side.
+
+    `memory` is the memory to stay within, in bytes (the machine's free memory unless told). Fields
+    that would take more than half of it are read from disk on every pass instead. With `on_error`
+    each run appears as soon as it is ready, and one that fails is reported there and given as None;
+    without it all run folders appear, or none.
+    """
+    fits = _RequestedFits(dataset, requests, device, memory, progress)
+    runs: list[Run | None] = [None] * len(requests)
+    for request in requests:
+        check_surrogate_folder(request.out, overwrite=overwrite)
+    with ExitStack() as stack:
+
+        def write(place: int) -> None:
+            out = requests[place].out
+            with ExitStack() as own:
+                folder = own.enter_context(surrogate_folder(out, overwrite=overwrite))
+                runs[place] = fits.write(place, folder, illustrate)
+                if on_error is None:
+                    stack.push(own.pop_all())
+
+        failed = None
+        if on_error is not None:
+
+            def failed(place: int, error: Exception) -> None:
+                on_error(requests[place], error)
+
+        fits.fit(write, failed)
+    return runs
+
+
+class _RequestedFits:
+    """The surrogates of some requests, and the fields they are fitted and tested on."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        requests: Sequence[Request],
+        device: str,
+        memory: int | None,
+        progress: Progress | None,
+    ) -> None:
+        self.dataset = dataset
+        self.requests = requests
+        self.progress = progress
+        self.surrogates = [
+            Surrogate(
+                one.method, seed=one.seed, device=device, problem=dataset.problem, **one.settings
+            )
+            for one in requests
+        ]
+        self.splits = [
+            split_samples(dataset.samples, seed=one.seed, training=one.training_samples)
+            for one in requests
+        ]
+        self.stored = dataset.nbytes > (memory or available_memory()) // 2
+        for surrogate in self.surrogates:
+            if self.stored and memory and not surrogate.passes_over_fields:
+                raise TwoscaleError(
+                    f"{surrogate.method} trains on whole fields, which need "
+                    f"{2 * dataset.nbytes / 1e9:.1f} GB here: give more --memory, or choose a PCA "
+                    "method"
+                )
+        self.loaded: tuple[Any, list[Pair]] = (None, [])
+        self.tests: dict[int, Pair] = {}  # by seed
+
+    def fit(
+        self, write: Callable[[int], None], failed: Callable[[int, Exception], None] | None
+    ) -> None:
+        """Fit all, those of the same split one after the other; `write` each that is ready."""
+        order = sorted(range(len(self.requests)), key=lambda place: repr(self._part(place)))
+        fit_together(
+            [self.surrogates[place] for place in order],
+            [partial(self._training, place) for place in order],
+            same=[self._part(place) for place in order],
+            progress=self.progress,
+            finished=lambda position: write(order[position]),
+            failed=failed and (lambda position, error: failed(order[position], error)),
+        )
+
+    def _part(self, place: int) -> tuple[int, int | None]:
+        """Return what decides the split of a request."""
+        return self.requests[place].seed, self.requests[place].training_samples
+
+    def _pairs(self, place: int) -> list[Pair]:
+        """Return the fields of the three parts of a split; the last ones asked for are kept."""
+        part = self._part(place)
+        if self.loaded[0] != part:
+            self.loaded = (None, [])
+            split = self.splits[place]
+            pairs = (
+                stored_pairs(self.dataset, split)
+                if self.stored
+                else loaded_pairs(self.dataset, split, self.progress)
+            )
+            self.loaded = (part, pairs)
+            self.tests[part[0]] = pairs[2]
+        return self.loaded[1]
+
+    def _training(self, place: int) -> Data:
+        training, validation, _ = self._pairs(place)
+        return *training, validation
+
+    def write(self, place: int, folder: Path, illustrate: Illustrate | None) -> Run:
+        """Write a fitted run into an open folder."""
+        surrogate, split = self.surrogates[place], self.splits[place]
+        config = run_config(self.dataset, surrogate, len(split.training))
+        write_run(
+            folder, surrogate, self.tests[surrogate.seed], split, config, self.progress, illustrate
+        )
+        return Run(self.requests[place].out, surrogate, config)

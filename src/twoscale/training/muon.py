@@ -1,0 +1,101 @@
+"""Momentum whose steps are orthogonal matrices, for the kernels of convolutions and linear maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_ITERATIONS = 5
+_QUINTIC = (3.4445, -4.7750, 2.0315)  # sends every singular value in (0, 1] to around one, quickly
+_MOMENTUM = 0.95
+_BETAS = (0.9, 0.999)
+_EPSILON = 1e-8
+_SIZE = 0.2  # root mean square of a step's entries at rate one: about that of Adam
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum, orthogonalised, for all weights that are matrices; Adam for the others.
+
+    Kernels of convolutions count as matrices (outputs, everything else). A step moves all
+    directions of a matrix alike, where Adam's is ruled by a few. Both kinds of steps are of the
+    same size, so that one rate serves both. Everything can be captured in a CUDA graph.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], *, lr: float | Tensor) -> None:
+        known = list(parameters)
+        matrices = [p for p in known if p.ndim >= 2 and min(len(p), p[0].numel()) > 1]
+        ids = {id(p) for p in matrices}
+        others = [p for p in known if id(p) not in ids]
+        groups = [{"params": some} for some in (matrices, others) if some]
+        super().__init__(groups, {"lr": lr})
+        self.alike = _alike(matrices)
+        self.others = others
+        for parameter in known:  # all state from the start: captured steps make none
+            state = self.state[parameter]
+            state["first"] = torch.zeros_like(parameter)
+            if id(parameter) not in ids:
+                state["second"] = torch.zeros_like(parameter)
+        self.steps = known[0].new_zeros(())
+        self.state[known[0]]["steps"] = self.steps
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+        rate = self.param_groups[0]["lr"]
+        self.steps.add_(1)
+        for some in self.alike:
+            self._turn(some, rate)
+        if self.others:
+            self._adam(rate)
+
+    def _turn(self, some: list[nn.Parameter], rate: float | Tensor) -> None:
+        """Take a step on matrices of the same shape."""
+        gradients = [_gradient(p) for p in some]
+        momenta = [self.state[p]["first"] for p in some]
+        torch._foreach_mul_(momenta, _MOMENTUM)
+        torch._foreach_add_(momenta, gradients)
+        ahead = torch._foreach_add(gradients, momenta, alpha=_MOMENTUM)
+        stacked = torch.stack([one.flatten(1) for one in ahead])
+        size = _SIZE * max(stacked.shape[1:]) ** 0.5
+        steps = orthogonalised(stacked) * (size * rate)
+        for parameter, change in zip(some, steps, strict=True):
+            parameter.sub_(change.reshape(parameter.shape))
+
+    def _adam(self, rate: float | Tensor) -> None:
+        gradients = [_gradient(p) for p in self.others]
+        first = [self.state[p]["first"] for p in self.others]
+        second = [self.state[p]["second"] for p in self.others]
+        torch._foreach_lerp_(first, gradients, 1 - _BETAS[0])
+        torch._foreach_mul_(second, _BETAS[1])
+        torch._foreach_addcmul_(second, gradients, gradients, 1 - _BETAS[1])
+        one, two = (1 - beta**self.steps for beta in _BETAS)
+        for parameter, a, b in zip(self.others, first, second, strict=True):
+            parameter.sub_(rate * (a / one) / ((b / two).sqrt() + _EPSILON))
+
+
+def orthogonalised(matrices: Tensor) -> Tensor:
+    """Return matrices (batch, rows, columns) with all singular values moved to around one."""
+    x = matrices.bfloat16() if matrices.is_cuda else matrices
+    tall = x.shape[1] > x.shape[2]
+    x = x.mT if tall else x
+    x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    a, b, c = _QUINTIC
+    for _ in range(_ITERATIONS):
+        square = x @ x.mT
+        x = a * x + (b * square + c * square @ square) @ x
+    return (x.mT if tall else x).to(matrices.dtype)
+
+
+def _alike(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """Return the parameters sorted by their shape as matrices."""
+    found: dict[tuple[int, int], list[nn.Parameter]] = {}
+    for parameter in parameters:
+        found.setdefault((len(parameter), parameter[0].numel()), []).append(parameter)
+    return list(found.values())
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    assert parameter.grad is not None
+    return parameter.grad

@@ -1,0 +1,62 @@
+import pytest
+import torch
+
+from twoscale.predictors import FieldEncoder, count_parameters
+from twoscale.predictors.encoder import usual_cut
+
+
+def fields(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (16, 48), (17, 23), (4, 4), (128, 64)])
+def test_fields_of_any_shape_become_fields_of_that_shape(shape):
+    network = FieldEncoder(shape, width=4, blocks=1)
+    assert network(fields(2, *shape)).shape == (2, *shape)
+
+
+def test_a_node_matters_everywhere():
+    network = FieldEncoder((32, 32), width=4, blocks=1).double()
+    for parameter in network.parameters():  # past the start, at which blocks add nothing
+        torch.nn.init.normal_(parameter, std=0.2, generator=torch.Generator().manual_seed(1))
+    x = fields(1, 32, 32).double()
+    changed = x.clone()
+    changed[0, 13, 27] += 1.0
+    with torch.no_grad():
+        difference = network(changed) - network(x)
+    assert float(difference.abs().min()) > 0
+
+
+def test_the_seed_decides_and_leaves_other_random_numbers_alone():
+    torch.manual_seed(5)
+    before = torch.rand(1)
+    torch.manual_seed(5)
+    networks = [FieldEncoder((16, 16), width=4, seed=seed) for seed in (0, 0, 1)]
+    assert torch.equal(torch.rand(1), before)
+    weights = [network.lift.weight for network in networks]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_width_and_blocks_make_it_larger():
+    sizes = [
+        count_parameters(FieldEncoder((32, 32), width=width, blocks=blocks))
+        for width, blocks in ((4, 1), (4, 2), (8, 1))
+    ]
+    assert sizes[0] < min(sizes[1:])
+
+
+@pytest.mark.parametrize(
+    ("side", "cut"), [(4, 1), (16, 2), (64, 2), (128, 2), (255, 2), (256, 4), (1024, 16)]
+)
+def test_squares_leave_about_64_cells_per_direction(side, cut):
+    assert usual_cut((side, 2 * side)) == cut
+    assert FieldEncoder((side, side), width=2, blocks=1, cut=None).cut == cut
+
+
+def test_the_gradient_reaches_every_weight():
+    network = FieldEncoder((16, 16), width=4, blocks=1)
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.2, generator=torch.Generator().manual_seed(1))
+    network(fields(2, 16, 16)).square().sum().backward()
+    assert all(float(p.grad.abs().max()) > 0 for p in network.parameters())

@@ -1,0 +1,158 @@
+"""The predictor that reads fields."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.conftest import make_poisson
+from twoscale import Surrogate, TwoscaleError
+from twoscale.surrogate.encoder import _Images
+from twoscale.surrogate.prediction import CodePredictor
+from twoscale.surrogate.preparation import field_pairs
+from twoscale.surrogate.together import fit_together
+from twoscale.symmetries import MIRRORS, SQUARE
+
+TINY = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 16, "coarse_components": 4}
+
+
+@pytest.fixture(scope="module")
+def data():
+    inputs, outputs = (fields.numpy() for fields in make_poisson((16, 16), 90))
+    return inputs[:70], outputs[:70], (inputs[70:], outputs[70:])
+
+
+def make(**settings):
+    return Surrogate("two-scale", device="cpu", **{"epochs": 2, **TINY, **settings})
+
+
+def fitted(data, **settings):
+    inputs, outputs, validation = data
+    return make(**settings).fit(inputs, outputs, validation=validation)
+
+
+class _Echo(CodePredictor):
+    def prepare(self, *given):
+        raise AssertionError
+
+    def restore(self, tensors):
+        raise AssertionError
+
+    def forward(self, codes):
+        return codes
+
+
+@pytest.mark.parametrize(("shape", "group"), [((6, 6), SQUARE), ((4, 6), MIRRORS)])
+def test_images_are_those_of_the_symmetries(shape, group):
+    fields = torch.randn(5, *shape)
+    images = _Images(_Echo(), fields.flatten(1), group, shape)
+    expected = torch.cat([symmetry(fields).flatten(1) for symmetry in group])
+    assert torch.equal(images(images.rows()), expected)
+    some = torch.tensor([7, 0, 13])
+    assert torch.equal(images(some), expected[some])
+    assert images.state_dict() == {}
+
+
+def test_it_learns(data):
+    few, many = (fitted(data, epochs=n, symmetries="square", learning_rate=5e-3) for n in (1, 25))
+    errors = [s.evaluate(*data[2])["mre"] for s in (few, many)]
+    assert errors[1] < 0.5 * errors[0]
+    losses = many.history_["training"]
+    assert len(losses["validation_loss"]) == 25
+    assert losses["learning_rate"][0] < 1e-4 < max(losses["learning_rate"]) <= 5e-3
+    # Trained on the relative error of fields: that is what the validation loss is.
+    predicted = torch.as_tensor(many.predict(data[2][0]))
+    decoder = many.operator_.output_representation
+    nearest = decoder.decode(many.operator_.encode_pairs(_pairs(many, data[2])).targets)
+    error = (predicted - nearest).flatten(1).norm(dim=1) / nearest.flatten(1).norm(dim=1)
+    assert float(error.mean()) == pytest.approx(min(losses["validation_loss"]), rel=1e-3)
+
+
+def _pairs(surrogate, pairs):
+    return field_pairs(*pairs, "validation", device=surrogate.device)
+
+
+@pytest.mark.parametrize("method", ["global", "local", "overlap", "three-scale", "conforming"])
+def test_it_predicts_codes_of_any_representation(method, data):
+    inputs, outputs, validation = data
+    settings = {k: v for k, v in TINY.items() if k != "coarse_components"} | {"epochs": 1}
+    if method == "conforming":
+        settings["code_size"] = 40
+    surrogate = Surrogate(method, device="cpu", **settings).fit(
+        inputs, outputs, validation=validation
+    )
+    metrics = surrogate.evaluate(*validation)
+    assert metrics["input_code"] == 256
+    assert np.isfinite(metrics["mre"])
+
+
+@pytest.mark.parametrize("objective", ["vector", "block-balanced", "score-normalised"])
+def test_the_objective_is_a_separate_choice(objective, data):
+    surrogate = fitted(data, objective=objective)
+    assert np.isfinite(surrogate.evaluate(*data[2])["mre"])
+
+
+def test_it_is_saved_and_loaded(data, tmp_path):
+    surrogate = fitted(data, symmetries="square", average_symmetries=True)
+    surrogate.save(tmp_path / "model")
+    again = Surrogate.load(tmp_path / "model", device="cpu")
+    assert np.array_equal(again.predict(data[0][:5]), surrogate.predict(data[0][:5]))
+    turned = np.rot90(data[0][:5], axes=(1, 2)).copy()
+    expected = np.rot90(surrogate.predict(data[0][:5]), axes=(1, 2))
+    assert np.allclose(surrogate.predict(turned), expected, atol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_network(data):
+    first, second, other = (_with_seed(data, seed) for seed in (0, 0, 1))
+    assert np.array_equal(first.predict(data[0]), second.predict(data[0]))
+    assert not np.array_equal(first.predict(data[0]), other.predict(data[0]))
+
+
+def _with_seed(data, seed):
+    inputs, outputs, validation = data
+    surrogate = Surrogate("two-scale", device="cpu", seed=seed, **{"epochs": 2, **TINY})
+    return surrogate.fit(inputs, outputs, validation=validation)
+
+
+def test_among_others_it_is_fitted_as_alone(data):
+    inputs, outputs, validation = data
+    network = {"epochs": 2, "hidden_width": 8, "hidden_layers": 1, "coarse_components": 4}
+    surrogates = [Surrogate("two-scale", device="cpu", **network), make()]
+    finished = []
+    fit_together(surrogates, [(inputs, outputs, validation)] * 2, finished=finished.append)
+    assert sorted(finished) == [0, 1]
+    assert np.array_equal(surrogates[1].predict(inputs), fitted(data).predict(inputs))
+
+
+def test_it_can_be_fine_tuned(data):
+    surrogate = fitted(data, epochs=1)
+    tuned = surrogate.finetune(
+        *data[:2], validation=data[2], objective="A1", epochs=3, learning_rate=1e-3
+    )
+    assert tuned.evaluate(*data[2])["mre"] < surrogate.evaluate(*data[2])["mre"]
+
+
+def test_its_settings_are_its_own():
+    assert make().settings["objective"] == "field"
+    assert "hidden_width" not in make().settings
+    assert not make().passes_over_fields
+    with pytest.raises(TwoscaleError, match="no setting 'ridge'"):
+        make(ridge=0.1)
+    with pytest.raises(TwoscaleError, match="clip must be"):
+        make(clip=-1)
+    with pytest.raises(TwoscaleError, match="optimiser must be one of adam, muon"):
+        make(optimiser="sgd")
+
+
+@pytest.mark.gpu
+def test_on_cuda_it_learns_as_on_the_cpu(data):
+    inputs, outputs, validation = data
+    errors = []
+    for device in ("cpu", "cuda"):
+        surrogate = Surrogate(
+            "two-scale", device=device, **{**TINY, "epochs": 20, "symmetries": "square"}
+        )
+        surrogate.fit(inputs, outputs, validation=validation)
+        errors.append(surrogate.evaluate(*validation)["mre"])
+        again = surrogate.predict(inputs[:5])
+        assert np.allclose(surrogate.predict(inputs[:5]), again, rtol=1e-5, atol=1e-8)
+    assert errors[1] == pytest.approx(errors[0], rel=0.3)
