@@ -1,7 +1,8 @@
 import pytest
 
 from twoscale import clock as clock_module
-from twoscale.clock import Clock, add_seconds
+from twoscale.clock import Clock, add_seconds, parse_duration
+from twoscale.errors import TwoscaleError
 
 
 @pytest.fixture
@@ -39,3 +40,17 @@ def test_time_does_not_run_backwards():
     with clock.stage("anything"):
         pass
     assert clock.seconds["anything"] >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [(90, 90), (0.5, 0.5), ("90", 90), ("90s", 90), ("2min", 120), ("1.5 h", 5400), ("3M", 180)],
+)
+def test_durations_as_people_write_them(given, seconds):
+    assert parse_duration(given) == seconds
+
+
+@pytest.mark.parametrize("given", ["soon", "", "-3s", "0", "2 days", "1h30", "nan", "inf"])
+def test_durations_that_are_none(given):
+    with pytest.raises(TwoscaleError, match="a time is given like 90s, 2min or 1h"):
+        parse_duration(given)

@@ -38,6 +38,7 @@ LAYERS = [
         "similarity",
     },
     {"training", "surrogate"},
+    {"search"},
     {"__init__"},
     {"data"},
     {"run"},

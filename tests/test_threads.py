@@ -3,7 +3,7 @@ import threading
 import pytest
 import torch
 
-from twoscale.threads import ahead, one_thread
+from twoscale.threads import ahead, one_thread, worthwhile_threads
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 DEADLINE = 60  # seconds, after which a test that would hang fails
@@ -108,3 +108,23 @@ def test_no_more_items_are_taken_ahead_than_there_are_workers_and_one(workers):
     for _ in ahead(lambda item: item, items(), workers=workers):
         yielded += 1
     assert max(lead) == workers + 1
+
+
+def ticking(*steps):
+    """A clock that moves on by these steps, then by the last one."""
+    times = iter([0.0, *steps])
+    state = {"time": 0.0, "step": 0.0}
+
+    def clock():
+        state["step"] = next(times, state["step"])
+        state["time"] += state["step"]
+        return state["time"]
+
+    return clock
+
+
+@pytest.mark.parametrize(("steps", "threads"), [((1.0,), 2), ((0.1,) * 12 + (5.0,), 1)])
+def test_threads_are_used_where_they_pay_off(steps, threads):
+    with worthwhile_threads(ticking(*steps)):
+        assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == 2

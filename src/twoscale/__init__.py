@@ -18,6 +18,7 @@ from twoscale.representation import (
     ThreeScale,
     TwoScale,
 )
+from twoscale.search import fit_auto
 from twoscale.surrogate import METHODS, Surrogate, fit_together
 
 __all__ = [
@@ -41,5 +42,6 @@ __all__ = [
     "TwoScale",
     "TwoscaleError",
     "__version__",
+    "fit_auto",
     "fit_together",
 ]

@@ -1,12 +1,21 @@
-"""Wall-clock seconds per named stage, honest about work still queued on a GPU; its peak memory."""
+"""Wall-clock seconds per named stage, honest about work still queued on a GPU; its peak memory.
+
+Also times as people write them.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
+
+from twoscale.errors import TwoscaleError
+
+_UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 
 
 class Clock:
@@ -52,3 +61,17 @@ def now() -> float:
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.synchronize()
     return time.perf_counter()
+
+
+def parse_duration(given: float | str) -> float:
+    """Return the seconds of a time such as 90, `90s`, `2min` or `1.5 h`.
+
+    >>> parse_duration("2min")
+    120.0
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(given), re.IGNORECASE)
+    unit = _UNITS.get(found[2].lower()) if found else None
+    seconds = float(found[1]) * unit if found and unit else 0.0
+    if not 0 < seconds < math.inf:
+        raise TwoscaleError(f"a time is given like 90s, 2min or 1h, got '{given}'")
+    return seconds

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from time import perf_counter
 from typing import TypeVar
 
 import torch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_TRIAL_SIZE = 160  # rows of the matrices that tell whether threads pay off
+_TRIALS = 10
+_WORTH = 0.5  # one thread must take at most this part of the time of all to be preferred
 
 
 @contextmanager
@@ -28,6 +34,39 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def worthwhile_threads(clock: Callable[[], float] = perf_counter) -> Iterator[None]:
+    """Run torch's CPU work inside the block on as many threads as pay off now: all, or one.
+
+    Where other processes hold the cores, threads wait for each other at every barrier, and one
+    alone can be ten times as fast. A few small factorisations tell.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1:
+        yield
+        return
+    with one_thread():
+        alone = _seconds(clock, math.inf)
+    if alone < _WORTH * _seconds(clock, alone / _WORTH):
+        with one_thread():
+            yield
+    else:
+        yield
+
+
+def _seconds(clock: Callable[[], float], enough: float) -> float:
+    """Return the time of a few factorisations; once it is `enough`, no more are done."""
+    matrix = torch.rand(_TRIAL_SIZE, _TRIAL_SIZE, generator=torch.Generator().manual_seed(0))
+    matrix = (matrix + matrix.mT).double()
+    torch.linalg.eigh(matrix[:8, :8])  # wakes up what has to be
+    start = clock()
+    for _ in range(_TRIALS):
+        torch.linalg.eigh(matrix)
+        if clock() - start > enough:
+            break
+    return clock() - start
 
 
 def ahead(

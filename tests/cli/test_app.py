@@ -52,7 +52,8 @@ def test_from_generate_to_predict(twoscale, tmp_path):
 
 def test_a_run_folder_holds_what_is_needed_to_trust_it(twoscale, data, tmp_path):
     run = tmp_path / "r"
-    assert twoscale("fit", data, "--set", "epochs=2", "--seed", 3, "--out", run).status == 0
+    named = ("--method", "two-scale", "--set", "epochs=2")
+    assert twoscale("fit", data, *named, "--seed", 3, "--out", run).status == 0
     files = {path.name for path in run.iterdir()}
     assert files == {
         "manifest.json",
@@ -92,9 +93,8 @@ def test_same_seed_same_run(twoscale, data, tmp_path):
 
 
 def test_training_prefix(twoscale, data, tmp_path):
-    outcome = twoscale(
-        "fit", data, "--set", "epochs=1", "--train-samples", 40, "--out", tmp_path / "r"
-    )
+    named = ("--method", "two-scale", "--set", "epochs=1")
+    outcome = twoscale("fit", data, *named, "--train-samples", 40, "--out", tmp_path / "r")
     assert outcome.status == 0
     split = json.loads((tmp_path / "r" / "split.json").read_text())
     assert [len(part) for part in split.values()] == [40, 12, 12]

@@ -75,7 +75,8 @@ def test_nan_in_import(twoscale, tmp_path):
     ],
 )
 def test_settings_that_cannot_be(twoscale, data, tmp_path, setting, words):
-    outcome = twoscale("fit", data, "--set", setting, "--out", tmp_path / "r")
+    named = ("--method", "two-scale", "--set", setting)
+    outcome = twoscale("fit", data, *named, "--out", tmp_path / "r")
     refused(outcome, *words)
     assert list(tmp_path.iterdir()) == []
 
@@ -196,9 +197,10 @@ def test_damaged_store(twoscale, data, tmp_path):
 
 
 def test_a_failed_fit_leaves_nothing(twoscale, data, tmp_path):
-    arguments = ("--set", "learning_rate=10", "--set", "epochs=1", "--out", tmp_path / "r")
+    settings = ("--set", "learning_rate=10", "--set", "epochs=1")
+    arguments = ("--method", "two-scale", *settings, "--out", tmp_path / "r")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twoscale.training.loop._mean_loss", lambda *a: float("nan"))
+        patch.setattr("twoscale.training.loop.mean_loss", lambda *a: float("nan"))
         refused(twoscale("fit", data, *arguments), "diverged")
     assert list(tmp_path.iterdir()) == []
 

@@ -59,8 +59,9 @@ def _interrupted(outcome):
 
 
 def test_an_interrupted_fit_leaves_nothing(twoscale, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("twoscale.training.loop._mean_loss", _interrupt)
-    _interrupted(twoscale("fit", data, "--out", tmp_path / "runs" / "r"))
+    monkeypatch.setattr("twoscale.training.loop.mean_loss", _interrupt)
+    named = ("--method", "two-scale")
+    _interrupted(twoscale("fit", data, *named, "--out", tmp_path / "runs" / "r"))
     assert list(tmp_path.iterdir()) == []
 
 

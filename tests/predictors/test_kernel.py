@@ -5,6 +5,7 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 
 from twoscale.predictors import KERNELS, CodePairs, KernelRegression, fit_kernel
+from twoscale.predictors import kernel as kernel_module
 from twoscale.predictors.kernel import LENGTH_SCALES, STRENGTHS, kernel_bytes
 from twoscale.symmetries import GROUPS, IDENTITY, SQUARE, irreducible
 
@@ -178,3 +179,21 @@ def test_the_state_is_all_there_is(pairs):
     assert set(state) == set(names)
     again = KernelRegression(*(state[name] for name in names))
     assert torch.equal(again(pairs[1].inputs), regression(pairs[1].inputs))
+
+
+@any_group
+def test_a_given_strength_needs_no_eigenvectors(group, draw, monkeypatch):
+    x = draw(len(group) * 30, 4)
+    pairs = CodePairs(x, curved(x)), CodePairs(draw(9, 4), draw(9, 3))
+    fixed = {"group": group, "kinds": ["matern-5/2"], "length_scales": [2.0], "strength": 1e-5}
+    fast, chosen = fit_kernel(*pairs, PLAIN, **fixed)
+    monkeypatch.setattr(kernel_module, "_with_strength", lambda *arguments: None)
+    slow, also_chosen = fit_kernel(*pairs, PLAIN, **fixed)
+    torch.testing.assert_close(fast.coefficients, slow.coefficients, rtol=1e-6, atol=1e-8)
+    assert chosen == pytest.approx(also_chosen)
+
+
+def test_a_strength_too_small_for_cholesky_is_not_refused(pairs):
+    twice = CodePairs(*(codes.repeat(2, 1) for codes in vars(pairs[0]).values()))
+    regression, _ = fit_kernel(twice, pairs[1], PLAIN, strength=0.0)
+    assert bool(torch.isfinite(regression(pairs[1].inputs)).all())

@@ -16,6 +16,7 @@ from twoscale.cli.display import (
     print_findings,
     print_json,
     print_metrics,
+    print_search,
     progress_bar,
 )
 from twoscale.cli.options import (
@@ -28,6 +29,7 @@ from twoscale.cli.options import (
 )
 from twoscale.cli.report import report
 from twoscale.cli.study import study_app
+from twoscale.clock import parse_duration
 from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
 from twoscale.errors import TwoscaleError
@@ -35,12 +37,15 @@ from twoscale.files import complete, target
 from twoscale.memory import parse_size
 from twoscale.problems import PROBLEMS, get_problem
 from twoscale.report.run_figures import illustrate_run
-from twoscale.run import Run, finetune_run, fit_runs
+from twoscale.run import Run, auto_run, finetune_run, fit_runs
+from twoscale.search import DEFAULT_BUDGET
 from twoscale.surrogate import METHODS, Surrogate
 from twoscale.surrogate.arguments import resolve_device
 from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.finetuning import OBJECTIVES, FinetunePlan
 from twoscale.surrogate.settings import parse_assignments, parse_seeds
+
+_AUTO = "auto"  # in place of a method: search for one
 
 app = typer.Typer(
     help="Small, fast surrogates of PDE solution operators by two-scale localised PCA.",
@@ -164,12 +169,21 @@ def check(
 
 
 @app.command(
-    epilog="Example: twoscale fit data/p64.zarr --method two-scale --out runs/a --set epochs=200"
+    epilog="Examples: twoscale fit data/p64.zarr --out runs/a --budget 1min · "
+    "twoscale fit data/p64.zarr --method two-scale --out runs/b --set epochs=200"
 )
 def fit(
     data: Annotated[Path, typer.Argument(help="A dataset.")],
     out: OutOption,
-    method: Annotated[str, typer.Option(help=", ".join(METHODS))] = "two-scale",
+    method: Annotated[
+        str, typer.Option(help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best.")
+    ] = _AUTO,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Time of a search, as 90s, 2min or 1h; {DEFAULT_BUDGET:.0f}s unless told."
+        ),
+    ] = None,
     seed: SeedOption = 0,
     seeds: Annotated[
         str | None,
@@ -187,6 +201,23 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
+    options: dict[str, Any] = {
+        "settings": parse_assignments(settings or []),
+        "training_samples": train_samples,
+        "memory": parse_size(memory) if memory else None,
+        "device": device,
+        "overwrite": overwrite,
+    }
+    if method == _AUTO:
+        if seeds is not None:
+            raise TwoscaleError(
+                "a search is for one seed: search with --seed, then fit the --method and settings "
+                "it finds with --seeds"
+            )
+        _search(Dataset(data), out, parse_duration(budget or DEFAULT_BUDGET), seed, options, json)
+        return
+    if budget is not None:
+        raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
     several = seeds is not None
     outs = {seed: out} if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
     with progress_bar(method) as progress:
@@ -194,13 +225,9 @@ def fit(
             Dataset(data),
             outs,
             method=method,
-            settings=parse_assignments(settings or []),
-            training_samples=train_samples,
-            memory=parse_size(memory) if memory else None,
-            device=device,
-            overwrite=overwrite,
             progress=progress,
             illustrate=illustrate_run,
+            **options,
         )
     rows = {
         f"{method} {k}" if several else method: run.metrics
@@ -210,6 +237,25 @@ def fit(
         print_json({"runs": {run.path.name: run.metrics for run in runs}})
     else:
         _show(rows, json, f"{out}: test split of {data}")
+
+
+def _search(
+    data: Dataset, out: Path, budget: float, seed: int, options: dict[str, Any], json: bool
+) -> None:
+    """Fit what a search finds, and show how it was found."""
+    with progress_bar("search") as progress:
+        run = auto_run(
+            data,
+            out,
+            budget=budget,
+            seed=seed,
+            progress=progress,
+            illustrate=illustrate_run,
+            **options,
+        )
+    if not json:
+        print_search(run.search or {})
+    _show({run.surrogate.method: run.metrics}, json, f"{out}: test split of {data.path}")
 
 
 @app.command(epilog="Example: twoscale finetune runs/a --objective A3 --out runs/b")
@@ -269,6 +315,8 @@ def evaluate(
     """Measure a run on its test split, or on all samples of another dataset."""
     opened = Run.open(run, device=device)
     metrics = opened.evaluate(Dataset(data) if data else None)
+    if opened.search and not json:
+        print(opened.search["explanation"][0])
     _show({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")
 
 

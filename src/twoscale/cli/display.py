@@ -18,6 +18,7 @@ from twoscale.bench import Comparison
 from twoscale.files import to_json
 from twoscale.progress import Progress as Reporter
 from twoscale.report import tables
+from twoscale.search.record import HEADINGS, table_rows
 
 
 @contextmanager
@@ -89,6 +90,15 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, words
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
+
+
+def print_search(record: Mapping[str, Any]) -> None:
+    """Print what a search has tried, one row per candidate, and what it says of the choice."""
+    print("Relative L2 errors of the validation fields in %; * is the chosen one")
+    print_table(HEADINGS, table_rows(record), words=2)
+    for sentence in record["explanation"]:
+        print(sentence)
+    print()
 
 
 def print_json(content: Any) -> None:

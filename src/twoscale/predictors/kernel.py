@@ -8,7 +8,7 @@ small ones drown the few that matter, and codes of unit variance do so even more
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -25,6 +25,7 @@ LENGTH_SCALES = (1.0, 2.0, 4.0, 8.0)  # in units of the median distance
 STRENGTHS = 20
 _TUNING_SAMPLES = 1000
 _SKEW = 1e-6  # of kernel values that exact symmetry would make equal
+_POWER_ITERATIONS = 500
 _TILE = 2**26  # kernel values computed together when predicting
 
 
@@ -175,13 +176,57 @@ def _choose(
 
 
 def _solve(images: _Images, kind: str, length: float) -> _Solution:
-    """Return the coefficients of the best strength: one eigendecomposition per representation."""
+    """Return the coefficients of the given strength, or of the best one."""
 
     def kernel(one: Tensor, other: Tensor) -> Tensor:
         return KERNELS[kind](torch.cdist(one, other) / length)
 
     blocks = _blocks(images.inputs, images.group, kernel)
     seen = torch.stack([kernel(images.probes, inputs) for inputs in images.inputs])
+    coefficients = None
+    if images.strength is not None:
+        coefficients = _with_strength(blocks, images, images.strength)
+    if coefficients is None:
+        return _with_best_strength(blocks, seen, images)
+    rest = torch.einsum("gvn,gnq->vq", seen, coefficients) - images.truth
+    error = float((rest @ images.metric).square().sum())
+    return _Solution(error, images.strength or 0.0, coefficients)
+
+
+def _with_strength(blocks: Tensor, images: _Images, strength: float) -> Tensor | None:
+    """Return the coefficients by Cholesky factors, some twenty times less work than eigenvectors.
+
+    None if the strength is too small for one.
+    """
+    shift: float | None = None
+    coefficients = torch.zeros_like(images.targets)
+    for matrices, block in _parts(blocks, images.group):
+        if shift is None:  # the first is that of symmetric functions, which has the largest value
+            shift = strength * _largest_eigenvalue(block)
+        shifted = block.diagonal_scatter(block.diagonal() + shift)
+        factor, failed = torch.linalg.cholesky_ex(shifted)
+        if int(failed):
+            return None
+        for basis in _bases(matrices):
+            inside = torch.cholesky_solve(_transform(images.targets, basis), factor)
+            coefficients += _back(inside, basis)
+    return coefficients
+
+
+def _largest_eigenvalue(matrix: Tensor) -> float:
+    """Return the largest eigenvalue of a matrix without negative entries, by power iteration."""
+    vector = torch.ones_like(matrix[0])
+    value = previous = 0.0
+    for _ in range(_POWER_ITERATIONS):
+        vector = matrix @ (vector / vector.norm())
+        previous, value = value, float(vector.norm())
+        if abs(value - previous) <= 1e-14 * value:
+            break
+    return value
+
+
+def _with_best_strength(blocks: Tensor, seen: Tensor, images: _Images) -> _Solution:
+    """Return the coefficients of the best strength: one eigendecomposition per representation."""
     parts = _decompose(blocks, images.targets, images.group)
     modes = Modes(*(torch.cat([part[k] for part in parts]) for k in (0, 1)))
     probes = torch.cat([_transform(seen.mT, basis).mT @ u for _, _, u, basis in parts], 1)
@@ -192,8 +237,7 @@ def _solve(images: _Images, kind: str, length: float) -> _Solution:
     weights = modes.weights(strengths[best]).split([len(part[0]) for part in parts])
     coefficients = torch.zeros_like(images.targets)
     for own, (_, _, u, basis) in zip(weights, parts, strict=True):
-        inside = (u @ own).unflatten(0, (basis.shape[1], -1))
-        coefficients += torch.einsum("gb,bnq->gnq", basis, inside)
+        coefficients += _back(u @ own, basis)
     return _Solution(float(errors[best]), strengths[best] / modes.largest, coefficients)
 
 
@@ -229,18 +273,32 @@ def _decompose(
     d rows of functions: for the square four of one and one of two, instead of one of eight.
     """
     parts = []
-    for matrices in irreducible(group):
-        matrices = matrices.to(blocks)
-        size = matrices.shape[1]
-        block = torch.einsum("scb,sij->cibj", matrices, blocks).flatten(2).flatten(0, 1)
+    for matrices, block in _parts(blocks, group):
         values, vectors = torch.linalg.eigh(block)
-        for row in range(size):
-            basis = math.sqrt(size / len(group)) * matrices[:, row]  # (symmetries, size)
+        for basis in _bases(matrices):
             projected = vectors.mT @ _transform(targets, basis)
             parts.append((values.clamp_min(0), projected, vectors, basis))
     return parts
 
 
+def _parts(blocks: Tensor, group: Group) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield each irreducible representation and its block of the kernel matrix of all images."""
+    for matrices in irreducible(group):
+        matrices = matrices.to(blocks)
+        yield matrices, torch.einsum("scb,sij->cibj", matrices, blocks).flatten(2).flatten(0, 1)
+
+
+def _bases(matrices: Tensor) -> list[Tensor]:
+    """Return the functions on the group (symmetries, d), one row of d after the other."""
+    symmetries, size = matrices.shape[:2]
+    return [math.sqrt(size / symmetries) * matrices[:, row] for row in range(size)]
+
+
 def _transform(values: Tensor, basis: Tensor) -> Tensor:
     """Return sum_g basis[g] values[g] for each column of `basis`, one below the other."""
     return torch.einsum("gb,gnq->bnq", basis, values).flatten(0, 1)
+
+
+def _back(values: Tensor, basis: Tensor) -> Tensor:
+    """Return what `_transform` turns into values (columns x samples, outputs) of its range."""
+    return torch.einsum("gb,bnq->gnq", basis, values.unflatten(0, (basis.shape[1], -1)))

@@ -3,5 +3,6 @@
 from twoscale.run.finetuning import finetune_run
 from twoscale.run.folder import Run
 from twoscale.run.requests import Request, fit_requests, fit_run, fit_runs
+from twoscale.run.searching import auto_run
 
-__all__ = ["Request", "Run", "finetune_run", "fit_requests", "fit_run", "fit_runs"]
+__all__ = ["Request", "Run", "auto_run", "finetune_run", "fit_requests", "fit_run", "fit_runs"]

@@ -23,6 +23,8 @@ from twoscale.surrogate.settings import identifying
 
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
+SEARCH = "search.json"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -43,6 +45,12 @@ class Run:
     @property
     def metrics(self) -> dict[str, Any]:
         return read_json(self.path / "metrics.json")
+
+    @property
+    def search(self) -> dict[str, Any] | None:
+        """Return how the run's method was found, if it was not named."""
+        path = self.path / SEARCH
+        return read_json(path, require={"trials": list}) if path.exists() else None
 
     @property
     def dataset(self) -> Dataset:

@@ -52,7 +52,8 @@ class Method:
 def get_method(name: str) -> Method:
     """Return the method of that name."""
     if name not in METHODS:
-        raise TwoscaleError(f"no method is called '{name}': known are {', '.join(METHODS)}")
+        hint = "; fit_auto searches for one" if name == "auto" else ""
+        raise TwoscaleError(f"no method is called '{name}': known are {', '.join(METHODS)}{hint}")
     return METHODS[name]
 
 

@@ -1,0 +1,60 @@
+"""A run of the surrogate that a search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from twoscale.clock import now
+from twoscale.data import Dataset, split_samples
+from twoscale.files import write_json
+from twoscale.memory import available_memory
+from twoscale.progress import Progress
+from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
+from twoscale.run.pairs import loaded_pairs, stored_pairs
+from twoscale.search import DEFAULT_BUDGET, fit_auto
+from twoscale.surrogate.artifact import surrogate_folder
+
+
+def auto_run(
+    dataset: Dataset,
+    out: str | Path,
+    *,
+    budget: float | str = DEFAULT_BUDGET,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    training_samples: int | None = None,
+    device: str = "auto",
+    memory: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    illustrate: Illustrate | None = None,
+) -> Run:
+    """Search for the best surrogate within a time budget and write its run folder.
+
+    The run is one of the method that was found; `search.json` tells how. The test split has no part
+    in the choice. Loading counts towards the budget.
+    """
+    start = now()
+    split = split_samples(dataset.samples, seed=seed, training=training_samples)
+    stored = dataset.nbytes > (memory or available_memory()) // 2
+    with surrogate_folder(out, overwrite=overwrite) as folder:
+        pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
+        training, validation, test = pairs
+        found = fit_auto(
+            *training,
+            validation=validation,
+            budget=budget,
+            seed=seed,
+            device=device,
+            problem=dataset.problem,
+            progress=progress,
+            start=start,
+            **(settings or {}),
+        )
+        surrogate = found.surrogate
+        config = run_config(dataset, surrogate, len(split.training))
+        write_json(folder / SEARCH, found.record)
+        write_run(folder, surrogate, test, split, config, progress, illustrate)
+    return Run(Path(out), surrogate, config)

@@ -1,0 +1,252 @@
+"""What a search may try on a grid: candidates, their settings, and the steps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.search.kinds import KINDS
+from twoscale.surrogate.methods import METHODS, resolve
+from twoscale.symmetries import symmetry_group
+
+INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
+_AFFINE_VARIANCES = (0.95, 0.99, 0.999, 0.9999)
+_FIRST_VARIANCE = 0.95
+
+_TWO_SCALE_CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
+"""Coarse modes and variance of the residual, from short codes to long ones."""
+_GLOBAL_CODES = (0.999, 0.9999, 0.99999, 0.999999)
+"""Variance of the whole field, as many as those above."""
+_CHAINS = ("two-scale", "conforming", "global")
+
+FIRST_KERNEL = 1000
+"""Samples of the first kernel: as many as its length scale is chosen on."""
+
+_PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
+_COARSE_SIDE = 32
+_PATCHES = 4
+_MOST_FEATURES = 2048  # of a block whose covariance is decomposed
+_MOST_NODES_GLOBAL = 64 * 64
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A surrogate that could be fitted; `Space.settings` says with which settings."""
+
+    chain: str = "two-scale"
+    input_variance: float = _FIRST_VARIANCE
+    code: int = 0  # how long a code, from short to long
+    size: int | None = None  # modes of a chain that is given their number
+    predictor: str = "affine"
+    symmetries: str = "none"
+    samples: int | None = None  # of a kernel, or all
+    tuned: tuple[tuple[str, Any], ...] = ()  # what an earlier fit of the predictor found out
+
+    @property
+    def input_part(self) -> tuple[Any, ...]:
+        """Return what decides the input's representation."""
+        return self.chain == "global", self.input_variance, self.symmetries
+
+    @property
+    def output_part(self) -> tuple[Any, ...]:
+        """Return what decides the output's representation."""
+        return self.chain, self.code, self.size, self.symmetries
+
+    @property
+    def label(self) -> str:
+        """Return the candidate in a few words."""
+        few = "" if self.samples is None else f"({self.samples})"
+        turned = "" if self.symmetries == "none" else " sym"
+        return f"{self.chain} {self.predictor}{few}{turned}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A candidate to try next, and what is hoped of it."""
+
+    candidate: Candidate
+    reason: str
+    share: float  # of the squared error that it may remove
+
+
+@dataclass(frozen=True)
+class Space:
+    """All candidates for fields of a shape: what the grid, the user and the problem allow.
+
+    Settings that are `given` are the same in all candidates, but `symmetries`: they are declared,
+    and tried where they may help.
+    """
+
+    shape: tuple[int, int]
+    samples: int
+    declared: str = "none"
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def chains(self) -> list[str]:
+        """Return the chains that have all given settings, the usual one first."""
+        wanted = set(self.given) - {"symmetries"}
+        known = [chain for chain in _CHAINS if wanted <= METHODS[chain].defaults.keys()]
+        if not known:
+            if any(all(name not in METHODS[one].defaults for one in _CHAINS) for name in wanted):
+                resolve(_CHAINS[0], dict(self.given))  # raises, and tells what there is
+            raise TwoscaleError(
+                f"no method that is searched has all of {', '.join(sorted(wanted))}: "
+                "name a --method, or give fewer settings"
+            )
+        height, width = self.shape
+        large = height * width > _MOST_NODES_GLOBAL
+        return [chain for chain in known if chain != "global" or not large or len(known) == 1]
+
+    @property
+    def first(self) -> Candidate:
+        """Return the cheapest candidate worth fitting."""
+        predictor = str(self.given.get("predictor", "affine"))
+        if predictor not in KINDS:
+            raise TwoscaleError(
+                f"a search knows the predictors {', '.join(KINDS)}, got '{predictor}': "
+                "name a --method to use another"
+            )
+        return Candidate(chain=self.chains[0], predictor=predictor)
+
+    @property
+    def images(self) -> int:
+        """Return how many training fields the declared symmetries make of one."""
+        return len(symmetry_group(self.declared, self.shape))
+
+    @cached_property
+    def patches(self) -> tuple[int, int]:
+        """Return the number of patches per axis: four, or more on a fine grid."""
+        if "patches" in self.given:
+            return resolve("two-scale", {"patches": self.given["patches"]})["patches"]
+        height, width = (_patch_count(side) for side in self.shape)
+        return height, width
+
+    @cached_property
+    def coarse_factor(self) -> int:
+        """Return the least coarsening to a grid whose PCA is cheap, or none if none divides."""
+        height, width = self.shape
+        common = [c for c in range(1, min(self.shape) // 4 + 1) if not (height % c or width % c)]
+        small = [c for c in common if max(self.shape) // c <= _COARSE_SIDE]
+        return small[0] if small else common[-1]
+
+    @property
+    def coarse_nodes(self) -> int:
+        height, width = self.shape
+        return (height // self.coarse_factor) * (width // self.coarse_factor)
+
+    @property
+    def patch_nodes(self) -> int:
+        height, width = self.shape
+        return (height // self.patches[0]) * (width // self.patches[1])
+
+    def settings(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the settings of a candidate's method that are not left at their defaults."""
+        chosen: dict[str, Any] = {
+            "patches": self.patches,
+            "input_variance": candidate.input_variance,
+            "predictor": candidate.predictor,
+            "objective": "field",
+            "symmetries": candidate.symmetries,
+            "solver": self._solver(candidate.chain),
+            **KINDS[candidate.predictor].settings,
+            **self._code(candidate),
+            **dict(candidate.tuned),
+        }
+        if candidate.samples is not None:
+            chosen["kernel_samples"] = candidate.samples
+        given = {name: value for name, value in self.given.items() if name != "symmetries"}
+        return chosen | given
+
+    def identity(self, candidate: Candidate) -> str:
+        """Return what two candidates that are fitted alike have in common."""
+        settings = resolve(candidate.chain, self.settings(candidate))
+        return f"{candidate.chain} {sorted(settings.items(), key=lambda item: item[0])}"
+
+    def _code(self, candidate: Candidate) -> dict[str, Any]:
+        if candidate.chain == "global":
+            return {"output_variance": _GLOBAL_CODES[candidate.code]}
+        if candidate.chain == "conforming":
+            return {} if candidate.size is None else {"code_size": candidate.size}
+        components, variance = _TWO_SCALE_CODES[candidate.code]
+        return {
+            "coarse_factor": self.coarse_factor,
+            "coarse_components": components,
+            "residual_variance": variance,
+            "few_features": False,
+        }
+
+    def _solver(self, chain: str) -> str:
+        """Return the solver: by covariance codes turn with their fields, if it is affordable."""
+        features = [self.patch_nodes, self.coarse_nodes]
+        if chain == "global":
+            features = [self.shape[0] * self.shape[1]]
+        return "covariance" if max(features) <= _MOST_FEATURES else "randomized"
+
+
+def longer_codes(space: Space, best: Candidate, output_code: int) -> Iterator[Candidate]:
+    """Yield neighbours that can express more: a longer code, another chain of the same length."""
+    nodes = space.shape[0] * space.shape[1]
+    if best.chain == "conforming":
+        if 2 * output_code <= nodes:
+            yield replace(best, size=2 * output_code)
+    elif best.code + 1 < len(_TWO_SCALE_CODES):
+        yield replace(best, code=best.code + 1)
+    for chain in space.chains:
+        if chain != best.chain:
+            size = min(output_code, nodes) if chain == "conforming" else None
+            yield replace(best, chain=chain, size=size)
+
+
+def more_input(best: Candidate) -> Iterator[Candidate]:
+    """Yield the neighbour that sees more of the input; in smaller steps where codes are dear."""
+    ladder = _AFFINE_VARIANCES if best.predictor == "affine" else INPUT_VARIANCES
+    higher = [one for one in ladder if one > best.input_variance]
+    if higher:
+        yield replace(best, input_variance=higher[0])
+
+
+def less_input(best: Candidate) -> Iterator[Candidate]:
+    """Yield the neighbour that sees less of the input; an affine map regularises by itself."""
+    if best.predictor == "affine":
+        return
+    lower = [one for one in INPUT_VARIANCES if one < best.input_variance]
+    if lower:
+        yield replace(best, input_variance=lower[-1])
+
+
+def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
+    """Yield the neighbours with a predictor that comes after the best one's."""
+    if "predictor" in space.given:
+        return
+    for name, kind in KINDS.items():
+        if best.predictor in kind.after:
+            few = FIRST_KERNEL if name == "kernel" and space.samples > FIRST_KERNEL else None
+            yield replace(best, predictor=name, samples=few, tuned=())
+
+
+def more_data(
+    space: Space, best: Candidate, tuned: tuple[tuple[str, Any], ...]
+) -> Iterator[Candidate]:
+    """Yield the neighbours that learn from more: all samples, their images, both.
+
+    `tuned` is what the predictor has found out about itself and need not look for again.
+    """
+    if best.samples is not None:
+        yield replace(best, samples=None, tuned=tuned)
+        if 2 * best.samples < space.samples:
+            yield replace(best, samples=2 * best.samples, tuned=tuned)
+    if best.symmetries == "none" and space.images > 1:
+        turned = replace(best, symmetries=space.declared)
+        yield replace(turned, tuned=tuned)
+        yield replace(turned, samples=None, tuned=tuned)
+
+
+def _patch_count(side: int) -> int:
+    """Return the patches along an axis: a divisor near four, with neither large nor tiny sides."""
+    fitting = [k for k in range(1, side // 4 + 1) if side % k == 0]
+    small = [k for k in fitting if side // k <= _PATCH_SIDE]
+    return min(small or fitting, key=lambda k: (abs(k - _PATCHES), k))

@@ -1,0 +1,91 @@
+"""The predictors a search knows: with which settings it fits them, and how much work that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_EIGEN = 25  # n^3 of them: an eigendecomposition, slower than products as it is
+_CHOLESKY = 1
+_STEP = 2e7  # what a step of a small network takes in overhead
+_BATCH = 32
+_EPOCHS = 100
+_TUNING = 5  # decompositions that choose kernel and length scale
+_TUNING_SAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the work of a fit depends on."""
+
+    samples: int
+    images: int  # training fields that symmetries make of one
+    learned: int  # samples the predictor learns from
+    validation: int
+    nodes: int
+    patch_nodes: int
+    coarse_nodes: int
+    input_code: int
+    output_code: int
+    new_input: bool = True  # the input's representation is not fitted yet
+    new_output: bool = True
+    tuned: bool = False  # a kernel that knows its length scale and strength
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A predictor: settings of a fit, its work in multiplications, what it is tried after."""
+
+    work: Callable[[Sizes], float]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    after: tuple[str, ...] = ()
+
+
+def _affine(sizes: Sizes) -> float:
+    fields = sizes.images * sizes.samples
+    smaller = min(fields, sizes.input_code)
+    products = 2.0 * fields * sizes.input_code * (smaller + sizes.output_code)
+    judging = 80.0 * sizes.validation * smaller * sizes.output_code
+    return products + judging + _EIGEN * smaller**3
+
+
+def _kernel(sizes: Sizes) -> float:
+    samples, images = sizes.learned, sizes.images
+    each = _CHOLESKY if sizes.tuned else _EIGEN
+    # The group's blocks: one of n rows, four, or (the square's) four and one of 2 n.
+    blocks = {1: 1, 4: 4, 8: 12}.get(images, images) * each * samples**3
+    tuning = 0 if sizes.tuned else _TUNING * _EIGEN * min(samples, _TUNING_SAMPLES) ** 3
+    distances = 4.0 * images * samples**2 * (sizes.input_code + 2 * sizes.output_code)
+    judging = 40.0 * sizes.validation * images * samples * sizes.output_code
+    return _affine(sizes) + blocks + tuning + distances + judging
+
+
+def _network(sizes: Sizes) -> float:
+    steps = _EPOCHS * sizes.images * sizes.samples / _BATCH
+    return steps * (_STEP + 6.0 * _BATCH * 128 * (sizes.input_code + 256 + sizes.output_code))
+
+
+def _affine_network(sizes: Sizes) -> float:
+    return _affine(sizes) + _network(sizes)
+
+
+KINDS: dict[str, Kind] = {
+    "affine": Kind(_affine),
+    "kernel": Kind(_kernel, after=("affine", "affine-mlp")),
+    "affine-mlp": Kind(_affine_network, {"epochs": _EPOCHS}, after=("affine",)),
+    "mlp": Kind(_network, {"epochs": _EPOCHS}),  # only if asked for: affine-mlp contains it
+    # A predictor that is added here is searched; `after` says which ones it may improve on.
+}
+
+
+def work(predictor: str, sizes: Sizes) -> float:
+    """Return the work of a fit in multiplications: representations, transforms, predictor."""
+    fields = sizes.images * sizes.samples
+    blocks, features = sizes.nodes / sizes.patch_nodes, sizes.patch_nodes
+    patchwise = 2.0 * fields * sizes.nodes * features + _EIGEN * blocks * features**3
+    coarse = 2.0 * fields * sizes.coarse_nodes**2 + _EIGEN * sizes.coarse_nodes**3
+    fits = sizes.new_input * patchwise + sizes.new_output * (patchwise + coarse)
+    codes = 2.0 * fields * features * (sizes.input_code + 4 * sizes.output_code)
+    nearest = 2.0 * fields * sizes.output_code**2 + _EIGEN * sizes.output_code**3
+    return fits + codes + nearest + KINDS[predictor].work(sizes)

@@ -1,0 +1,94 @@
+"""`fit` without a method."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.outcome import refused
+from tests.surrogate.tiny import RECORD
+from twoscale import Surrogate
+from twoscale.data import Dataset
+from twoscale.run import Run
+
+
+@pytest.fixture
+def searched(twoscale, data, tmp_path):
+    """A run of a search that has time for its first candidate only, and what was printed."""
+    run = tmp_path / "r"
+    outcome = twoscale("fit", data, "--budget", "0.001s", "--out", run)
+    assert outcome.status == 0, outcome.err
+    return run, outcome.out
+
+
+def test_it_shows_what_was_tried_and_why(searched):
+    _, out = searched
+    text = " ".join(out.split())
+    for words in ("two-scale affine", "learned", "oracle", "was the only candidate", "MRE %"):
+        assert words in text
+    assert "Of the squared error" in text
+
+
+def test_the_run_is_like_any_other(searched, twoscale, data, tmp_path):
+    run, _ = searched
+    assert {path.name for path in run.iterdir()} >= {"manifest.json", "config.json", "search.json"}
+    assert json.loads((run / "config.json").read_text())["method"] == "two-scale"
+    evaluated = twoscale("evaluate", run, "--json")
+    assert set(json.loads(evaluated.out)) >= RECORD
+    assert "was the only candidate" in twoscale("evaluate", run).out
+    inputs = Dataset(data).read("input", 0, 5)
+    np.save(tmp_path / "x.npy", inputs)
+    out = tmp_path / "p.npy"
+    assert twoscale("predict", run, tmp_path / "x.npy", "--out", out).status == 0
+    assert np.array_equal(np.load(out), Surrogate.load(run).predict(inputs))
+
+
+def test_naming_what_was_found_fits_it_again(searched, twoscale, data, tmp_path):
+    run, _ = searched
+    config, again = json.loads((run / "config.json").read_text()), tmp_path / "again"
+    record = Run.open(run).search
+    trial = record["trials"][record["chosen"]]
+    settings = [f"--set={name}={_text(value)}" for name, value in trial["settings"].items()]
+    named = ("--method", trial["method"], *settings, "--out", again)
+    assert twoscale("fit", data, *named).status == 0
+    assert json.loads((again / "config.json").read_text())["hash"] == config["hash"]
+    weights = [(folder / "weights.safetensors").read_bytes() for folder in (run, again)]
+    assert weights[0] == weights[1]
+    assert Run.open(again).search is None
+
+
+def _text(value):
+    return "x".join(map(str, value)) if isinstance(value, list) else value
+
+
+def test_json_is_the_metrics_alone(twoscale, data, tmp_path):
+    arguments = ("--method", "auto", "--budget", "0.001", "--json", "--out", tmp_path / "r")
+    outcome = twoscale("fit", data, *arguments)
+    assert set(json.loads(outcome.out)) >= RECORD
+
+
+def test_settings_and_training_samples_are_kept(twoscale, data, tmp_path):
+    run = tmp_path / "r"
+    kept = ("--set", "patches=2", "--train-samples", 40, "--memory", "1kB", "--seed", 3)
+    assert twoscale("fit", data, *kept, "--budget", "0.001", "--out", run).status == 0
+    config = json.loads((run / "config.json").read_text())
+    assert config["settings"]["patches"] == [2, 2]
+    assert (config["training_samples"], config["seed"]) == (40, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--budget", "soon"), ("a time is given like 90s, 2min or 1h", "'soon'")),
+        (("--budget", "-1"), ("a time is given like",)),
+        (("--seeds", "0-4"), ("a search is for one seed", "--method")),
+        (("--method", "local", "--budget", "1min"), ("--budget is the time of a search",)),
+        (("--set", "epoch=3"), ("no setting 'epoch'", "did you mean epochs")),
+        (("--set", "input_variance=1.5"), ("input_variance must be a fraction",)),
+        (("--set", "symmetries=round"), ("symmetries must be one of",)),
+        (("--train-samples", 200), ("between 2 and 96 can train",)),
+    ],
+)
+def test_what_cannot_be(twoscale, data, tmp_path, arguments, words):
+    refused(twoscale("fit", data, *arguments, "--out", tmp_path / "r"), *words)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,172 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from twoscale import Surrogate, TwoscaleError, fit_auto
+from twoscale.files import to_json
+from twoscale.search.fitting import FirstFields
+from twoscale.search.record import HEADINGS, table_rows
+from twoscale.source import ArraySource
+from twoscale.surrogate.closed_form import KernelPredictor
+
+
+class Ticks:
+    """A clock that moves on by a tenth of a second at each look."""
+
+    def __init__(self):
+        self.time = 0.0
+
+    def __call__(self):
+        self.time += 0.1
+        return self.time
+
+
+def fit(x, u, **options):
+    given = {"budget": 30, "device": "cpu", "clock": Ticks()} | options
+    return fit_auto(x, u, **given)
+
+
+@pytest.fixture(scope="module")
+def poisson(poisson16):
+    return fit(*poisson16, problem="poisson")
+
+
+def test_a_linear_problem_is_learned_well(poisson, poisson16):
+    x, u = poisson16
+    error = poisson.surrogate.evaluate(x, u)["mre"]
+    assert error < 0.005
+    assert len(poisson.search.trials) > 3
+
+
+def test_the_best_on_validation_fields_is_returned(poisson16):
+    x, u = poisson16
+    held_out = (x[150:], u[150:])
+    found = fit(x[:150], u[:150], validation=held_out)
+    errors = [trial.outcome.error for trial in found.search.trials if trial.outcome]
+    assert found.surrogate.evaluate(*held_out)["mre"] == pytest.approx(min(errors), rel=1e-6)
+
+
+def test_the_result_is_a_surrogate_like_any_other(poisson, poisson16, tmp_path):
+    surrogate, x = poisson.surrogate, poisson16.inputs
+    chosen = poisson.search.best.candidate
+    assert surrogate.method == chosen.chain
+    assert surrogate.settings["predictor"] == chosen.predictor
+    surrogate.save(tmp_path / "s")
+    loaded = Surrogate.load(tmp_path / "s", device="cpu")
+    assert torch.equal(loaded.predict(x[:5]), surrogate.predict(x[:5]))
+
+
+def test_the_record_names_all_that_was_tried(poisson):
+    record = json.loads(to_json(poisson.record))
+    assert record["trials"][record["chosen"]]["error"] == poisson.search.best.outcome.error
+    assert record["declared_symmetries"] == "square"
+    assert record["explanation"] == poisson.explanation
+    rows = table_rows(record)
+    assert len(rows) == len(poisson.search.trials)
+    assert all(len(row) == len(HEADINGS) for row in rows)
+    assert [row[0].startswith("* ") for row in rows].count(True) == 1
+
+
+def test_the_choice_depends_on_data_and_clock_only(poisson, poisson16):
+    again = fit(*poisson16, problem="poisson")
+    assert again.record == poisson.record
+    first = poisson16.inputs[:3]
+    assert torch.equal(again.surrogate.predict(first), poisson.surrogate.predict(first))
+
+
+def test_symmetries_are_tried_where_declared(poisson16):
+    x, u = poisson16
+    plain = fit(x[:40], u[:40])
+    turned = fit(x[:40], u[:40], symmetries="square")
+    assert {trial.candidate.symmetries for trial in plain.search.trials} == {"none"}
+    assert turned.search.best.candidate.symmetries == "square"
+    assert turned.search.best.outcome.error < plain.search.best.outcome.error
+
+
+def smooth(samples, shape, seed=0):
+    rng = np.random.default_rng(seed)
+    rows, columns = (np.linspace(0, 1, side) for side in shape)
+    modes = [
+        np.outer(np.sin((i + 1) * 3 * rows), np.cos((j + 1) * 3 * columns))
+        for i in range(3)
+        for j in range(3)
+    ]
+    return np.tensordot(rng.standard_normal((samples, 9)), np.stack(modes), 1)
+
+
+@pytest.mark.parametrize("shape", [(24, 16), (17, 19)])
+def test_any_grid(shape):
+    x = smooth(40, shape)
+    found = fit(x, x.cumsum(1))
+    assert found.surrogate.predict(x[:2]).shape == (2, *shape)
+    assert found.search.best.outcome.error < 0.05
+
+
+@pytest.mark.parametrize("samples", [4, 5, 11])
+def test_few_samples(samples):
+    x = smooth(samples, (16, 16))
+    assert fit(x, 2 * x).surrogate.predict(x[:1]).shape == (1, 16, 16)
+
+
+def test_fields_that_never_vary():
+    x = smooth(30, (16, 16))
+    assert fit(x, np.ones_like(x)).search.best.outcome.error < 1e-6
+    constant = fit(np.ones_like(x), x)
+    assert np.isfinite(constant.surrogate.predict(np.ones_like(x[:2]))).all()
+    with pytest.raises(TwoscaleError, match="all validation outputs are zero"):
+        fit(x, np.zeros_like(x))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"budget": "soon"}, "a time is given like 90s, 2min or 1h, got 'soon'"),
+        ({"budget": 0}, "a time is given like"),
+        ({"epoch": 3}, "no setting 'epoch'"),
+        ({"symmetries": "round"}, "symmetries must be one of none, mirrors, square"),
+        ({"symmetries": "problem"}, "needs a known problem"),
+        ({"input_variance": 2}, "input_variance must be a fraction"),
+        ({"seed": -1}, "the seed must be"),
+    ],
+)
+def test_bad_arguments(options, words):
+    x = smooth(20, (16, 16))
+    with pytest.raises(TwoscaleError, match=words):
+        fit(x, x, **options)
+
+
+def test_auto_is_no_method_of_a_surrogate():
+    with pytest.raises(TwoscaleError, match=r"no method is called 'auto'.*fit_auto searches"):
+        Surrogate("auto")
+
+
+def test_first_fields_are_the_first():
+    fields = torch.arange(5 * 64.0).reshape(5, 8, 8)
+    first = FirstFields(ArraySource(fields), 3)
+    assert first.shape == (3, 8, 8)
+    assert torch.equal(torch.cat(list(first.to(torch.device("cpu")).chunks())), fields[:3])
+    assert FirstFields(ArraySource(fields), 9).shape == (5, 8, 8)
+
+
+def test_progress_tells_the_time_and_the_best(poisson16):
+    calls = []
+    fit(*poisson16, progress=lambda *told: calls.append(told))
+    stage, done, total, remark = calls[-1]
+    assert (stage, total) == ("seconds", 30)
+    assert 0 <= done <= 30
+    assert "tried, best" in remark
+
+
+def test_a_candidate_that_is_too_much_is_passed_over(poisson16, monkeypatch):
+    def too_much(self, *arguments):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(KernelPredictor, "prepare", too_much)
+    x, u = poisson16
+    found = fit(x, u.square())
+    failures = {trial.failure for trial in found.search.trials} - {None}
+    assert any("kernel is too much here: no room" in failure for failure in failures)
+    assert found.search.best.candidate.predictor != "kernel"
+    assert any(row[5] == "failed" for row in table_rows(found.record))

@@ -1,0 +1,150 @@
+import math
+
+import pytest
+
+from tests.search.fake import FakeFitter, curved, linear
+from twoscale.errors import TwoscaleError
+from twoscale.search.candidates import Space
+from twoscale.search.kinds import KINDS, Sizes, work
+from twoscale.search.policy import Outcome, expected_seconds, search
+
+SPACE = Space((64, 64), 1600, "square")
+
+
+def run(judge, *, budget=1000.0, space=SPACE, **options):
+    fitter = FakeFitter(judge, **options)
+    return search(space, fitter, budget=budget, clock=fitter.clock), fitter
+
+
+def test_it_begins_with_the_cheapest_and_keeps_the_best():
+    found, fitter = run(linear)
+    first = found.trials[0].candidate
+    assert (first.predictor, first.symmetries, first.input_variance) == ("affine", "none", 0.95)
+    assert found.best.outcome.error == min(trial.outcome.error for trial in found.trials)
+    assert len(set(fitter.fitted)) == len(fitter.fitted)
+
+
+def test_a_linear_problem_needs_more_input_and_code_only():
+    found, _ = run(linear)
+    assert found.best.outcome.error < 2e-4
+    assert found.best.candidate.input_variance >= 0.999
+    assert found.best.candidate.predictor == "affine"
+
+
+def test_a_curved_problem_gets_a_kernel_on_all_samples_with_symmetries():
+    found, fitter = run(curved)
+    best = found.best.candidate
+    assert (best.predictor, best.samples, best.symmetries) == ("kernel", None, "square")
+    kernels = [one for one in fitter.fitted if one.predictor == "kernel"]
+    assert kernels[0].samples == 1000
+    assert all(one.tuned for one in kernels[1:]), "what the first one found is not looked for again"
+
+
+def test_symmetries_nobody_declared_are_not_used():
+    _, fitter = run(curved, space=Space((64, 64), 1600))
+    assert {one.symmetries for one in fitter.fitted} == {"none"}
+
+
+@pytest.mark.parametrize("budget", [0.1, 3.0, 10.0, 40.0])
+def test_the_budget_is_kept_but_for_the_first_candidate(budget):
+    found, fitter = run(curved, budget=budget, cost=lambda one: KIND_SECONDS[one.predictor])
+    assert found.trials
+    assert fitter.time <= max(budget, KIND_SECONDS["affine"])
+    assert found.seconds == fitter.time
+
+
+KIND_SECONDS = {"affine": 0.5, "affine-mlp": 8.0, "kernel": 2.0}
+
+
+def test_without_time_it_says_what_the_next_one_would_take():
+    found, _ = run(curved, budget=1.0)
+    assert len(found.trials) == 1
+    assert "the next candidate would take about" in found.stopped
+
+
+def test_the_same_outcomes_make_the_same_search():
+    first, second = (run(curved, budget=30.0)[0] for _ in range(2))
+    assert first == second
+
+
+def test_a_candidate_that_cannot_be_fitted_is_passed_over():
+    found, _ = run(curved, broken=lambda one: one.predictor == "kernel")
+    failed = [trial for trial in found.trials if trial.outcome is None]
+    assert failed
+    assert all(trial.failure == "it is broken" for trial in failed)
+    assert found.best.candidate.predictor != "kernel"
+
+
+def test_if_the_first_cannot_be_fitted_nothing_can():
+    with pytest.raises(TwoscaleError, match="it is broken"):
+        run(curved, broken=lambda one: True)
+
+
+def test_predictions_that_are_no_numbers_never_win():
+    def judge(one):
+        return curved(one) if one.predictor == "affine" else Outcome(math.nan, 0, 0, 60, 300)
+
+    found, _ = run(judge)
+    assert found.best.candidate.predictor == "affine"
+    assert any(trial.failure and "finite" in trial.failure for trial in found.trials)
+
+
+def test_half_of_the_samples_are_tried_last_if_there_is_time():
+    found, fitter = run(curved)
+    assert fitter.halves == [found.best.candidate]
+    assert found.half_error == 2 * found.best.outcome.error
+    short, fitter = run(curved, budget=1.0)
+    assert short.half_error is None
+    assert fitter.halves == []
+
+
+def test_a_perfect_fit_ends_the_search():
+    found, _ = run(lambda one: Outcome(0.0, 0.0, 0.0, 60, 300))
+    assert len(found.trials) == 1
+
+
+def test_shares_of_the_error_add_up():
+    outcome = Outcome(error=0.05, training_error=0.04, oracle=0.03, input_code=1, output_code=1)
+    assert outcome.shares == pytest.approx(
+        {"representation": 0.36, "data": 0.36, "predictor": 0.28}
+    )
+    worse_on_training = Outcome(0.04, 0.05, 0.0, 1, 1)
+    assert worse_on_training.shares == {"representation": 0.0, "data": 0.0, "predictor": 1.0}
+
+
+def test_expected_time_grows_with_the_work():
+    found, fitter = run(curved, budget=1.0)
+    best = found.trials[0].candidate
+    same = expected_seconds(best, found, SPACE, fitter)
+    assert 0 < same <= 1.2, "representations that are fitted already cost nothing"
+    for change in ({"symmetries": "square"}, {"code": 2}, {"input_variance": 0.999}):
+        assert expected_seconds(_changed(best, **change), found, SPACE, fitter) > same
+
+
+def _changed(candidate, **values):
+    return type(candidate)(**{**vars(candidate), **values})
+
+
+@pytest.mark.parametrize("predictor", KINDS)
+def test_work_grows_with_every_size(predictor):
+    sizes = {
+        "samples": 100,
+        "images": 1,
+        "learned": 100,
+        "validation": 20,
+        "nodes": 1024,
+        "patch_nodes": 64,
+        "coarse_nodes": 256,
+        "input_code": 50,
+        "output_code": 60,
+    }
+    once = work(predictor, Sizes(**sizes))
+    for name in ("samples", "nodes", "patch_nodes", "coarse_nodes", "input_code", "output_code"):
+        assert work(predictor, Sizes(**{**sizes, name: 2 * sizes[name]})) > once
+    assert work(predictor, Sizes(**sizes, new_input=False, new_output=False)) < once
+
+
+def test_a_kernel_that_is_tuned_is_less_work():
+    sizes = Sizes(1600, 8, 1600, 200, 4096, 256, 1024, 1000, 1000)
+    tuned = Sizes(**{**vars(sizes), "tuned": True})
+    assert work("kernel", tuned) < 0.5 * work("kernel", sizes)
