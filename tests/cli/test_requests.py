@@ -1,5 +1,7 @@
 """Many runs of different kinds fitted at once."""
 
+import math
+
 import pytest
 
 from twoscale import TwoscaleError
@@ -119,11 +121,11 @@ def test_a_member_that_diverges_does_not_take_the_others_with_it(data, tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         from twoscale.training import loop
 
-        mean = loop._mean_loss
+        judge = loop._Member.judge
         patch.setattr(
-            loop,
-            "_mean_loss",
-            lambda task: mean(task) * (float("nan") if task.plan.learning_rate == failing else 1),
+            loop._Member,
+            "judge",
+            lambda self: judge(self) * (math.nan if self.task.plan.learning_rate == failing else 1),
         )
         runs = fit_requests(
             Dataset(data), wanted, on_error=lambda request, error: reported.append(request)
