@@ -14,6 +14,7 @@ from twoscale.search.candidates import (
     more_input,
     other_predictors,
 )
+from twoscale.surrogate import Surrogate
 from twoscale.surrogate.methods import METHODS, get_method, resolve
 
 
@@ -48,7 +49,7 @@ def test_given_settings_leave_out_methods_that_lack_them():
     ("given", "words"),
     [
         ({"epoch": 3}, "no setting 'epoch'.*did you mean epochs"),
-        ({"predictor": "encoder"}, "a search knows the predictors affine, kernel"),
+        ({"predictor": "encoder", "ridge": 0.1}, "no setting 'ridge'"),
         ({"code_size": 5, "output_variance": 0.9}, "has all of code_size, output_variance"),
     ],
 )
@@ -106,3 +107,22 @@ def test_all_predictors_are_known_to_the_methods():
     for one in other_predictors(space, space.first):
         assert resolve("two-scale", space.settings(one))["predictor"] == one.predictor
     assert all("predictor" in METHODS[chain].defaults for chain in space.chains)
+
+
+def test_an_encoder_starts_with_a_short_training_on_all_images():
+    space = Space((64, 64), 1600, "square", {"predictor": "encoder", "width": 8})
+    first = space.first
+    assert (first.predictor, first.symmetries, first.epochs) == ("encoder", "square", 10)
+    settings = space.settings(first)
+    assert settings["epochs"] == 10
+    assert settings["width"] == 8
+    assert "input_variance" not in settings
+    Surrogate(first.chain, **settings)  # all of them are settings of the method
+
+
+def test_an_encoder_is_for_a_gpu():
+    best = Candidate(predictor="kernel")
+    for accelerated in (False, True):
+        space = Space((64, 64), 1600, accelerated=accelerated)
+        names = {one.predictor for one in other_predictors(space, best)}
+        assert ("encoder" in names) == accelerated

@@ -170,3 +170,16 @@ def test_a_candidate_that_is_too_much_is_passed_over(poisson16, monkeypatch):
     assert any("kernel is too much here: no room" in failure for failure in failures)
     assert found.search.best.candidate.predictor != "kernel"
     assert any(row[5] == "failed" for row in table_rows(found.record))
+
+
+def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
+    x, u = (fields[:60] for fields in poisson16)
+    settings = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 30}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("twoscale.search.candidates._PROBE", 60)
+        patch.setattr("twoscale.search.candidates._MOST_EPOCHS", 5)
+        found = fit(x, u, budget=2, **settings)
+    epochs = [trial.candidate.epochs for trial in found.search.trials]
+    assert epochs[:2] == [1, 5]
+    assert found.surrogate.settings["predictor"] == "encoder"
+    assert table_rows(found.record)[0][2] == "all"

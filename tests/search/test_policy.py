@@ -148,3 +148,33 @@ def test_a_kernel_that_is_tuned_is_less_work():
     sizes = Sizes(1600, 8, 1600, 200, 4096, 256, 1024, 1000, 1000)
     tuned = Sizes(**{**vars(sizes), "tuned": True})
     assert work("kernel", tuned) < 0.5 * work("kernel", sizes)
+
+
+def trained(one):
+    """An encoder that learns in proportion to its epochs; everything else as `curved`."""
+    if one.epochs is None:
+        return curved(one)
+    error = 0.2 / one.epochs
+    return Outcome(error, error, 0.0005, 4096, 300)
+
+
+@pytest.mark.parametrize("epoch", [0.5, 2.0])
+def test_on_a_gpu_an_encoder_is_trained_for_the_rest_of_the_time(epoch):
+    space = Space((64, 64), 1600, "square", accelerated=True)
+    found, fitter = run(
+        trained, space=space, budget=300.0, cost=lambda one: epoch * (one.epochs or 1)
+    )
+    probe, training = (one for one in fitter.fitted if one.epochs)
+    assert probe.epochs == 10
+    assert training.epochs >= 40
+    assert found.best.candidate == training
+    assert 150 < found.seconds <= 300
+
+
+def test_an_encoder_that_is_too_slow_is_not_trained():
+    space = Space((64, 64), 1600, "square", accelerated=True)
+    found, fitter = run(
+        trained, space=space, budget=200.0, cost=lambda one: 10.0 * (one.epochs or 0.1)
+    )
+    assert [one.epochs for one in fitter.fitted if one.epochs] in ([], [10])
+    assert found.best.candidate.predictor == "kernel"

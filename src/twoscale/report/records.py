@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.files import read_json, write_json
+from twoscale.run.folder import SEARCH
 from twoscale.study.folder import epochs
 from twoscale.study.statistics import Spread, spread
 
@@ -23,8 +24,10 @@ def _record(run: Path) -> dict[str, Any]:
     config = read_json(run / "config.json")
     config["dataset"].pop("path", None)
     history = read_json(run / "history.json")
+    search = {"search": read_json(run / SEARCH)} if (run / SEARCH).is_file() else {}
     return {
         "config": config,
+        **search,
         "retained": read_json(run / "manifest.json")["retained"],
         "metrics": read_json(run / "metrics.json"),
         "epochs": {stage: epochs(curve) for stage, curve in history.items()},

@@ -9,7 +9,7 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.search.kinds import KINDS
-from twoscale.surrogate.methods import METHODS, resolve
+from twoscale.surrogate.methods import resolve
 from twoscale.symmetries import symmetry_group
 
 INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
@@ -21,6 +21,10 @@ _TWO_SCALE_CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
 _GLOBAL_CODES = (0.999, 0.9999, 0.99999, 0.999999)
 """Variance of the whole field, as many as those above."""
 _CHAINS = ("two-scale", "conforming", "global")
+
+_PROBE = 16_000  # fields that an encoder sees in its first, short training
+_MOST_EPOCHS = 300
+_LONGER = 4  # times as long, to be worth another training
 
 FIRST_KERNEL = 1000
 """Samples of the first kernel: as many as its length scale is chosen on."""
@@ -43,11 +47,14 @@ class Candidate:
     predictor: str = "affine"
     symmetries: str = "none"
     samples: int | None = None  # of a kernel, or all
+    epochs: int | None = None  # of an encoder
     tuned: tuple[tuple[str, Any], ...] = ()  # what an earlier fit of the predictor found out
 
     @property
     def input_part(self) -> tuple[Any, ...]:
         """Return what decides the input's representation."""
+        if self.epochs is not None:
+            return ("field",)
         return self.chain == "global", self.input_variance, self.symmetries
 
     @property
@@ -58,7 +65,8 @@ class Candidate:
     @property
     def label(self) -> str:
         """Return the candidate in a few words."""
-        few = "" if self.samples is None else f"({self.samples})"
+        limit = self.samples or self.epochs
+        few = "" if limit is None else f"({limit})"
         turned = "" if self.symmetries == "none" else " sym"
         return f"{self.chain} {self.predictor}{few}{turned}"
 
@@ -84,14 +92,17 @@ class Space:
     samples: int
     declared: str = "none"
     given: Mapping[str, Any] = field(default_factory=dict)
+    accelerated: bool = False  # on a GPU
 
     @cached_property
     def chains(self) -> list[str]:
         """Return the chains that have all given settings, the usual one first."""
         wanted = set(self.given) - {"symmetries"}
-        known = [chain for chain in _CHAINS if wanted <= METHODS[chain].defaults.keys()]
+        own = {name: self.given[name] for name in ("predictor",) if name in self.given}
+        names = {chain: resolve(chain, own).keys() for chain in _CHAINS}
+        known = [chain for chain in _CHAINS if wanted <= names[chain]]
         if not known:
-            if any(all(name not in METHODS[one].defaults for one in _CHAINS) for name in wanted):
+            if any(all(name not in names[one] for one in _CHAINS) for name in wanted):
                 resolve(_CHAINS[0], dict(self.given))  # raises, and tells what there is
             raise TwoscaleError(
                 f"no method that is searched has all of {', '.join(sorted(wanted))}: "
@@ -110,7 +121,23 @@ class Space:
                 f"a search knows the predictors {', '.join(KINDS)}, got '{predictor}': "
                 "name a --method to use another"
             )
-        return Candidate(chain=self.chains[0], predictor=predictor)
+        first = Candidate(chain=self.chains[0], predictor=predictor)
+        return self.encoded(first) if predictor == "encoder" else first
+
+    def encoded(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with an encoder, trained as shortly as tells how fast that is.
+
+        Images under symmetries are as fast as the fields themselves.
+        """
+        epochs = max(1, round(_PROBE / self.samples))
+        return replace(
+            candidate,
+            predictor="encoder",
+            symmetries=self.declared,
+            samples=None,
+            tuned=(),
+            epochs=epochs,
+        )
 
     @property
     def images(self) -> int:
@@ -158,6 +185,9 @@ class Space:
         }
         if candidate.samples is not None:
             chosen["kernel_samples"] = candidate.samples
+        if candidate.epochs is not None:
+            chosen["epochs"] = candidate.epochs
+            del chosen["input_variance"]  # all of the input is seen
         given = {name: value for name, value in self.given.items() if name != "symmetries"}
         return chosen | given
 
@@ -203,6 +233,8 @@ def longer_codes(space: Space, best: Candidate, output_code: int) -> Iterator[Ca
 
 def more_input(best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbour that sees more of the input; in smaller steps where codes are dear."""
+    if best.epochs is not None:
+        return
     ladder = _AFFINE_VARIANCES if best.predictor == "affine" else INPUT_VARIANCES
     higher = [one for one in ladder if one > best.input_variance]
     if higher:
@@ -211,7 +243,7 @@ def more_input(best: Candidate) -> Iterator[Candidate]:
 
 def less_input(best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbour that sees less of the input; an affine map regularises by itself."""
-    if best.predictor == "affine":
+    if best.predictor == "affine" or best.epochs is not None:
         return
     lower = [one for one in INPUT_VARIANCES if one < best.input_variance]
     if lower:
@@ -223,9 +255,21 @@ def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
     if "predictor" in space.given:
         return
     for name, kind in KINDS.items():
-        if best.predictor in kind.after:
+        if best.predictor not in kind.after or (kind.accelerated and not space.accelerated):
+            continue
+        if name == "encoder":
+            yield space.encoded(best)
+        else:
             few = FIRST_KERNEL if name == "kernel" and space.samples > FIRST_KERNEL else None
             yield replace(best, predictor=name, samples=few, tuned=())
+
+
+def longer_training(space: Space, probe: Candidate, factor: float) -> Iterator[Candidate]:
+    """Yield the encoder that is trained `factor` times as long as a short one, if that is much."""
+    assert probe.epochs is not None
+    epochs = min(_MOST_EPOCHS, int(factor * probe.epochs))
+    if epochs >= _LONGER * probe.epochs and "epochs" not in space.given:
+        yield replace(probe, epochs=epochs)
 
 
 def more_data(

@@ -73,7 +73,8 @@ def fit_auto(
     declared = declared_symmetries(settings, plain.problem)
     training, held_out = both_pairs(inputs, outputs, validation, device=plain.device, seed=seed)
     samples, *shape = training.inputs.shape
-    space = Space((shape[0], shape[1]), samples, declared, given=dict(settings))
+    cuda = plain.device.type == "cuda"
+    space = Space((shape[0], shape[1]), samples, declared, dict(settings), accelerated=cuda)
     options = {"seed": seed, "device": device, "problem": plain.problem}
     fitter = FieldFitter(space, training, held_out, options)
     with worthwhile_threads():

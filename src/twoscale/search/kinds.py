@@ -11,6 +11,8 @@ _CHOLESKY = 1
 _STEP = 2e7  # what a step of a small network takes in overhead
 _BATCH = 32
 _EPOCHS = 100
+_CELL = 16  # nodes that an encoder takes together
+_CELL_WORK = 2e6  # multiplications of a training step on one of them
 _TUNING = 5  # decompositions that choose kernel and length scale
 _TUNING_SAMPLES = 1000
 
@@ -31,15 +33,22 @@ class Sizes:
     new_input: bool = True  # the input's representation is not fitted yet
     new_output: bool = True
     tuned: bool = False  # a kernel that knows its length scale and strength
+    epochs: int = 0  # of an encoder
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A predictor: settings of a fit, its work in multiplications, what it is tried after."""
+    """A predictor: settings of a fit, its work in multiplications, what it is tried after.
+
+    `pace` is how many times faster its multiplications are than those of closed forms, as long as
+    it has not been seen at work. One that is `accelerated` is tried on a GPU only.
+    """
 
     work: Callable[[Sizes], float]
     settings: Mapping[str, Any] = field(default_factory=dict)
     after: tuple[str, ...] = ()
+    pace: float = 1.0
+    accelerated: bool = False
 
 
 def _affine(sizes: Sizes) -> float:
@@ -70,11 +79,19 @@ def _affine_network(sizes: Sizes) -> float:
     return _affine(sizes) + _network(sizes)
 
 
+def _encoder(sizes: Sizes) -> float:
+    cells = sizes.nodes / _CELL
+    return sizes.epochs * (sizes.samples + sizes.validation / 3) * cells * _CELL_WORK
+
+
 KINDS: dict[str, Kind] = {
     "affine": Kind(_affine),
     "kernel": Kind(_kernel, after=("affine", "affine-mlp")),
     "affine-mlp": Kind(_affine_network, {"epochs": _EPOCHS}, after=("affine",)),
     "mlp": Kind(_network, {"epochs": _EPOCHS}),  # only if asked for: affine-mlp contains it
+    "encoder": Kind(
+        _encoder, after=("affine", "affine-mlp", "kernel"), pace=20.0, accelerated=True
+    ),
     # A predictor that is added here is searched; `after` says which ones it may improve on.
 }
 

@@ -18,11 +18,12 @@ from twoscale.search.candidates import (
     Step,
     less_input,
     longer_codes,
+    longer_training,
     more_data,
     more_input,
     other_predictors,
 )
-from twoscale.search.kinds import Sizes, work
+from twoscale.search.kinds import KINDS, Sizes, work
 
 DEFAULT_BUDGET = 120.0  # seconds
 
@@ -31,6 +32,7 @@ _FINE = 0.1  # what a step that only adjusts is hoped to remove of its share
 _RESERVE = 0.05  # of the budget, for the evaluation of what was found
 _CAUTION = 1.2  # expected times are exceeded as often as not
 _CODE_GROWTH = 1.8  # of a code from one length to the next, roughly
+_TRAINING_FROM = 0.3  # of the budget: then a long training takes the rest of it
 _HALF = 0.7  # of the time of a fit, if it learns from half of the samples
 _PERFECT = 1e-6  # about what single precision can tell
 
@@ -160,12 +162,15 @@ def _next(
     best = found.best
     if best is None:
         raise TwoscaleError(f"no surrogate could be fitted: {found.trials[0].failure}")
+    left = _left(found, clock)
     new = [step for step in steps(best, space) if space.identity(step.candidate) not in seen]
+    training = list(_training(found, space, fitter, left))
+    if training and (not new or clock() > _TRAINING_FROM * found.budget):
+        new = training
     if not new:
         found.stopped = "nothing is left to try that may help"
         return None, None
     timed = [(expected_seconds(step.candidate, found, space, fitter), step) for step in new]
-    left = _left(found, clock)
     fitting = [(seconds, step) for seconds, step in timed if seconds <= left]
     if not fitting:
         shortest = min(seconds for seconds, _ in timed)
@@ -173,6 +178,17 @@ def _next(
         return None, None
     seconds, step = min(fitting, key=lambda one: one[0] / one[1].share)
     return step, seconds
+
+
+def _training(found: Search, space: Space, fitter: Fitter, left: float) -> Iterator[Step]:
+    """Yield the training of an encoder that fills the time left, once a short one has been seen."""
+    seen = [trial for trial in found.trials if trial.candidate.epochs and trial.outcome]
+    best = found.best
+    if seen and best is not None and best.outcome is not None and best.outcome.error > _PERFECT:
+        probe = max(seen, key=lambda trial: trial.candidate.epochs or 0).candidate
+        seconds = expected_seconds(probe, found, space, fitter)
+        for candidate in longer_training(space, probe, left / seconds):
+            yield Step(candidate, "+ epochs", 1.0)
 
 
 def _left(found: Search, clock: Callable[[], float]) -> float:
@@ -220,7 +236,8 @@ def expected_seconds(candidate: Candidate, found: Search, space: Space, fitter: 
     best = found.best
     assert best is not None
     sizes = _sizes(best, candidate, found.trials, space, fitter)
-    return _CAUTION * seconds / total * work(candidate.predictor, sizes)
+    pace = 1.0 if alike else KINDS[candidate.predictor].pace
+    return _CAUTION * seconds / total * work(candidate.predictor, sizes) / pace
 
 
 def _sizes(
@@ -246,6 +263,7 @@ def _sizes(
         new_input=all(candidate.input_part != one.input_part for one in earlier),
         new_output=all(candidate.output_part != one.output_part for one in earlier),
         tuned=bool(candidate.tuned),
+        epochs=candidate.epochs or 0,
     )
 
 

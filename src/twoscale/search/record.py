@@ -60,7 +60,7 @@ def _row(trial: Mapping[str, Any], *, chosen: bool) -> list[str]:
     return [
         label,
         trial["why"],
-        str(trial["settings"]["input_variance"]),
+        str(trial["settings"].get("input_variance", "all")),
         f"{trial['input_code']}→{trial['output_code']}",
         *(f"{100 * trial[name]:.3g}" for name in ("oracle", "error")),
         seconds,
