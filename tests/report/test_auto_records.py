@@ -1,0 +1,24 @@
+"""What a fit without a method reached on two cores, by the records in the repository."""
+
+from pathlib import Path
+
+import pytest
+
+from twoscale.files import read_json
+
+FOLDER = Path(__file__).parents[2] / "results" / "auto"
+
+
+@pytest.mark.parametrize(("problem", "most"), [("poisson", 0.003), ("darcy", 0.015)])
+def test_a_minute_is_enough(problem, most):
+    (run,) = read_json(FOLDER / f"{problem}-64-cpu.json")["runs"]
+    search, dataset = run["search"], run["config"]["dataset"]
+    assert dataset["samples"] == 2000
+    assert run["metrics"]["mre"] < most
+    assert search["budget"] == 60
+    assert search["seconds"] <= 60
+    assert run["environment"]["device"] == "cpu"
+    assert run["environment"]["threads"] == 2
+    errors = [trial["error"] for trial in search["trials"]]
+    assert errors[search["chosen"]] == min(errors)
+    assert len(search["explanation"]) > 2
