@@ -18,6 +18,7 @@ _GROWTH = (
 _COARSEST = 4  # cells per direction at which everything meets everything
 _FINEST = 64  # cells per direction at most
 _MIXINGS = 4
+_SMALL = 1e-6
 
 
 class FieldEncoder(nn.Module):
@@ -64,10 +65,11 @@ class FieldEncoder(nn.Module):
     def forward(self, fields: Tensor) -> Tensor:
         height, width = fields.shape[1:]
         cells = self._cells(fields)
-        # Half precision for all products but those of the head, which writes the field.
+        # Half precision for all products but those of the head, which writes the field; sums are
+        # kept in full precision from block to block.
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=fields.is_cuda):
             cells = self._features(cells)
-        squares = functional.pixel_shuffle(self.head(cells.to(fields.dtype)), self.cut)
+        squares = functional.pixel_shuffle(self.head(cells), self.cut)
         return squares[:, 0, :height, :width]
 
     def _cells(self, fields: Tensor) -> Tensor:
@@ -83,11 +85,12 @@ class FieldEncoder(nn.Module):
 
     def _features(self, cells: Tensor) -> Tensor:
         """Return the features (batch, width, rows, columns) of the finest level."""
-        cells = self.down[0](self.lift(cells))
+        kind = cells.dtype
+        cells = self.down[0](self.lift(cells).to(kind))
         seen = []
         for coarser, blocks in zip(self.coarser, self.down[1:], strict=True):
             seen.append(cells)
-            cells = blocks(coarser(cells))
+            cells = blocks(coarser(cells).to(kind))
         for mixing in self.mixings:
             cells = mixing(cells)
         for finer, blocks in zip(reversed(self.finer), reversed(self.up), strict=True):
@@ -104,14 +107,13 @@ class _Residual(nn.Module):
 
     def __init__(self, width: int, kernel: int = 3, inside: int = 1) -> None:
         super().__init__()
-        self.norm = nn.GroupNorm(1, width)
         self.factors = nn.Conv2d(width, 2 * inside * width, kernel, padding=kernel // 2)
         self.mix = nn.Conv2d(inside * width, width, 1)
         for parameter in self.mix.parameters():
             nn.init.zeros_(parameter)
 
     def forward(self, cells: Tensor) -> Tensor:
-        one, other = self.factors(self.norm(cells)).chunk(2, 1)
+        one, other = self.factors(_normalised(cells)).chunk(2, 1)
         return cells + self.mix(one * other)
 
 
@@ -126,6 +128,12 @@ class _Mixing(nn.Module):
     def forward(self, cells: Tensor) -> Tensor:
         mixed = functional.gelu(self.places(cells.flatten(2))).view_as(cells)
         return self.channels(cells + mixed)
+
+
+def _normalised(cells: Tensor) -> Tensor:
+    """Return every sample divided by the root mean square of all its values."""
+    square = torch.linalg.vector_norm(cells, dim=(1, 2, 3), keepdim=True).square()
+    return cells * torch.rsqrt(square / cells[0].numel() + _SMALL)
 
 
 def usual_cut(shape: tuple[int, int]) -> int:
