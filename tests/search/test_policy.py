@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -150,31 +151,75 @@ def test_a_kernel_that_is_tuned_is_less_work():
     assert work("kernel", tuned) < 0.5 * work("kernel", sizes)
 
 
-def trained(one):
+def trained(epoch, *, error=0.2):
     """An encoder that learns in proportion to its epochs; everything else as `curved`."""
-    if one.epochs is None:
-        return curved(one)
-    error = 0.2 / one.epochs
-    return Outcome(error, error, 0.0005, 4096, 300)
+
+    def judge(one):
+        if one.epochs is None:
+            return curved(one)
+        reached = error / one.epochs * 0.9**one.code
+        return Outcome(reached, reached, 0.0005, 4096, 300, epoch_seconds=epoch)
+
+    return judge
+
+
+GPU = Space((64, 64), 1600, "square", accelerated=True)
+
+
+def trainings(judge, cost, *, budget=300.0, space=GPU, **options):
+    found, fitter = run(judge, space=space, budget=budget, cost=cost, **options)
+    return found, [one for one in fitter.fitted if one.epochs]
 
 
 @pytest.mark.parametrize("epoch", [0.5, 2.0])
-def test_on_a_gpu_an_encoder_is_trained_for_the_rest_of_the_time(epoch):
-    space = Space((64, 64), 1600, "square", accelerated=True)
-    found, fitter = run(
-        trained, space=space, budget=300.0, cost=lambda one: epoch * (one.epochs or 1)
-    )
-    probe, training = (one for one in fitter.fitted if one.epochs)
+@pytest.mark.parametrize("fixed", [0.0, 15.0])
+def test_on_a_gpu_an_encoder_is_trained_for_the_rest_of_the_time(epoch, fixed):
+    def cost(one):
+        return fixed + epoch * one.epochs if one.epochs else 1.0
+
+    found, (probe, training) = trainings(trained(epoch), cost)
     assert probe.epochs == 10
     assert training.epochs >= 40
     assert found.best.candidate == training
     assert 150 < found.seconds <= 300
 
 
-def test_an_encoder_that_is_too_slow_is_not_trained():
-    space = Space((64, 64), 1600, "square", accelerated=True)
-    found, fitter = run(
-        trained, space=space, budget=200.0, cost=lambda one: 10.0 * (one.epochs or 0.1)
+def test_the_code_of_a_long_training_is_the_best_ones():
+    def judge(one):  # a longer code helps all of them
+        base = trained(1.0)(one)
+        share = 0.5**one.code
+        return replace(base, oracle=0.9 * share * base.error, error=share * base.error)
+
+    found, encoders = trainings(judge, lambda one: 1.0 * (one.epochs or 1))
+    before = [trial for trial in found.trials if trial.candidate != encoders[-1]]
+    best = min(before, key=lambda trial: trial.outcome.error).candidate
+    assert encoders[-1].code == best.code
+
+
+def test_an_encoder_that_is_too_slow_or_hopeless_is_not_trained():
+    for judge, epoch in ((trained(10.0), 10.0), (trained(0.5, error=9.0), 0.5)):
+        found, encoders = trainings(judge, lambda one, e=epoch: e * (one.epochs or 0.1))
+        assert [one.epochs for one in encoders] in ([], [10])
+        assert found.best.candidate.predictor == "kernel"
+
+
+def test_a_long_training_that_fails_is_not_tried_again():
+    _, encoders = trainings(
+        trained(0.5),
+        lambda one: 0.5 * (one.epochs or 1),
+        broken=lambda one: (one.epochs or 0) > 10,
+        budget=2000.0,
     )
-    assert [one.epochs for one in fitter.fitted if one.epochs] in ([], [10])
-    assert found.best.candidate.predictor == "kernel"
+    assert len(encoders) == 2
+
+
+@pytest.mark.parametrize(
+    "given", [{"input_variance": 0.99}, {"ridge": 0.1}, {"epochs": 50}, {"patches": 2}]
+)
+def test_given_settings_leave_out_encoders_that_lack_them(given):
+    space = Space((64, 64), 1600, "square", given, accelerated=True)
+    _, encoders = trainings(trained(0.5), lambda one: 1.0, space=space)
+    if "input_variance" in given or "ridge" in given:
+        assert encoders == []
+    if "epochs" in given:
+        assert {one.epochs for one in encoders} == {50}

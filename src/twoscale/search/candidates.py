@@ -23,6 +23,7 @@ _GLOBAL_CODES = (0.999, 0.9999, 0.99999, 0.999999)
 _CHAINS = ("two-scale", "conforming", "global")
 
 _PROBE = 16_000  # fields that an encoder sees in its first, short training
+_TIMED = 3  # epochs at least, to tell how long one takes
 _MOST_EPOCHS = 300
 _LONGER = 4  # times as long, to be worth another training
 
@@ -98,8 +99,7 @@ class Space:
     def chains(self) -> list[str]:
         """Return the chains that have all given settings, the usual one first."""
         wanted = set(self.given) - {"symmetries"}
-        own = {name: self.given[name] for name in ("predictor",) if name in self.given}
-        names = {chain: resolve(chain, own).keys() for chain in _CHAINS}
+        names = {chain: resolve(chain, self._own("predictor")).keys() for chain in _CHAINS}
         known = [chain for chain in _CHAINS if wanted <= names[chain]]
         if not known:
             if any(all(name not in names[one] for one in _CHAINS) for name in wanted):
@@ -129,7 +129,8 @@ class Space:
 
         Images under symmetries are as fast as the fields themselves.
         """
-        epochs = max(1, round(_PROBE / self.samples))
+        given = resolve(candidate.chain, {"predictor": "encoder", **self._own("epochs")})["epochs"]
+        epochs = given if "epochs" in self.given else max(_TIMED, round(_PROBE / self.samples))
         return replace(
             candidate,
             predictor="encoder",
@@ -138,6 +139,14 @@ class Space:
             tuned=(),
             epochs=epochs,
         )
+
+    def takes(self, predictor: str, chain: str) -> bool:
+        """Say whether a predictor has all settings that are given."""
+        names = resolve(chain, {"predictor": predictor}).keys()
+        return set(self.given) - {"symmetries"} <= names
+
+    def _own(self, *names: str) -> dict[str, Any]:
+        return {name: self.given[name] for name in names if name in self.given}
 
     @property
     def images(self) -> int:
@@ -258,18 +267,24 @@ def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
         if best.predictor not in kind.after or (kind.accelerated and not space.accelerated):
             continue
         if name == "encoder":
-            yield space.encoded(best)
+            if space.takes(name, best.chain):
+                yield space.encoded(best)
         else:
             few = FIRST_KERNEL if name == "kernel" and space.samples > FIRST_KERNEL else None
             yield replace(best, predictor=name, samples=few, tuned=())
 
 
-def longer_training(space: Space, probe: Candidate, factor: float) -> Iterator[Candidate]:
-    """Yield the encoder that is trained `factor` times as long as a short one, if that is much."""
+def longer_training(
+    space: Space, probe: Candidate, best: Candidate, epochs: float
+) -> Iterator[Candidate]:
+    """Yield the encoder of the best candidate's codes, if so many epochs are many.
+
+    `probe` is an encoder that was trained shortly.
+    """
     assert probe.epochs is not None
-    epochs = min(_MOST_EPOCHS, int(factor * probe.epochs))
-    if epochs >= _LONGER * probe.epochs and "epochs" not in space.given:
-        yield replace(probe, epochs=epochs)
+    longer = min(_MOST_EPOCHS, int(epochs))
+    if longer >= _LONGER * probe.epochs and "epochs" not in space.given:
+        yield replace(probe, chain=best.chain, code=best.code, size=best.size, epochs=longer)
 
 
 def more_data(

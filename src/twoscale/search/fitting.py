@@ -24,11 +24,11 @@ from twoscale.surrogate import Surrogate
 from twoscale.surrogate.arguments import Fields
 from twoscale.surrogate.context import FieldPairs, SharedFits
 from twoscale.surrogate.nearest import NearestCodes
-from twoscale.surrogate.operators import FieldOperator
 from twoscale.surrogate.preparation import both_pairs
 from twoscale.symmetries import GROUPS
 from twoscale.threads import worthwhile_threads
 
+_SHORT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")
 _TOO_MUCH = (MemoryError, torch.cuda.OutOfMemoryError, torch.linalg.LinAlgError)
 
 
@@ -76,7 +76,7 @@ def fit_auto(
     cuda = plain.device.type == "cuda"
     space = Space((shape[0], shape[1]), samples, declared, dict(settings), accelerated=cuda)
     options = {"seed": seed, "device": device, "problem": plain.problem}
-    fitter = FieldFitter(space, training, held_out, options)
+    fitter = FieldFitter(space, training, held_out, options, clock)
     with worthwhile_threads():
         found = search(
             space,
@@ -114,6 +114,7 @@ class FieldFitter:
         training: FieldPairs,
         validation: FieldPairs,
         options: Mapping[str, Any],
+        clock: Callable[[], float] = now,
     ) -> None:
         self.space = space
         self.training = training
@@ -123,22 +124,16 @@ class FieldFitter:
         self._least = float("inf")
         self._shared: SharedFits = {}
         self._options = options  # of every surrogate: seed, device, problem
+        self._clock = clock
 
     def fit(self, candidate: Candidate) -> Outcome:
         """Fit a candidate and judge it on the validation fields."""
-        surrogate = self._fitted(candidate, self.training, self._shared)
-        operator = surrogate.operator_
-        latent = operator.latent
-        assert latent is not None
-        nearest = NearestCodes(latent.output_representation)
-        outcome = Outcome(
-            error=_error(operator, self.validation),
-            training_error=_error(operator, _first(self.training, self.validation_samples)),
-            oracle=_error(lambda u: latent.output_representation.decode(nearest(u)), self._truth()),
-            input_code=latent.input_representation.code_size,
-            output_code=latent.output_representation.code_size,
-            tuned=_tuned(candidate, surrogate),
-        )
+        try:
+            surrogate, outcome = self._judged(candidate)
+        except Exception as error:
+            if not _too_much(error):
+                raise
+            raise TwoscaleError(f"{candidate.label} is too much here: {error}") from error
         if not math.isfinite(outcome.oracle):
             raise TwoscaleError(
                 "all validation outputs are zero, so that errors relative to them have no meaning: "
@@ -148,25 +143,76 @@ class FieldFitter:
             self._least, self.best = outcome.error, surrogate
         return outcome
 
+    def _judged(self, candidate: Candidate) -> tuple[Surrogate, Outcome]:
+        epochs = _Epochs(self._clock)
+        surrogate = self._fitted(candidate, self.training, self._shared, progress=epochs)
+        latent = surrogate.operator_.latent
+        assert latent is not None
+        nearest = NearestCodes(latent.output_representation)
+        predict = surrogate.predict
+        return surrogate, Outcome(
+            error=_error(predict, self.validation),
+            training_error=_error(predict, _first(self.training, self.validation_samples)),
+            oracle=_error(lambda u: latent.output_representation.decode(nearest(u)), self._truth()),
+            input_code=latent.input_representation.code_size,
+            output_code=latent.output_representation.code_size,
+            tuned=_tuned(candidate, surrogate),
+            epoch_seconds=epochs.each if candidate.epochs else None,
+        )
+
     def half_error(self, candidate: Candidate) -> float:
         """Return the validation error of a candidate that learns from half of the samples."""
         half = _first(self.training, self.space.samples // 2)
-        return _error(self._fitted(candidate, half, {}).operator_, self.validation)
+        return _error(self._fitted(candidate, half, {}).predict, self.validation)
 
-    def _fitted(self, candidate: Candidate, training: FieldPairs, shared: SharedFits) -> Surrogate:
+    def _fitted(
+        self,
+        candidate: Candidate,
+        training: FieldPairs,
+        shared: SharedFits,
+        progress: Progress | None = None,
+    ) -> Surrogate:
         settings = self.space.settings(candidate)
         surrogate = Surrogate(candidate.chain, **self._options, **settings)
         pairs = (self.validation.inputs, self.validation.outputs)
-        fitting = surrogate.begin(training.inputs, training.outputs, validation=pairs)
+        fitting = surrogate.begin(
+            training.inputs, training.outputs, validation=pairs, progress=progress
+        )
         fitting.context.shared = shared
-        try:
-            fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
-        except _TOO_MUCH as error:
-            raise TwoscaleError(f"{candidate.label} is too much here: {error}") from error
+        fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
         return surrogate.finish(fitting.operator, fitting.shape, fitting.context)
 
     def _truth(self) -> FieldPairs:
         return FieldPairs(self.validation.outputs, self.validation.outputs)
+
+
+class _Epochs:
+    """Told of a fit's progress, it takes the time of an epoch; the first does not count."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.ends: list[float] = []
+
+    def __call__(self, stage: str, done: int, total: int, remark: str) -> None:
+        if stage == "training":
+            self.ends.append(self.clock())
+
+    @property
+    def each(self) -> float | None:
+        """Return the seconds of an epoch, if there were several."""
+        if len(self.ends) < 2:
+            return None
+        return max(1e-6, (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1))
+
+
+def _too_much(error: BaseException | None) -> bool:
+    """Say whether memory was short or a decomposition failed; libraries say it in many ways."""
+    while error is not None:
+        words = str(error).lower()
+        if isinstance(error, _TOO_MUCH) or any(text in words for text in _SHORT_OF_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class FirstFields:
@@ -197,7 +243,7 @@ def _first(pairs: FieldPairs, samples: int) -> FieldPairs:
 
 
 @torch.no_grad()
-def _error(predict: FieldOperator | Callable[[Tensor], Tensor], pairs: FieldPairs) -> float:
+def _error(predict: Callable[[Tensor], Tensor], pairs: FieldPairs) -> float:
     """Return the relative L2 error of predictions, as the metrics count it."""
     batches = (
         Batch(predict(inputs).double(), truth.double())

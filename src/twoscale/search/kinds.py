@@ -11,8 +11,7 @@ _CHOLESKY = 1
 _STEP = 2e7  # what a step of a small network takes in overhead
 _BATCH = 32
 _EPOCHS = 100
-_CELL = 16  # nodes that an encoder takes together
-_CELL_WORK = 2e6  # multiplications of a training step on one of them
+_CELL_WORK = 2e6  # multiplications of an encoder's training step on one of its cells
 _TUNING = 5  # decompositions that choose kernel and length scale
 _TUNING_SAMPLES = 1000
 
@@ -34,6 +33,7 @@ class Sizes:
     new_output: bool = True
     tuned: bool = False  # a kernel that knows its length scale and strength
     epochs: int = 0  # of an encoder
+    cells: int = 0  # of its finest level
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def _affine_network(sizes: Sizes) -> float:
 
 
 def _encoder(sizes: Sizes) -> float:
-    cells = sizes.nodes / _CELL
-    return sizes.epochs * (sizes.samples + sizes.validation / 3) * cells * _CELL_WORK
+    fields = sizes.epochs * (sizes.samples + sizes.validation / 3)
+    return fields * sizes.cells * _CELL_WORK
 
 
 KINDS: dict[str, Kind] = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from twoscale.errors import TwoscaleError
+from twoscale.predictors.encoder import usual_cut
 from twoscale.search.candidates import (
     Candidate,
     Space,
@@ -33,6 +34,7 @@ _RESERVE = 0.05  # of the budget, for the evaluation of what was found
 _CAUTION = 1.2  # expected times are exceeded as often as not
 _CODE_GROWTH = 1.8  # of a code from one length to the next, roughly
 _TRAINING_FROM = 0.3  # of the budget: then a long training takes the rest of it
+_HOPE = 20.0  # times the least error: what a short training may have and a long one make up for
 _HALF = 0.7  # of the time of a fit, if it learns from half of the samples
 _PERFECT = 1e-6  # about what single precision can tell
 
@@ -47,6 +49,7 @@ class Outcome:
     input_code: int
     output_code: int
     tuned: tuple[tuple[str, Any], ...] = ()  # settings the predictor has found for itself
+    epoch_seconds: float | None = None  # of an encoder
 
     @property
     def shares(self) -> dict[str, float]:
@@ -164,7 +167,9 @@ def _next(
         raise TwoscaleError(f"no surrogate could be fitted: {found.trials[0].failure}")
     left = _left(found, clock)
     new = [step for step in steps(best, space) if space.identity(step.candidate) not in seen]
-    training = list(_training(found, space, fitter, left))
+    training = [
+        step for step in _training(found, space, left) if space.identity(step.candidate) not in seen
+    ]
     if training and (not new or clock() > _TRAINING_FROM * found.budget):
         new = training
     if not new:
@@ -180,15 +185,30 @@ def _next(
     return step, seconds
 
 
-def _training(found: Search, space: Space, fitter: Fitter, left: float) -> Iterator[Step]:
-    """Yield the training of an encoder that fills the time left, once a short one has been seen."""
-    seen = [trial for trial in found.trials if trial.candidate.epochs and trial.outcome]
-    best = found.best
-    if seen and best is not None and best.outcome is not None and best.outcome.error > _PERFECT:
-        probe = max(seen, key=lambda trial: trial.candidate.epochs or 0).candidate
-        seconds = expected_seconds(probe, found, space, fitter)
-        for candidate in longer_training(space, probe, left / seconds):
+def _training(found: Search, space: Space, left: float) -> Iterator[Step]:
+    """Yield the training of an encoder that fills the time left, once a short one has been seen.
+
+    It must have come near enough to the best candidate to pass it.
+    """
+    best, pace = found.best, _encoder_pace(found)
+    if best is None or pace is None:
+        return
+    probe, fixed, each = pace
+    if _error(best) > _PERFECT and _error(probe) < _HOPE * _error(best):
+        epochs = (left / _CAUTION - fixed) / each
+        for candidate in longer_training(space, probe.candidate, best.candidate, epochs):
             yield Step(candidate, "+ epochs", 1.0)
+
+
+def _encoder_pace(found: Search) -> tuple[Trial, float, float] | None:
+    """Return the best encoder so far, what its fit took besides epochs, and what an epoch took."""
+    seen = [one for one in found.trials if one.outcome and one.outcome.epoch_seconds]
+    if not seen:
+        return None
+    trial = min(seen, key=_error)
+    assert trial.outcome is not None
+    each = trial.outcome.epoch_seconds or 0.0
+    return trial, max(0.0, trial.seconds - each * (trial.candidate.epochs or 0)), each
 
 
 def _left(found: Search, clock: Callable[[], float]) -> float:
@@ -226,6 +246,10 @@ def expected_seconds(candidate: Candidate, found: Search, space: Space, fitter: 
     Time is in proportion to work; the proportion is that of all such trials together, of all trials
     whatsoever where the predictor is new.
     """
+    pace = _encoder_pace(found) if candidate.epochs else None
+    if pace is not None and candidate.epochs:
+        _, fixed, each = pace
+        return _CAUTION * (fixed + each * candidate.epochs)
     done = [(trial, place) for place, trial in enumerate(found.trials) if trial.outcome]
     alike = [one for one in done if one[0].candidate.predictor == candidate.predictor]
     seconds = total = 0.0
@@ -236,8 +260,8 @@ def expected_seconds(candidate: Candidate, found: Search, space: Space, fitter: 
     best = found.best
     assert best is not None
     sizes = _sizes(best, candidate, found.trials, space, fitter)
-    pace = 1.0 if alike else KINDS[candidate.predictor].pace
-    return _CAUTION * seconds / total * work(candidate.predictor, sizes) / pace
+    faster = 1.0 if alike else KINDS[candidate.predictor].pace
+    return _CAUTION * seconds / total * work(candidate.predictor, sizes) / faster
 
 
 def _sizes(
@@ -264,6 +288,7 @@ def _sizes(
         new_output=all(candidate.output_part != one.output_part for one in earlier),
         tuned=bool(candidate.tuned),
         epochs=candidate.epochs or 0,
+        cells=round(nodes / usual_cut(space.shape) ** 2),
     )
 
 
