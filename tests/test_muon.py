@@ -49,6 +49,17 @@ def test_steps_of_both_kinds_have_the_size_of_the_rate():
         assert float(change) == pytest.approx(full, rel=0.35), name
 
 
+def test_weights_decay_apart_from_the_gradients():
+    model = network()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    optimiser = Muon(model.parameters(), lr=0.1, weight_decay=0.5)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimiser.step()
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, 0.95 * before[name])
+
+
 def test_a_single_row_is_no_matrix():
     _, optimiser = stepped()
     assert [len(group) for group in optimiser.alike] == [1]

@@ -158,13 +158,11 @@ def test_the_rate_of_a_cycle_changes_within_an_epoch(pairs, monkeypatch):
     monkeypatch.setattr(
         ModuleLearner, "set_rate", lambda self, member, rate: set_rates.append(rate)
     )
-    monkeypatch.setattr(epochs, "_GROUP_STEPS", 2)
+    monkeypatch.setattr(epochs, "_CYCLE_STEPS", 2)
     plan = make_plan(epochs=2, batch_size=4, one_cycle=True, learning_rate=1.0)
     train(Stuck(), *pairs, mean_square, plan)
-    groups = -(-(len(pairs[0]) // 4) // 2)
-    expected = [
-        OneCycle(plan).rate(e + 8 * k / len(pairs[0])) for e in (0, 1) for k in range(groups)
-    ]
+    middles = [(start + min(start + 8, 68)) / 2 / 70 for start in range(0, 68, 8)]
+    expected = [OneCycle(plan).rate(epoch + middle) for epoch in (0, 1) for middle in middles]
     assert set_rates == pytest.approx(expected)
 
 

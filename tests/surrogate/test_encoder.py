@@ -131,6 +131,13 @@ def test_it_can_be_fine_tuned(data):
     assert tuned.evaluate(*data[2])["mre"] < surrogate.evaluate(*data[2])["mre"]
 
 
+def test_the_optimiser_brings_its_rate():
+    assert make().settings["learning_rate"] == 4e-3
+    adam = make(optimiser="adam").settings
+    assert (adam["learning_rate"], adam["clip"]) == (1e-3, 0.1)
+    assert make(optimiser="adam", clip=None).settings["clip"] is None
+
+
 def test_its_settings_are_its_own():
     assert make().settings["objective"] == "field"
     assert "hidden_width" not in make().settings
@@ -139,7 +146,7 @@ def test_its_settings_are_its_own():
         make(ridge=0.1)
     with pytest.raises(TwoscaleError, match="clip must be"):
         make(clip=-1)
-    with pytest.raises(TwoscaleError, match="optimiser must be one of adam, muon"):
+    with pytest.raises(TwoscaleError, match="optimiser must be one of muon, adam"):
         make(optimiser="sgd")
 
 

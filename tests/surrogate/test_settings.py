@@ -136,7 +136,7 @@ BAD = [
     ("blocks", 0, COUNT),
     ("cut", 0, COUNT),
     ("clip", 0, "a positive number of at most a million"),
-    ("optimiser", "sgd", "one of adam, muon"),
+    ("optimiser", "sgd", "one of muon, adam"),
     ("symmetries", "cube", "one of none, mirrors, square, problem"),
     ("average_symmetries", 2, "true or false"),
     ("few_features", "maybe", "true or false"),

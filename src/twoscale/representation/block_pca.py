@@ -166,7 +166,7 @@ class BlockPCA(Representation):
             )
         values = (self._split(fields.to(self.mean.dtype)) - self.mean) / self.scale
         scores = torch.bmm(values.transpose(0, 1), self.vectors)
-        return scores.transpose(0, 1).flatten(1)[:, self.places]
+        return scores.transpose(0, 1).flatten(1).index_select(1, self.places)
 
     def decode(self, codes: Tensor) -> Tensor:
         self._require_fit()

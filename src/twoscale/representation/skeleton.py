@@ -67,7 +67,7 @@ class Skeleton(nn.Module):
 
     def trace(self, fields: Tensor) -> Tensor:
         """Return the values (batch, size) of fields (batch, height, width) on the lines."""
-        return fields.flatten(1)[:, self.places]
+        return fields.flatten(1).index_select(1, self.places)
 
     def extend(self, traces: Tensor) -> Tensor:
         """Return the discrete-harmonic fields (batch, height, width) of traces (batch, size)."""

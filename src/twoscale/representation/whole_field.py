@@ -89,9 +89,9 @@ class WholeField(Representation):
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         try:
-            self.load_state_dict(dict(tensors))
-        except RuntimeError as error:
-            raise TwoscaleError("the scale of the input fields is missing or damaged") from error
+            self.scale.mean, self.scale.std = tensors["scale.mean"], tensors["scale.std"]
+        except KeyError as error:
+            raise TwoscaleError("the scale of the input fields is missing") from error
         return self
 
     @property

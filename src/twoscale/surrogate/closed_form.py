@@ -11,18 +11,17 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.memory import free_memory
-from twoscale.objectives import Isometry
 from twoscale.predictors import CodePairs, KernelRegression, fit_affine, fit_kernel
 from twoscale.predictors.kernel import kernel_bytes
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
+from twoscale.surrogate.geometry import decoder_isometry
 from twoscale.surrogate.prediction import (
     CodePredictor,
     ImagePairs,
     MLPPredictor,
     NetworkPredictor,
 )
-from twoscale.surrogate.terms import decoder_gram
 from twoscale.training import Pairs, Task
 
 
@@ -35,7 +34,7 @@ class _Judge:
 
     @classmethod
     def of(cls, decoder: Representation, validation: Pairs) -> _Judge:
-        metric = Isometry.of(decoder_gram(decoder)).forth
+        metric = decoder_isometry(decoder).forth
         with torch.no_grad():
             size = float(decoder.decode(validation.targets).double().norm())
         return cls(metric, size or 1.0)

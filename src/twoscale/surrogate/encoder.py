@@ -9,12 +9,12 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.objectives import CodeLoss, Isometry, Loss, RelativeLoss, code_weights
+from twoscale.objectives import CodeLoss, Loss, RelativeLoss, code_weights
 from twoscale.predictors import FieldEncoder
 from twoscale.representation import Representation
 from twoscale.source import slices
+from twoscale.surrogate.geometry import decoder_isometry
 from twoscale.surrogate.prediction import CodePredictor, ImagePairs, load_weights
-from twoscale.surrogate.terms import decoder_gram
 from twoscale.symmetries import Group
 from twoscale.training import Pairs, Plan, Task, mean_loss
 
@@ -83,7 +83,7 @@ class EncoderPredictor(CodePredictor):
 
     def _loss(self, codes: Tensor, decoder: Representation) -> Loss:
         if self.objective == "field":
-            return RelativeLoss(Isometry.of(decoder_gram(decoder)).forth.to(codes.dtype))
+            return RelativeLoss(decoder_isometry(decoder).forth.to(codes.dtype))
         variance = codes.var(0, unbiased=False)
         return CodeLoss(code_weights(self.objective, decoder.block_sizes, variance))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -206,7 +206,10 @@ def _train(
 
     network = tuned.predictor.trained
     assert network is not None
-    task = Task(network, pairs, held_out, objective, plan.training, context.seed, judge)
+    steps = plan.training
+    if tuned.predictor.reads_fields:  # a large network, whatever the objective
+        steps = replace(steps, small=False)
+    task = Task(network, pairs, held_out, objective, steps, context.seed, judge)
     train_members(
         [task],
         [context],

@@ -33,7 +33,7 @@ from twoscale.surrogate.operators import (
     RefinedOperator,
 )
 from twoscale.surrogate.prediction import CodePredictor, MLPPredictor
-from twoscale.surrogate.settings import resolve_settings
+from twoscale.surrogate.settings import OPTIMISERS, resolve_settings
 from twoscale.training import Plan
 
 Settings = Mapping[str, Any]
@@ -65,7 +65,7 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
         choice = resolve_settings(f"method {name}", defaults, {"base": given["base"]})
         defaults = _refinement_defaults(choice["base"])
     if "predictor" in defaults and given.get("predictor") == "encoder":
-        defaults = _encoder_defaults(defaults)
+        defaults = _encoder_defaults(defaults, str(given.get("optimiser", "muon")))
     return resolve_settings(f"method {name}", defaults, given)
 
 
@@ -235,9 +235,8 @@ ENCODER: dict[str, Any] = {
     "batch_size": 64,
     "evaluation_batch": 64,
     "optimiser": "muon",
-    "learning_rate": 4e-3,
+    **OPTIMISERS["muon"],
     "weight_decay": 0.0,
-    "clip": None,
 }
 
 _ON_CODES = {
@@ -246,10 +245,10 @@ _ON_CODES = {
 }
 
 
-def _encoder_defaults(defaults: Settings) -> dict[str, Any]:
+def _encoder_defaults(defaults: Settings, optimiser: str) -> dict[str, Any]:
     """Return a latent method's defaults with an encoder in place of a predictor on codes."""
     others = {name: value for name, value in defaults.items() if name not in _ON_CODES}
-    return others | ENCODER
+    return others | ENCODER | OPTIMISERS.get(optimiser, {})
 
 
 def _chain_method(title: str, chain: Callable[..., Chain], *, without: str) -> Method:

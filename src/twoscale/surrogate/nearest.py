@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from twoscale.objectives import Isometry
 from twoscale.representation import Representation
-from twoscale.surrogate.terms import decoder_gram
+from twoscale.surrogate.geometry import decoder_isometry
 
 
 class NearestCodes:
@@ -20,7 +19,7 @@ class NearestCodes:
 
     def __init__(self, representation: Representation) -> None:
         self.representation = representation
-        back = Isometry.of(decoder_gram(representation)).back
+        back = decoder_isometry(representation).back
         self.inverse = back.mT @ back  # (code, code), float64
 
     def __call__(self, fields: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from twoscale.representation import Normaliser, Representation
 from twoscale.representation.base import subset
 from twoscale.source import FieldSource, map_fields
 from twoscale.surrogate.context import FieldPairs, FitContext, train_members
+from twoscale.surrogate.geometry import one_isometry
 from twoscale.surrogate.nearest import NearestCodes
 from twoscale.surrogate.prediction import CodePredictor, ImagePairs, load_weights
 from twoscale.symmetries import IDENTITY, Group, ImageSource, symmetry_group
@@ -109,10 +110,11 @@ class LatentOperator(FieldOperator):
         context.report("representations", 1, 2, "output PCA")
         context.fit_representation(outputs, images.outputs, seed=seed + 1, name="output")
         context.report("representations", 2, 2)
-        with context.clock.stage("transform"):
-            codes, held_out = self.encode_pairs(training, group), self.encode_pairs(validation)
-        with context.clock.stage("training"):
-            return self.predictor.prepare(codes, held_out, outputs, seed)
+        with one_isometry(outputs):
+            with context.clock.stage("transform"):
+                codes, held_out = self.encode_pairs(training, group), self.encode_pairs(validation)
+            with context.clock.stage("training"):
+                return self.predictor.prepare(codes, held_out, outputs, seed)
 
     def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
         self.predictor.complete()

@@ -10,10 +10,10 @@ from typing import Any, Self
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
-from twoscale.objectives import CodeLoss, Isometry, code_weights
+from twoscale.objectives import CodeLoss, code_weights
 from twoscale.predictors import MLP
 from twoscale.representation import Representation
-from twoscale.surrogate.terms import decoder_gram
+from twoscale.surrogate.geometry import decoder_isometry
 from twoscale.symmetries import IDENTITY, Group
 from twoscale.training import Pairs, Plan, Task
 
@@ -122,7 +122,7 @@ class MLPPredictor(NetworkPredictor):
         One factor for all makes their mean square one: the loss is then the mean squared error of
         the decoded field, relative to the spread of the training fields.
         """
-        isometry = Isometry.of(decoder_gram(decoder))
+        isometry = decoder_isometry(decoder)
         spread = (training.targets.double() @ isometry.forth).square().mean().sqrt()
         forth = isometry.forth / spread
         self._back = isometry.back * spread

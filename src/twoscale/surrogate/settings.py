@@ -93,6 +93,12 @@ def _switch(value: Any) -> bool:
 PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel", "encoder")
 CLOSED_FORMS = ("affine", "kernel")
 
+OPTIMISERS: dict[str, dict[str, Any]] = {
+    "muon": {"learning_rate": 4e-3, "clip": None},
+    "adam": {"learning_rate": 1e-3, "clip": 0.1},
+}
+"""Of an encoder, with what suits them."""
+
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
 _RATE = real(1e-12, 10.0, "a positive number of at most 10")
@@ -156,7 +162,7 @@ SETTINGS: dict[str, Setting] = {
         "side of the squares of nodes an encoder starts from, or none", _optional(_COUNT)
     ),
     "optimiser": Setting(
-        "optimiser of an encoder; with muon there is no weight decay", choice(("adam", "muon"))
+        "optimiser of an encoder; rate and clip follow from it", choice(tuple(OPTIMISERS))
     ),
     "clip": Setting("largest norm of the gradients of one step, or none", _optional(_FACTOR)),
     "modes": Setting("Fourier modes kept per direction", _COUNT),

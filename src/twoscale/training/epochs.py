@@ -13,6 +13,7 @@ from twoscale.training.learner import Learner
 from twoscale.training.plan import Pairs, Plan
 
 _GROUP_STEPS = 50
+_CYCLE_STEPS = 10  # where the rate is another for each group
 _GROUP_VALUES = 2**26  # at most this many numbers in a group of minibatches: 256 MiB of float32
 
 
@@ -34,14 +35,16 @@ class Epochs:
         self.device = training.inputs.device
         step = self.members * self.batch
         values = step * (self.inputs[0].numel() + self.targets[0].numel())
-        self.group = max(1, min(_GROUP_STEPS, _GROUP_VALUES // values))
+        most = _CYCLE_STEPS if plan.one_cycle else _GROUP_STEPS
+        self.group = max(1, min(most, _GROUP_VALUES // values))
         self.orders: dict[torch.device, Tensor] = {}
         self.rooms: list[Tensor] = []
 
     def run(self, order: Tensor, rate: Callable[[float], None] | None = None) -> list[float]:
         """Run one epoch in the given order (members, samples); return the mean training losses.
 
-        `rate` is called with the share of the epoch that is done, to set the learning rates.
+        `rate` is called before each group with the share of the epoch that is done by its middle,
+        to set the learning rates.
         """
         rows = order + self.pairs * torch.arange(self.members)[:, None]
         whole = self.samples - self.samples % self.batch
@@ -53,7 +56,7 @@ class Epochs:
         step = self.members * self.batch
         for part in slices(self.members * whole, self.group * step):
             if rate:
-                rate(part.start / len(flat))
+                rate((part.start + part.stop) / (2 * len(flat)))
             self._run(part, self.batch)
         if whole < self.samples:
             self._eager(slice(self.members * whole, len(flat)), self.samples - whole)

@@ -82,14 +82,14 @@ class ModuleLearner(Learner):
         return [value for state in self.optimiser.state.values() for value in state.values()]
 
     def release(self) -> None:
-        pass
+        self.optimiser.zero_grad(set_to_none=True)  # gradients lie in the memory of a graph
 
 
 def _make_optimiser(network: nn.Module, plan: Plan, device: torch.device) -> torch.optim.Optimizer:
     cuda = device.type == "cuda"
     rate = torch.tensor(plan.learning_rate, device=device) if cuda else plan.learning_rate
     if plan.optimiser == "muon":
-        return Muon(network.parameters(), lr=rate)
+        return Muon(network.parameters(), lr=rate, weight_decay=plan.weight_decay)
     return torch.optim.Adam(
         network.parameters(), lr=rate, weight_decay=plan.weight_decay, fused=True, capturable=cuda
     )

@@ -19,18 +19,27 @@ _SIZE = 0.2  # root mean square of a step's entries at rate one: about that of A
 class Muon(torch.optim.Optimizer):
     """Momentum, orthogonalised, for all weights that are matrices; Adam for the others.
 
-    Kernels of convolutions count as matrices (outputs, everything else). A step moves all
+    Kernels of convolutions count as matrices: their first axis, and all others. A step moves all
     directions of a matrix alike, where Adam's is ruled by a few. Both kinds of steps are of the
-    same size, so that one rate serves both. Everything can be captured in a CUDA graph.
+    same size, so that one rate serves both. Weight decay is apart from the gradients. Everything
+    can be captured in a CUDA graph.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], *, lr: float | Tensor) -> None:
-        known = list(parameters)
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        *,
+        lr: float | Tensor,
+        weight_decay: float = 0.0,
+    ) -> None:
+        known: list[Tensor] = list(parameters)
         matrices = [p for p in known if p.ndim >= 2 and min(len(p), p[0].numel()) > 1]
         ids = {id(p) for p in matrices}
         others = [p for p in known if id(p) not in ids]
         groups = [{"params": some} for some in (matrices, others) if some]
         super().__init__(groups, {"lr": lr})
+        self.weight_decay = weight_decay
+        self.known = known
         self.alike = _alike(matrices)
         self.others = others
         for parameter in known:  # all state from the start: captured steps make none
@@ -45,12 +54,14 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
         rate = self.param_groups[0]["lr"]
         self.steps.add_(1)
+        if self.weight_decay:
+            torch._foreach_mul_(self.known, 1 - self.weight_decay * rate)
         for some in self.alike:
             self._turn(some, rate)
         if self.others:
             self._adam(rate)
 
-    def _turn(self, some: list[nn.Parameter], rate: float | Tensor) -> None:
+    def _turn(self, some: list[Tensor], rate: float | Tensor) -> None:
         """Take a step on matrices of the same shape."""
         gradients = [_gradient(p) for p in some]
         momenta = [self.state[p]["first"] for p in some]
@@ -60,8 +71,8 @@ class Muon(torch.optim.Optimizer):
         stacked = torch.stack([one.flatten(1) for one in ahead])
         size = _SIZE * max(stacked.shape[1:]) ** 0.5
         steps = orthogonalised(stacked) * (size * rate)
-        for parameter, change in zip(some, steps, strict=True):
-            parameter.sub_(change.reshape(parameter.shape))
+        changes = [change.reshape(p.shape) for p, change in zip(some, steps, strict=True)]
+        torch._foreach_sub_(some, changes)
 
     def _adam(self, rate: float | Tensor) -> None:
         gradients = [_gradient(p) for p in self.others]
@@ -71,8 +82,12 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_mul_(second, _BETAS[1])
         torch._foreach_addcmul_(second, gradients, gradients, 1 - _BETAS[1])
         one, two = (1 - beta**self.steps for beta in _BETAS)
-        for parameter, a, b in zip(self.others, first, second, strict=True):
-            parameter.sub_(rate * (a / one) / ((b / two).sqrt() + _EPSILON))
+        sizes = torch._foreach_div(second, two)
+        torch._foreach_sqrt_(sizes)
+        torch._foreach_add_(sizes, _EPSILON)
+        changes = torch._foreach_div(first, sizes)
+        torch._foreach_mul_(changes, rate / one)
+        torch._foreach_sub_(self.others, changes)
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:
@@ -88,14 +103,14 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     return (x.mT if tall else x).to(matrices.dtype)
 
 
-def _alike(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
+def _alike(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
     """Return the parameters sorted by their shape as matrices."""
-    found: dict[tuple[int, int], list[nn.Parameter]] = {}
+    found: dict[tuple[int, int], list[Tensor]] = {}
     for parameter in parameters:
         found.setdefault((len(parameter), parameter[0].numel()), []).append(parameter)
     return list(found.values())
 
 
-def _gradient(parameter: nn.Parameter) -> Tensor:
+def _gradient(parameter: Tensor) -> Tensor:
     assert parameter.grad is not None
     return parameter.grad

@@ -28,7 +28,7 @@ class Plan:
     on_fields: bool = False  # a network on whole fields: tensor cores, convolutions tried out
     one_cycle: bool = False
     clip: float | None = None  # largest norm of all gradients together
-    optimiser: str = "adam"  # or muon, without weight decay
+    optimiser: str = "adam"  # or muon
 
 
 @dataclass
