@@ -67,6 +67,14 @@ def test_the_metrics_by_their_formulas(overlap, held_out):
     assert metrics["samples"] == 50
 
 
+def test_the_representation_alone_has_seams_too(overlap, held_out):
+    metrics = evaluate(overlap, held_out)
+    oracle = overlap.output_representation.reconstruct(held_out[1])
+    expected = evaluate(overlap, held_out, predict=lambda x: oracle)["common_seams"]
+    for name, value in metrics["oracle_seams"].items():
+        assert value == pytest.approx(expected[name], rel=1e-6), name
+
+
 def test_native_and_common_seams(overlap, held_out):
     x, _ = held_out
     metrics = evaluate(overlap, held_out)

@@ -85,6 +85,7 @@ _KNOWN = {
 }
 
 _SHARED = "common_seams."
+_ORACLE = "oracle_seams."
 
 
 def display(name: str) -> Display:
@@ -99,6 +100,11 @@ def display(name: str) -> Display:
             known,
             heading=f"{known.heading}, common seams",
             words=f"{known.words}, common seams".replace(" at seams, common", " at common"),
+        )
+    if name.startswith(_ORACLE):
+        known = display(name.removeprefix(_ORACLE))
+        return replace(
+            known, heading=f"{known.heading}, oracle", words=f"{known.words}, representation alone"
         )
     short = name.removeprefix("timings.")
     words = short.replace("_", " ").replace(".", " ")

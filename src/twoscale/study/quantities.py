@@ -169,6 +169,7 @@ def _megabytes(cell: CellRecord) -> float | None:
 # What may stand before a dot, and where it is in the record.
 _GROUPS = {
     "common_seams": ("metrics", "common_seams"),
+    "oracle_seams": ("metrics", "oracle_seams"),
     "timings": ("metrics", "timings"),
     "weights": ("weights",),
     "explained_variance": ("metrics", "explained_variance"),

@@ -49,10 +49,13 @@ def evaluate_operator(
         measures |= residual_measures(problem)
     clock = Clock()
     values = measure_all(measures, _batches(test, predict, clock))
-    metrics: dict[str, Any] = {"oracle_mre": _oracle(operator, test)}
+    oracle = _oracle(operator, test, common)
+    metrics: dict[str, Any] = {"oracle_mre": oracle.get("mre")}
     metrics |= {k: v for k, v in values.items() if "." not in k}
     metrics |= _under(values, "native")
     metrics["common_seams"] = _under(values, "common")
+    if oracle:
+        metrics["oracle_seams"] = _under(oracle, "common")
     for name in ("residual_rms", "residual_mean_abs"):
         metrics.setdefault(name, None)
     latent = operator.latent
@@ -88,13 +91,15 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
 
 
 @torch.no_grad()
-def _oracle(operator: FieldOperator, test: FieldPairs) -> float | None:
-    """Return the error of the representation alone, where predictions are bound to it."""
+def _oracle(operator: FieldOperator, test: FieldPairs, common: PatchLayout) -> dict[str, float]:
+    """Return the errors of the representation alone, where predictions are bound to it."""
     if not isinstance(operator, LatentOperator):
-        return None
+        return {}
+    on_seams = seam_measures(common.seams)
+    measures = {"mre": ACCURACY["mre"]} | {f"common.{name}": m for name, m in on_seams.items()}
     representation = operator.output_representation
     batches = (
         Batch(representation.reconstruct(truth).double(), truth.double())
         for truth in test.outputs.chunks()
     )
-    return measure_all({"mre": ACCURACY["mre"]}, batches)["mre"]
+    return measure_all(measures, batches)
