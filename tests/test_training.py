@@ -13,6 +13,9 @@ from twoscale.training.learner import ModuleLearner
 from twoscale.training.plan import OneCycle, Plateau
 
 
+_START = nn.Sequential(nn.Linear(3, 16), nn.GELU(), nn.Linear(16, 2)).state_dict()
+
+
 def mean_square(predicted, true):
     return (predicted - true).square().mean()
 
@@ -444,6 +447,23 @@ def test_replayed_graphs_are_the_eager_steps(samples, monkeypatch):
     assert graph.training_loss == pytest.approx(eager.training_loss, rel=1e-5)
     for key in weights:
         torch.testing.assert_close(weights[key], expected[key], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("drawn", [64, 70, 20])
+def test_replayed_draws_are_the_eager_ones(drawn, monkeypatch):
+    data = on_cuda(make_pairs(100)), on_cuda(make_pairs(20, seed=1))
+    plan = make_plan(epochs=4, batch_size=16, one_cycle=True, learning_rate=0.02)
+    results = []
+    for kind in (epochs.ReplayedEpochs, epochs.Epochs):
+        monkeypatch.setattr(loop, "make_epochs", kind)
+        network = nn.Sequential(nn.Linear(3, 16), nn.GELU(), nn.Linear(16, 2))
+        network.load_state_dict(_START)
+        task = Task(network.cuda(), *data, mean_square, plan, seed=2, per_epoch=drawn)
+        results.append(train_together([task])[0])
+    graph, eager = results
+    assert graph.learning_rate == eager.learning_rate
+    assert graph.training_loss == pytest.approx(eager.training_loss, rel=1e-4)
 
 
 @pytest.mark.gpu

@@ -186,3 +186,12 @@ def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
     assert found.search.trials[0].outcome.epoch_seconds > 0
     assert found.surrogate.settings["predictor"] == "encoder"
     assert table_rows(found.record)[0][2] == "all"
+
+
+@pytest.mark.gpu
+def test_on_cuda_an_encoder_is_among_the_candidates(poisson16):
+    found = fit_auto(*poisson16, budget=120, device="cuda", clock=Ticks(), problem="darcy")
+    encoders = [trial for trial in found.search.trials if trial.candidate.predictor == "encoder"]
+    assert encoders
+    assert all(trial.failure is None for trial in found.search.trials)
+    assert encoders[0].outcome.epoch_seconds > 0
