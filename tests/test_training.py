@@ -12,7 +12,6 @@ from twoscale.training import Pairs, Plan, Task, epochs, loop, train, train_toge
 from twoscale.training.learner import ModuleLearner
 from twoscale.training.plan import OneCycle, Plateau
 
-
 _START = nn.Sequential(nn.Linear(3, 16), nn.GELU(), nn.Linear(16, 2)).state_dict()
 
 
