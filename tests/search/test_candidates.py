@@ -112,17 +112,18 @@ def test_all_predictors_are_known_to_the_methods():
 def test_an_encoder_starts_with_a_short_training_on_all_images():
     space = Space((64, 64), 1600, "square", {"predictor": "encoder", "width": 8})
     first = space.first
-    assert (first.predictor, first.symmetries, first.epochs) == ("encoder", "square", 10)
+    assert (first.predictor, first.symmetries, first.epochs) == ("encoder", "square", 3)
     settings = space.settings(first)
-    assert settings["epochs"] == 10
+    assert settings["epochs"] == 3
     assert settings["width"] == 8
     assert "input_variance" not in settings
     Surrogate(first.chain, **settings)  # all of them are settings of the method
 
 
-def test_an_encoder_is_for_a_gpu():
-    best = Candidate(predictor="kernel")
+def test_an_encoder_is_small_and_first_trained_shortly_on_a_cpu():
+    sizes = []
     for accelerated in (False, True):
         space = Space((64, 64), 1600, accelerated=accelerated)
-        names = {one.predictor for one in other_predictors(space, best)}
-        assert ("encoder" in names) == accelerated
+        (one,) = other_predictors(space, Candidate(predictor="kernel"))
+        sizes.append((one.epochs, space.settings(one)["width"]))
+    assert sizes == [(3, 24), (10, 64)]

@@ -54,7 +54,7 @@ def test_the_budget_is_kept_but_for_the_first_candidate(budget):
     assert found.seconds == fitter.time
 
 
-KIND_SECONDS = {"affine": 0.5, "affine-mlp": 8.0, "kernel": 2.0}
+KIND_SECONDS = {"affine": 0.5, "affine-mlp": 8.0, "kernel": 2.0, "encoder": 8.0}
 
 
 def test_without_time_it_says_what_the_next_one_would_take():

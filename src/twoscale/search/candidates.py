@@ -25,6 +25,7 @@ _CHAINS = ("two-scale", "conforming", "global")
 _PROBE = 16_000  # fields that an encoder sees in its first, short training
 _TIMED = 3  # epochs at least, to tell how long one takes
 _MOST_EPOCHS = 300
+_SMALL_ENCODER = {"width": 24, "batch_size": 16}
 _LONGER = 4  # times as long, to be worth another training
 
 FIRST_KERNEL = 1000
@@ -130,7 +131,7 @@ class Space:
         Images under symmetries are as fast as the fields themselves.
         """
         given = resolve(candidate.chain, {"predictor": "encoder", **self._own("epochs")})["epochs"]
-        epochs = given if "epochs" in self.given else max(_TIMED, round(_PROBE / self.samples))
+        epochs = given if "epochs" in self.given else self._probe
         return replace(
             candidate,
             predictor="encoder",
@@ -139,6 +140,16 @@ class Space:
             tuned=(),
             epochs=epochs,
         )
+
+    @property
+    def _probe(self) -> int:
+        """Return the epochs of a short training; on a CPU no more than it takes to time them."""
+        return max(_TIMED, round(_PROBE / self.samples)) if self.accelerated else _TIMED
+
+    @property
+    def encoder(self) -> dict[str, int]:
+        """Return the size of an encoder that suits the device."""
+        return {"width": 64, "batch_size": 64} if self.accelerated else _SMALL_ENCODER
 
     def takes(self, predictor: str, chain: str) -> bool:
         """Say whether a predictor has all settings that are given."""
@@ -195,7 +206,7 @@ class Space:
         if candidate.samples is not None:
             chosen["kernel_samples"] = candidate.samples
         if candidate.epochs is not None:
-            chosen["epochs"] = candidate.epochs
+            chosen |= {"epochs": candidate.epochs, **self.encoder}
             del chosen["input_variance"]  # all of the input is seen
         given = {name: value for name, value in self.given.items() if name != "symmetries"}
         return chosen | given
@@ -264,7 +275,7 @@ def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
     if "predictor" in space.given:
         return
     for name, kind in KINDS.items():
-        if best.predictor not in kind.after or (kind.accelerated and not space.accelerated):
+        if best.predictor not in kind.after:
             continue
         if name == "encoder":
             if space.takes(name, best.chain):

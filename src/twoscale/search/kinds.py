@@ -11,7 +11,7 @@ _CHOLESKY = 1
 _STEP = 2e7  # what a step of a small network takes in overhead
 _BATCH = 32
 _EPOCHS = 100
-_CELL_WORK = 2e6  # multiplications of an encoder's training step on one of its cells
+_CELL_WORK = 500  # times the squared width: an encoder's training step on one of its cells
 _TUNING = 5  # decompositions that choose kernel and length scale
 _TUNING_SAMPLES = 1000
 
@@ -34,21 +34,21 @@ class Sizes:
     tuned: bool = False  # a kernel that knows its length scale and strength
     epochs: int = 0  # of an encoder
     cells: int = 0  # of its finest level
+    width: int = 0  # its channels
 
 
 @dataclass(frozen=True)
 class Kind:
     """A predictor: settings of a fit, its work in multiplications, what it is tried after.
 
-    `pace` is how many times faster its multiplications are than those of closed forms, as long as
-    it has not been seen at work. One that is `accelerated` is tried on a GPU only.
+    `pace` is how many times faster its multiplications are on a GPU than those of closed forms, as
+    long as it has not been seen at work.
     """
 
     work: Callable[[Sizes], float]
     settings: Mapping[str, Any] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     pace: float = 1.0
-    accelerated: bool = False
 
 
 def _affine(sizes: Sizes) -> float:
@@ -81,7 +81,7 @@ def _affine_network(sizes: Sizes) -> float:
 
 def _encoder(sizes: Sizes) -> float:
     fields = sizes.epochs * (sizes.samples + sizes.validation / 3)
-    return fields * sizes.cells * _CELL_WORK
+    return fields * sizes.cells * _CELL_WORK * sizes.width**2
 
 
 KINDS: dict[str, Kind] = {
@@ -89,9 +89,7 @@ KINDS: dict[str, Kind] = {
     "kernel": Kind(_kernel, after=("affine", "affine-mlp")),
     "affine-mlp": Kind(_affine_network, {"epochs": _EPOCHS}, after=("affine",)),
     "mlp": Kind(_network, {"epochs": _EPOCHS}),  # only if asked for: affine-mlp contains it
-    "encoder": Kind(
-        _encoder, after=("affine", "affine-mlp", "kernel"), pace=20.0, accelerated=True
-    ),
+    "encoder": Kind(_encoder, after=("affine", "affine-mlp", "kernel"), pace=20.0),
     # A predictor that is added here is searched; `after` says which ones it may improve on.
 }
 

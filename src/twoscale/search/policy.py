@@ -260,7 +260,7 @@ def expected_seconds(candidate: Candidate, found: Search, space: Space, fitter: 
     best = found.best
     assert best is not None
     sizes = _sizes(best, candidate, found.trials, space, fitter)
-    faster = 1.0 if alike else KINDS[candidate.predictor].pace
+    faster = KINDS[candidate.predictor].pace if space.accelerated and not alike else 1.0
     return _CAUTION * seconds / total * work(candidate.predictor, sizes) / faster
 
 
@@ -289,6 +289,7 @@ def _sizes(
         tuned=bool(candidate.tuned),
         epochs=candidate.epochs or 0,
         cells=round(nodes / usual_cut(space.shape) ** 2),
+        width=space.encoder["width"],
     )
 
 
