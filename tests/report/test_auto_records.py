@@ -22,3 +22,11 @@ def test_a_minute_is_enough(problem, most):
     errors = [trial["error"] for trial in search["trials"]]
     assert errors[search["chosen"]] == min(errors)
     assert len(search["explanation"]) > 2
+
+
+def test_six_minutes_are_enough_for_an_encoder():
+    (run,) = read_json(FOLDER / "darcy-64-cpu-6min.json")["runs"]
+    assert run["config"]["settings"]["predictor"] == "encoder"
+    assert run["metrics"]["mre"] < 0.003
+    assert run["search"]["seconds"] <= 360
+    assert run["environment"]["device"] == "cpu"
