@@ -170,7 +170,9 @@ def test_members_on_cuda():
 
 
 def test_long_inputs_are_summed_in_parts(monkeypatch):
-    make = lambda k: make_task(k, codes=((50, 7), (43, 4), (50, 8))[k])  # noqa: E731
+    def make(k):
+        return make_task(k, codes=((50, 7), (43, 4), (50, 8))[k])
+
     whole = [make(k) for k in range(3)]
     expected = train_together(whole)
     monkeypatch.setattr("twoscale.training.bank._parts", lambda width, like: 3)

@@ -218,25 +218,24 @@ def fit(
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
-    several = seeds is not None
-    outs = {seed: out} if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
+    several = None if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
     with progress_bar(method) as progress:
         runs = fit_runs(
             Dataset(data),
-            outs,
+            several or {seed: out},
             method=method,
             progress=progress,
             illustrate=illustrate_run,
             **options,
         )
-    rows = {
-        f"{method} {k}" if several else method: run.metrics
-        for k, run in zip(outs, runs, strict=True)
-    }
-    if json and several:
+    title = f"{out}: test split of {data}"
+    if several is None:
+        _show({method: runs[0].metrics}, json, title)
+    elif json:
         print_json({"runs": {run.path.name: run.metrics for run in runs}})
     else:
-        _show(rows, json, f"{out}: test split of {data}")
+        labels = [f"{method} {k}" for k in several]
+        _show({k: run.metrics for k, run in zip(labels, runs, strict=True)}, json, title)
 
 
 def _search(

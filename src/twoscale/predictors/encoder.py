@@ -8,13 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-_GROWTH = (
-    1.0,
-    1.5,
-    2.0,
-    3.0,
-    4.0,
-)  # of the channels, level by level; the last for all further ones
+# Of the channels, level by level; the last for all further ones.
+_GROWTH = (1.0, 1.5, 2.0, 3.0, 4.0)
 _COARSEST = 4  # cells per direction at which everything meets everything
 _FINEST = 64  # cells per direction at most
 _MIXINGS = 4
@@ -101,8 +96,7 @@ class FieldEncoder(nn.Module):
 class _Residual(nn.Module):
     """Adds a mix of products of convolutions; at first it adds nothing.
 
-    Coefficients act on solutions by products. Of what was tried in their place (GELU, gates with
-    GELU) nothing came as far in as many steps.
+    Coefficients act on solutions by products.
     """
 
     def __init__(self, width: int, kernel: int = 3, inside: int = 1) -> None:

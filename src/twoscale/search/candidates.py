@@ -130,26 +130,23 @@ class Space:
 
         Images under symmetries are as fast as the fields themselves.
         """
-        given = resolve(candidate.chain, {"predictor": "encoder", **self._own("epochs")})["epochs"]
-        epochs = given if "epochs" in self.given else self._probe
         return replace(
             candidate,
             predictor="encoder",
             symmetries=self.declared,
             samples=None,
             tuned=(),
-            epochs=epochs,
+            epochs=self.encoder["epochs"],
         )
 
-    @property
-    def _probe(self) -> int:
-        """Return the epochs of a short training; on a CPU no more than it takes to time them."""
-        return max(_TIMED, round(_PROBE / self.samples)) if self.accelerated else _TIMED
-
-    @property
-    def encoder(self) -> dict[str, int]:
-        """Return the size of an encoder that suits the device."""
-        return {"width": 64, "batch_size": 64} if self.accelerated else _SMALL_ENCODER
+    @cached_property
+    def encoder(self) -> dict[str, Any]:
+        """Return the settings of an encoder's first, short training: on a CPU it is a small one."""
+        chosen: dict[str, Any] = {"epochs": _TIMED, **_SMALL_ENCODER}
+        if self.accelerated:
+            chosen = {"epochs": max(_TIMED, round(_PROBE / self.samples))}
+        own = self._own("epochs", "width", "batch_size")
+        return resolve("two-scale", {"predictor": "encoder"} | chosen | own)
 
     def takes(self, predictor: str, chain: str) -> bool:
         """Say whether a predictor has all settings that are given."""
@@ -206,7 +203,8 @@ class Space:
         if candidate.samples is not None:
             chosen["kernel_samples"] = candidate.samples
         if candidate.epochs is not None:
-            chosen |= {"epochs": candidate.epochs, **self.encoder}
+            size = {name: self.encoder[name] for name in _SMALL_ENCODER}
+            chosen |= {"epochs": candidate.epochs, **size}
             del chosen["input_variance"]  # all of the input is seen
         given = {name: value for name, value in self.given.items() if name != "symmetries"}
         return chosen | given

@@ -87,7 +87,7 @@ def _plan(
         evaluation_batch=settings.get("evaluation_batch", evaluation_batch),
         small=small,
         on_fields=not small,
-        one_cycle=f"{prefix}patience" not in settings,
+        one_cycle=f"{prefix}patience" not in settings,  # what has no plateaus to wait for
         clip=settings.get(f"{prefix}clip"),
         optimiser=settings.get(f"{prefix}optimiser", "adam"),
     )
