@@ -307,8 +307,8 @@ def test_small_steps_are_done_on_one_thread(pairs, small, threads):
     assert (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark) == before
 
 
-@pytest.mark.parametrize("on_fields", [True, False])
-def test_only_networks_on_fields_use_tensor_cores(pairs, on_fields):
+@pytest.mark.parametrize(("on_fields", "tuned"), [(True, True), (True, False), (False, False)])
+def test_only_networks_on_fields_use_tensor_cores(pairs, on_fields, tuned):
     """Fine-tuning works on large codes too, and takes differences of decoded fields."""
     before = precision_flags()
     seen = []
@@ -317,8 +317,8 @@ def test_only_networks_on_fields_use_tensor_cores(pairs, on_fields):
         seen.append((precision_flags()[0], torch.backends.cudnn.benchmark))
         return mean_square(predicted, true)
 
-    fitted(pairs, make_plan(epochs=1, on_fields=on_fields), loss=loss)
-    assert set(seen) == {(on_fields, on_fields)}
+    fitted(pairs, make_plan(epochs=1, on_fields=on_fields, tuned=tuned), loss=loss)
+    assert set(seen) == {(on_fields, tuned)}
     assert precision_flags() == before
 
 

@@ -125,6 +125,7 @@ def test_refinement_follows_plain_local():
         patience=10,
         evaluation_batch=64,
         on_fields=True,
+        tuned=True,
     )
 
 
@@ -146,6 +147,7 @@ def test_fno():
         early_stop=15,
         evaluation_batch=64,
         on_fields=True,
+        tuned=True,
     )
 
 

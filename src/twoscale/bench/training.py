@@ -135,7 +135,9 @@ class _FieldTraining:
 
     def ours(self, network: nn.Module) -> Laps:
         laps = Laps()
-        plan = Plan(epochs=self.epochs, evaluation_batch=64, on_fields=True, **self.settings)
+        plan = Plan(
+            epochs=self.epochs, evaluation_batch=64, on_fields=True, tuned=True, **self.settings
+        )
         training, validation = (Pairs(*part) for part in self.data)
         train_network(network, training, validation, functional.mse_loss, plan, progress=laps)
         return laps

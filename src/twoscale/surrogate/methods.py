@@ -75,7 +75,12 @@ def trains_on_fields(name: str, settings: Settings) -> bool:
 
 
 def _plan(
-    settings: Settings, prefix: str = "", *, evaluation_batch: int = 64, small: bool = False
+    settings: Settings,
+    prefix: str = "",
+    *,
+    evaluation_batch: int = 64,
+    small: bool = False,
+    tuned: bool = False,
 ) -> Plan:
     return Plan(
         epochs=settings[f"{prefix}epochs"],
@@ -87,6 +92,7 @@ def _plan(
         evaluation_batch=settings.get("evaluation_batch", evaluation_batch),
         small=small,
         on_fields=not small,
+        tuned=tuned,
         one_cycle=f"{prefix}patience" not in settings,  # what has no plateaus to wait for
         clip=settings.get(f"{prefix}clip"),
         optimiser=settings.get(f"{prefix}optimiser", "adam"),
@@ -181,7 +187,8 @@ def _build_refinement(grid: Grid, settings: Settings) -> FieldOperator:
     base = METHODS[settings["base"]].build(grid, settings)
     channels = settings["channels"]
     correction = FullFieldOperator(
-        lambda seed: RefinementNet(channels=channels, seed=seed), _plan(settings, "refinement_")
+        lambda seed: RefinementNet(channels=channels, seed=seed),
+        _plan(settings, "refinement_", tuned=True),
     )
     return RefinedOperator(base, correction)
 
@@ -195,7 +202,7 @@ def _build_fno(grid: Grid, settings: Settings) -> FieldOperator:
         )
     names = ("layers", "width", "modes", "padding")
     sizes = {name: settings[name] for name in names}
-    return FullFieldOperator(lambda seed: FNO2d(**sizes, seed=seed), _plan(settings))
+    return FullFieldOperator(lambda seed: FNO2d(**sizes, seed=seed), _plan(settings, tuned=True))
 
 
 def _defaults(maker: Callable[..., Any], *names: str) -> dict[str, Any]:
@@ -231,8 +238,8 @@ ENCODER: dict[str, Any] = {
     **_defaults(FieldEncoder, "width", "blocks", "cut"),
     "predictor": "encoder",
     "objective": "field",
-    "epochs": 120,
-    "batch_size": 64,
+    "epochs": 30,
+    "batch_size": 32,
     "evaluation_batch": 64,
     "optimiser": "muon",
     **OPTIMISERS["muon"],

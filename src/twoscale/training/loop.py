@@ -247,13 +247,13 @@ def mean_loss(network: nn.Module, loss: Loss, pairs: Pairs, batch: int) -> Tenso
 def _repeatable(plan: Plan) -> Iterator[None]:
     """Deterministic convolutions on CUDA; one CPU thread for small steps.
 
-    Networks on fields work on tensor cores, and of the deterministic algorithms of a convolution
-    the fastest is tried out. Not so fine-tuning, which decodes fields and takes their differences.
+    Networks on fields work on tensor cores. Not so fine-tuning, which decodes fields and takes
+    their differences. Only deterministic algorithms of convolutions are tried out, too.
     """
     flags = torch.backends.cudnn
     before = (flags.deterministic, flags.benchmark)
     try:
-        flags.deterministic, flags.benchmark = True, plan.on_fields
+        flags.deterministic, flags.benchmark = True, plan.tuned
         with (
             one_thread() if plan.small else nullcontext(),
             tensor_cores() if plan.on_fields else nullcontext(),

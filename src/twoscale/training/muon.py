@@ -99,7 +99,7 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     a, b, c = _QUINTIC
     for _ in range(_ITERATIONS):
         square = x @ x.mT
-        x = a * x + (b * square + c * square @ square) @ x
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices.dtype)
 
 

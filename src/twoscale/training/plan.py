@@ -25,7 +25,8 @@ class Plan:
     evaluation_batch: int
     early_stop: int | None = None
     small: bool = False  # steps so small that one CPU thread is fastest
-    on_fields: bool = False  # a network on whole fields: tensor cores, convolutions tried out
+    on_fields: bool = False  # a network on whole fields: tensor cores
+    tuned: bool = False  # algorithms of convolutions are tried out first, which takes seconds
     one_cycle: bool = False
     clip: float | None = None  # largest norm of all gradients together
     optimiser: str = "adam"  # or muon
