@@ -1,13 +1,9 @@
 import re
-import shutil
-from pathlib import Path
 
 from tests.study.synthetic import make_record, write_record
 from twoscale.report.display import ABSENT
-from twoscale.report.documents import results_table
-from twoscale.report.study_documents import headline_table, markdown, results_page
+from twoscale.report.study_documents import beyond_table, headline_table, markdown, results_page
 
-ROOT = Path(__file__).parents[2]
 HEADLINE = ["poisson-128 local", "poisson-128 two-scale"]
 
 
@@ -15,7 +11,7 @@ def test_without_records_the_page_says_so(tmp_path):
     page = results_page(tmp_path / "nothing")
     assert page.startswith("# Results\n")
     assert page.endswith("There are no records yet.\n")
-    assert headline_table(tmp_path) is None
+    assert headline_table(tmp_path) == beyond_table(tmp_path) == "There are no records yet."
 
 
 def test_the_page_has_every_table_with_the_paper_beside(tmp_path):
@@ -41,9 +37,9 @@ def test_a_partial_and_a_small_study_are_fine(tmp_path):
 
 
 def test_the_readme_takes_its_table_from_the_records_when_there_are_any(tmp_path):
-    write_record(tmp_path / "study", make_record("headline", HEADLINE), fields=False)
-    write_record(tmp_path / "study", make_record("darcy", ["darcy-256 local"]), fields=False)
-    lines = results_table(tmp_path).splitlines()
+    write_record(tmp_path, make_record("headline", HEADLINE), fields=False)
+    write_record(tmp_path, make_record("darcy", ["darcy-256 local"]), fields=False)
+    lines = headline_table(tmp_path).splitlines()
     assert [line.split(" |")[0] for line in lines[2:]] == [
         "| **Poisson, 128²**",
         "| Plain L2L",
@@ -79,11 +75,9 @@ def test_values_and_changes_are_counted_apart(tmp_path):
     assert all(int(count) > 0 for count in found.groups())
 
 
-def test_earlier_runs_are_shown_until_a_study_has_measured_their_method(tmp_path):
-    shutil.copytree(ROOT / "results" / "poisson-64", tmp_path / "poisson-64")
-    shutil.copy(ROOT / "results" / "paper.json", tmp_path)
-    write_record(tmp_path / "study", make_record("headline", HEADLINE), fields=False)
-    assert "**Poisson, 64²**, earlier runs" in results_table(tmp_path)
-    grids = make_record("resolution", ["poisson-64 two-scale"])
-    write_record(tmp_path / "study", grids, fields=False)
-    assert "earlier runs" not in results_table(tmp_path)
+def test_the_readme_shows_what_is_measured_of_the_study_beyond_the_paper(tmp_path):
+    write_record(tmp_path, make_record("beyond", ["poisson-128 fno", *HEADLINE]), fields=False)
+    lines = beyond_table(tmp_path).splitlines()
+    assert [line.split(" |")[0] for line in lines[2:]] == ["| Two-scale", "| FNO"]
+    assert "±" in lines[2].split(" | ")[3]
+    assert "±" not in lines[2].split(" | ", 4)[4]

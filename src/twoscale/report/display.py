@@ -86,6 +86,7 @@ _KNOWN = {
 
 _SHARED = "common_seams."
 _ORACLE = "oracle_seams."
+_MANY = 1000  # of which no fractions are shown
 
 
 def display(name: str) -> Display:
@@ -116,7 +117,7 @@ def number(value: float | None, kind: str) -> str:
     if value is None or value != value:
         return ABSENT
     if kind == "count":
-        return f"{value:.0f}" if value == round(value) else f"{value:.1f}"
+        return f"{value:.0f}" if value == round(value) or value >= _MANY else f"{value:.1f}"
     if kind == "seconds":
         return f"{value:.{_decimals(value)}f}"
     return _FORMATS[kind].format(100 * value if kind == "percent" else value)

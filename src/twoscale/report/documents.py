@@ -12,79 +12,12 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
-from twoscale.report import display
 from twoscale.report.charts import KINDS
-from twoscale.report.records import Summary, summarise
-from twoscale.report.study_documents import headline_table, measured_methods, results_page
-from twoscale.study.statistics import Spread
+from twoscale.report.study_documents import beyond_table, headline_table, results_page
 from twoscale.surrogate.methods import ENCODER, METHODS
 from twoscale.surrogate.settings import SETTINGS
 
 _DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}
-CASES = {
-    "poisson-128": "Poisson, 128²",
-    "poisson-64": "Poisson, 64²",
-    "darcy-256": "Darcy, 256²",
-}
-_HEADER = (
-    "| | MRE % | paper | oracle % | SSIM | seam value | seam slope | residual | time s | seeds |",
-    "|---|---|---|---|---|---|---|---|---|---|",
-)
-
-
-def results_table(results: Path) -> str:
-    """Return the Markdown table of the main results: of the studies, then what only runs hold."""
-    studied = headline_table(results / "study")
-    rows = _run_rows(results, headed=", earlier runs" if studied else "")
-    return "\n".join([*([studied] if studied else _HEADER), *rows])
-
-
-def _run_rows(results: Path, *, headed: str) -> list[str]:
-    """Return the rows of recorded runs whose case and method no study has measured."""
-    lines = []
-    known = measured_methods(results / "study")
-    for case, title in CASES.items():
-        if not (results / case).is_dir():
-            continue
-        paper = read_json(results / "paper.json")
-        summary = summarise(results / case)
-        rest = [m for m in METHODS if m in summary and (case, METHODS[m].title) not in known]
-        if rest:
-            lines.append(f"| **{title}**{headed} |" + " |" * 9)
-        lines += [_row(method, summary, paper[case].get(method, {})) for method in rest]
-    return lines
-
-
-def _row(method: str, summary: Summary, paper: dict[str, Any]) -> str:
-    ours = summary[method]
-    cells = [
-        METHODS[method].title,
-        _percent(ours["mre"]),
-        _percent(_published(paper.get("mre"))),
-        _percent(ours.get("oracle_mre")),
-        _mean(ours.get("ssim"), "plain"),
-        _mean(ours.get("value_trace_error"), "power"),
-        _mean(ours.get("normal_derivative_trace_error"), "power"),
-        _mean(ours.get("residual_rms"), "short"),
-        f"{ours['total'].mean:.0f}",
-        str(ours["mre"].seeds),
-    ]
-    return "| " + " | ".join(cells) + " |"
-
-
-def _published(value: list[float] | None) -> Spread | None:
-    return None if value is None else Spread(mean=value[0], deviation=value[1], seeds=0)
-
-
-def _percent(spread: Spread | None) -> str:
-    if spread is None:
-        return display.ABSENT
-    text = display.number(spread.mean, "percent")
-    return text if spread.deviation is None else f"{text} ± {100 * spread.deviation:.3f}"
-
-
-def _mean(spread: Spread | None, kind: str) -> str:
-    return display.number(spread.mean if spread else None, kind)
 
 
 def bench_table(results: Path) -> str:
@@ -116,15 +49,17 @@ def _bench_row(found: dict[str, Any]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def refreshed(page: Path, mark: str, text: str) -> str:
-    """Return a page with what stands between its marks `mark` replaced by `text`."""
-    start, end = f"<!-- {mark}: start -->", f"<!-- {mark}: end -->"
+def refreshed(page: Path, texts: Mapping[str, str]) -> str:
+    """Return a page with what stands between its marks of each name replaced by a text."""
     whole = page.read_text(encoding="utf-8")
-    if start not in whole or end not in whole:
-        raise TwoscaleError(f"{page} lacks the marks {start} and {end}")
-    before, rest = whole.split(start)
-    after = rest.split(end)[1]
-    return f"{before}{start}\n{text}\n{end}{after}"
+    for mark, text in texts.items():
+        start, end = f"<!-- {mark}: start -->", f"<!-- {mark}: end -->"
+        if start not in whole or end not in whole:
+            raise TwoscaleError(f"{page} lacks the marks {start} and {end}")
+        before, rest = whole.split(start)
+        after = rest.split(end)[1]
+        whole = f"{before}{start}\n{text}\n{end}{after}"
+    return whole
 
 
 def generated(root: Path) -> dict[Path, str]:
@@ -135,8 +70,14 @@ def generated(root: Path) -> dict[Path, str]:
         root / "docs/performance.md",
     )
     return {
-        readme: refreshed(readme, "results", results_table(results)),
-        performance: refreshed(performance, "bench", bench_table(results)),
+        readme: refreshed(
+            readme,
+            {
+                "results": headline_table(results / "study"),
+                "beyond": beyond_table(results / "study"),
+            },
+        ),
+        performance: refreshed(performance, {"bench": bench_table(results)}),
         root / "docs/settings.md": settings_page(),
         root / "docs/results.md": results_page(results / "study"),
         root / "docs/figures.md": figures_page(),

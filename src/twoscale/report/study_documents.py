@@ -48,12 +48,13 @@ _HEADLINE = (
 _SPREAD = ("mre", "oracle_mre")
 _BESIDE = ("mre",)
 _SHOWN = ("headline", "darcy")
+_NONE = "There are no records yet."
 
 
 def results_page(folder: Path) -> str:
     """Return `docs/results.md` from a folder of records, of which there may be none yet."""
     if not record_files(folder):
-        return _HEAD + "\nThere are no records yet.\n"
+        return f"{_HEAD}\n{_NONE}\n"
     studies = read_studies(folder)
     parts = [_HEAD, *_summary(studies)]
     for study in studies.results:
@@ -136,11 +137,11 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
-def headline_table(folder: Path) -> str | None:
-    """Return the README's table from the records of the headline studies; None without them."""
+def headline_table(folder: Path) -> str:
+    """Return the README's first table, from the records of the headline studies."""
     paths = [path for path in record_files(folder) if path.stem in _SHOWN]
     if not paths:
-        return None
+        return _NONE
     studies = make_studies(folder, {path: read_record(path) for path in paths})
     beside = [name in _BESIDE for name in _HEADLINE]
     rows: list[list[str]] = []
@@ -155,10 +156,18 @@ def headline_table(folder: Path) -> str | None:
     return "\n".join(markdown(header, [row + [""] * (len(header) - len(row)) for row in rows]))
 
 
-def measured_methods(folder: Path) -> set[tuple[str, str]]:
-    """Return place and method of all cases in a folder of records, in any of its studies."""
-    studies = read_studies(folder).results if record_files(folder) else ()
-    return {(case.place, case.title) for study in studies for case in study.cases}
+def beyond_table(folder: Path) -> str:
+    """Return the README's second table: the first one of the study beyond the paper."""
+    path = folder / "beyond.json"
+    if not path.is_file():
+        return _NONE
+    studies = make_studies(folder, {path: read_record(path)})
+    (study,) = studies.results
+    table = study_tables(study, studies.definitions.get(study.name))[0]
+    rows = tuple(
+        replace(row, values=tuple(map(_short, row.values))) for row in table.rows if row.seeds
+    )
+    return "\n".join(_table(replace(table, rows=rows)))
 
 
 def _short(value: Value) -> Value:

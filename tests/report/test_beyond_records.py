@@ -1,0 +1,60 @@
+"""What the study beyond the paper reached, held to what the project promises."""
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from twoscale.files import read_json
+
+RECORD = Path(__file__).parents[2] / "results" / "study" / "beyond.json"
+CELLS = read_json(RECORD)["cells"]
+
+LONG = "poisson-128 two-scale coarse_components=80 * residual_variance=0.9995"
+FEW = "poisson-128 two-scale coarse_components=80 * symmetries=problem training=250"
+
+
+def metrics(pattern):
+    """Return the metrics of all seeds of one case."""
+    found = [cell for cell in CELLS if fnmatchcase(cell["case"], pattern)]
+    assert len({cell["case"] for cell in found}) == 1, pattern
+    return [cell["metrics"] for cell in found]
+
+
+def alone(pattern):
+    """Return the metrics of the runs that had the device to themselves."""
+    return [found for found in metrics(pattern) if found["trained_together"] == 1]
+
+
+def seconds(pattern):
+    return mean(found["timings"]["total"] for found in alone(pattern))
+
+
+def test_poisson_is_learned_to_half_a_permille_in_a_hundredth_of_the_time():
+    found = metrics(LONG)
+    assert len(found) == 3
+    assert max(one["mre"] for one in found) <= 0.0005
+    assert seconds(LONG) <= seconds("poisson-128 fno") / 100
+
+
+def test_poisson_has_smaller_errors_at_seams_than_overlap_has():
+    for one in metrics(LONG):
+        assert one["common_seams"]["value_trace_error"] < 8.5e-6
+        assert one["common_seams"]["normal_derivative_trace_error"] < 5.4e-4
+
+
+def test_few_fields_are_enough():
+    found = metrics(FEW)
+    assert len(found) == 3
+    assert max(one["mre"] for one in found) <= 0.001
+
+
+def test_conforming_codes_are_better_than_two_scale_ones_of_their_size():
+    ours = metrics("poisson-128 conforming code_size=162 *")
+    peers = metrics("poisson-128 two-scale objective=field predictor=affine")
+    for one, peer in zip(ours, peers, strict=True):
+        assert one["output_code"] == pytest.approx(peer["output_code"], rel=0.02)
+        assert one["oracle_mre"] <= peer["oracle_mre"] / 2
+        for name in ("value_trace_error", "normal_derivative_trace_error"):
+            assert one["oracle_seams"][name] <= peer["oracle_seams"][name] / 5
