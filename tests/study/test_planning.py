@@ -58,6 +58,22 @@ def test_what_is_tuned_brings_its_base(folder):
     ]
 
 
+def test_what_is_tuned_from_one_network_is_tuned_anew_with_it(folder, monkeypatch):
+    """Of the base and one of its tunings there is but the record, of the other nothing."""
+    study = tiny_study(TEXT.replace("objective: [null, A1]", "objective: [null, A1, A2]"))
+    cells = study.cells(seeds=[0])
+    known = {cell.key: "a result" for cell in cells if cell.case.objective != "A2"}
+    monkeypatch.setattr(folder, "result", lambda cell: known.get(cell.key))
+    plan = make_plan(folder, cells)
+    assert [cell.case.id for cell in plan.done] == ["poisson-16 local"]
+    anew = [("poisson-16-100-0", [name]) for name in ("two-scale", "two-scale+A1", "two-scale+A2")]
+    assert sorted(described(plan)) == anew
+    only = [cell for cell in cells if cell.case.objective == "A2"]
+    assert sorted(described(make_plan(folder, only, others=cells))) == anew
+    monkeypatch.setattr(folder, "has_run", lambda cell: True)
+    assert len(make_plan(folder, cells).groups) == 1
+
+
 def test_longer_work_costs_more(folder):
     plan = make_plan(folder, tiny_study().cells())
     fits, tuned, _ = plan.groups

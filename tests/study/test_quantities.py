@@ -105,3 +105,22 @@ def test_a_time_is_a_share_where_no_seed_was_trained_alone():
     assert not is_share(cells(5), "timings.inference")
     assert not is_share(cells(5), "mre")
     assert set(values_by_seed(cells(5, 1), "total")) == {1}
+    several = [{**TUNED, "seed": seed} for seed in (0, 1)]
+    several[0] = {**several[0], "metrics": TUNED["metrics"] | {"trained_together": 5}}
+    assert set(values_by_seed(several, "pca_fit")) == {0, 1}  # each fitted its own
+    assert set(values_by_seed(several, "total")) == {1}
+
+
+def test_other_processes_disturb_every_time():
+    busy = {**TUNED, "seed": 0, "processes": 4}
+    assert is_share([busy], "total")
+    assert is_share([busy], "inference")
+    assert not is_share([busy], "mre")
+    assert set(values_by_seed([busy, {**TUNED, "seed": 7}], "inference")) == {7}
+
+
+def test_a_fine_tuning_is_timed_by_itself():
+    metrics = BASE["metrics"] | {"trained_together": 5}
+    assert is_share([{**BASE, "metrics": metrics}], "invocation_total")
+    tuned = {**BASE, "objective": "A3", "metrics": metrics | {"timings": {"finetuning": 2.0}}}
+    assert not is_share([tuned], "invocation_total")

@@ -230,7 +230,7 @@ def _show_plans(
     )
     plans = {}
     for study, cells in zip(studies, asked_cells(studies, scale, **wanted), strict=True):
-        plan = make_plan(folder, cells)
+        plan = make_plan(folder, cells, others=study.at(scale).cells())
         shared = [cell for cell in plan.cells if elsewhere[cell.key] > 1]
         plans[study.name] = _plan(plan, folder, len(shared))
     if json:

@@ -90,7 +90,7 @@ class CaseResult:
         return spread(values) if values else None
 
     def is_share(self, name: str) -> bool:
-        """Say whether a time is a share of one in which other networks were trained as well."""
+        """Say whether a time was never measured alone."""
         return is_share(self.cells, name)
 
     def mean(self, name: str) -> float | None:

@@ -14,8 +14,8 @@ from twoscale.study.statistics import Spread
 from twoscale.surrogate.methods import METHODS
 
 SHARES = (
-    "†: a share of the time in which several networks were trained at once. One alone takes "
-    "longer: such times do not compare with those without a mark, neither here nor in figures."
+    "†: a time that was shared: several networks were trained at once, or other work was on the "
+    "device. Such times do not compare with those without a mark, neither here nor in figures."
 )
 
 _USUAL = ("mre", "oracle_mre", "ssim", "residual_rms", "output_code", "total")
@@ -28,7 +28,7 @@ class Value:
     name: str
     ours: Spread | None
     paper: Compared | None
-    share: bool = False  # of a time in which other networks were trained as well
+    share: bool = False  # a time in which other work was done as well
 
     @property
     def mark(self) -> str:

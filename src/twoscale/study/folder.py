@@ -18,7 +18,7 @@ RECORD_FORMAT = 1
 _CELL = {"case", "key", "seed", "metrics", "environment"}
 _CELL |= {"problem", "resolution", "training", "method", "objective"}
 _FAILED = {"case", "key", "seed", "error"}
-_RESULT = ("config_hash", "metrics", "retained", "epochs", "weights", "model_bytes")
+_RESULT = ("config_hash", "metrics", "retained", "epochs", "weights", "model_bytes", "processes")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,10 @@ def read_result(run: Path) -> Result:
     }
     if tuning := config.get("finetuning"):
         content["weights"] = tuning["weights"]
-    return Result(content, read_json(run / "environment.json"))
+    environment = read_json(run / "environment.json")
+    if "processes" in environment:
+        content["processes"] = environment["processes"]
+    return Result(content, environment)
 
 
 def epochs(curve: dict[str, Any]) -> dict[str, Any]:

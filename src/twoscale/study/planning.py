@@ -31,7 +31,8 @@ class Group:
 class Plan:
     """The cells asked for, which of them are finished, and the groups that are to be run.
 
-    Groups may hold cells that were not asked for: those that others are fine-tuned from.
+    Groups may hold cells that were not asked for: those that others are fine-tuned from, and what
+    else is.
     """
 
     cells: list[Cell]
@@ -44,18 +45,27 @@ class Plan:
         return [cell for cell in self.cells if cell.key not in finished]
 
 
-def make_plan(folder: StudyFolder, cells: Iterable[Cell], *, alone: Collection[str] = ()) -> Plan:
+def make_plan(
+    folder: StudyFolder,
+    cells: Iterable[Cell],
+    *,
+    others: Iterable[Cell] = (),
+    alone: Collection[str] = (),
+) -> Plan:
     """Return what is to be done for these cells to be finished in a folder.
 
-    `alone` holds the keys of cells that must not share the time of their training with others.
+    A network of which only the record is left is fitted anew if it is to be fine-tuned, and then
+    all that was fine-tuned from it, also among `others`: pairs are of one network. `alone` holds
+    the keys of cells that must not share the time of their training with others.
     """
     unique = {cell.key: cell for cell in cells}
-    done = [cell for cell in unique.values() if folder.result(cell) is not None]
+    finished = {cell.key: cell for cell in others if folder.result(cell) is not None}
     todo = {key: cell for key, cell in unique.items() if folder.result(cell) is None}
-    for cell in list(todo.values()):
-        base = cell.base
-        if base is not None and not folder.has_run(base):
-            todo[base.key] = base
+    bases = [cell.base for cell in todo.values() if cell.base is not None]
+    todo |= {base.key: base for base in bases if not folder.has_run(base)}
+    again = (unique | finished).values()
+    todo |= {cell.key: cell for cell in again if cell.base and cell.base.key in todo}
+    done = [cell for cell in unique.values() if cell.key not in todo]
     return Plan(list(unique.values()), done, _groups(todo.values(), alone))
 
 

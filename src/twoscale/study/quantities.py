@@ -57,27 +57,33 @@ def quantity(cell: CellRecord, name: str) -> float | None:
 def values_by_seed(cells: Iterable[CellRecord], name: str) -> dict[int, float]:
     """Return a quantity of the cells of one case, by seed, where they have it.
 
-    Networks that were trained side by side share the time, which flatters each. Where some seeds
-    were trained alone, times are theirs only.
+    Of times those that were measured alone, where there are any.
     """
     cells = list(cells)
     if is_time(name):
-        cells = [cell for cell in cells if trained_together(cell) == 1] or cells
+        cells = [cell for cell in cells if _alone(cell, name)] or cells
     found = {cell["seed"]: quantity(cell, name) for cell in cells}
     return {
         seed: value for seed, value in found.items() if value is not None and math.isfinite(value)
     }
 
 
-def trained_together(cell: CellRecord) -> int:
-    """Return how many networks shared the time of the cell's training."""
-    return int(cell["metrics"].get("trained_together", 1))
-
-
 def is_share(cells: Iterable[CellRecord], name: str) -> bool:
-    """Say whether a quantity of a case is no more than its part of a time that several shared."""
-    together = [trained_together(cell) for cell in cells if quantity(cell, name) is not None]
-    return name in _WITH_TRAINING and bool(together) and 1 not in together
+    """Say whether a quantity of a case is a time, and none of its cells was alone in it."""
+    timed = [cell for cell in cells if is_time(name) and quantity(cell, name) is not None]
+    return bool(timed) and not any(_alone(cell, name) for cell in timed)
+
+
+def _alone(cell: CellRecord, name: str) -> bool:
+    """Say whether nothing else took part in one of a cell's times.
+
+    Networks that are trained side by side share that time, which flatters each. Other processes on
+    the device lengthen every time.
+    """
+    tuned = name.startswith("invocation_") and cell.get("objective")  # by itself
+    with_training = name in _WITH_TRAINING and not tuned
+    together = cell["metrics"].get("trained_together", 1) if with_training else 1
+    return together == 1 and cell.get("processes", 1) == 1
 
 
 def check_quantity(name: str) -> str:
@@ -187,7 +193,10 @@ _TIMES: dict[str, Reader] = {
     "invocation_total": _invocation(("finetune_prepare", "finetuning"), "total"),
 }
 
-_WITH_TRAINING = {"train", "total", "timings.training", "timings.total"}
+_WITH_TRAINING = {
+    *("train", "total", "timings.training", "timings.total"),
+    *("invocation_train", "invocation_total"),
+}
 
 _READERS: dict[str, Reader] = {
     **{name: _at("metrics", name) for name in _METRICS},

@@ -70,10 +70,11 @@ def run_studies(
         for book in books:
             book.open()
         alone = {cell.key for book in books for cell in book.alone}
-        plans = [make_plan(folder, book.asked, alone=alone) for book in books]
-        everything = [cell for book in books for cell in book.asked]
+        others = [cell for book in books for cell in book.cells]
+        plan = partial(make_plan, folder, others=others, alone=alone)
+        plans = [plan(book.asked) for book in books]
         running = _Running(books, folder, chosen, progress or _silent)
-        running.run(make_plan(folder, everything, alone=alone))
+        running.run(plan([cell for book in books for cell in book.asked]))
         return {
             book.study.name: Outcome(plan, book.write(), folder.record(book.study.name))
             for book, plan in zip(books, plans, strict=True)
@@ -91,7 +92,7 @@ class _Book:
 
     @property
     def alone(self) -> list[Cell]:
-        return [cell for cell in self.asked if cell.seed in self.study.alone]
+        return [cell for cell in self.cells if cell.seed in self.study.alone]
 
     def open(self) -> None:
         """Take over what an earlier record holds."""

@@ -78,7 +78,11 @@ def read_artifact(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """Return the software and hardware a result was made with."""
+    """Return the software and hardware a result was made with.
+
+    TWOSCALE_PROCESSES, where it is set, says how many processes share the device.
+    """
+    shared = os.environ.get("TWOSCALE_PROCESSES")
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
         "twoscale": _version.__version__,
@@ -91,6 +95,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "device_name": name,
         "threads": torch.get_num_threads(),
         "tf32_convolutions": device.type == "cuda" and torch.backends.cudnn.allow_tf32,
+        **({"processes": int(shared)} if shared else {}),
     }
 
 

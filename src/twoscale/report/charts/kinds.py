@@ -39,7 +39,7 @@ COMMON = frozenset({"rows", "where", "caption"})
 """Options of every kind: which cases, by pattern or property, and words of one's own below."""
 
 _DEVIATION = "Bars are one standard deviation over seeds."
-_SHARES = "†: a share of a joint training, not to be compared with other times."
+_SHARES = "†: a shared time, not to be compared with others."
 
 KINDS = {
     "quality-cost": Kind(
