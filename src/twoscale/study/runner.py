@@ -11,11 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
+from twoscale.linalg.pca import SOLVERS, RankRule
 from twoscale.memory import available_memory
 from twoscale.problems import get_problem
 from twoscale.progress import Progress
+from twoscale.representation import PatchPCA
 from twoscale.run import Request, Run, finetune_run, fit_requests
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Scale, Study, asked_cells, own_definition
@@ -148,6 +152,8 @@ class _Running:
 
     def run(self, plan: Plan) -> None:
         """Run a plan's groups one after the other; the records follow."""
+        if plan.groups:
+            _load_libraries(self.device)
         clock = _TimeLeft(plan.groups)
         total = sum(len(group.cells) for group in plan.groups)
         done = 0
@@ -231,6 +237,13 @@ class _Running:
             device=self.device,
             progress=progress,
         )
+
+
+def _load_libraries(device: str) -> None:
+    """Solve small PCAs, so that the first fit does not wait for what libraries do once."""
+    fields = torch.rand(64, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
+    for solver in SOLVERS:
+        PatchPCA(RankRule(variance=0.9), patches=(2, 2), solver=solver).fit(fields)
 
 
 def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | None) -> list[Cell]:
