@@ -90,7 +90,7 @@ def test_the_summary_says_what_matters(folder):
     found = sentences(studies)
     assert found[0].startswith("Poisson, 128²: Two-scale + A3 has the lowest error, ")
     assert "times below plain patches" in found[0]
-    assert any("accuracies in the paper's tables" in sentence for sentence in found)
+    assert any("values in the paper's tables" in sentence for sentence in found)
     values = [tile.value for tile in tiles(studies)]
     assert values[:2] == ["2", "27"]  # three seeds of twelve cases, of which three are in both
     rows = agreement_table(studies).rows

@@ -11,7 +11,7 @@ from twoscale.report.related import Curve, curves
 from twoscale.report.results import CaseResult, place_title
 from twoscale.report.studies import Studies
 from twoscale.report.study_tables import case_title
-from twoscale.study.comparison import Tally, by_study, tally
+from twoscale.study.comparison import Tally, agreement, by_study, tally
 from twoscale.study.statistics import crossovers
 from twoscale.surrogate.methods import METHODS
 
@@ -38,8 +38,8 @@ def tiles(studies: Studies) -> list[Tile]:
     ]
     counts = tally(studies.compared)
     if counts.agreement is not None:
-        judged = counts.match + counts.off
-        shown.append(Tile(f"{_percent(counts)} %", f"of {judged:,} values agree with the paper"))
+        words = f"of {counts.judged:,} values agree with the paper"
+        shown.append(Tile(f"{_percent(counts)} %", words))
     for case in _two_scale(studies)[:2]:
         words = f"{case.title}'s error, {place_title(case.place)}"
         shown.append(Tile(f"{number(case.mean('mre'), 'percent')} %", words))
@@ -153,7 +153,7 @@ def _not_measured(studies: Studies, place: str) -> list[str]:
     missing = [
         case_title(row.cell)
         for row in studies.compared
-        if row.verdict == "missing" and not row.is_change and row.cell.startswith(f"{place} ")
+        if row.ours is None and not row.is_change and row.cell.startswith(f"{place} ")
     ]
     usual = [name for name in dict.fromkeys(missing) if "," not in name]  # no variants
     return [name for name in usual if (place, name) not in measured]
@@ -205,11 +205,10 @@ def _agreement(studies: Studies) -> list[str]:
     counts = tally(studies.compared)
     if counts.agreement is None:
         return []
-    judged = counts.match + counts.off
     words = (
-        f"Of {judged + counts.missing:,} accuracies in the paper's tables of these studies "
-        f"{judged:,} were measured; {counts.match:,} of them ({_percent(counts)} %) are within two "
-        "of the paper's standard deviations or 5 %."
+        f"Of {counts.judged + counts.missing:,} values in the paper's tables of these studies, "
+        f"times apart, {counts.judged:,} were measured; {counts.match:,} of them "
+        f"({_percent(counts)} %) are within two of the paper's standard deviations or 5 %."
     )
     if counts.off:
         explained = counts.off - counts.unexplained
@@ -230,22 +229,16 @@ def agreement_table(studies: Studies) -> Table:
     note = (
         "match: within two of the paper's standard deviations or 5 %, whichever is larger; off: "
         "further apart; unexplained: off without a reason given; missing: in the paper, not "
-        "measured here; times are listed and not judged. Of a change between two cases the paper "
-        "prints no deviation: it is taken to follow from those of the two values, as if these were "
-        f"independent, which is generous. {_both_kinds(studies)}"
+        "measured here; times are listed and not judged. Of most changes between two cases the "
+        "paper prints no deviation: it is derived from those of the two values, as if these were "
+        "independent, which is generous; what is counted in such deviations is marked ~. "
+        f"In all: {agreement(studies.compared)}"
     )
     return Table(header, rows, "Agreement with the paper, by study", note)
 
 
-def _both_kinds(studies: Studies) -> str:
-    """Return how many values and how many changes match, in a sentence."""
-    kinds = [tally(row for row in studies.compared if row.is_change == change) for change in (0, 1)]
-    values, changes = (f"{one.match:,} of {one.match + one.off:,}" for one in kinds)
-    return f"Without changes {values} match; of the changes {changes}."
-
-
 def _counts(name: str, counts: Tally) -> Row:
-    shown = (counts.match, counts.off, counts.unexplained, counts.missing, counts.time)
+    shown = (counts.match, counts.off, counts.unexplained, counts.missing, counts.times)
     agree = ABSENT if counts.agreement is None else f"{_percent(counts)} %"
     return Row([Cell(name), Cell(agree, counts.agreement), *_numbers(shown)])
 
