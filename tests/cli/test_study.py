@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.cli.outcome import contents, refused
+from tests.study.synthetic import make_record, write_record
 from tests.study.tiny import CASES, TEXT
 from twoscale.study.definition import study_names
 
@@ -108,9 +109,25 @@ def test_compare_lists_what_is_missing(twoscale, tiny, tmp_path):
     outcome = twoscale("study", "compare", out)
     assert outcome.status == 0
     assert "headline: no record" in outcome.out
-    cells = json.loads(twoscale("study", "compare", out, "--json").out)["cells"]
+    found = json.loads(twoscale("study", "compare", out, "--json").out)
+    cells = found["cells"]
     assert {"study", "cell", "metric", "paper", "ours", "verdict"} <= set(cells[0])
     assert {cell["verdict"] for cell in cells} == {"missing"}
     with (out / "comparison.csv").open(newline="") as stream:
         written = list(csv.DictReader(stream))
-    assert [row["cell"] for row in written] == [cell["cell"] for cell in cells]
+    assert [row["cell"] for row in written if row["verdict"]] == [row["cell"] for row in cells]
+    assert len(written) == len(cells) + len(found["times"])
+
+
+def test_compare_ends_with_the_agreement_and_judges_no_time(twoscale, tmp_path):
+    cases = ["poisson-128 local", "poisson-128 two-scale"]
+    write_record(tmp_path, make_record("mechanism", cases), fields=False)
+    lines = twoscale("study", "compare", tmp_path).out.splitlines()
+    assert lines[-1].startswith("In all: ")
+    assert " Changes: 3 of 4 match" in lines[-1]
+    assert any(" ~ " in line and line.endswith("match") for line in map(str.rstrip, lines))
+    found = json.loads(twoscale("study", "compare", tmp_path, "--json").out)
+    assert {row["verdict"] for row in found["cells"]} == {"match", "off", "missing"}
+    assert {row["verdict"] for row in found["times"]} == {None}
+    assert {"total", "pca_fit"} <= {row["metric"] for row in found["times"]}
+    assert all(" against " in row["cell"] for row in found["cells"] if row["sd_derived"])

@@ -1,6 +1,8 @@
 """The committed records: complete, and in agreement with the paper."""
 
+import csv
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,9 @@ import pytest
 from twoscale.report.documents import generated
 from twoscale.report.records import collect, summarise
 from twoscale.report.studies import read_studies
+from twoscale.study.comparison import compare
 from twoscale.study.definition import load_study
-from twoscale.study.folder import read_record
+from twoscale.study.folder import read_record, read_records
 from twoscale.study.published import known_explanations
 from twoscale.study.statistics import Spread
 
@@ -118,6 +121,25 @@ def test_what_differs_from_the_paper_is_explained_and_no_explanation_is_stale():
 def test_generated_pages_are_up_to_date():
     for page, text in generated(ROOT).items():
         assert page.read_text(encoding="utf-8") == text, f"{page.name}: run `make documents`"
+
+
+def test_the_comparison_is_up_to_date():
+    with (RESULTS / "study" / "comparison.csv").open(newline="", encoding="utf-8") as stream:
+        written = list(csv.DictReader(stream))
+    expected = [row.as_dict() for row in compare(read_records(RESULTS / "study"))]
+    hint = "run `twoscale study compare results/study`"
+    assert list(written[0]) == list(expected[0]), hint
+    assert len(written) == len(expected), hint
+    for found, row in zip(written, expected, strict=True):
+        for name, value in row.items():
+            assert _reads(found[name], value), f"{row['cell']}, {row['metric']}, {name}: {hint}"
+
+
+def _reads(text, value):
+    """Say whether a text is that of a value; machines may differ in the last digits of numbers."""
+    if isinstance(value, float):
+        return bool(text) and math.isclose(float(text), value, rel_tol=1e-9, abs_tol=1e-12)
+    return text == ("" if value is None else str(value))
 
 
 def test_collect_and_summarise(tmp_path):

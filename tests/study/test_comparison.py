@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from twoscale.study.comparison import by_study, compare, tally
+from twoscale.study.comparison import agreement, by_study, compare, tally
 from twoscale.study.published import Explanation, PaperTable, paper_tables
 
 BASE, TUNED = "poisson-64 two-scale", "poisson-64 two-scale+A3"
@@ -52,6 +52,7 @@ def test_a_row_says_everything():
         "metric": "mre",
         "paper": 0.1,
         "paper_sd": 0.02,
+        "sd_derived": False,
         "paper_seeds": 3,
         "ours": pytest.approx(0.11),
         "ours_sd": pytest.approx(math.sqrt(2) * 0.01),
@@ -59,6 +60,7 @@ def test_a_row_says_everything():
         "difference_in_sd": pytest.approx(0.5),
         "relative_difference": pytest.approx(0.1),
         "verdict": "match",
+        "only_derived": False,
         "explanation": None,
     }
     assert json.loads(json.dumps(row.as_dict()))["verdict"] == "match"
@@ -84,10 +86,11 @@ def test_two_deviations_or_five_percent(ours, deviation, verdict):
 
 def test_times_are_not_judged():
     row = only([record(cell(BASE, 0, 0.1, total=9.0))], of(BASE, total=(200.0, 1.0)))
-    assert (row.verdict, row.ours) == ("time", 9.0)
+    assert (row.verdict, row.ours) == (None, 9.0)
     fast = [record(cell(BASE, 0, 0.1, total=2.0), cell(TUNED, 0, 0.1, total=6.0))]
     row = only(fast, of(BASE, against=TUNED, change="speed_up", pca_fit=(2.0, None)))
-    assert (row.verdict, row.ours) == ("time", 3.0)
+    assert (row.verdict, row.ours) == (None, 3.0)
+    assert only([], of(BASE, total=(200.0, 1.0))).verdict is None
 
 
 @pytest.mark.parametrize(
@@ -146,9 +149,21 @@ def test_a_change_has_the_spread_of_the_values_that_the_paper_prints():
     change = of(TUNED, against=BASE, change="relative", mre=(-0.5, None))
     *_, row = compare(PAIRS, tables=[table(*printed, change)], explanations=[])
     assert row.paper_sd == pytest.approx(0.5 * 0.05)  # 3 % and 4 % make 5 %
-    assert row.verdict == "off"
+    assert (row.verdict, row.sd_derived) == ("off", True)
     *_, alone = compare(PAIRS, tables=[table(printed[0], change)], explanations=[])
-    assert alone.paper_sd is None
+    assert (alone.paper_sd, alone.sd_derived) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict", "only_derived"),
+    [(0.51, "match", False), (0.54, "match", True), (0.56, "off", False)],
+)
+def test_what_matches_by_a_derived_deviation_alone_is_told(ours, verdict, only_derived):
+    printed = [of(BASE, mre=(2.0, 0.06)), of(TUNED, mre=(1.0, 0.04))]
+    change = of(TUNED, against=BASE, change="relative", mre=(-0.5, None))
+    records = [record(cell(BASE, 0, 2.0), cell(TUNED, 0, 2.0 * ours))]
+    *_, row = compare(records, tables=[table(*printed, change)], explanations=[])
+    assert (row.verdict, row.only_derived) == (verdict, only_derived)
 
 
 def test_a_value_without_spread_has_that_of_the_studys_other_tables():
@@ -166,6 +181,7 @@ def test_an_audited_change_has_the_spread_behind_its_interval():
     given = of(TUNED, seeds=2, against=BASE, change="relative", audit=audit, mre=(0.1, None))
     row = only(PAIRS, given)
     assert row.paper_sd == pytest.approx(0.2 * math.sqrt(2) / 6.3138, rel=1e-4)
+    assert not row.sd_derived  # the paper prints the interval
 
 
 def test_a_change_printed_as_zero_matches_within_its_last_digit():
@@ -198,14 +214,29 @@ def test_verdicts_are_counted():
     ]
     rows = compare(records, tables=[table(*given)], explanations=[])
     counts = tally(rows)
-    assert (counts.match, counts.off, counts.missing, counts.time) == (1, 1, 1, 1)
+    assert (counts.match, counts.off, counts.missing, counts.times) == (1, 1, 1, 1)
     assert (counts.unexplained, counts.agreement) == (1, 0.5)
     assert by_study(rows) == {"made": counts}
     assert tally([]).agreement is None
 
 
+def test_values_and_changes_are_counted_apart_and_without_derived_deviations():
+    printed = [of(BASE, mre=(2.0, 0.06)), of(TUNED, mre=(1.0, 0.06), total=(3.0, None))]
+    change = of(TUNED, against=BASE, change="relative", mre=(-0.5, None))
+    records = [record(cell(BASE, 0, 2.0), cell(TUNED, 0, 1.1))]
+    rows = compare(records, tables=[table(*printed, change)], explanations=[])
+    assert agreement(rows) == (
+        "3 of 3 match (100.0 %), 2 of them without derived deviations. "
+        "Plain values: 2 of 2 match (100.0 %). "
+        "Changes: 1 of 1 match (100.0 %), 0 of them without derived deviations."
+    )
+    assert agreement([]) == (
+        "none was measured. Plain values: none was measured. Changes: none was measured."
+    )
+
+
 def test_the_papers_own_numbers_match_themselves():
-    """One seed of the printed values: every accuracy that is not a change must match."""
+    """One seed of the printed values: every value that is not a change must match."""
     cells, studies = {}, {}
     for paper in paper_tables().values():
         for one in paper.cells:
@@ -220,7 +251,7 @@ def test_the_papers_own_numbers_match_themselves():
     ]
     rows = [row for row in compare(records) if " against " not in row.cell]
     assert len(rows) > 1300
-    assert {row.verdict for row in rows if row.metric not in DERIVED} == {"match", "time"}
+    assert {row.verdict for row in rows if row.metric not in DERIVED} == {"match", None}
 
 
 DERIVED = {"learned_to_oracle", "pca_fit", "pca_solve", "train"}

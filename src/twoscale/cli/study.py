@@ -13,7 +13,7 @@ import typer
 from twoscale.cli.display import print_json, print_table, study_bars
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption
 from twoscale.errors import TwoscaleError
-from twoscale.study.comparison import by_study
+from twoscale.study.comparison import Row, agreement, by_study
 from twoscale.study.comparison import compare as compare_records
 from twoscale.study.definition import (
     SCALES,
@@ -25,13 +25,13 @@ from twoscale.study.definition import (
 )
 from twoscale.study.folder import StudyFolder, read_records
 from twoscale.study.planning import Plan, make_plan
-from twoscale.study.quantities import is_time, values_by_seed
+from twoscale.study.quantities import values_by_seed
 from twoscale.study.runner import Outcome, run_studies
 from twoscale.study.statistics import spread
 from twoscale.surrogate.settings import parse_seeds
 
 study_app = typer.Typer(
-    help="Repeat the paper's experiments, and one beyond it.",
+    help="Repeat the paper's experiments, and two beyond it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -126,10 +126,10 @@ def compare(
     written = folder / "comparison.csv"
     _write_csv(written, [row.as_dict() for row in rows])
     if json:
-        print_json({"cells": [row.as_dict() for row in rows]})
+        print_json(_contents(rows))
         return
     known = {record["study"] for record in records}
-    shown = [row for row in rows if row.study in known and (times or not is_time(row.metric))]
+    shown = [row for row in rows if row.study in known and (times or row.verdict is not None)]
     print_table(
         ["study", "cell", "metric", "paper", "ours", "in sd", "verdict"],
         [
@@ -137,10 +137,10 @@ def compare(
                 row.study,
                 row.cell,
                 row.metric,
-                _number(row.paper, row.paper_sd),
+                _number(row.paper, row.paper_sd, "~" if row.sd_derived else "±"),
                 _number(row.ours, row.ours_sd),
                 "-" if row.difference_in_sd is None else f"{row.difference_in_sd:+.1f}",
-                row.verdict,
+                row.verdict or "-",
             ]
             for row in shown
         ],
@@ -159,6 +159,17 @@ def compare(
             f"({counts.unexplained} of them unexplained), {counts.missing} missing"
         )
     print(f"All of it, times included: {written}")
+    print(
+        "~: derived from the deviations of the two values, where the paper prints none of a change"
+    )
+    print(f"In all: {agreement(rows)}")
+
+
+def _contents(rows: list[Row]) -> dict[str, Any]:
+    """Return the rows that are judged, and apart from them the times, which are not."""
+    cells = [row.as_dict() for row in rows if row.verdict is not None]
+    times = [row.as_dict() for row in rows if row.verdict is None]
+    return {"cells": cells, "times": times}
 
 
 def _write_csv(file: Path, rows: list[dict[str, Any]]) -> None:
@@ -168,10 +179,10 @@ def _write_csv(file: Path, rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def _number(value: float | None, deviation: float | None) -> str:
+def _number(value: float | None, deviation: float | None, mark: str = "±") -> str:
     if value is None:
         return "-"
-    return f"{value:.4g}" + ("" if deviation is None else f" ± {deviation:.2g}")
+    return f"{value:.4g}" + ("" if deviation is None else f" {mark} {deviation:.2g}")
 
 
 def _scale(text: str) -> Scale:

@@ -98,7 +98,7 @@ class Cell:
     text: str
     sort: float | None = None
     paper: str = ""
-    verdict: str = ""  # match, off, missing or time
+    verdict: str = ""  # match, off or missing
     note: str = ""  # shown on hovering, read by screen readers
 
 

@@ -128,7 +128,7 @@ def _paper(value: Value) -> str:
     if value.paper is None:
         return ""
     text = with_spread(value.paper.paper, value.paper.paper_sd, display(value.name).kind)
-    return text + _MARKS.get(value.paper.verdict, "")
+    return text + _MARKS.get(value.paper.verdict or "", "")
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -64,7 +64,7 @@ def _paper_section(studies: Studies) -> Section:
         tables.append(compared_table(off, "Values that differ from the paper, and why"))
     return Section(
         "Beside the paper",
-        "Every accuracy in the paper's tables against the same quantity measured here.",
+        "Every value of the paper's tables against the same quantity measured here.",
         tables=tables,
         anchor="paper",
     )
@@ -84,7 +84,7 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
     remarks += [
         f"Failed: {cell['case']}, seed {cell['seed']}: {cell['error']}" for cell in study.failed
     ]
-    seen = [row for row in compared if row.verdict != "missing"]
+    seen = [row for row in compared if row.ours is not None]
     return Section(
         definition.title if definition else study.name,
         definition.question if definition else "",
@@ -163,7 +163,7 @@ def _cell(value: Value, row: StudyRow) -> Cell:
         text,
         ours.mean if ours else None,
         paper=with_spread(paper.paper, paper.paper_sd, kind),
-        verdict=paper.verdict,
+        verdict=paper.verdict or "",
         note=note.strip(" ·"),
     )
 
@@ -223,7 +223,7 @@ def compared_table(rows: Sequence[Compared], title: str) -> Table:
                     Cell(_written(row, row.ours, row.ours_sd), row.ours),
                     Cell(row.explanation or ""),
                     Cell(_apart(row), row.difference_in_sd),
-                    Cell(row.verdict, verdict=row.verdict),
+                    Cell(row.verdict or "not judged", verdict=row.verdict or ""),
                     Cell(row.table),
                 ]
             )
@@ -244,7 +244,9 @@ def _written(row: Compared, mean: float | None, deviation: float | None) -> str:
 
 
 def _apart(row: Compared) -> str:
-    return ABSENT if row.difference_in_sd is None else f"{row.difference_in_sd:+.1f}"
+    if row.difference_in_sd is None:
+        return ABSENT
+    return f"{'~ ' if row.sd_derived else ''}{row.difference_in_sd:+.1f}"
 
 
 def _footer(studies: Studies) -> str:

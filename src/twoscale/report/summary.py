@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import combinations, groupby
 
 from twoscale.report.display import ABSENT, number, with_spread
 from twoscale.report.page import Cell, Row, Table, Tile
@@ -11,10 +11,11 @@ from twoscale.report.related import Curve, curves
 from twoscale.report.results import CaseResult, place_title
 from twoscale.report.studies import Studies
 from twoscale.report.study_tables import case_title
-from twoscale.study.comparison import Tally, by_study, tally
+from twoscale.study.comparison import Tally, agreement, by_study, tally
 from twoscale.study.statistics import crossovers
 from twoscale.surrogate.methods import METHODS
 
+_GLOBAL = "global"
 _PLAIN = "local"  # what the two-scale representation is to improve on
 _NETWORK = "mlp"  # the paper's predictor
 _FEW = 3  # methods that make a comparison worth a sentence
@@ -23,7 +24,7 @@ _FEW = 3  # methods that make a comparison worth a sentence
 def sentences(studies: Studies) -> list[str]:
     """Return the summary: best methods, where one overtakes another, agreement, what failed."""
     found = [*_best(studies), *_beyond(studies), *_crossings(studies), *_gaps(studies)]
-    found += _agreement(studies)
+    found += [*_global_wins(studies), *_agreement(studies)]
     failed = sum(len(study.failed) for study in studies.results)
     if failed:
         found.append(f"{failed} runs failed; they are named in their studies.")
@@ -38,8 +39,8 @@ def tiles(studies: Studies) -> list[Tile]:
     ]
     counts = tally(studies.compared)
     if counts.agreement is not None:
-        judged = counts.match + counts.off
-        shown.append(Tile(f"{_percent(counts)} %", f"of {judged:,} values agree with the paper"))
+        words = f"of {counts.judged:,} values agree with the paper"
+        shown.append(Tile(f"{_percent(counts)} %", words))
     for case in _two_scale(studies)[:2]:
         words = f"{case.title}'s error, {place_title(case.place)}"
         shown.append(Tile(f"{number(case.mean('mre'), 'percent')} %", words))
@@ -77,7 +78,7 @@ def _usual_cases(studies: Studies) -> dict[str, list[CaseResult]]:
     places: dict[str, dict[str, CaseResult]] = {}
     for study in studies.results:
         for case in study.cases:
-            if case.design or case.id.partition("training=")[1] or case.mean("mre") is None:
+            if case.design or not _has_all_data(case) or case.mean("mre") is None:
                 continue
             known = places.setdefault(case.place, {})
             if case.id not in known or len(case.cells) > len(known[case.id].cells):
@@ -89,12 +90,19 @@ def _usual_cases(studies: Studies) -> dict[str, list[CaseResult]]:
     return {place: list(places[place].values()) for place in ordered}
 
 
+def _has_all_data(case: CaseResult) -> bool:
+    return "training=" not in case.id
+
+
 def _grid(place: str) -> int:
     return int(place.rpartition("-")[2])
 
 
 def _best(studies: Studies) -> list[str]:
-    """Return a sentence for each problem and grid on which several methods were compared."""
+    """Return a sentence for each problem and grid on which several methods were compared.
+
+    Variants, of which one may be better still, are left out, and it says so.
+    """
     found = []
     for place, cases in _usual_cases(studies).items():
         if len(cases) < _FEW:
@@ -102,12 +110,12 @@ def _best(studies: Studies) -> list[str]:
         ranked = sorted(cases, key=_error)
         best = ranked[0]
         missing = _not_measured(studies, place)
-        so_far = "of what was measured " if missing else ""
-        words = f"{place_title(place)}: {so_far}{best.title} has the lowest error, {_spread(best)}"
+        words = f"{place_title(place)}: of the methods measured with their usual settings, "
+        words += f"{best.title} has the lowest error, {_spread(best)}"
         words += f", in {_seconds(best)}"
         coded = [case for case in ranked if case.mean("oracle_mre") is not None]
         if coded and coded[0] is not best:
-            words += f"; of the PCA-Nets {coded[0].title}, {_spread(coded[0])}"
+            words += f"; of the PCA-Nets among them {coded[0].title}, {_spread(coded[0])}"
             words += f", in {_seconds(coded[0])}"
             best = coded[0]
         plain = [case for case in cases if case.method == _PLAIN and not case.objective]
@@ -130,7 +138,7 @@ def _beyond(studies: Studies) -> list[str]:
             for case in study.cases
             if case.place == place
             and case.settings.get("predictor", _NETWORK) != _NETWORK
-            and not case.id.partition("training=")[1]
+            and _has_all_data(case)
             and case.mean("mre") is not None
         ]
         rival = min(usual, key=_error)
@@ -153,7 +161,7 @@ def _not_measured(studies: Studies, place: str) -> list[str]:
     missing = [
         case_title(row.cell)
         for row in studies.compared
-        if row.verdict == "missing" and not row.is_change and row.cell.startswith(f"{place} ")
+        if row.ours is None and not row.is_change and row.cell.startswith(f"{place} ")
     ]
     usual = [name for name in dict.fromkeys(missing) if "," not in name]  # no variants
     return [name for name in usual if (place, name) not in measured]
@@ -195,21 +203,57 @@ def _gaps(studies: Studies) -> list[str]:
     ratio, case = max(gaps, key=lambda gap: gap[0])
     oracle = number(case.mean("oracle_mre"), "percent")
     return [
-        f"The widest gap between learning and representation is {case.title}'s on "
-        f"{place_title(case.place)}: its learned error is {ratio:.1f} times that of its "
-        f"representation alone ({oracle} %)."
+        "Of the methods measured with their usual settings, the widest gap between learning and "
+        f"representation is {case.title}'s on {place_title(case.place)}: its learned error is "
+        f"{ratio:.1f} times that of its representation alone ({oracle} %)."
     ]
+
+
+def _global_wins(studies: Studies) -> list[str]:
+    """Return a sentence for each problem of the study `frontier`: where global PCA is best."""
+    frontier = studies.result("frontier")
+    found = []
+    for place in frontier.places if frontier else ():
+        cases = [
+            case
+            for study in studies.results
+            for case in study.places.get(place, ())
+            if _has_all_data(case) and case.mean("oracle_mre") and case.mean("output_code")
+        ]
+        if len({case.method for case in cases}) < 2:
+            continue
+        ranges = _winning_sizes(cases, _GLOBAL)
+        sizes = f"codes of {' and of '.join(ranges)}" if ranges else "no size of the code"
+        least, most = (number(one(map(_size, cases)), "count") for one in (min, max))
+        found.append(
+            f"{place_title(place)}: global PCA has the smallest oracle error of all "
+            f"representations of at most the same size for {sizes} (measured: {least} to {most})."
+        )
+    return found
+
+
+def _winning_sizes(cases: Iterable[CaseResult], method: str) -> list[str]:
+    """Return the ranges of sizes in which the best code of at most that size is the method's."""
+    improving: list[CaseResult] = []  # by growing size, each better than all before
+    for case in sorted(cases, key=lambda case: (_size(case), _oracle(case))):
+        if not improving or _oracle(case) < _oracle(improving[-1]):
+            improving.append(case)
+    turns = [
+        (wins, number(_size(next(found)), "count"))
+        for wins, found in groupby(improving, key=lambda case: case.method == method)
+    ]
+    ends = [*(f"to below {size}" for _, size in turns[1:]), "or more"]
+    return [f"{size} {end}" for (wins, size), end in zip(turns, ends, strict=True) if wins]
 
 
 def _agreement(studies: Studies) -> list[str]:
     counts = tally(studies.compared)
     if counts.agreement is None:
         return []
-    judged = counts.match + counts.off
     words = (
-        f"Of {judged + counts.missing:,} accuracies in the paper's tables of these studies "
-        f"{judged:,} were measured; {counts.match:,} of them ({_percent(counts)} %) are within two "
-        "of the paper's standard deviations or 5 %."
+        f"Of {counts.judged + counts.missing:,} values in the paper's tables of these studies, "
+        f"times apart, {counts.judged:,} were measured; {counts.match:,} of them "
+        f"({_percent(counts)} %) are within two of the paper's standard deviations or 5 %."
     )
     if counts.off:
         explained = counts.off - counts.unexplained
@@ -230,22 +274,16 @@ def agreement_table(studies: Studies) -> Table:
     note = (
         "match: within two of the paper's standard deviations or 5 %, whichever is larger; off: "
         "further apart; unexplained: off without a reason given; missing: in the paper, not "
-        "measured here; times are listed and not judged. Of a change between two cases the paper "
-        "prints no deviation: it is taken to follow from those of the two values, as if these were "
-        f"independent, which is generous. {_both_kinds(studies)}"
+        "measured here; times are listed and not judged. Of most changes between two cases the "
+        "paper prints no deviation: it is derived from those of the two values, as if these were "
+        "independent, which is generous; what is counted in such deviations is marked ~. "
+        f"In all: {agreement(studies.compared)}"
     )
     return Table(header, rows, "Agreement with the paper, by study", note)
 
 
-def _both_kinds(studies: Studies) -> str:
-    """Return how many values and how many changes match, in a sentence."""
-    kinds = [tally(row for row in studies.compared if row.is_change == change) for change in (0, 1)]
-    values, changes = (f"{one.match:,} of {one.match + one.off:,}" for one in kinds)
-    return f"Without changes {values} match; of the changes {changes}."
-
-
 def _counts(name: str, counts: Tally) -> Row:
-    shown = (counts.match, counts.off, counts.unexplained, counts.missing, counts.time)
+    shown = (counts.match, counts.off, counts.unexplained, counts.missing, counts.times)
     agree = ABSENT if counts.agreement is None else f"{_percent(counts)} %"
     return Row([Cell(name), Cell(agree, counts.agreement), *_numbers(shown)])
 
@@ -260,6 +298,14 @@ def _percent(counts: Tally) -> str:
 
 def _error(case: CaseResult) -> float:
     return case.mean("mre") or 0.0
+
+
+def _oracle(case: CaseResult) -> float:
+    return case.mean("oracle_mre") or 0.0
+
+
+def _size(case: CaseResult) -> float:
+    return case.mean("output_code") or 0.0
 
 
 def _spread(case: CaseResult) -> str:

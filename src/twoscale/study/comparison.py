@@ -28,7 +28,7 @@ from twoscale.study.statistics import (
     spread,
 )
 
-Verdict = Literal["match", "off", "missing", "time"]
+Verdict = Literal["match", "off", "missing"]
 
 _DEVIATIONS = 2.0
 _PART = 0.05
@@ -37,7 +37,12 @@ _ROUNDING = 1e-9  # of the machine's numbers, at the edge of what matches
 
 @dataclass(frozen=True)
 class Row:
-    """One value of the paper and what was measured here."""
+    """One value of the paper and what was measured here.
+
+    A time has no verdict: it is of another machine. `sd_derived` says that the paper prints no
+    deviation of a change, and `paper_sd` is made of those of its two values; `only_derived`, that
+    the row matches by such a deviation alone.
+    """
 
     study: str
     table: str
@@ -45,13 +50,15 @@ class Row:
     metric: str
     paper: float
     paper_sd: float | None
+    sd_derived: bool
     paper_seeds: int
     ours: float | None
     ours_sd: float | None
     seeds: int
     difference_in_sd: float | None
     relative_difference: float | None
-    verdict: Verdict
+    verdict: Verdict | None
+    only_derived: bool
     explanation: str | None = None
 
     @property
@@ -71,10 +78,9 @@ def compare(
 ) -> list[Row]:
     """Return a row for every value of the paper's tables, in their order.
 
-    A table is held against the records of its study at the paper's scale. An accuracy matches
-    within two of the paper's standard deviations or 5 % of its value, whichever is larger (for a
-    change, not less than half of its last printed digit). Times are told and not judged: they
-    are of other machines.
+    A table is held against the records of its study at the paper's scale. A value matches within
+    two of the paper's standard deviations or 5 % of it, whichever is larger (for a change, not
+    less than half of its last printed digit). Times are told and not judged.
     """
     chosen = list(paper_tables().values() if tables is None else tables)
     known = known_explanations() if explanations is None else explanations
@@ -117,7 +123,7 @@ class _Measured:
 
 
 class _Printed:
-    """The paper's spreads: beside a value, in another table of the study, or implied by others."""
+    """The paper's spreads: beside a value, in another table of the study, or implied."""
 
     def __init__(self, tables: Iterable[PaperTable]) -> None:
         self._spreads: dict[tuple[str, str, str], tuple[float, float]] = {}
@@ -128,7 +134,10 @@ class _Printed:
                         self._spreads[table.study, cell.case, metric] = (value, deviation)
 
     def deviation(self, study: str, cell: PaperCell, metric: str) -> float | None:
-        """Return the standard deviation over seeds that belongs to a value of the paper."""
+        """Return the standard deviation over seeds that the paper gives a value.
+
+        That of an audited change is the one behind its interval.
+        """
         value, deviation = cell.values[metric]
         if deviation is not None:
             return deviation
@@ -137,16 +146,16 @@ class _Printed:
             return deviation
         if metric in cell.audit:
             return deviation_behind(Interval(value, *cell.audit[metric].interval), cell.seeds)
-        if cell.change in ("relative", "of_means"):
-            return self._of_ratio(study, cell.case, cell.against, metric)
         return None
 
-    def _of_ratio(self, study: str, case: str, base: str, metric: str) -> float | None:
+    def derived(self, study: str, cell: PaperCell, metric: str) -> float | None:
         """Return the deviation of v/b, (v/b)·√((s_v/v)² + (s_b/b)²), for independent v and b.
 
         Within a seed they tend to vary together, so that changes spread less than this.
         """
-        both = [self._spreads.get((study, name, metric)) for name in (case, base)]
+        if cell.against is None or cell.change not in ("relative", "of_means"):
+            return None
+        both = [self._spreads.get((study, name, metric)) for name in (cell.case, cell.against)]
         (value, deviation), (base_value, base_deviation) = (one or (0.0, 0.0) for one in both)
         if not value or not base_value:
             return None
@@ -163,11 +172,16 @@ def _row(
     known: Sequence[Explanation],
 ) -> Row:
     paper, _ = cell.values[metric]
-    deviation = printed.deviation(table.study, cell, metric)
+    given = printed.deviation(table.study, cell, metric)
+    derived = printed.derived(table.study, cell, metric) if given is None else None
+    deviation = given if derived is None else derived
     ours = measured.spread(table.study, cell, metric)
     unit = table.printed_to.get(cell.change, 0.0) if cell.change else 0.0
-    tolerance = max(_DEVIATIONS * (deviation or 0.0), _PART * abs(paper), unit / 2)
-    verdict = _verdict(metric, None if ours is None else abs(ours.mean - paper), tolerance)
+    difference = None if ours is None else abs(ours.mean - paper)
+    verdict, strict = (
+        None if is_time(metric) else _verdict(paper, difference, one, unit)
+        for one in (deviation, given)
+    )
     return Row(
         study=table.study,
         table=table.label,
@@ -175,6 +189,7 @@ def _row(
         metric=metric,
         paper=paper,
         paper_sd=deviation,
+        sd_derived=derived is not None,
         paper_seeds=cell.seeds,
         ours=ours.mean if ours else None,
         ours_sd=ours.deviation if ours else None,
@@ -182,20 +197,22 @@ def _row(
         difference_in_sd=(ours.mean - paper) / deviation if ours and deviation else None,
         relative_difference=ours.mean / paper - 1 if ours and paper else None,
         verdict=verdict,
+        only_derived=verdict != strict,
         explanation=_explanation(table.label, cell.name, metric, verdict, known),
     )
 
 
-def _verdict(metric: str, difference: float | None, tolerance: float) -> Verdict:
+def _verdict(
+    paper: float, difference: float | None, deviation: float | None, unit: float
+) -> Verdict:
     if difference is None:
         return "missing"
-    if is_time(metric):
-        return "time"
+    tolerance = max(_DEVIATIONS * (deviation or 0.0), _PART * abs(paper), unit / 2)
     return "match" if difference <= tolerance * (1 + _ROUNDING) else "off"
 
 
 def _explanation(
-    table: str, cell: str, metric: str, verdict: Verdict, known: Sequence[Explanation]
+    table: str, cell: str, metric: str, verdict: Verdict | None, known: Sequence[Explanation]
 ) -> str | None:
     for one in known:
         patterns = ((table, one.table), (cell, one.cell), (metric, one.metric))
@@ -206,28 +223,40 @@ def _explanation(
 
 @dataclass(frozen=True)
 class Tally:
-    """How many rows came out how; `unexplained` are those that are off without a sentence."""
+    """How many rows came out how.
+
+    `unexplained` are those that are off without a sentence, `only_derived` those that match by a
+    derived deviation alone, `times` those that were measured and have no verdict.
+    """
 
     match: int
     off: int
     missing: int
-    time: int
+    times: int
     unexplained: int
+    only_derived: int
+
+    @property
+    def judged(self) -> int:
+        return self.match + self.off
 
     @property
     def agreement(self) -> float | None:
         """Return the part of the judged rows that match."""
-        judged = self.match + self.off
-        return self.match / judged if judged else None
+        return self.match / self.judged if self.judged else None
 
 
 def tally(rows: Iterable[Row]) -> Tally:
-    """Return the counts of some rows' verdicts; a missing time is not missed."""
-    listed = [row for row in rows if row.verdict != "missing" or not is_time(row.metric)]
+    """Return the counts of some rows' verdicts."""
+    listed = list(rows)
     counts = Counter(row.verdict for row in listed)
-    unexplained = sum(row.verdict == "off" and row.explanation is None for row in listed)
     return Tally(
-        counts["match"], counts["off"], counts["missing"], counts["time"], unexplained=unexplained
+        match=counts["match"],
+        off=counts["off"],
+        missing=counts["missing"],
+        times=sum(row.verdict is None and row.ours is not None for row in listed),
+        unexplained=sum(row.verdict == "off" and row.explanation is None for row in listed),
+        only_derived=sum(row.only_derived for row in listed),
     )
 
 
@@ -237,3 +266,23 @@ def by_study(rows: Iterable[Row]) -> dict[str, Tally]:
     for row in rows:
         grouped.setdefault(row.study, []).append(row)
     return {study: tally(found) for study, found in grouped.items()}
+
+
+def agreement(rows: Iterable[Row]) -> str:
+    """Return how many rows match, in a sentence: all of them, plain values, changes."""
+    listed = list(rows)
+    changes = tally(row for row in listed if row.is_change)
+    plain = tally(row for row in listed if not row.is_change)
+    return (
+        f"{_matches(tally(listed))}. Plain values: {_matches(plain)}. Changes: {_matches(changes)}."
+    )
+
+
+def _matches(counts: Tally) -> str:
+    if counts.agreement is None:
+        return "none was measured"
+    words = f"{counts.match:,} of {counts.judged:,} match ({100 * counts.agreement:.1f} %)"
+    if counts.only_derived:
+        strict = counts.match - counts.only_derived
+        words += f", {strict:,} of them without derived deviations"
+    return words
