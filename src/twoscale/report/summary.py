@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import combinations
 
+from twoscale.report.audits import agreement, study_audits
 from twoscale.report.display import ABSENT, number, with_spread
 from twoscale.report.page import Cell, Row, Table, Tile
 from twoscale.report.related import Curve, curves
@@ -23,7 +24,7 @@ _FEW = 3  # methods that make a comparison worth a sentence
 def sentences(studies: Studies) -> list[str]:
     """Return the summary: best methods, where one overtakes another, agreement, what failed."""
     found = [*_best(studies), *_beyond(studies), *_crossings(studies), *_gaps(studies)]
-    found += _agreement(studies)
+    found += [*_agreement(studies), *_audits(studies)]
     failed = sum(len(study.failed) for study in studies.results)
     if failed:
         found.append(f"{failed} runs failed; they are named in their studies.")
@@ -215,6 +216,20 @@ def _agreement(studies: Studies) -> list[str]:
         explained = counts.off - counts.unexplained
         words += f" Of the {counts.off} others {explained} are explained."
     return [words]
+
+
+def _audits(studies: Studies) -> list[str]:
+    """Return a sentence for each study whose equivalence audit the paper has as well."""
+    found = []
+    for study in studies.results:
+        definition = studies.definitions.get(study.name)
+        same, judged = agreement(study_audits(study, definition))
+        if definition and judged:
+            found.append(
+                f"{definition.title}: {same} of {judged} decisions of the paper's equivalence "
+                "audit, times aside, come out the same here."
+            )
+    return found
 
 
 def agreement_table(studies: Studies) -> Table:
