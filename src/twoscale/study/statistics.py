@@ -187,7 +187,7 @@ class PowerLaw:
 
         None for equal exponents, and where that size is too large or small for a number.
 
-        >>> fit_power_law([(1, 1), (2, 4)]).meets(fit_power_law([(1, 8), (2, 16)]))
+        >>> round(fit_power_law([(1, 1), (2, 4)]).meets(fit_power_law([(1, 8), (2, 16)])), 9)
         8.0
         """
         slopes = self.exponent - other.exponent
