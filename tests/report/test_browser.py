@@ -55,7 +55,7 @@ def page(request, browser, page_path):
 
 def test_every_picture_is_loaded(page):
     pictures = page.locator("main img")
-    assert pictures.count() == 16
+    assert pictures.count() == 18
     page.wait_for_function("[...document.images].every((one) => one.complete)")
     widths = pictures.evaluate_all("(all) => all.map((one) => one.naturalWidth)")
     assert min(widths) > 100

@@ -140,16 +140,21 @@ def test_errors_share_a_scale_and_show_the_seams(study):
     assert [len(axis.lines) for axis in errors] == [6] * 4  # four patches each way
 
 
-def test_what_is_projected_is_dashed_and_hollow(study):
-    figure = draw("time-projection", study("grids"), {"to": [512, 1024]})
-    (axis,) = figure.get_axes()
-    beyond = [line for line in axis.lines if max(line.get_xdata()) > 256]
-    assert len(beyond) == 2 * 6
-    for line in beyond:
-        assert line.get_linestyle() == "--" or line.get_markerfacecolor() == "white"
-    for line in axis.lines:
-        if line.get_linestyle() == "-":
-            assert max(line.get_xdata()) == 256
+def test_what_is_projected_is_dashed_hollow_and_shaded_from_a_methods_own_last_grid(study):
+    measured = study("grids").where(lambda case: case.method != "fno" or case.resolution < 256)
+    (axis,) = draw("time-projection", measured, {"to": [512, 1024]}).get_axes()
+    lines = [line for line in axis.lines if len(line.get_xdata())]
+    solid, shaded, dashed, hollow = (lines[k::4] for k in range(4))
+    labels = [line.get_label().partition(":")[0] for line in solid]
+    last = [128 if label == "FNO" else 256 for label in labels]
+    assert 128 in last
+    assert [max(line.get_xdata()) for line in solid] == last
+    assert [min(line.get_xdata()) for line in dashed] == last
+    assert [min(line.get_xdata()) for line in shaded] == last
+    assert [min(line.get_xdata()) for line in hollow] == [2 * grid for grid in last]
+    assert {line.get_linestyle() for line in dashed} == {"--"}
+    assert {line.get_markerfacecolor() for line in hollow} == {"white"}
+    assert all(line.get_alpha() < 0.5 for line in shaded)
 
 
 def trained_together(study, number):
@@ -165,7 +170,7 @@ def trained_together(study, number):
 def test_shares_of_a_time_are_not_projected(study):
     shared = trained_together(study("grids"), lambda case: 12 if case.resolution == 64 else 1)
     (axis,) = draw("time-projection", shared, {}).get_axes()
-    assert min(min(line.get_xdata()) for line in axis.lines) == 128
+    assert min(min(line.get_xdata(), default=128) for line in axis.lines) == 128
 
 
 def test_a_share_of_a_time_is_not_held_against_the_time_of_one_alone(study):
@@ -192,6 +197,35 @@ def test_shares_of_a_time_are_marked_in_figures(study):
     for axis, hollow in ((errors, set()), (times, {1250})):
         lines = [line for line in axis.lines if line.get_markerfacecolor() == "white"]
         assert {at for line in lines for at in line.get_xdata()} == hollow
+
+
+@pytest.mark.parametrize(("kind", "options"), [("curves", {}), ("quality-cost", {"joined": True})])
+def test_no_line_joins_a_share_of_a_time_with_the_time_of_one_alone(kind, options, study):
+    part = study("grids").select(properties={"method": "local"})
+    shared = trained_together(part, lambda case: 12 if case.resolution == 64 else 1)
+    if kind == "curves":
+        options = {"quantities": ["mre", "total"]}
+    axis = draw(kind, shared, options).get_axes()[-1]
+    joined = [len(line.get_xdata()) for line in axis.lines if line.get_linestyle() == "-"]
+    assert sorted(joined) == [1, 2]
+    (legend,) = axis.figure.legends
+    assert sum(text.get_text() == "Plain L2L" for text in legend.get_texts()) == 1
+
+
+def test_a_breakdown_shows_the_stages_of_every_chain(study):
+    stages = ("middle", "skeleton", "bubbles")
+    part = study("methods").select(properties={"method": "two-scale", "objective": None})
+    (case,) = part.cases
+    spent = {f"pca_{stage}": 2.0 for stage in stages}
+    cells = tuple(
+        cell | {"metrics": cell["metrics"] | {"timings": cell["metrics"]["timings"] | spent}}
+        for cell in case.cells
+    )
+    figure = draw("pca-breakdown", replace(part, cases=(replace(case, cells=cells),)), {})
+    (axis,) = figure.get_axes()
+    handles, labels = axis.get_legend_handles_labels()
+    assert {f"{stage} PCA" for stage in stages} <= set(labels)
+    assert len({to_rgb(bars[0].get_facecolor()[:3]) for bars in handles}) == len(labels)
 
 
 @pytest.mark.parametrize(

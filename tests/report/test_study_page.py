@@ -7,11 +7,12 @@ import pytest
 
 from tests.study.synthetic import make_record, write_record
 from twoscale.errors import TwoscaleError
+from twoscale.report.agreement import agreement_table
 from twoscale.report.results import read_study
 from twoscale.report.studies import read_studies, record_files
 from twoscale.report.study_page import write_report
-from twoscale.report.study_tables import study_tables
-from twoscale.report.summary import agreement_table, sentences, tiles
+from twoscale.report.study_tables import ALONE, study_tables
+from twoscale.report.summary import sentences, tiles
 from twoscale.study.definition import load_study
 
 FAILED = {"case": "poisson-128 fno", "seed": 1, "key": "k", "error": "out of <memory>"}
@@ -56,6 +57,13 @@ def test_every_table_and_figure_of_a_study_is_on_the_page(page, name):
     assert "Not drawn" not in text
 
 
+def test_the_page_has_the_audit_and_says_which_seed_was_timed(page):
+    text = page.read_text(encoding="utf-8")
+    assert "Equivalence audit</span></caption>" in text
+    assert "Two-scale: randomized against hybrid" in text
+    assert text.index(ALONE) < text.index("<h2>")
+
+
 def test_the_page_refers_to_nothing_outside(page):
     whole = page.read_text(encoding="utf-8")
     drawings = [unquote(one) for one in re.findall(r'data:image/svg\+xml,([^"]+)', whole)]
@@ -92,6 +100,7 @@ def test_the_summary_says_what_matters(folder):
     assert found[0].startswith(f"Poisson, 128²: {words}")
     assert "times below plain patches" in found[0]
     assert any("values in the paper's tables" in sentence for sentence in found)
+    assert any(" of 40 decisions of the paper's equivalence audit" in one for one in found)
     values = [tile.value for tile in tiles(studies)]
     assert values[:2] == ["2", "27"]  # three seeds of twelve cases, of which three are in both
     rows = agreement_table(studies).rows

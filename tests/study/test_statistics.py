@@ -262,6 +262,18 @@ class TestPowerLaw:
         points = [(4, 8), (1, 1), (2, 1)]
         assert fit_power_law(points) == fit_power_law(points[::-1])
 
+    def test_two_laws_are_equal_where_they_meet(self):
+        one = fit_power_law([(1, 3), (2, 5), (4, 11)])
+        other = fit_power_law([(1, 9), (2, 10), (4, 12)])
+        at = one.meets(other)
+        assert at == pytest.approx(other.meets(one))
+        assert one(at) == pytest.approx(other(at))
+
+    def test_laws_that_grow_alike_never_meet(self):
+        law = fit_power_law([(1, 2), (2, 4)])
+        assert law.meets(law) is None
+        assert law.meets(fit_power_law([(1, 3), (2, 6.000001)])) is None
+
     def test_two_points_fit_any_law(self):
         law = fit_power_law([(1, 2), (10, 20)])
         assert law.exponent == pytest.approx(1)

@@ -11,7 +11,11 @@ _FORMATS = {
     "power": "{:.2e}",
     "short": "{:.3g}",
     "ratio": "{:.2f}",
+    "relative": "{:+.2f} %",
+    "absolute": "{:+.5f}",
+    "speed_up": "{:.2f} \N{MULTIPLICATION SIGN}",
 }
+_HUNDREDFOLD = ("percent", "relative")
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Display:
     @property
     def scale(self) -> float:
         """Return what a stored number is multiplied with to be shown."""
-        return 100.0 if self.kind == "percent" else 1.0
+        return 100.0 if self.kind in _HUNDREDFOLD else 1.0
 
 
 def _seconds(heading: str, words: str) -> Display:
@@ -69,6 +73,8 @@ _KNOWN = {
     "pca_coarse": _seconds("coarse PCA s", "coarse PCA"),
     "pca_middle": _seconds("middle PCA s", "middle PCA"),
     "pca_residual": _seconds("residual PCA s", "residual PCA"),
+    "pca_skeleton": _seconds("skeleton PCA s", "skeleton PCA"),
+    "pca_bubbles": _seconds("bubbles PCA s", "bubbles PCA"),
     "pca_overhead": _seconds("PCA overhead s", "PCA overhead"),
     "pca_solve": _seconds("PCA solve s", "PCA without overhead"),
     "transform": _seconds("transform s", "transform"),
@@ -113,14 +119,17 @@ def display(name: str) -> Display:
 
 
 def number(value: float | None, kind: str) -> str:
-    """Return a number as text: percent, plain, power, short, seconds, ratio or count."""
+    """Return a number as text: percent, plain, power, short, seconds, ratio or count.
+
+    Changes are written by their kind: relative, absolute or speed_up.
+    """
     if value is None or value != value:
         return ABSENT
     if kind == "count":
         return f"{value:.0f}" if value == round(value) or value >= _MANY else f"{value:.1f}"
     if kind == "seconds":
         return f"{value:.{_decimals(value)}f}"
-    return _FORMATS[kind].format(100 * value if kind == "percent" else value)
+    return _FORMATS[kind].format(100 * value if kind in _HUNDREDFOLD else value)
 
 
 def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from twoscale.report.results import OWN, SCHEDULE, CaseResult, StudyResult, property_of, text
+
+COMMON = frozenset({"rows", "where", "caption"})
+"""Options of every figure: which cases, by pattern or property, and words of one's own below."""
+
+
+def chosen_cases(
+    study: StudyResult, options: Mapping[str, Any]
+) -> tuple[StudyResult, dict[str, Any]]:
+    """Return the cases that a figure's options choose, and the options of its kind alone."""
+    own = {name: value for name, value in options.items() if name not in COMMON}
+    return study.select(options.get("rows"), options.get("where")), own
 
 
 @dataclass(frozen=True)
@@ -20,6 +32,15 @@ class Curve:
     def label(self) -> str:
         """Return the name of what the cases have in common."""
         return self.cases[0].title
+
+    def alike(self, *names: str) -> list[slice]:
+        """Return the parts of the curve within which each of some quantities is measured alike.
+
+        A time that is a share of a joint training does not continue the times of one alone.
+        """
+        shares = [tuple(case.is_share(name) for name in names) for case in self.cases]
+        starts = [k for k in range(len(shares)) if k == 0 or shares[k] != shares[k - 1]]
+        return [slice(*ends) for ends in pairwise([*starts, len(shares)])]
 
 
 def curves(study: StudyResult, axis: str) -> list[Curve]:
@@ -62,6 +83,14 @@ def base_of(study: StudyResult, case: CaseResult, changes: Mapping[str, Any]) ->
         if all(str(theirs.get(name)) == str(value) for name, value in wanted.items()):
             return other
     return None
+
+
+def with_base(
+    study: StudyResult, changes: Mapping[str, Any]
+) -> list[tuple[CaseResult, CaseResult]]:
+    """Return each case that has a base other than itself, with that base."""
+    found = [(case, base_of(study, case, changes)) for case in study.cases]
+    return [(case, base) for case, base in found if base is not None and base is not case]
 
 
 def _setting(name: str) -> str:

@@ -6,11 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from twoscale.report.agreement import agreement_table
+from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT, display, with_spread
+from twoscale.report.page import Table
 from twoscale.report.results import StudyResult, place_title
 from twoscale.report.studies import Studies, make_studies, read_studies, record_files
 from twoscale.report.study_page import compared_table, facts
 from twoscale.report.study_tables import (
+    ALONE,
     SHARES,
     StudyTable,
     Value,
@@ -18,7 +22,7 @@ from twoscale.report.study_tables import (
     paper_values,
     study_tables,
 )
-from twoscale.report.summary import agreement_table, sentences
+from twoscale.report.summary import sentences
 from twoscale.study.folder import read_record
 
 _MARKS = {"match": " ✓", "off": " ≠"}
@@ -33,7 +37,7 @@ from the same records.
 Mean ± sample standard deviation over seeds. ✓: within two of the paper's standard deviations or
 5 %, whichever is larger; ≠: further apart. Times are of other machines and not judged.
 """
-    + f"{SHARES}\n"
+    + f"{ALONE}\n{SHARES}\n"
 )
 # The columns of the README's table, and those with a spread and with the paper's number.
 _HEADLINE = (
@@ -67,13 +71,10 @@ def _summary(studies: Studies) -> list[str]:
     if not studies.compared:
         return [*lines, ""]
     table = agreement_table(studies)
-    rows = [[cell.text for cell in row.cells] for row in table.rows]
-    lines += ["", "## Beside the paper", "", *markdown(table.header, rows), "", table.note, ""]
+    lines += ["", "## Beside the paper", "", *_plain(table), "", table.note, ""]
     off = [row for row in studies.compared if row.verdict == "off"]
     if off:
-        apart = compared_table(off, "")
-        cells = [[cell.text for cell in row.cells] for row in apart.rows]
-        lines += ["The values that differ, and why:", "", *markdown(apart.header, cells), ""]
+        lines += ["The values that differ, and why:", "", *_plain(compared_table(off, "")), ""]
     return lines
 
 
@@ -85,12 +86,19 @@ def _study(study: StudyResult, studies: Studies) -> list[str]:
     lines += ["; ".join(f"{name.lower()}: {words}" for name, words in facts(study)) + ".", ""]
     for table in study_tables(study, definition, studies.compared):
         lines += [f"**{table.title}**", "", *_table(table), ""]
+    for derived in derived_tables(study, definition):
+        lines += [f"**{derived.title}**", "", *_plain(derived), "", derived.note, ""]
     if study.failed:
         lines += [
             f"- failed: {one['case']}, seed {one['seed']}: {one['error']}" for one in study.failed
         ]
         lines.append("")
     return lines
+
+
+def _plain(table: Table) -> list[str]:
+    """Return a table of the page as Markdown."""
+    return markdown(table.header, ([cell.text for cell in row.cells] for row in table.rows))
 
 
 def _table(table: StudyTable) -> list[str]:

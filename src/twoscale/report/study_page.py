@@ -7,13 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
+from twoscale.report.agreement import agreement_table
 from twoscale.report.charts import KINDS, draw
+from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT, display, number, with_spread
 from twoscale.report.page import Cell, Picture, Row, Section, Table, write_page
 from twoscale.report.results import CaseResult, StudyResult
 from twoscale.report.studies import Studies, read_studies
-from twoscale.report.study_tables import SHARES, StudyRow, StudyTable, Value, study_tables
-from twoscale.report.summary import agreement_table, sentences, tiles
+from twoscale.report.study_tables import ALONE, SHARES, StudyRow, StudyTable, Value, study_tables
+from twoscale.report.summary import sentences, tiles
 from twoscale.study.comparison import Row as Compared
 from twoscale.study.definition import Figure as Asked
 from twoscale.study.quantities import is_time
@@ -48,7 +50,7 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     write_page(
         page,
         title=TITLE,
-        summary=sentences(studies),
+        summary=[*sentences(studies), ALONE],
         tiles=tiles(studies),
         sections=sections,
         footer=_footer(studies),
@@ -76,6 +78,7 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
     tables = [_table(table, study) for table in study_tables(study, definition, compared)]
     note = _NOTE + (_PAPER_NOTE if compared else "")
     tables[-1:] = [replace(table, note=note) for table in tables[-1:]]
+    tables += derived_tables(study, definition)
     pictures, remarks = _pictures(study, definition.figures if definition else [])
     if any(case.is_share("total") for case in study.cases):
         remarks.insert(0, SHARES)
@@ -240,7 +243,7 @@ def _written(row: Compared, mean: float | None, deviation: float | None) -> str:
         return with_spread(mean, deviation, display(row.metric).kind)
     if is_time(row.metric) or row.metric == "ssim":
         return with_spread(mean, deviation, "short")
-    return ABSENT if mean is None else f"{100 * mean:+.2f} %"
+    return number(mean, "relative")
 
 
 def _apart(row: Compared) -> str:

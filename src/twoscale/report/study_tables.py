@@ -13,6 +13,7 @@ from twoscale.study.definition import Table as Asked
 from twoscale.study.statistics import Spread
 from twoscale.surrogate.methods import METHODS
 
+ALONE = "Times with training in them are of the seed that was trained alone, where there is one."
 SHARES = (
     "†: a time that was shared: several networks were trained at once, or other work was on the "
     "device. Such times do not compare with those without a mark, neither here nor in figures."

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import combinations, groupby
 
-from twoscale.report.display import ABSENT, number, with_spread
-from twoscale.report.page import Cell, Row, Table, Tile
+from twoscale.report.agreement import agreement_sentences, percent
+from twoscale.report.display import number, with_spread
+from twoscale.report.page import Tile
 from twoscale.report.related import Curve, curves
 from twoscale.report.results import CaseResult, place_title
 from twoscale.report.studies import Studies
 from twoscale.report.study_tables import case_title
-from twoscale.study.comparison import Tally, agreement, by_study, tally
+from twoscale.study.comparison import tally
 from twoscale.study.statistics import crossovers
 from twoscale.surrogate.methods import METHODS
 
@@ -24,7 +25,7 @@ _FEW = 3  # methods that make a comparison worth a sentence
 def sentences(studies: Studies) -> list[str]:
     """Return the summary: best methods, where one overtakes another, agreement, what failed."""
     found = [*_best(studies), *_beyond(studies), *_crossings(studies), *_gaps(studies)]
-    found += [*_global_wins(studies), *_agreement(studies)]
+    found += [*_global_wins(studies), *agreement_sentences(studies)]
     failed = sum(len(study.failed) for study in studies.results)
     if failed:
         found.append(f"{failed} runs failed; they are named in their studies.")
@@ -40,7 +41,7 @@ def tiles(studies: Studies) -> list[Tile]:
     counts = tally(studies.compared)
     if counts.agreement is not None:
         words = f"of {counts.judged:,} values agree with the paper"
-        shown.append(Tile(f"{_percent(counts)} %", words))
+        shown.append(Tile(f"{percent(counts)} %", words))
     for case in _two_scale(studies)[:2]:
         words = f"{case.title}'s error, {place_title(case.place)}"
         shown.append(Tile(f"{number(case.mean('mre'), 'percent')} %", words))
@@ -244,56 +245,6 @@ def _winning_sizes(cases: Iterable[CaseResult], method: str) -> list[str]:
     ]
     ends = [*(f"to below {size}" for _, size in turns[1:]), "or more"]
     return [f"{size} {end}" for (wins, size), end in zip(turns, ends, strict=True) if wins]
-
-
-def _agreement(studies: Studies) -> list[str]:
-    counts = tally(studies.compared)
-    if counts.agreement is None:
-        return []
-    words = (
-        f"Of {counts.judged + counts.missing:,} values in the paper's tables of these studies, "
-        f"times apart, {counts.judged:,} were measured; {counts.match:,} of them "
-        f"({_percent(counts)} %) are within two of the paper's standard deviations or 5 %."
-    )
-    if counts.off:
-        explained = counts.off - counts.unexplained
-        words += f" Of the {counts.off} others {explained} are explained."
-    return [words]
-
-
-def agreement_table(studies: Studies) -> Table:
-    """Return the verdicts counted by study."""
-    counted = by_study(studies.compared)
-    rows = [
-        _counts(studies.definitions[study.name].title, counted[study.name])
-        for study in studies.results
-        if study.name in counted
-    ]
-    rows.append(_counts("All studies", tally(studies.compared)))
-    header = ["study", "agree", "match", "off", "unexplained", "missing", "times"]
-    note = (
-        "match: within two of the paper's standard deviations or 5 %, whichever is larger; off: "
-        "further apart; unexplained: off without a reason given; missing: in the paper, not "
-        "measured here; times are listed and not judged. Of most changes between two cases the "
-        "paper prints no deviation: it is derived from those of the two values, as if these were "
-        "independent, which is generous; what is counted in such deviations is marked ~. "
-        f"In all: {agreement(studies.compared)}"
-    )
-    return Table(header, rows, "Agreement with the paper, by study", note)
-
-
-def _counts(name: str, counts: Tally) -> Row:
-    shown = (counts.match, counts.off, counts.unexplained, counts.missing, counts.times)
-    agree = ABSENT if counts.agreement is None else f"{_percent(counts)} %"
-    return Row([Cell(name), Cell(agree, counts.agreement), *_numbers(shown)])
-
-
-def _numbers(values: Iterable[int]) -> list[Cell]:
-    return [Cell(f"{value:,}", value) for value in values]
-
-
-def _percent(counts: Tally) -> str:
-    return f"{100 * (counts.agreement or 0.0):.0f}"
 
 
 def _error(case: CaseResult) -> float:

@@ -22,6 +22,7 @@ Change = Callable[[float, float], float | None]  # of a value from a base value
 Curve = Mapping[float, float]  # size (of the training set, of the grid) -> value
 
 CONFIDENCE = 0.9
+_LARGEST_LOG = 700.0  # whose exponential is still a number
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,20 @@ class PowerLaw:
     def __call__(self, size: float) -> float:
         """Return the law's value at a size."""
         return self.coefficient * size**self.exponent
+
+    def meets(self, other: PowerLaw) -> float | None:
+        """Return the size at which two laws are equal, (a₂/a₁)^(1/(b₁−b₂)).
+
+        None for equal exponents, and where that size is too large or small for a number.
+
+        >>> round(fit_power_law([(1, 1), (2, 4)]).meets(fit_power_law([(1, 8), (2, 16)])), 9)
+        8.0
+        """
+        slopes = self.exponent - other.exponent
+        logs = math.log(other.coefficient) - math.log(self.coefficient)
+        if not slopes or abs(logs) > _LARGEST_LOG * abs(slopes):
+            return None
+        return math.exp(logs / slopes)
 
     def extrapolate(
         self, size: float, *, anchored: bool = False, confidence: float = CONFIDENCE

@@ -8,11 +8,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from twoscale.report.audits import QUANTITIES, audited
 from twoscale.report.charts.style import GREY, Style, needed, panels, styles
 from twoscale.report.display import display
-from twoscale.report.related import base_of
-from twoscale.report.results import CaseResult, StudyResult, text
-from twoscale.study.audit import MARGINS, Audit, Margin, audit, read_margins
+from twoscale.report.results import StudyResult
+from twoscale.study.audit import Audit, Margin
 
 _UNITS = {"relative": "change, %", "absolute": "change", "speed_up": "times as fast"}
 _COLUMNS = 3
@@ -22,7 +22,7 @@ def equivalence(
     study: StudyResult,
     *,
     base: Mapping[str, Any],
-    quantities: Sequence[str] = ("mre", "oracle_mre", "ssim"),
+    quantities: Sequence[str] = QUANTITIES,
     margins: Mapping[str, Any] | None = None,
 ) -> Figure:
     """Draw the 90 % interval of each paired change against its margin, and the decision.
@@ -30,28 +30,22 @@ def equivalence(
     The shaded band is the margin: an interval within it shows equivalence, one beyond it a
     difference, and one that crosses its edge shows neither.
     """
-    known = read_margins(MARGINS if margins is None else margins)
-    usable = [name for name in quantities if name in known]
-    compared = [
-        (case, start)
-        for case in study.cases
-        if (start := base_of(study, case, base)) is not None and start is not case
-    ]
-    needed(compared, "case with its base")
-    words = [_words(*pair, base) for pair in compared]
-    height = 0.9 + 0.36 * len(compared)
-    figure, axes = panels(len(usable), width=2.3, height=height, columns=_COLUMNS, labels=words)
+    found = audited(study, base=base, quantities=quantities, margins=margins)
+    needed(found, "case with its base")
+    compared = {(one.case.id, one.base.id): one.words for one in found}
+    rows, words = list(compared), list(compared.values())
+    names = [name for name in quantities if any(one.quantity == name for one in found)]
+    height = 0.9 + 0.36 * len(rows)
+    figure, axes = panels(len(names), width=2.3, height=height, columns=_COLUMNS, labels=words)
     style = styles(study.cases)
-    for index, (axis, name) in enumerate(zip(axes, usable, strict=True)):
-        margin = known[name]
+    for index, (axis, name) in enumerate(zip(axes, names, strict=True)):
+        shown = [one for one in found if one.quantity == name]
+        margin = shown[0].audit.margin
         _band(axis, margin)
-        for place, (case, start) in enumerate(compared):
-            found = audit(case.values(name), start.values(name), margin)
-            if found is not None:
-                _interval(axis, place, found, style[case.id])
-        labels = words if index % _COLUMNS == 0 else [""] * len(words)
-        axis.set_yticks(range(len(compared)), labels)
-        axis.set_ylim(len(compared) - 0.4, -0.6)
+        for one in shown:
+            _interval(axis, rows.index((one.case.id, one.base.id)), one.audit, style[one.case.id])
+        axis.set_yticks(range(len(rows)), words if index % _COLUMNS == 0 else [""] * len(rows))
+        axis.set_ylim(len(rows) - 0.4, -0.6)
         axis.set(title=display(name).words, xlabel=_UNITS[margin.kind])
         axis.grid(axis="y", visible=False)
         axis.margins(x=0.2)
@@ -86,13 +80,3 @@ def _interval(axis: Axes, place: int, found: Audit, style: Style) -> None:
         fontsize=7.5,
         color="#333333" if found.decision in ("equivalent", "pass") else "#A23B00",
     )
-
-
-def _words(case: CaseResult, base: CaseResult, changes: Mapping[str, Any]) -> str:
-    """Return the comparison in words: `Two-scale: randomized, not full`."""
-    method = case.label.split(",")[0]
-    own, other = (
-        " ".join(text(one.settings.get(name.split(".")[-1])) for name in changes)
-        for one in (case, base)
-    )
-    return f"{method}: {own} against {other}"

@@ -23,7 +23,7 @@ from twoscale.report.charts.style import (
     styles,
 )
 from twoscale.report.display import display, number
-from twoscale.report.related import base_of
+from twoscale.report.related import with_base
 from twoscale.report.results import CaseResult, StudyResult, place_title
 from twoscale.study.statistics import changes_by_seed, relative_change, speed_up, spread
 
@@ -40,7 +40,16 @@ _STAGES = (
     "timings.finetuning",
     "inference",
 )
-_PCA_STAGES = ("pca_input", "pca_output", "pca_coarse", "pca_residual", "pca_overhead")
+_PCA_STAGES = (
+    "pca_input",
+    "pca_output",
+    "pca_coarse",
+    "pca_middle",
+    "pca_residual",
+    "pca_skeleton",
+    "pca_bubbles",
+    "pca_overhead",
+)
 
 
 def bars(study: StudyResult, *, quantities: Sequence[str] = ("mre", "ssim")) -> Figure:
@@ -169,8 +178,7 @@ def effects(
     with `ratio` how many times smaller: the speed-up of a time. A share of the time in which
     several networks were trained is not held against the time of one alone.
     """
-    compared = [(case, base_of(study, case, base)) for case in study.cases]
-    found = {case.id: start for case, start in compared if start not in (None, case)}
+    found = {case.id: start for case, start in with_base(study, base)}
     needed(found, "case with its base")
     part = study.where(lambda case: case.id in found)
     rows = _rows(part)
@@ -186,9 +194,7 @@ def effects(
     for index, (axis, name) in enumerate(zip(axes, quantities, strict=True)):
         for k, row in enumerate(rows):
             if isinstance(row, CaseResult):
-                start = found[row.id]
-                assert start is not None
-                _effect(axis, k, row, start, style[row.id], name, ratio=ratio)
+                _effect(axis, k, row, found[row.id], style[row.id], name, ratio=ratio)
         _row_labels(axis, rows, first=index % columns == 0)
         axis.axvline(1 if ratio else 0, color=GREY, linewidth=1)
         axis.set_title(fill(display(name).words, 24), fontsize=9.5)

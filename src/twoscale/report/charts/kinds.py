@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from twoscale.errors import TwoscaleError
 from twoscale.report.charts import audits, bars, fields, lines, pairs, points
 from twoscale.report.charts.style import look
+from twoscale.report.related import COMMON, chosen_cases
 from twoscale.report.results import StudyResult
 
 
@@ -34,9 +35,6 @@ class Kind:
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
 
-
-COMMON = frozenset({"rows", "where", "caption"})
-"""Options of every kind: which cases, by pattern or property, and words of one's own below."""
 
 _DEVIATION = "Bars are one standard deviation over seeds."
 _SHARES = "†: a shared time, not to be compared with others."
@@ -135,8 +133,8 @@ KINDS = {
     "time-projection": Kind(
         lines.time_projection,
         "Time against resolution",
-        "Solid and filled: measured. Dashed and hollow: only the fitted power law continued from "
-        "the largest measured grid, no measurement.",
+        "Solid and filled: measured. Dashed, hollow and shaded: no measurement, only a method's "
+        "fitted power law continued from its own largest measured grid.",
     ),
     "qualitative": Kind(
         fields.qualitative,
@@ -154,13 +152,12 @@ def draw(kind: str, study: StudyResult, options: Mapping[str, Any]) -> Figure | 
     Besides the kind's own options, `rows` names the cases by patterns and `where` by properties;
     a `caption` is for whoever shows the figure.
     """
-    chosen = check_kind(kind, options)
-    own = {name: value for name, value in options.items() if name not in COMMON}
-    part = study.select(options.get("rows"), options.get("where"))
+    known = check_kind(kind, options)
+    part, own = chosen_cases(study, options)
     if not part.cases:
         return None
     with look():
-        return chosen.function(part, **own)
+        return known.function(part, **own)
 
 
 def check_kind(kind: str, options: Mapping[str, Any]) -> Kind:

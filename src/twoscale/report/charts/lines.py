@@ -23,7 +23,8 @@ from twoscale.report.charts.style import (
 from twoscale.report.display import display
 from twoscale.report.related import Curve, base_of, curves
 from twoscale.report.results import StudyResult, place_title, text
-from twoscale.study.statistics import fit_power_law, paired_effect
+from twoscale.report.scaling import QUANTITY, Scaling, scalings
+from twoscale.study.statistics import paired_effect
 
 _AXES = {"resolution": "nodes per side", "training": "training fields"}
 
@@ -38,8 +39,8 @@ def curves_along(
     """Draw quantities against resolution, training size or a setting, a line per method.
 
     With `oracle`, the error of the representation alone is added to the learned one, dashed and
-    hollow. Hollow times are shares of what several networks took together. Bars are one standard
-    deviation.
+    hollow. Hollow times are shares of what several networks took together, which no line joins with
+    others. Bars are one standard deviation.
     """
     parts = split(study, x)
     panes = [
@@ -85,15 +86,17 @@ def _lines(axis: Axes, found: Sequence[Curve], x: str, name: str, dashed: bool =
         at = positions(found, curve, x)
         shares = [k for k, case in enumerate(curve.cases) if case.is_share(name)]
         axis.plot([at[k] for k in shares], means[shares], mfc="white", zorder=3, **own.dots)
-        axis.errorbar(
-            at,
-            means,
-            yerr=None if dashed else [below, spreads],
-            label=None if dashed else curve.label,
-            linewidth=1.0 if dashed else 1.5,
-            mfc="white" if dashed else own.colour,
-            **(own.points | ({"linestyle": "--"} if dashed else {})),
-        )
+        look = own.points | ({"linestyle": "--"} if dashed else {})
+        for number, part in enumerate(curve.alike(name)):
+            axis.errorbar(
+                at[part],
+                means[part],
+                yerr=None if dashed else [below[part], spreads[part]],
+                label=None if dashed or number else curve.label,
+                linewidth=1.0 if dashed else 1.5,
+                mfc="white" if dashed else own.colour,
+                **look,
+            )
     if not display(name).higher_is_better:
         log_axis(axis, "y", drawn)
 
@@ -197,67 +200,49 @@ def ladder(
 
 
 def time_projection(
-    study: StudyResult, *, quantity: str = "total", to: Sequence[int] = (512, 1024)
+    study: StudyResult, *, quantity: str = QUANTITY, to: Sequence[int] = (512, 1024)
 ) -> Figure:
     """Draw time against resolution, its power law, and where that would lead.
 
-    Solid lines and filled markers were measured. Dashed lines and hollow markers only continue the
-    least-squares power law, anchored at the largest measured resolution. Of times, shares of what
-    several networks took together are left out: no law goes through both kinds.
+    Solid lines and filled markers were measured. What is dashed, hollow and shaded only continues
+    a method's least-squares power law, anchored at the largest grid on which it was measured.
     """
-    several = study.where(
-        lambda case: case.mean(quantity) is not None and not case.is_share(quantity)
-    )
-    parts = {
-        title: part
-        for title, part in split(several, "resolution").items()
-        if len({case.resolution for case in part.cases}) > 1
-    }
-    needed(parts, "times on several grids")
-    figure, axes = panels(len(parts), width=5.4, height=3.8, columns=2)
-    for axis, (title, part) in zip(axes, parts.items(), strict=True):
-        found = [curve for curve in curves(part, "resolution") if len(curve.at) > 1]
-        style = styles([curve.cases[0] for curve in found])
+    found = scalings(study, quantity=quantity)
+    needed(found, "times on several grids")
+    problems = list(dict.fromkeys(one.problem for one in found))
+    figure, axes = panels(len(problems), width=5.4, height=3.8, columns=2)
+    for axis, problem in zip(axes, problems, strict=True):
+        own = [one for one in found if one.problem == problem]
+        style = styles([one.curve.cases[0] for one in own])
+        grids = sorted({at for one in own for at in one.curve.at} | set(to))
         drawn = [
             seconds
-            for curve in found
-            for seconds in _projected(axis, curve, style[curve.cases[0].id], quantity, to)
+            for one in own
+            for seconds in _projected(axis, one, style[one.curve.cases[0].id], grids)
         ]
-        values = sorted({at for curve in found for at in curve.at} | set(to))
-        largest = max((max(curve.at) for curve in found), default=0)
-        axis.axvspan(largest * 1.15, max(values) * 1.15, color="#eef1f4", zorder=0)
-        axis.annotate(
-            "not measured",
-            (largest * 1.15, 0.97),
-            (4, 0),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            va="top",
-            color=GREY,
-        )
         axis.set_xscale("log")
-        ticks(axis, values, [f"{value}²" for value in values])
+        ticks(axis, grids, [f"{grid}²" for grid in grids])
         log_axis(axis, "y", drawn)
-        axis.set(xlabel="grid", ylabel=display(quantity).axis, title=title)
+        axis.set(xlabel="grid", ylabel=display(quantity).axis, title=problem.capitalize())
+    axes[0].plot([], [], "--o", color=GREY, mfc="white", label="not measured")
     shared_legend(figure, axes)
     return figure
 
 
-def _projected(
-    axis: Axes, curve: Curve, style: Style, quantity: str, to: Sequence[int]
-) -> list[float]:
+def _projected(axis: Axes, scaling: Scaling, style: Style, grids: Sequence[int]) -> list[float]:
     """Draw one method's measured times and where their power law leads; return both."""
-    measured = {case.resolution: case.mean(quantity) or 0.0 for case in curve.cases}
+    measured, law = scaling.measured, scaling.law
     last = max(measured)
-    law = fit_power_law(measured.items())
-    ahead = {at: law.extrapolate(at, anchored=True).estimate for at in to if at > last}
+    ahead = {at: law.extrapolate(at, anchored=True).estimate for at in grids if at > last}
     axis.plot(
         list(measured),
         list(measured.values()),
-        label=f"{curve.label}: $D^{{{law.exponent:.2f}}}$",
+        label=f"{scaling.curve.label}: $D^{{{law.exponent:.2f}}}$",
         **(style.points | {"linestyle": "-"}),
     )
     beyond = {last: measured[last]} | ahead
-    axis.plot(list(beyond), list(beyond.values()), "--", linewidth=1, color=style.colour)
+    path = (list(beyond), list(beyond.values()))
+    axis.plot(*path, color=style.colour, linewidth=9, alpha=0.15, solid_capstyle="butt", zorder=1)
+    axis.plot(*path, "--", linewidth=1, color=style.colour)
     axis.plot(list(ahead), list(ahead.values()), style.marker, color=style.colour, mfc="white")
     return [*measured.values(), *ahead.values()]

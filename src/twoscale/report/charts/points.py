@@ -111,9 +111,10 @@ def _join(axis: Axes, study: StudyResult, x: str, y: str) -> None:
     for curve in found:
         own = style[curve.cases[0].id]
         points = [_place(case, x, y) for case in curve.cases]
-        axis.plot(
-            *zip(*points, strict=True), linewidth=1, zorder=1, label=curve.label, **own.points
-        )
+        for number, part in enumerate(curve.alike(x, y)):
+            label = None if number else curve.label
+            across, up = zip(*points[part], strict=True)
+            axis.plot(across, up, linewidth=1, zorder=1, label=label, **own.points)
 
 
 def frontier(

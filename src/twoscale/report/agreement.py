@@ -1,0 +1,81 @@
+"""How far the records of studies agree with the paper, in sentences and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from twoscale.report.audits import same_decisions, study_audits
+from twoscale.report.display import ABSENT
+from twoscale.report.page import Cell, Row, Table
+from twoscale.report.studies import Studies
+from twoscale.study.comparison import Tally, agreement, by_study, tally
+
+
+def agreement_sentences(studies: Studies) -> list[str]:
+    """Return how much agrees with the paper, and with the decisions of its audit."""
+    return [*_values(studies), *_audits(studies)]
+
+
+def _values(studies: Studies) -> list[str]:
+    counts = tally(studies.compared)
+    if counts.agreement is None:
+        return []
+    words = (
+        f"Of {counts.judged + counts.missing:,} values in the paper's tables of these studies, "
+        f"times apart, {counts.judged:,} were measured; {counts.match:,} of them "
+        f"({percent(counts)} %) are within two of the paper's standard deviations or 5 %."
+    )
+    if counts.off:
+        explained = counts.off - counts.unexplained
+        words += f" Of the {counts.off} others {explained} are explained."
+    return [words]
+
+
+def _audits(studies: Studies) -> list[str]:
+    """Return a sentence for each study whose equivalence audit the paper has as well."""
+    found = []
+    for study in studies.results:
+        definition = studies.definitions.get(study.name)
+        same, judged = same_decisions(study_audits(study, definition))
+        if definition and judged:
+            found.append(
+                f"{definition.title}: {same} of {judged} decisions of the paper's equivalence "
+                "audit, times aside, come out the same here."
+            )
+    return found
+
+
+def agreement_table(studies: Studies) -> Table:
+    """Return the verdicts counted by study."""
+    counted = by_study(studies.compared)
+    rows = [
+        _counts(studies.definitions[study.name].title, counted[study.name])
+        for study in studies.results
+        if study.name in counted
+    ]
+    rows.append(_counts("All studies", tally(studies.compared)))
+    header = ["study", "agree", "match", "off", "unexplained", "missing", "times"]
+    note = (
+        "match: within two of the paper's standard deviations or 5 %, whichever is larger; off: "
+        "further apart; unexplained: off without a reason given; missing: in the paper, not "
+        "measured here; times are listed and not judged. Of most changes between two cases the "
+        "paper prints no deviation: it is derived from those of the two values, as if these were "
+        "independent, which is generous; what is counted in such deviations is marked ~. "
+        f"In all: {agreement(studies.compared)}"
+    )
+    return Table(header, rows, "Agreement with the paper, by study", note)
+
+
+def _counts(name: str, counts: Tally) -> Row:
+    shown = (counts.match, counts.off, counts.unexplained, counts.missing, counts.times)
+    agree = ABSENT if counts.agreement is None else f"{percent(counts)} %"
+    return Row([Cell(name), Cell(agree, counts.agreement), *_numbers(shown)])
+
+
+def _numbers(values: Iterable[int]) -> list[Cell]:
+    return [Cell(f"{value:,}", value) for value in values]
+
+
+def percent(counts: Tally) -> str:
+    """Return the share of what is judged that matches."""
+    return f"{100 * (counts.agreement or 0.0):.0f}"

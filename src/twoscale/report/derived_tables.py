@@ -1,0 +1,123 @@
+"""The tables of what a study's figures derive from its cases: audits, growth and crossings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twoscale.report.audits import Audited, study_audits
+from twoscale.report.display import ABSENT, display, number
+from twoscale.report.page import Cell, Row, Table
+from twoscale.report.related import chosen_cases
+from twoscale.report.results import StudyResult
+from twoscale.report.scaling import QUANTITY, Crossing, Scaling, crossings, scalings
+from twoscale.study.audit import Audit
+from twoscale.study.definition import Study
+
+_AUDIT_NOTE = (
+    "Mean change over the seeds that both cases have, seed by seed, with Student's interval. "
+    "Equivalent: the interval is within the margin, which was declared beforehand; different: it "
+    "is beyond; inconclusive: it crosses the margin's edge, or there is none, for want of a second "
+    "seed. A speed-up passes above its margin and fails below, for which the paper has no word. "
+    "≠: the paper decides otherwise; times are of other machines and not judged."
+)
+_CROSSING_NOTE = (
+    "Least-squares laws time = a·D^b through the mean times on grids of D nodes per side; b with "
+    "its standard error, which two grids do not give. From the crossing on the method on the left "
+    "takes less time. ‡: an extrapolation, outside the grids on which both were measured. Where "
+    "two exponents differ by no more than their errors, their crossing means nothing."
+)
+_EXTRAPOLATED = " ‡"
+_LARGEST = 1e6  # D beyond which no number is worth printing
+
+
+def derived_tables(study: StudyResult, definition: Study | None) -> list[Table]:
+    """Return the tables behind a study's equivalence audits and time projections."""
+    found = []
+    audits = study_audits(study, definition)
+    if audits:
+        found.append(_audit_table(audits))
+    for figure in definition.figures if definition else ():
+        if figure.kind == "time-projection":
+            part, options = chosen_cases(study, figure.options)
+            quantity = options.get("quantity", QUANTITY)
+            crossing = crossings(scalings(part, quantity=quantity))
+            if crossing:
+                title = f"How the {display(quantity).words} grows, and where two methods cross"
+                found.append(_crossing_table(crossing, title))
+    return found
+
+
+def _audit_table(audits: Sequence[Audited]) -> Table:
+    header = ["case", "quantity", "change", "90 % interval", "margin", "seeds"]
+    header += ["decision", "paper's decision"]
+    rows = [
+        [
+            one.words,
+            display(one.quantity).words,
+            number(one.audit.change.estimate, one.audit.margin.kind),
+            _interval(one.audit),
+            _margin(one.audit),
+            str(one.audit.seeds),
+            one.audit.decision,
+            _paper(one),
+        ]
+        for one in audits
+    ]
+    return Table.of_text(
+        header, rows, title="Equivalence audit", note=_AUDIT_NOTE, words=(0, 1, 6, 7)
+    )
+
+
+def _interval(audit: Audit) -> str:
+    bounds = (audit.change.lower, audit.change.upper)
+    if None in bounds:
+        return ABSENT
+    return " to ".join(number(bound, audit.margin.kind) for bound in bounds)
+
+
+def _margin(audit: Audit) -> str:
+    size = number(audit.margin.size, audit.margin.kind).lstrip("+")
+    return f"above {size}" if audit.margin.kind == "speed_up" else f"± {size}"
+
+
+def _paper(one: Audited) -> str:
+    if one.paper is None:
+        return ABSENT
+    return one.paper.decision + (" ≠" if one.is_judged and not one.agrees else "")
+
+
+def _crossing_table(found: Sequence[Crossing], title: str) -> Table:
+    several = len({crossing.lower.problem for crossing in found}) > 1
+    header = ["grows less", "exponent", "grows more", "exponent", "cross at D"]
+    rows = [
+        Row(
+            [
+                Cell(_name(crossing.lower, several)),
+                _exponent(crossing.lower),
+                Cell(_name(crossing.higher, several)),
+                _exponent(crossing.higher),
+                Cell(_at(crossing), crossing.at),
+            ]
+        )
+        for crossing in found
+    ]
+    return Table(header, rows, title, _CROSSING_NOTE, words=(0, 2))
+
+
+def _name(scaling: Scaling, several: bool) -> str:
+    return f"{scaling.problem.capitalize()}: " * several + scaling.curve.label
+
+
+def _exponent(scaling: Scaling) -> Cell:
+    law = scaling.law
+    error = ", two grids" if law.exponent_error is None else f" ± {law.exponent_error:.3f}"
+    return Cell(f"{law.exponent:.3f}{error}", law.exponent)
+
+
+def _at(crossing: Crossing) -> str:
+    if crossing.at is None:
+        return "never"
+    words = "below 1" if crossing.at < 1 else f"{crossing.at:,.0f}"
+    if crossing.at > _LARGEST:
+        words = f"above {_LARGEST:,.0f}"
+    return words + _EXTRAPOLATED * crossing.is_extrapolated
