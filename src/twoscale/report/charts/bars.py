@@ -27,7 +27,7 @@ from twoscale.report.related import with_base
 from twoscale.report.results import CaseResult, StudyResult, place_title
 from twoscale.study.statistics import changes_by_seed, relative_change, speed_up, spread
 
-_DECADES = 20  # bars that differ by more are dots on a logarithmic axis
+_RATIO = 20  # bars that differ by more are dots on a logarithmic axis
 _SEAMS = tuple(
     f"common_seams.{name}" for name in ("value_trace_error", "normal_derivative_trace_error")
 )
@@ -98,7 +98,7 @@ def _draw_rows(axis: Axes, rows: Sequence[Row], style: Mapping[str, Style], name
     known = {row: point for row, point in points.items() if point[0] == point[0]}
     means = [mean for mean, _ in known.values()]
     dots = display(name).higher_is_better
-    log = not dots and min(means) > 0 and max(means) > _DECADES * min(means)
+    log = not dots and min(means) > 0 and max(means) > _RATIO * min(means)
     for row in points.keys() - known.keys():
         where = ("axes fraction", "data")
         axis.annotate("none", (0.02, row), xycoords=where, va="center", color=GREY, fontsize=8)
