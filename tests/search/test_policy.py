@@ -203,6 +203,17 @@ def test_an_encoder_that_is_too_slow_or_hopeless_is_not_trained():
         assert found.best.candidate.predictor == "kernel"
 
 
+def test_a_short_training_is_not_begun_where_there_is_no_time_for_a_long_one():
+    def cost(one):
+        return 0.5 * one.epochs if one.epochs else 1.0
+
+    found, encoders = trainings(trained(0.5), cost, budget=300.0)
+    assert len(encoders) == 2
+    expected = next(trial.expected for trial in found.trials if trial.candidate == encoders[0])
+    short, _ = trainings(trained(0.5), cost, budget=3.0 * expected)
+    assert all(trial.candidate.epochs is None for trial in short.trials)
+
+
 def test_a_long_training_that_fails_is_not_tried_again():
     _, encoders = trainings(
         trained(0.5),

@@ -26,7 +26,7 @@ _PROBE = 16_000  # fields that an encoder sees in its first, short training
 _TIMED = 3  # epochs at least, to tell how long one takes
 _MOST_EPOCHS = 300
 _SMALL_ENCODER = {"width": 24, "batch_size": 16}
-_LONGER = 4  # times as long, to be worth another training
+LONGER = 4  # times as long, to be worth another training
 
 FIRST_KERNEL = 1000
 """Samples of the first kernel: as many as its length scale is chosen on."""
@@ -292,7 +292,7 @@ def longer_training(
     """
     assert probe.epochs is not None
     longer = min(_MOST_EPOCHS, int(epochs))
-    if longer >= _LONGER * probe.epochs and "epochs" not in space.given:
+    if longer >= LONGER * probe.epochs and "epochs" not in space.given:
         yield replace(probe, chain=best.chain, code=best.code, size=best.size, epochs=longer)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from twoscale.errors import TwoscaleError
 from twoscale.predictors.encoder import usual_cut
 from twoscale.search.candidates import (
+    LONGER,
     Candidate,
     Space,
     Step,
@@ -176,13 +177,22 @@ def _next(
         found.stopped = "nothing is left to try that may help"
         return None, None
     timed = [(expected_seconds(step.candidate, found, space, fitter), step) for step in new]
-    fitting = [(seconds, step) for seconds, step in timed if seconds <= left]
+    needed = [seconds * _times_needed(step.candidate, found, space) for seconds, step in timed]
+    fitting = [one for one, seconds in zip(timed, needed, strict=True) if seconds <= left]
     if not fitting:
-        shortest = min(seconds for seconds, _ in timed)
-        found.stopped = f"the next candidate would take about {shortest:.0f} s"
+        found.stopped = f"the next candidate would take about {min(needed):.0f} s"
         return None, None
     seconds, step = min(fitting, key=lambda one: one[0] / one[1].share)
     return step, seconds
+
+
+def _times_needed(candidate: Candidate, found: Search, space: Space) -> int:
+    """Return how many times its own time must be left for a candidate to be of use.
+
+    After an encoder's short training there must be time for a long one.
+    """
+    short = candidate.epochs and _encoder_pace(found) is None and "epochs" not in space.given
+    return 1 + LONGER if short else 1
 
 
 def _training(found: Search, space: Space, left: float) -> Iterator[Step]:
