@@ -36,7 +36,7 @@ _METRICS = (
     "parameters",
     "peak_device_gigabytes",
 )
-_PCA = (
+PCA_STAGES = (
     "pca_input",
     "pca_output",
     "pca_coarse",
@@ -137,7 +137,9 @@ def _pca_stage(stage: str) -> Reader:
     """Return the reader of one stage of the PCA fit: zero for a method that fits without it."""
 
     def read(cell: CellRecord) -> float | None:
-        return None if _seconds(*_PCA)(cell) is None else float(_timings(cell).get(stage, 0.0))
+        return (
+            None if _seconds(*PCA_STAGES)(cell) is None else float(_timings(cell).get(stage, 0.0))
+        )
 
     return read
 
@@ -182,9 +184,9 @@ _GROUPS = {
 }
 
 _TIMES: dict[str, Reader] = {
-    **{stage: _pca_stage(stage) for stage in _PCA},
-    "pca_fit": _seconds(*_PCA),
-    "pca_solve": _seconds(*(stage for stage in _PCA if stage != "pca_overhead")),
+    **{stage: _pca_stage(stage) for stage in PCA_STAGES},
+    "pca_fit": _seconds(*PCA_STAGES),
+    "pca_solve": _seconds(*(stage for stage in PCA_STAGES if stage != "pca_overhead")),
     "transform": _at("metrics", "timings", "transform"),
     "train": _seconds(*_TRAINING),
     "inference": _at("metrics", "timings", "inference"),

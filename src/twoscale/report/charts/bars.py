@@ -25,6 +25,7 @@ from twoscale.report.charts.style import (
 from twoscale.report.display import display, number
 from twoscale.report.related import with_base
 from twoscale.report.results import CaseResult, StudyResult, place_title
+from twoscale.study.quantities import PCA_STAGES
 from twoscale.study.statistics import changes_by_seed, relative_change, speed_up, spread
 
 _RATIO = 20  # bars that differ by more are dots on a logarithmic axis
@@ -39,16 +40,6 @@ _STAGES = (
     "timings.finetune_prepare",
     "timings.finetuning",
     "inference",
-)
-_PCA_STAGES = (
-    "pca_input",
-    "pca_output",
-    "pca_coarse",
-    "pca_middle",
-    "pca_residual",
-    "pca_skeleton",
-    "pca_bubbles",
-    "pca_overhead",
 )
 
 
@@ -160,7 +151,7 @@ def stage_costs(study: StudyResult, *, stages: Sequence[str] = _STAGES) -> Figur
     return figure
 
 
-def pca_breakdown(study: StudyResult, *, stages: Sequence[str] = _PCA_STAGES) -> Figure:
+def pca_breakdown(study: StudyResult, *, stages: Sequence[str] = PCA_STAGES) -> Figure:
     """Draw the seconds of each part of the PCA fit, stacked, a bar per case that has one."""
     return stage_costs(study.where(lambda case: case.mean("pca_fit") is not None), stages=stages)
 
