@@ -135,6 +135,7 @@ def test_truncated_weights_are_told(folder, keep):
 
 def test_the_environment_names_software_and_device(monkeypatch):
     monkeypatch.setenv("TWOSCALE_COMMIT", "abc123")
+    monkeypatch.delenv("TWOSCALE_PROCESSES", raising=False)
     record = environment(torch.device("cpu"))
     assert record["twoscale"] == __version__
     assert record["torch"] == torch.__version__
@@ -153,6 +154,11 @@ def test_the_environment_names_software_and_device(monkeypatch):
         "tf32_convolutions",
     }
     assert record["tf32_convolutions"] is False
+
+
+def test_the_environment_names_the_processes_that_share_the_device(monkeypatch):
+    monkeypatch.setenv("TWOSCALE_PROCESSES", "4")
+    assert environment(torch.device("cpu"))["processes"] == 4
 
 
 def test_without_git_the_commit_is_unknown(monkeypatch):

@@ -248,7 +248,7 @@ def _repeatable(plan: Plan) -> Iterator[None]:
     """Deterministic convolutions on CUDA; one CPU thread for small steps.
 
     Networks on fields work on tensor cores. Not so fine-tuning, which decodes fields and takes
-    their differences. Only deterministic algorithms of convolutions are tried out, too.
+    their differences. Where algorithms of convolutions are tried out, it is deterministic ones.
     """
     flags = torch.backends.cudnn
     before = (flags.deterministic, flags.benchmark)
