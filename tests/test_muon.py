@@ -49,6 +49,18 @@ def test_steps_of_both_kinds_have_the_size_of_the_rate():
         assert float(change) == pytest.approx(full, rel=0.35), name
 
 
+def test_steps_are_the_same_in_any_order_of_memory():
+    models = [network(), network().to(memory_format=torch.channels_last)]
+    for model in models:
+        optimiser = Muon(model.parameters(), lr=1e-2)
+        for _ in range(5):
+            optimiser.zero_grad()
+            loss(model).backward()
+            optimiser.step()
+    for one, two in zip(*(model.parameters() for model in models), strict=True):
+        torch.testing.assert_close(one, two)
+
+
 def test_weights_decay_apart_from_the_gradients():
     model = network()
     before = {name: value.clone() for name, value in model.state_dict().items()}

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from twoscale.predictors import FieldEncoder, count_parameters
-from twoscale.predictors.encoder import usual_cut
+from twoscale.predictors.encoder import _AddProducts, usual_cut
 
 
 def fields(*shape, seed=0):
@@ -47,9 +47,9 @@ def test_width_and_blocks_make_it_larger():
 
 
 @pytest.mark.parametrize(
-    ("side", "cut"), [(4, 1), (16, 2), (64, 2), (128, 2), (255, 2), (256, 4), (1024, 16)]
+    ("side", "cut"), [(4, 1), (16, 2), (64, 2), (127, 2), (128, 4), (256, 8), (1024, 32)]
 )
-def test_squares_leave_about_64_cells_per_direction(side, cut):
+def test_squares_leave_about_32_cells_per_direction(side, cut):
     assert usual_cut((side, 2 * side)) == cut
     assert FieldEncoder((side, side), width=2, blocks=1, cut=None).cut == cut
 
@@ -60,3 +60,19 @@ def test_the_gradient_reaches_every_weight():
         torch.nn.init.normal_(parameter, std=0.2, generator=torch.Generator().manual_seed(1))
     network(fields(2, 16, 16)).square().sum().backward()
     assert all(float(p.grad.abs().max()) > 0 for p in network.parameters())
+
+
+@pytest.mark.parametrize(("kernel", "inside"), [(3, 1), (1, 2)])
+def test_the_gradient_of_a_block_is_that_of_its_formula(kernel, inside):
+    cells = fields(2, 4, 6, 5).double().contiguous(memory_format=torch.channels_last)
+    factors = fields(8 * inside, 4, kernel, kernel, seed=1).double()
+    mix = fields(4, 4 * inside, 1, 1, seed=2).double()
+    given = [x.requires_grad_() for x in (cells, factors, mix)]
+    unit = cells * torch.rsqrt(cells.square().mean((1, 2, 3), keepdim=True) + 1e-6)
+    p, q = torch.nn.functional.conv2d(unit, factors, padding=kernel // 2).chunk(2, 1)
+    plain = cells + torch.nn.functional.conv2d(p + p * q, mix)
+    ours = _AddProducts.apply(*given)
+    torch.testing.assert_close(ours, plain)
+    weights = fields(*plain.shape, seed=3).double()
+    slopes = torch.autograd.grad((plain * weights).sum(), given)
+    torch.testing.assert_close(torch.autograd.grad((ours * weights).sum(), given), slopes)

@@ -40,6 +40,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(groups, {"lr": lr})
         self.weight_decay = weight_decay
         self.known = known
+        assert all(p.stride(0) == p[0].numel() for p in matrices), "kernels must lie row by row"
         self.alike = _alike(matrices)
         self.others = others
         for parameter in known:  # all state from the start: captured steps make none
@@ -56,23 +57,27 @@ class Muon(torch.optim.Optimizer):
         self.steps.add_(1)
         if self.weight_decay:
             torch._foreach_mul_(self.known, 1 - self.weight_decay * rate)
-        for some in self.alike:
-            self._turn(some, rate)
+        if self.alike:
+            self._turn(rate)
         if self.others:
             self._adam(rate)
 
-    def _turn(self, some: list[Tensor], rate: float | Tensor) -> None:
-        """Take a step on matrices of the same shape."""
-        gradients = [_gradient(p) for p in some]
-        momenta = [self.state[p]["first"] for p in some]
+    def _turn(self, rate: float | Tensor) -> None:
+        """Take a step on the matrices, together those of the same shape."""
+        matrices = [p for some in self.alike for p in some]
+        gradients = [_gradient(p) for p in matrices]
+        momenta = [self.state[p]["first"] for p in matrices]
         torch._foreach_mul_(momenta, _MOMENTUM)
         torch._foreach_add_(momenta, gradients)
-        ahead = torch._foreach_add(gradients, momenta, alpha=_MOMENTUM)
-        stacked = torch.stack([one.flatten(1) for one in ahead])
-        size = _SIZE * max(stacked.shape[1:]) ** 0.5
-        steps = orthogonalised(stacked) * (size * rate)
-        changes = [change.reshape(p.shape) for p, change in zip(some, steps, strict=True)]
-        torch._foreach_sub_(some, changes)
+        ahead = iter(torch._foreach_add(gradients, momenta, alpha=_MOMENTUM))
+        changes: list[Tensor] = []
+        for some in self.alike:
+            stacked = torch.stack([_matrix(next(ahead)) for _ in some])
+            size = _SIZE * max(stacked.shape[1:]) ** 0.5
+            steps = orthogonalised(stacked) * (size * rate)
+            pairs = zip(some, steps, strict=True)
+            changes += [one.as_strided(p.shape, p.stride()) for p, one in pairs]
+        torch._foreach_sub_(matrices, changes)
 
     def _adam(self, rate: float | Tensor) -> None:
         gradients = [_gradient(p) for p in self.others]
@@ -109,6 +114,15 @@ def _alike(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
     for parameter in parameters:
         found.setdefault((len(parameter), parameter[0].numel()), []).append(parameter)
     return list(found.values())
+
+
+def _matrix(x: Tensor) -> Tensor:
+    """Return first axis x all others, these in the order in which they lie in memory.
+
+    Orthogonalised columns are the same in any order. With kernels whose channels lie last, this
+    one spares four copies of them.
+    """
+    return x.as_strided((len(x), x[0].numel()), (x[0].numel(), 1))
 
 
 def _gradient(parameter: Tensor) -> Tensor:
