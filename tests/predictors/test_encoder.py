@@ -47,7 +47,7 @@ def test_width_and_blocks_make_it_larger():
 
 
 @pytest.mark.parametrize(
-    ("side", "cut"), [(4, 1), (16, 2), (64, 2), (127, 2), (128, 4), (256, 8), (1024, 32)]
+    ("side", "cut"), [(4, 1), (16, 2), (64, 2), (127, 2), (128, 4), (255, 4), (256, 8), (1024, 32)]
 )
 def test_squares_leave_about_32_cells_per_direction(side, cut):
     assert usual_cut((side, 2 * side)) == cut

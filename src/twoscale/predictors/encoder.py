@@ -13,7 +13,7 @@ from torch.nn import functional
 # Of the channels, level by level; the last for all further ones.
 _GROWTH = (1.0, 1.5, 2.0, 3.0, 4.0)
 _COARSEST = 4  # cells per direction at which everything meets everything
-_FINEST = 32  # cells per direction, or a few more
+_FINEST = 32  # cells per direction at least, where the field has them
 _MIXINGS = 4
 _SMALL = 1e-6
 
