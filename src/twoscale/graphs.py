@@ -1,13 +1,13 @@
 """CUDA graphs: work recorded once and replayed, without Python or launches in between.
 
-All recording happens on one side stream. Libraries keep work space for every stream they meet, so
-a stream of one's own for each recording would leak memory; for the same reason recorded work shares
-its work space, and two graphs must not run at the same time.
+All recording happens on one side stream, from which a few others branch off. Libraries keep work
+space for every stream they meet, so a stream of one's own for each recording would leak memory; for
+the same reason recorded work shares its work space, and two graphs must not run at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from threading import RLock
@@ -17,6 +17,8 @@ import torch
 
 Result = TypeVar("Result")
 
+_BRANCHES = 4
+
 _LOCK = RLock()
 _LATEST: dict[torch.device, torch.cuda.Stream] = {}
 
@@ -24,6 +26,11 @@ _LATEST: dict[torch.device, torch.cuda.Stream] = {}
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)
+
+
+@cache
+def _branches(device: torch.device) -> list[torch.cuda.Stream]:
+    return [torch.cuda.Stream(device) for _ in range(_BRANCHES)]
 
 
 @contextmanager
@@ -66,3 +73,23 @@ def record(
     ):
         result = work()
     return graph, result
+
+
+def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
+    """Return what some works give that do not depend on each other; on CUDA, a few run at a time.
+
+    Many small kernels, each of which would leave the device nearly idle, can be recorded so.
+    """
+    if device.type != "cuda":
+        return [work() for work in works]
+    results = []
+    with _LOCK, torch.cuda.device(device):
+        current, branches = torch.cuda.current_stream(), _branches(device)
+        for branch in branches:
+            branch.wait_stream(current)
+        for number, work in enumerate(works):
+            with torch.cuda.stream(branches[number % _BRANCHES]):
+                results.append(work())
+        for branch in branches:
+            current.wait_stream(branch)
+    return results

@@ -68,7 +68,7 @@ def test_the_gradient_of_a_block_is_that_of_its_formula(kernel, inside):
     factors = fields(8 * inside, 4, kernel, kernel, seed=1).double()
     mix = fields(4, 4 * inside, 1, 1, seed=2).double()
     given = [x.requires_grad_() for x in (cells, factors, mix)]
-    unit = cells * torch.rsqrt(cells.square().mean((1, 2, 3), keepdim=True) + 1e-6)
+    unit = cells * torch.rsqrt(cells.square().mean((1, 2, 3), keepdim=True))
     p, q = torch.nn.functional.conv2d(unit, factors, padding=kernel // 2).chunk(2, 1)
     plain = cells + torch.nn.functional.conv2d(p + p * q, mix)
     ours = _AddProducts.apply(*given)

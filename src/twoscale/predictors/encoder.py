@@ -15,7 +15,7 @@ _GROWTH = (1.0, 1.5, 2.0, 3.0, 4.0)
 _COARSEST = 4  # cells per direction at which everything meets everything
 _FINEST = 32  # cells per direction at least, where the field has them
 _MIXINGS = 4
-_SMALL = 1e-6
+_SMALL = 1e-3  # root mean square
 
 
 class FieldEncoder(nn.Module):
@@ -123,8 +123,9 @@ class _AddProducts(torch.autograd.Function):
     def forward(ctx: Any, cells: Tensor, factors: Tensor, mix: Tensor) -> Tensor:
         kind = _kind(cells)
         factors, mix = factors.to(kind), mix.to(kind)
-        square = torch.linalg.vector_norm(cells, dim=(1, 2, 3), keepdim=True).square()
-        scale = torch.rsqrt(square / cells[0].numel() + _SMALL)
+        size = torch.linalg.vector_norm(cells, dim=(1, 2, 3), keepdim=True)
+        usual = cells[0].numel() ** 0.5  # the size of cells whose root mean square is one
+        scale = usual / size.clamp(min=_SMALL * usual)
         unit = torch.mul(cells, scale, out=torch.empty_like(cells, dtype=kind))
         both = functional.conv2d(unit, factors, padding=factors.shape[-1] // 2)
         p, q = both.chunk(2, 1)
@@ -142,9 +143,9 @@ class _AddProducts(torch.autograd.Function):
         torch.addcmul(inner, inner, q, out=p_slope)
         torch.mul(inner, p, out=q_slope)
         turned, factors_slope = _convolution_slopes(halves, unit, factors)
-        along = (turned * unit).sum((1, 2, 3), keepdim=True, dtype=scale.dtype) / unit[0].numel()
+        along = (turned * unit).sum((1, 2, 3), keepdim=True, dtype=scale.dtype)
         slope = torch.addcmul(slope, turned, scale)
-        slope = torch.addcmul(slope, unit, along * scale, value=-1)
+        slope = torch.addcmul(slope, unit, along * scale, value=-1 / unit[0].numel())
         return slope, factors_slope.to(scale.dtype), mix_slope.to(scale.dtype)
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from twoscale.graphs import side_by_side
 
 _ITERATIONS = 5
 _QUINTIC = (3.4445, -4.7750, 2.0315)  # sends every singular value in (0, 1] to around one, quickly
@@ -70,14 +74,9 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_mul_(momenta, _MOMENTUM)
         torch._foreach_add_(momenta, gradients)
         ahead = iter(torch._foreach_add(gradients, momenta, alpha=_MOMENTUM))
-        changes: list[Tensor] = []
-        for some in self.alike:
-            stacked = torch.stack([_matrix(next(ahead)) for _ in some])
-            size = _SIZE * max(stacked.shape[1:]) ** 0.5
-            steps = orthogonalised(stacked) * (size * rate)
-            pairs = zip(some, steps, strict=True)
-            changes += [one.as_strided(p.shape, p.stride()) for p, one in pairs]
-        torch._foreach_sub_(matrices, changes)
+        works = [partial(_step, some, list(islice(ahead, len(some))), rate) for some in self.alike]
+        changes = side_by_side(works, matrices[0].device)
+        torch._foreach_sub_(matrices, [one for some in changes for one in some])
 
     def _adam(self, rate: float | Tensor) -> None:
         gradients = [_gradient(p) for p in self.others]
@@ -93,6 +92,14 @@ class Muon(torch.optim.Optimizer):
         changes = torch._foreach_div(first, sizes)
         torch._foreach_mul_(changes, rate / one)
         torch._foreach_sub_(self.others, changes)
+
+
+def _step(alike: list[Tensor], ahead: list[Tensor], rate: float | Tensor) -> list[Tensor]:
+    """Return the steps of matrices of the same shape, given where their momentum leads."""
+    stacked = torch.stack([_matrix(one) for one in ahead])
+    size = _SIZE * max(stacked.shape[1:]) ** 0.5
+    steps = orthogonalised(stacked) * (size * rate)
+    return [one.as_strided(p.shape, p.stride()) for p, one in zip(alike, steps, strict=True)]
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:
