@@ -8,7 +8,7 @@ import pytest
 from tests.cli.outcome import contents, refused
 from tests.study.synthetic import make_record, write_record
 from tests.study.tiny import CASES, TEXT
-from twoscale.study.definition import study_names
+from twoscale.study.catalogue import study_names
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from twoscale.report.charts.kinds import check_kind
 from twoscale.report.charts.points import pareto_front
 from twoscale.report.charts.style import log_axis, panels, styles
 from twoscale.report.results import read_study
-from twoscale.study.definition import load_study, study_names
+from twoscale.study.catalogue import load_study, study_names
 
 METHODS = ("global", "local", "overlap", "refinement", "fno", "two-scale", "two-scale+A3")
 

@@ -10,7 +10,7 @@ from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT
 from twoscale.report.results import read_study
 from twoscale.report.scaling import crossings, scalings
-from twoscale.study.definition import load_study
+from twoscale.study.catalogue import load_study
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from twoscale.report import display
 from twoscale.report.charts.style import STAGES
-from twoscale.study.definition import load_study, study_names
+from twoscale.study.catalogue import load_study, study_names
 from twoscale.study.quantities import check_quantity
 
 

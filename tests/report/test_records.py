@@ -10,8 +10,8 @@ import pytest
 from twoscale.report.documents import generated
 from twoscale.report.records import collect, summarise
 from twoscale.report.studies import read_studies
+from twoscale.study.catalogue import load_study
 from twoscale.study.comparison import compare
-from twoscale.study.definition import load_study
 from twoscale.study.folder import read_record, read_records
 from twoscale.study.published import known_explanations
 from twoscale.study.statistics import Spread

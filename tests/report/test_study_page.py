@@ -13,7 +13,7 @@ from twoscale.report.studies import read_studies, record_files
 from twoscale.report.study_page import write_report
 from twoscale.report.study_tables import ALONE, study_tables
 from twoscale.report.summary import sentences, tiles
-from twoscale.study.definition import load_study
+from twoscale.study.catalogue import load_study
 
 FAILED = {"case": "poisson-128 fno", "seed": 1, "key": "k", "error": "out of <memory>"}
 

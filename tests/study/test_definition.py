@@ -9,8 +9,7 @@ import pytest
 from tests.study.tiny import TEXT, tiny_study
 from twoscale import Surrogate, TwoscaleError
 from twoscale.grid import Grid
-from twoscale.study.definition import (
-    SCALES,
+from twoscale.study.catalogue import (
     asked_cells,
     load_study,
     own_definition,
@@ -18,6 +17,7 @@ from twoscale.study.definition import (
     recorded_study,
     study_names,
 )
+from twoscale.study.definition import SCALES
 from twoscale.study.published import paper_tables
 from twoscale.study.quantities import check_quantity
 from twoscale.surrogate.methods import get_method

@@ -13,7 +13,7 @@ from tests.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
 from twoscale import TwoscaleError
 from twoscale.run import Run
 from twoscale.study import runner
-from twoscale.study.definition import parse_study
+from twoscale.study.catalogue import parse_study
 from twoscale.study.quantities import values_by_seed
 from twoscale.study.runner import run_studies, run_study
 
@@ -151,7 +151,7 @@ def test_scales_do_not_mix(done):
 KILLED = """
 import os, signal, sys
 from tests.study.tiny import tiny_study
-from twoscale.study.definition import parse_study
+from twoscale.study.catalogue import parse_study
 from twoscale.study.quantities import values_by_seed
 from twoscale.study.runner import run_studies, run_study
 

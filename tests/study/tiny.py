@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from twoscale.study.definition import Study, parse_study
+from twoscale.study.catalogue import parse_study
+from twoscale.study.definition import Study
 
 TEXT = """
 title: Tiny

@@ -9,11 +9,10 @@ import numpy as np
 import typer
 
 from twoscale._version import __version__
-from twoscale.bench import BENCHMARKS, Setup, run_benchmarks
+from twoscale.cli.bench import bench
+from twoscale.cli.data import check, generate, import_
 from twoscale.cli.demo import RESOLUTION, run_demo
 from twoscale.cli.display import (
-    print_comparisons,
-    print_findings,
     print_json,
     print_metrics,
     print_search,
@@ -30,18 +29,14 @@ from twoscale.cli.options import (
 from twoscale.cli.report import report
 from twoscale.cli.study import study_app
 from twoscale.clock import parse_duration
-from twoscale.data import Dataset, check_dataset, import_fields
-from twoscale.data import generate as generate_dataset
+from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import complete, target
 from twoscale.memory import parse_size
-from twoscale.problems import PROBLEMS, get_problem
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, auto_run, finetune_run, fit_runs
 from twoscale.search import DEFAULT_BUDGET
 from twoscale.surrogate import METHODS, Surrogate
-from twoscale.surrogate.arguments import resolve_device
-from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.finetuning import OBJECTIVES, FinetunePlan
 from twoscale.surrogate.settings import parse_assignments, parse_seeds
 
@@ -57,7 +52,6 @@ app = typer.Typer(
 )
 
 app.add_typer(study_app, name="study")
-app.command(epilog="Example: twoscale report studies")(report)
 
 
 def _show_version(wanted: bool) -> None:
@@ -94,78 +88,15 @@ def demo(
     print(f"Pictures of the seams and their removal: {out / 'report.html'}")
 
 
-@app.command(
+app.command(
     epilog="Example: twoscale generate poisson --resolution 64 --samples 2500 --out data/p64.zarr"
-)
-def generate(
-    problem: Annotated[str, typer.Argument(help=" or ".join(PROBLEMS))],
-    out: OutOption,
-    resolution: Annotated[int, typer.Option(min=8, help="Nodes per side.")] = 64,
-    samples: Annotated[int, typer.Option(min=1, help="Number of pairs.")] = 2500,
-    seed: SeedOption = 0,
-    device: DeviceOption = "auto",
-    overwrite: OverwriteOption = False,
-) -> None:
-    """Sample and solve a known problem; an interrupted call continues where it stopped."""
-    chosen = resolve_device(device)
-    with progress_bar() as progress:
-        dataset = generate_dataset(
-            get_problem(problem),
-            out,
-            resolution=resolution,
-            samples=samples,
-            seed=seed,
-            device=chosen,
-            overwrite=overwrite,
-            progress=progress,
-        )
-    print(f"{dataset.samples} pairs of {dataset.grid} {problem} fields in {out}")
-
-
-@app.command(
+)(generate)
+app.command(
     "import",
     epilog="Examples: twoscale import pairs.npz --input a --output u --out data/mine.zarr · "
     "twoscale import a.npy u.npy --out data/mine.zarr",
-)
-def import_(
-    files: Annotated[list[Path], typer.Argument(help="One npz, HDF5 or MAT file; or two npy.")],
-    out: OutOption,
-    input_key: Annotated[str | None, typer.Option("--input", help="Name of the inputs.")] = None,
-    output_key: Annotated[str | None, typer.Option("--output", help="Name of the outputs.")] = None,
-    problem: Annotated[
-        str | None, typer.Option(help="Equation the pairs solve, if it is a known one.")
-    ] = None,
-    overwrite: OverwriteOption = False,
-) -> None:
-    """Turn your own pairs of fields into a dataset."""
-    with progress_bar() as progress:
-        dataset = import_fields(
-            files,
-            out,
-            input_key=input_key,
-            output_key=output_key,
-            problem=get_problem(problem) if problem else None,
-            overwrite=overwrite,
-            progress=progress,
-        )
-    print(f"{dataset.samples} pairs of {dataset.grid} fields in {out}")
-
-
-@app.command(epilog="Example: twoscale check data/p64.zarr")
-def check(
-    data: Annotated[Path, typer.Argument(help="A dataset.")], json: JsonOption = False
-) -> None:
-    """Read every value of a dataset and tell what is wrong, odd or fine."""
-    dataset = Dataset(data)
-    with progress_bar() as progress:
-        findings = check_dataset(dataset, progress=progress)
-    if json:
-        print_json({"findings": [vars(finding) for finding in findings]})
-    else:
-        print_findings([(finding.level, finding.message) for finding in findings])
-    errors = [finding.message for finding in findings if finding.level == "error"]
-    if errors:
-        raise TwoscaleError(f"{data} has {len(errors)} error(s): {'; '.join(errors)}")
+)(import_)
+app.command(epilog="Example: twoscale check data/p64.zarr")(check)
 
 
 @app.command(
@@ -346,24 +277,8 @@ def predict(
     print(f"{len(several)} fields in {out}")
 
 
-@app.command(epilog="Example: twoscale bench train --json")
-def bench(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help=", ".join(BENCHMARKS))
-    ] = None,
-    scale: Annotated[str, typer.Option(help="paper, or small for a quick look.")] = "paper",
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
-) -> None:
-    """Measure our speed against named peers, on the same data in the same run."""
-    with progress_bar() as progress:
-        setup = Setup(resolve_device(device), scale, progress)
-        results = list(run_benchmarks(names or [], setup))
-    if json:
-        found = [result.as_dict() for result in results]
-        print_json({"results": found, "environment": environment(setup.device)})
-    else:
-        print_comparisons(results)
+app.command(epilog="Example: twoscale report studies")(report)
+app.command(epilog="Example: twoscale bench train --json")(bench)
 
 
 def _read_npy(path: Path) -> np.ndarray:

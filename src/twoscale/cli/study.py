@@ -13,16 +13,10 @@ import typer
 from twoscale.cli.display import print_json, print_table, study_bars
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption
 from twoscale.errors import TwoscaleError
+from twoscale.study.catalogue import asked_cells, load_study, study_names
 from twoscale.study.comparison import Row, agreement, by_study
 from twoscale.study.comparison import compare as compare_records
-from twoscale.study.definition import (
-    SCALES,
-    Scale,
-    Study,
-    asked_cells,
-    load_study,
-    study_names,
-)
+from twoscale.study.definition import SCALES, Scale, Study
 from twoscale.study.folder import StudyFolder, read_records
 from twoscale.study.planning import Plan, make_plan
 from twoscale.study.quantities import values_by_seed

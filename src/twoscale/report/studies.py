@@ -10,9 +10,10 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.report.results import StudyResult, read_study
 from twoscale.report.study_tables import labels
+from twoscale.study.catalogue import recorded_study, study_names
 from twoscale.study.comparison import Row as Compared
 from twoscale.study.comparison import compare
-from twoscale.study.definition import Study, recorded_study, study_names
+from twoscale.study.definition import Study
 from twoscale.study.folder import read_record
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,11 +19,13 @@ from twoscale.problems import get_problem
 from twoscale.progress import Progress
 from twoscale.representation import PatchPCA
 from twoscale.run import Request, Run, finetune_run, fit_requests
+from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
-from twoscale.study.definition import Scale, Study, asked_cells, own_definition
+from twoscale.study.definition import Scale, Study
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
+from twoscale.study.telling import Log, TimeLeft, told
 from twoscale.surrogate.arguments import resolve_device
 
 OnError = Callable[[Cell, Exception], None]
@@ -154,7 +154,7 @@ class _Running:
         """Run a plan's groups one after the other; the records follow."""
         if plan.groups:
             _load_libraries(self.device)
-        clock = _TimeLeft(plan.groups)
+        clock = TimeLeft(plan.groups)
         total = sum(len(group.cells) for group in plan.groups)
         done = 0
         for group in plan.groups:
@@ -180,10 +180,10 @@ class _Running:
             )
 
     def _run(self, group: Group) -> None:
-        logs = {cell.key: _Log(self.folder.log(cell)) for cell in group.cells}
+        logs = {cell.key: Log(self.folder.log(cell)) for cell in group.cells}
         for cell in group.cells:
             logs[cell.key].write(cell.name)
-        tell = _told(self.progress, list(logs.values()))
+        tell = told(self.progress, list(logs.values()))
 
         def fail(cell: Cell, error: Exception) -> None:
             self._note(cell, _sentence(error))
@@ -300,52 +300,6 @@ def _tune_cells(
             finetune_run(run, folder.cell(cell), data=dataset, progress=progress, **cell.finetuning)
         except Exception as error:
             fail(cell, error)
-
-
-class _Log:
-    """A cell's log: what was done when."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-
-    def write(self, text: str) -> None:
-        moment = datetime.now().astimezone().isoformat(timespec="seconds")
-        with self.path.open("a") as log:
-            log.write(f"{moment} {text}\n")
-
-
-def _told(progress: Progress, logs: Sequence[_Log]) -> Progress:
-    """Return a progress function that also logs the beginning and end of each stage."""
-
-    def tell(stage: str, done: int, total: int, remark: str) -> None:
-        progress(stage, done, total, remark)
-        if done in (0, total):
-            for log in logs:
-                log.write(" ".join(f"{stage} {done}/{total} {remark}".split()))
-
-    return tell
-
-
-class _TimeLeft:
-    """How long the groups that are left will take, judged by those that are done."""
-
-    def __init__(self, groups: Sequence[Group]) -> None:
-        self.start = time.monotonic()
-        self.left = sum(group.cost for group in groups)
-        self.done = 0.0
-
-    def finish(self, group: Group) -> None:
-        self.left -= group.cost
-        self.done += group.cost
-
-    def remark(self) -> str:
-        if not self.done:
-            return ""
-        seconds = (time.monotonic() - self.start) * self.left / self.done
-        if seconds < 90:
-            return f"about {max(1, round(seconds))} s left"
-        return f"about {round(seconds / 60)} min left"
 
 
 def _sentence(error: BaseException) -> str:

@@ -1,0 +1,32 @@
+"""The command that measures speed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from twoscale.bench import BENCHMARKS, Setup, run_benchmarks
+from twoscale.cli.display import print_comparisons, print_json, progress_bar
+from twoscale.cli.options import DeviceOption, JsonOption
+from twoscale.surrogate.arguments import resolve_device
+from twoscale.surrogate.artifact import environment
+
+
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help=", ".join(BENCHMARKS))
+    ] = None,
+    scale: Annotated[str, typer.Option(help="paper, or small for a quick look.")] = "paper",
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Measure our speed against named peers, on the same data in the same run."""
+    with progress_bar() as progress:
+        setup = Setup(resolve_device(device), scale, progress)
+        results = list(run_benchmarks(names or [], setup))
+    if json:
+        found = [result.as_dict() for result in results]
+        print_json({"results": found, "environment": environment(setup.device)})
+    else:
+        print_comparisons(results)

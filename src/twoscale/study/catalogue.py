@@ -1,0 +1,132 @@
+"""Where studies come from: YAML files of the library or of one's own, and records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.study.cells import Cell
+from twoscale.study.definition import SCALES, Scale, Study
+
+try:
+    import yaml
+    from pydantic import ValidationError
+except ImportError as error:
+    raise missing_extra(error.name or "pydantic", "study") from error
+
+_PACKAGED = files("twoscale.study") / "definitions"
+_SMALL = files("twoscale.study") / "small.yaml"
+
+
+@cache
+def study_names() -> list[str]:
+    """Return the names of the studies that come with the library, in their order."""
+    positions = {
+        path.name.removesuffix(".yaml"): yaml.safe_load(path.read_text(encoding="utf-8"))[
+            "position"
+        ]
+        for path in _PACKAGED.iterdir()
+    }
+    return sorted(positions, key=lambda name: positions[name])
+
+
+def load_study(name: str) -> Study:
+    """Return the study of a name, or of a YAML file of one's own."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise TwoscaleError(f"{path} does not exist or is not a file")
+        return _own_study(path)
+    if name not in study_names():
+        raise TwoscaleError(
+            f"no study is called '{name}': known are {', '.join(study_names())}; "
+            "or give a YAML file"
+        )
+    return parse_study((_PACKAGED / f"{name}.yaml").read_text(encoding="utf-8"), name=name)
+
+
+def _own_study(path: Path) -> Study:
+    try:
+        study = parse_study(path.read_text(encoding="utf-8"), name=path.stem)
+    except UnicodeDecodeError as error:
+        raise TwoscaleError(f"{path} is not a text file in UTF-8") from error
+    if study.name in study_names():  # its record would pass for that study's
+        raise TwoscaleError(
+            f"{path} has the name of the study {study.name}: give it another one, such as "
+            f"'name: my-{study.name}'"
+        )
+    return study
+
+
+def own_definition(study: Study) -> dict[str, Any]:
+    """Return what a record has to hold of a study that does not come with the library."""
+    return {} if study.name in study_names() else {"definition": study.model_dump(mode="json")}
+
+
+def recorded_study(record: Mapping[str, Any]) -> Study | None:
+    """Return the study of a record, at its scale; None if nothing is known of it."""
+    if record["study"] in study_names():
+        return load_study(record["study"]).at("small" if record["scale"] == "small" else "paper")
+    if "definition" not in record:
+        return None
+    try:
+        return Study.model_validate(record["definition"])
+    except ValidationError as error:
+        raise TwoscaleError(
+            f"the record of {record['study']} is damaged: it holds no proper definition of it"
+        ) from error
+
+
+def asked_cells(
+    studies: Sequence[Study],
+    scale: Scale,
+    *,
+    seeds: Sequence[int] | None = None,
+    only: Collection[str] = (),
+) -> list[list[Cell]]:
+    """Return the cells of each study; what `only` names need not be in all of them."""
+    scaled = [study.at(scale) for study in studies]
+    found = []
+    for study in scaled:
+        mine = [
+            name for name in only if study.has(name) or not any(one.has(name) for one in scaled)
+        ]
+        found.append([] if only and not mine else study.cells(seeds=seeds, only=mine))
+    return found
+
+
+def parse_study(text: str, *, name: str) -> Study:
+    """Return the study that a YAML text defines; what it says of the small scale is merged in."""
+    try:
+        content = yaml.safe_load(text)
+        if not isinstance(content, dict):
+            raise TwoscaleError(f"the study {name} should be a YAML mapping of title, cases, ...")
+        usual = yaml.safe_load(_SMALL.read_text(encoding="utf-8"))
+        content["small"] = _merged(usual, content.get("small") or {})
+        study = Study.model_validate({"name": name, **content})
+    except yaml.YAMLError as error:
+        raise TwoscaleError(
+            f"the study {name} is not YAML: {' '.join(str(error).split())}"
+        ) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise TwoscaleError(f"the study {name} is wrong at {place}: {first['msg']}") from error
+    for scale in SCALES:
+        study.at(scale).cells()  # raises if a case cannot be
+    return study
+
+
+def _merged(usual: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    """Return `usual` with what is given in place, mappings inside it merged likewise."""
+    if not isinstance(given, dict):
+        return given
+    both = {
+        name: _merged(usual[name], value) if isinstance(usual.get(name), dict) else value
+        for name, value in given.items()
+    }
+    return {**usual, **both}

@@ -1,0 +1,57 @@
+"""What a running study tells: a log per cell, and how long the rest will take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from twoscale.progress import Progress
+from twoscale.study.planning import Group
+
+
+class Log:
+    """A cell's log: what was done when."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(self, text: str) -> None:
+        moment = datetime.now().astimezone().isoformat(timespec="seconds")
+        with self.path.open("a") as log:
+            log.write(f"{moment} {text}\n")
+
+
+def told(progress: Progress, logs: Sequence[Log]) -> Progress:
+    """Return a progress function that also logs the beginning and end of each stage."""
+
+    def tell(stage: str, done: int, total: int, remark: str) -> None:
+        progress(stage, done, total, remark)
+        if done in (0, total):
+            for log in logs:
+                log.write(" ".join(f"{stage} {done}/{total} {remark}".split()))
+
+    return tell
+
+
+class TimeLeft:
+    """How long the groups that are left will take, judged by those that are done."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self.start = time.monotonic()
+        self.left = sum(group.cost for group in groups)
+        self.done = 0.0
+
+    def finish(self, group: Group) -> None:
+        self.left -= group.cost
+        self.done += group.cost
+
+    def remark(self) -> str:
+        if not self.done:
+            return ""
+        seconds = (time.monotonic() - self.start) * self.left / self.done
+        if seconds < 90:
+            return f"about {max(1, round(seconds))} s left"
+        return f"about {round(seconds / 60)} min left"
