@@ -2,7 +2,7 @@
 
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.representation.chain import Chain, ThreeScale, TwoScale
+from twoscale.representation.chain import Chain, ThreeScale, TwoScale, stage_rule
 from twoscale.representation.conforming import BubblePCA, Conforming, SkeletonPCA
 from twoscale.representation.field_pca import GlobalPCA, PatchPCA, RestrictedPCA
 from twoscale.representation.whole_field import Normaliser, WholeField
@@ -21,4 +21,5 @@ __all__ = [
     "ThreeScale",
     "TwoScale",
     "WholeField",
+    "stage_rule",
 ]

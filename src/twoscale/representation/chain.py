@@ -124,7 +124,7 @@ class Chain(Representation):
     def layout(self) -> PatchLayout | None:
         """Return the finest stage's patches."""
         layouts = [stage.layout for _, stage in self._named() if stage.layout is not None]
-        return layouts[-1] if layouts else None
+        return max(layouts, key=lambda layout: layout.count, default=None)
 
 
 def stage_solvers(solver: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.study.cases import SAMPLES, Case
 from twoscale.study.cells import Cell, make_cell
 from twoscale.study.quantities import check_quantity
+from twoscale.surrogate.methods import get_method
 
 try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -37,7 +38,7 @@ class Entry(_Strict):
     resolution: int | list[int] | None = None
     training: int | list[int | None] | None = None
     seeds: list[int] | None = None
-    label: str | None = None  # may hold {names} of the case's parts and settings
+    label: str | None = None  # may hold {names} of the case's parts and settings, and {title}
 
 
 class Table(_Strict):
@@ -254,6 +255,7 @@ def _label(label: str | None, case: Case) -> str | None:
     """Return a label with the parts of the case's name and its settings filled in."""
     own = ("problem", "resolution", "method", "training")
     parts = case.resolved | {name: getattr(case, name) for name in own}
+    parts["title"] = get_method(case.method).title
     try:
         return label and label.format(**parts)
     except (KeyError, ValueError, IndexError) as error:

@@ -23,6 +23,7 @@ from twoscale.representation import (
     ThreeScale,
     TwoScale,
     WholeField,
+    stage_rule,
 )
 from twoscale.surrogate.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
 from twoscale.surrogate.encoder import EncoderPredictor
@@ -161,10 +162,11 @@ def _patch_pca(settings: Settings, variance: str, *, overlap: bool = False) -> P
 
 
 def _build_global(grid: Grid, settings: Settings) -> FieldOperator:
-    def pca(name: str) -> GlobalPCA:
-        return GlobalPCA(RankRule(variance=settings[name]), solver=_single_solver(settings))
+    def pca(name: str, code_size: int | None = None) -> GlobalPCA:
+        return GlobalPCA(stage_rule(settings[name], code_size), solver=_single_solver(settings))
 
-    return _latent(grid, settings, lambda: pca("input_variance"), pca("output_variance"))
+    outputs = pca("output_variance", settings["code_size"])
+    return _latent(grid, settings, lambda: pca("input_variance"), outputs)
 
 
 def _build_local(grid: Grid, settings: Settings, *, overlap: bool = False) -> FieldOperator:
@@ -258,9 +260,9 @@ def _encoder_defaults(defaults: Settings, optimiser: str) -> dict[str, Any]:
     return others | ENCODER | OPTIMISERS.get(optimiser, {})
 
 
-def _chain_method(title: str, chain: Callable[..., Chain], *, without: str) -> Method:
-    """Return the method of a chain, whose arguments are settings, all but one."""
-    chosen = {name: value for name, value in _defaults(chain).items() if name != without}
+def _chain_method(title: str, chain: Callable[..., Chain]) -> Method:
+    """Return the method of a chain, whose arguments are settings."""
+    chosen = _defaults(chain)
     latent = {name: value for name, value in _LATENT.items() if name != "output_variance"}
     defaults = {**latent, **chosen, "objective": "block-balanced"}
     return Method(title, defaults, partial(_build_chain, chain=chain, names=chosen.keys()))
@@ -293,7 +295,7 @@ def _refinement_defaults(base: str) -> dict[str, Any]:
 
 
 METHODS: dict[str, Method] = {
-    "global": Method("Global PCA-Net", _LATENT, _build_global),
+    "global": Method("Global PCA-Net", {**_LATENT, "code_size": None}, _build_global),
     "local": Method("Plain L2L", _LATENT, _build_local),
     "overlap": Method("L2L + overlap", _LATENT, _build_overlap),
     "refinement": Method(
@@ -303,8 +305,7 @@ METHODS: dict[str, Method] = {
         whole_fields=True,
     ),
     "fno": Method("FNO", _FNO, _build_fno, whole_fields=True),
-    # Their protocol is one of variances; a size of the code would be another representation.
-    "two-scale": _chain_method("Two-scale", TwoScale, without="code_size"),
-    "three-scale": _chain_method("Three-scale", ThreeScale, without="code_size"),
-    "conforming": _chain_method("Conforming", Conforming, without="variance"),
+    "two-scale": _chain_method("Two-scale", TwoScale),
+    "three-scale": _chain_method("Three-scale", ThreeScale),
+    "conforming": _chain_method("Conforming", Conforming),
 }

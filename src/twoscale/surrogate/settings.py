@@ -118,7 +118,11 @@ SETTINGS: dict[str, Setting] = {
     "middle_patches": Setting("larger patches of the stage in between, 2 or 2x2", _pair),
     "middle_variance": Setting("variance kept by each of the larger patches", _VARIANCE),
     "residual_variance": Setting("variance kept by each residual patch", _VARIANCE),
-    "code_size": Setting("output modes kept in all, shared by energy", _COUNT),
+    "variance": Setting("variance kept by each block; without effect with code_size", _VARIANCE),
+    "code_size": Setting(
+        "output modes kept in all, shared by energy, in place of variances; or none",
+        _optional(_COUNT),
+    ),
     "seam_width": Setting(
         "reach of slopes beside patch borders in the norm; 0 is plain L2", _WIDTH
     ),
@@ -180,6 +184,8 @@ LATER: dict[str, Any] = {
     "kernel": None,
     "length_scale": None,
     "kernel_samples": None,
+    "code_size": None,
+    "variance": 0.999,
 }
 """Settings that came after the first records, with the values that leave a fit as it was then."""
 
