@@ -4,6 +4,7 @@ import torch
 from tests.representation.contract import Chunks
 from tests.surrogate.tiny import TINY, tiny
 from twoscale import METHODS, Grid, PatchLayout, TwoscaleError
+from twoscale.objectives import OBJECTIVES
 from twoscale.source import ArraySource
 from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.methods import resolve
@@ -249,6 +250,18 @@ def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
     fields = pairs[1].outputs.fields
     expected = NearestCodes(operator.output_representation)(fields)
     assert torch.equal(operator.encode_pairs(pairs[1]).targets, expected)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_every_predictor_learns_a_constant(predictor, objective, pairs, poisson16):
+    values = [ArraySource(torch.full(one.inputs.shape, 2.5)) for one in pairs]
+    constant = [FieldPairs(one.inputs, fields) for one, fields in zip(pairs, values, strict=True)]
+    operator = build("two-scale", predictor=predictor, objective=objective)
+    operator.fit(*constant, FitContext())
+    with torch.no_grad():
+        predicted = operator(poisson16.inputs[150:])
+    torch.testing.assert_close(predicted, torch.full_like(predicted, 2.5))
 
 
 def test_poisson_is_affine(pairs, poisson16):

@@ -120,10 +120,14 @@ class MLPPredictor(NetworkPredictor):
         """Return the targets as coordinates whose distances are those of fields.
 
         One factor for all makes their mean square one: the loss is then the mean squared error of
-        the decoded field, relative to the spread of the training fields.
+        the decoded field, relative to the spread of the training fields. Where they have none,
+        codes are as good.
         """
         isometry = decoder_isometry(decoder)
-        spread = (training.targets.double() @ isometry.forth).square().mean().sqrt()
+        coordinates = training.targets.double() @ isometry.forth
+        if not bool(coordinates.any()):
+            return training, validation
+        spread = coordinates.square().mean().sqrt()
         forth = isometry.forth / spread
         self._back = isometry.back * spread
 
