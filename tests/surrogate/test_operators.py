@@ -306,15 +306,6 @@ def test_averaged_predictions_turn_with_their_input_whatever_the_predictor(
         torch.testing.assert_close(operator(new), sum(images) / 8, rtol=1e-5, atol=1e-7)
 
 
-def test_without_symmetries_averaging_changes_nothing(pairs, poisson16):
-    one, two = (
-        build("local", average_symmetries=average).fit(*pairs, FitContext())
-        for average in (False, True)
-    )
-    with torch.no_grad():
-        torch.testing.assert_close(one(poisson16.inputs[:4]), two(poisson16.inputs[:4]))
-
-
 def test_symmetries_multiply_the_training_codes(pairs):
     operator = build("local", symmetries="square", predictor="affine").fit(*pairs, FitContext())
     codes = operator.encode_pairs(pairs[0], SQUARE)

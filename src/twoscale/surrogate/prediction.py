@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
@@ -159,3 +160,13 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         module.load_state_dict(dict(tensors))
     except RuntimeError as error:
         raise TwoscaleError(f"the weights do not fit the model: {error}".split("\n")[0]) from error
+
+
+def check_weights(module: nn.Module) -> None:
+    """Raise if a fit has left any number that is NaN or infinite."""
+    for name, value in module.state_dict().items():
+        if not bool(torch.isfinite(value).all()):
+            raise TwoscaleError(
+                f"the fit gave {name} values that are NaN or infinite: take a larger ridge (none "
+                "chooses one) if it is a closed form, a smaller learning_rate if it was trained"
+            )
