@@ -10,7 +10,8 @@ from twoscale.surrogate.context import FieldPairs, FitContext
 from twoscale.surrogate.methods import resolve
 from twoscale.surrogate.nearest import NearestCodes
 from twoscale.surrogate.operators import FieldOperator, Normaliser
-from twoscale.surrogate.settings import CLOSED_FORMS, PREDICTORS
+from twoscale.surrogate.predictors import PREDICTORS
+from twoscale.surrogate.settings import CLOSED_FORMS
 from twoscale.symmetries import SQUARE
 
 any_method = pytest.mark.parametrize("method", METHODS)

@@ -47,6 +47,8 @@ class _Judge:
 class AffinePredictor(NetworkPredictor):
     """The best affine map, by ridge regression with a strength that suits the validation fields."""
 
+    closed_form = True
+
     def __init__(self, *, ridge: float | None, nearest: bool = False) -> None:
         super().__init__(nearest=nearest)
         self.ridge = ridge
@@ -132,6 +134,8 @@ class KernelPredictor(CodePredictor):
     All values of the kernel between training samples are in memory at once, so `most` may limit
     their number: the first ones are used.
     """
+
+    closed_form = True
 
     def __init__(
         self,

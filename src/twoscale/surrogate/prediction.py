@@ -36,6 +36,7 @@ class CodePredictor(nn.Module, ABC):
     `encode`. `chosen` tells what a fit has found out by itself, to be read by people.
     """
 
+    closed_form = False  # whether `prepare` leaves nothing to be trained
     reads_fields = False  # whether its input is the field itself: its images are made as needed
 
     def __init__(self, *, nearest: bool = False) -> None:
