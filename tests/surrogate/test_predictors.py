@@ -192,7 +192,10 @@ class _Demanding(Mean):
         (MLP, "a predictor is a subclass of CodePredictor, got .*MLP"),
         (lambda: Mean(), "a predictor is a subclass of CodePredictor, got <function"),
         (_Unfinished, "_Unfinished lacks prepare, restore: see CodePredictor"),
-        (_Demanding, "arguments of _Demanding are settings and need a default, size have none"),
+        (
+            _Demanding,
+            "the arguments of _Demanding are settings and need defaults: give one to size",
+        ),
     ],
 )
 def test_what_is_no_predictor_is_refused(given, wanted):

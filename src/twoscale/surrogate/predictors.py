@@ -167,8 +167,8 @@ def register_predictor(name: str, predictor: type[CodePredictor], *, title: str 
     settings = {key: value for key, value in taken.items() if key not in ("shape", "nearest")}
     if bare := [key for key, value in settings.items() if value is inspect.Parameter.empty]:
         raise TwoscaleError(
-            f"arguments of {predictor.__name__} are settings and need a default, "
-            f"{', '.join(bare)} have none"
+            f"the arguments of {predictor.__name__} are settings and need defaults: "
+            f"give one to {', '.join(bare)}"
         )
 
     def arguments(grid: Grid, chosen: Settings) -> Arguments:
