@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from twoscale import TwoscaleError, memory
-from twoscale.memory import available_memory, free_memory, parse_size, peak_memory
+from twoscale.memory import available_memory, free_memory, parse_size, peak_memory, size_text
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,25 @@ def test_sizes(text, size):
 def test_sizes_that_are_none(text):
     with pytest.raises(TwoscaleError, match="a size of memory is given like 800MB"):
         parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (7, "7 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (327_680, "328 kB"),
+        (999_999, "1 MB"),
+        (1.5e9, "1.5 GB"),
+        (34_560_000_001, "34.6 GB"),
+        (2.5e15, "2500 TB"),
+    ],
+)
+def test_sizes_are_told_in_a_unit_that_fits(size, text):
+    assert size_text(size) == text
+    assert not size or size <= parse_size(text) <= 1.01 * size
 
 
 def test_the_machine_tells_its_memory():

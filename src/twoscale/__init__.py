@@ -19,12 +19,19 @@ from twoscale.representation import (
     TwoScale,
 )
 from twoscale.search import fit_auto
-from twoscale.surrogate import METHODS, Surrogate, fit_together
+from twoscale.surrogate import (
+    METHODS,
+    CodePredictor,
+    Surrogate,
+    fit_together,
+    register_predictor,
+)
 
 __all__ = [
     "METHODS",
     "BubblePCA",
     "Chain",
+    "CodePredictor",
     "Conforming",
     "Darcy",
     "GlobalPCA",
@@ -44,4 +51,5 @@ __all__ = [
     "__version__",
     "fit_auto",
     "fit_together",
+    "register_predictor",
 ]

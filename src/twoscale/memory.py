@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import resource
 import sys
@@ -63,3 +64,17 @@ def parse_size(text: str) -> int:
     if size < 1:
         raise TwoscaleError(f"a size of memory is given like 800MB or 1.5GB, got '{text}'")
     return size
+
+
+def size_text(size: float) -> str:
+    """Return bytes as people write them, such as `328 kB`: three digits, rounded up.
+
+    What is needed is then no more than what is told; `parse_size` reads it.
+    """
+    for unit in _UNITS:
+        shown = size / _UNITS[unit]
+        step = 10.0 ** max(0, 2 - math.floor(math.log10(max(shown, 1.0))))
+        shown = math.ceil(round(shown * step, 6)) / step
+        if shown < 1000:
+            break
+    return f"{shown:g} {unit.replace('K', 'k')}B"

@@ -8,6 +8,7 @@ from tests.cli.outcome import contents, refused
 from tests.surrogate.tiny import TINY
 from twoscale import TwoscaleError
 from twoscale.data import Dataset, generate
+from twoscale.memory import size_text
 from twoscale.problems import Darcy
 from twoscale.run import finetune_run, fit_run
 
@@ -27,6 +28,12 @@ def test_networks_on_whole_fields_cannot_leave_them_on_disk(twoscale, data, tmp_
     outcome = twoscale("fit", data, "--method", "fno", "--memory", "1kB", "--out", tmp_path / "a")
     refused(outcome, "fno trains on whole fields", "--memory")
     assert not (tmp_path / "a").exists()
+
+
+def test_what_would_be_enough_is_told_in_a_unit_that_fits(twoscale, data, tmp_path):
+    encoder = ("--method", "two-scale", "--set", "predictor=encoder", "--out", tmp_path / "a")
+    outcome = twoscale("fit", data, *encoder, "--memory", "2kB")
+    refused(outcome, size_text(2 * Dataset(data).nbytes) + " here", "a predictor that reads codes")
 
 
 def test_a_size_that_is_none(twoscale, data, tmp_path):

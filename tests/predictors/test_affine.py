@@ -4,7 +4,7 @@ import torch
 from sklearn.linear_model import Ridge
 
 from twoscale.predictors import CodePairs, fit_affine
-from twoscale.predictors.affine import STRENGTHS
+from twoscale.predictors.affine import STRENGTH_COUNT
 
 PLAIN = torch.eye(4, dtype=torch.float64)
 
@@ -59,7 +59,7 @@ def test_the_chosen_strength_is_the_best_of_the_grid(pairs, draw):
     training, validation = pairs
     metric = draw(4, 5)
     fit = fit_affine(training, validation, metric)
-    assert len(fit.strengths) == STRENGTHS
+    assert len(fit.strengths) == STRENGTH_COUNT
 
     def error(strength):
         one = fit_affine(training, validation, metric, strength=strength)

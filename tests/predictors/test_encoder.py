@@ -46,12 +46,18 @@ def test_width_and_blocks_make_it_larger():
     assert sizes[0] < min(sizes[1:])
 
 
-@pytest.mark.parametrize(
-    ("side", "cut"), [(4, 1), (16, 2), (64, 2), (127, 2), (128, 4), (255, 4), (256, 8), (1024, 32)]
-)
+USUAL_CUTS = {4: 1, 7: 1, 8: 2, 16: 2, 32: 2, 64: 2, 127: 4, 128: 4, 129: 4, 255: 8, 256: 8}
+USUAL_CUTS |= {257: 8, 511: 16, 512: 16, 1023: 32, 1024: 32}
+
+
+@pytest.mark.parametrize(("side", "cut"), USUAL_CUTS.items())
 def test_squares_leave_about_32_cells_per_direction(side, cut):
     assert usual_cut((side, 2 * side)) == cut
     assert FieldEncoder((side, side), width=2, blocks=1, cut=None).cut == cut
+
+
+def test_the_finest_level_never_has_many_more_cells_than_32():
+    assert all(22 < side / usual_cut((side, side)) < 46 for side in range(46, 2000))
 
 
 def test_the_gradient_reaches_every_weight():

@@ -6,7 +6,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from twoscale.predictors import KERNELS, CodePairs, KernelRegression, fit_kernel
 from twoscale.predictors import kernel as kernel_module
-from twoscale.predictors.kernel import LENGTH_SCALES, STRENGTHS, kernel_bytes
+from twoscale.predictors.kernel import LENGTH_SCALES, STRENGTH_COUNT, kernel_bytes
 from twoscale.symmetries import GROUPS, IDENTITY, SQUARE, irreducible
 
 any_kernel = pytest.mark.parametrize("kind", KERNELS)
@@ -75,7 +75,7 @@ def test_choices_are_the_best_on_the_validation_codes(pairs):
     assert length in LENGTH_SCALES
     for other in KERNELS:
         assert best <= error(kinds=[other], length_scales=[length]) * (1 + 1e-9)
-    for strength in np.logspace(-13, 0, STRENGTHS):
+    for strength in np.logspace(-13, 0, STRENGTH_COUNT):
         given = {"kinds": [kind], "length_scales": [length], "strength": strength}
         assert best <= error(**given) * (1 + 1e-6)
     assert best < 0.5 * float((validation.targets - training.targets.mean(0)).norm())

@@ -6,7 +6,7 @@ import torch
 
 from tests.conftest import make_poisson
 from twoscale import Surrogate, TwoscaleError
-from twoscale.surrogate.encoder import _Images
+from twoscale.surrogate.encoder import _NumberedImages
 from twoscale.surrogate.prediction import CodePredictor
 from twoscale.surrogate.preparation import field_pairs
 from twoscale.surrogate.together import fit_together
@@ -44,7 +44,7 @@ class _Echo(CodePredictor):
 @pytest.mark.parametrize(("shape", "group"), [((6, 6), SQUARE), ((4, 6), MIRRORS)])
 def test_images_are_those_of_the_symmetries(shape, group):
     fields = torch.randn(5, *shape)
-    images = _Images(_Echo(), fields.flatten(1), group, shape)
+    images = _NumberedImages(_Echo(), fields.flatten(1), group, shape)
     expected = torch.cat([symmetry(fields).flatten(1) for symmetry in group])
     assert torch.equal(images(images.rows()), expected)
     some = torch.tensor([7, 0, 13])

@@ -129,7 +129,7 @@ def test_a_kernel_has_nothing_to_tune(arrays):
     x, u, xv, uv, _, _ = arrays
     surrogate = Surrogate("local", device="cpu", predictor="kernel", patches=2)
     surrogate.fit(x[:40], u[:40], validation=(xv, uv))
-    wanted = "a kernel has none: fit with predictor=mlp, affine, affine-mlp or encoder"
+    wanted = "this one has none: fit with predictor=mlp, affine, affine-mlp or encoder"
     with pytest.raises(TwoscaleError, match=wanted):
         surrogate.check_finetuning(objective="A1")
 

@@ -17,7 +17,7 @@ from twoscale.surrogate.closed_form import AffineMLPPredictor, AffinePredictor, 
 from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FullFieldOperator, LatentOperator, RefinedOperator
 from twoscale.surrogate.prediction import MLPPredictor
-from twoscale.surrogate.settings import PREDICTORS
+from twoscale.surrogate.predictors import PREDICTORS
 from twoscale.training import Plan
 
 GRID = Grid.square(32)

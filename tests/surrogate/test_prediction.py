@@ -48,6 +48,15 @@ def fit():
     return fitted(make(), pairs, context), pairs, context
 
 
+@pytest.mark.parametrize("shrink", [(1.0, 1.0, 0.5, 0.1), (0.0, 0.0, 0.0, 0.0)])
+def test_fields_that_are_all_alike_are_learned_as_codes(shrink):
+    inputs = make_pairs(60, 0).inputs
+    pairs = (Pairs(inputs, torch.zeros(60, 4)), Pairs(inputs[:20], torch.zeros(20, 4)))
+    predictor = fitted(make(objective="field"), pairs, FitContext(), decoder(shrink))
+    assert predictor(inputs).shape == (60, 4)
+    assert bool(torch.isfinite(predictor(inputs)).all())
+
+
 def test_the_contract_is_abstract():
     with pytest.raises(TypeError, match="abstract"):
         CodePredictor()

@@ -688,6 +688,35 @@ def test_an_unknown_problem_declares_none():
         make("local", symmetries="problem")
 
 
+def test_without_symmetries_there_is_nothing_to_average(monkeypatch):
+    wanted = "average_symmetries=true needs symmetries .* got symmetries=none: set symmetries=squ"
+    with pytest.raises(TwoscaleError, match=wanted):
+        make("local", average_symmetries=True)
+    monkeypatch.setattr(Poisson, "symmetric_under", "none")
+    with pytest.raises(TwoscaleError, match=wanted):
+        make("local", problem="poisson", symmetries="problem", average_symmetries=True)
+    assert make("fno").settings  # has neither
+
+
+@pytest.mark.parametrize("predictor", ["affine", "affine-mlp", "kernel"])
+def test_without_any_ridge_predictions_are_finite(predictor):
+    x, u = np.random.default_rng(0).standard_normal((2, 60, 16, 24))
+    options = {"ridge": 0, "input_variance": 1.0, "few_features": False}
+    surrogate = make("two-scale", predictor=predictor, **options).fit(x, u)
+    assert np.isfinite(surrogate.predict(x)).all()
+
+
+def test_a_fit_whose_weights_are_not_finite_is_refused(arrays):
+    x, u, *_ = arrays
+    surrogate = make("local", predictor="affine")
+    fitting = surrogate.begin(x, u)
+    fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
+    fitting.operator.predictor.network[0].weight.data[0, 0] = torch.nan
+    wanted = "the fit gave predictor.network.0.weight values .* a larger ridge .* smaller learning"
+    with pytest.raises(TwoscaleError, match=wanted):
+        surrogate.finish(fitting.operator, fitting.shape, fitting.context)
+
+
 def test_switched_off_symmetries_change_nothing(fitted, arrays):
     x, u, new, truth = arrays
     off = make("two-scale", problem="poisson", seed=2, symmetries="none", average_symmetries=False)

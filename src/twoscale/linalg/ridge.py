@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 
 _WEAKEST = 1e-13  # of the largest eigenvalue; codes are single precision, their squares 1e-14
+_NOTHING = 0.1 * _WEAKEST  # what is no larger is rounding; every strength above keeps all modes
 
 
 @dataclass(frozen=True)
 class Modes:
     """A regularised regression, split into modes that do not know of each other.
 
-    With strength s mode i has the weights `coefficients[i] / (values[i] + s)`.
+    With strength s mode i has the weights `coefficients[i] / (values[i] + s)`; or none, if that
+    would divide by what is nothing beside the largest value, as in a pseudo-inverse.
     """
 
     values: Tensor  # (modes,), not negative
@@ -22,9 +24,9 @@ class Modes:
 
     def weights(self, strength: float) -> Tensor:
         """Return the weights (modes, outputs) with this strength."""
-        # A mode without any variance has coefficients of rounding errors only.
         damped = self.values + strength
-        return self.coefficients / damped.clamp_min(torch.finfo(damped.dtype).tiny)[:, None]
+        nothing = damped <= _NOTHING * self.values.max()
+        return self.coefficients / damped.masked_fill(nothing, torch.inf)[:, None]
 
     @property
     def largest(self) -> float:

@@ -10,7 +10,7 @@ from torch import Tensor
 from twoscale.linalg.ridge import linear_modes, squared_errors
 from twoscale.predictors.mlp import MLP
 
-STRENGTHS = 40
+STRENGTH_COUNT = 40
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def fit_affine(
     """
     centre, offset = training.inputs.mean(0), training.targets.mean(0)
     directions, modes = linear_modes(training.inputs - centre, training.targets - offset)
-    strengths = modes.strengths(STRENGTHS) if strength is None else [strength * modes.largest]
+    strengths = modes.strengths(STRENGTH_COUNT) if strength is None else [strength * modes.largest]
     probes = (validation.inputs - centre) @ directions
     errors = squared_errors(modes, probes, validation.targets - offset, strengths, metric)
     chosen = strengths[int(errors.argmin())]

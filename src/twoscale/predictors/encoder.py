@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.nn import functional
 # Of the channels, level by level; the last for all further ones.
 _GROWTH = (1.0, 1.5, 2.0, 3.0, 4.0)
 _COARSEST = 4  # cells per direction at which everything meets everything
-_FINEST = 32  # cells per direction at least, where the field has them
+_FINEST = 32  # cells per direction, or about as many
 _MIXINGS = 4
 _SMALL = 1e-3  # root mean square
 
@@ -178,11 +179,15 @@ def _kind(cells: Tensor) -> torch.dtype:
 
 
 def usual_cut(shape: tuple[int, int]) -> int:
-    """Return the side of the squares of nodes that become one cell of the finest level."""
-    side, cut = min(shape), 2
-    while side // (2 * cut) >= _FINEST:
-        cut *= 2
-    return cut if side >= 2 * _COARSEST else 1
+    """Return the side of the squares of nodes that become one cell of the finest level.
+
+    It is the power of two that leaves nearest to 32 cells per direction, from 23 to 45; two at
+    least, where the field has the nodes.
+    """
+    side = min(shape)
+    if side < 2 * _COARSEST:
+        return 1
+    return max(2, 2 ** round(math.log2(side / _FINEST)))
 
 
 def _blocks(width: int, count: int) -> nn.Sequential:

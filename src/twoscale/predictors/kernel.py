@@ -8,7 +8,7 @@ small ones drown the few that matter, and codes of unit variance do so even more
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -18,13 +18,20 @@ from torch import Tensor, nn
 
 from twoscale.linalg.ridge import Modes, squared_errors
 from twoscale.predictors.affine import CodePairs, fit_affine
+from twoscale.predictors.group_blocks import (
+    bases,
+    decompose,
+    image_blocks,
+    parts_of,
+    transform,
+    transform_back,
+)
 from twoscale.source import slices
-from twoscale.symmetries import IDENTITY, Group, irreducible, products
+from twoscale.symmetries import IDENTITY, Group, irreducible
 
 LENGTH_SCALES = (1.0, 2.0, 4.0, 8.0)  # in units of the median distance
-STRENGTHS = 20
+STRENGTH_COUNT = 20
 _TUNING_SAMPLES = 1000
-_SKEW = 1e-6  # of kernel values that exact symmetry would make equal
 _POWER_ITERATIONS = 500
 _TILE = 2**26  # kernel values computed together when predicting
 
@@ -78,7 +85,7 @@ class KernelRegression(nn.Module):
 
 
 @dataclass(frozen=True)
-class _Images:
+class _KernelData:
     """What a kernel regression is fitted on and judged by."""
 
     group: Group
@@ -89,7 +96,7 @@ class _Images:
     metric: Tensor
     strength: float | None
 
-    def subset(self, samples: int) -> _Images:
+    def subset(self, samples: int) -> _KernelData:
         """Return the same on some samples, without their images."""
         inputs, targets = self.inputs[:1, :samples], self.targets[:1, :samples]
         return replace(self, group=IDENTITY, inputs=inputs, targets=targets)
@@ -122,7 +129,7 @@ def fit_kernel(
     weights = _weights(affine.importance(metric), training.inputs)
     offset = training.targets.mean(0)
     apart = (len(group), -1)
-    images = _Images(
+    images = _KernelData(
         group=group,
         inputs=(training.inputs * weights).unflatten(0, apart),
         targets=(training.targets - offset).unflatten(0, apart),
@@ -160,7 +167,7 @@ def _weights(importance: Tensor, codes: Tensor) -> Tensor:
 
 
 def _choose(
-    images: _Images, kinds: Sequence[str], length_scales: Sequence[float]
+    images: _KernelData, kinds: Sequence[str], length_scales: Sequence[float]
 ) -> tuple[str, float]:
     """Return what errs least on the validation samples: first the length, then the kernel."""
     some = images.subset(_TUNING_SAMPLES)
@@ -175,13 +182,13 @@ def _choose(
     return (min(kinds, key=lambda one: error(one, length)) if len(kinds) > 1 else first), length
 
 
-def _solve(images: _Images, kind: str, length: float) -> _Solution:
+def _solve(images: _KernelData, kind: str, length: float) -> _Solution:
     """Return the coefficients of the given strength, or of the best one."""
 
     def kernel(one: Tensor, other: Tensor) -> Tensor:
         return KERNELS[kind](torch.cdist(one, other) / length)
 
-    blocks = _blocks(images.inputs, images.group, kernel)
+    blocks = image_blocks(images.inputs, images.group, kernel)
     seen = torch.stack([kernel(images.probes, inputs) for inputs in images.inputs])
     coefficients = None
     if images.strength is not None:
@@ -193,23 +200,23 @@ def _solve(images: _Images, kind: str, length: float) -> _Solution:
     return _Solution(error, images.strength or 0.0, coefficients)
 
 
-def _with_strength(blocks: Tensor, images: _Images, strength: float) -> Tensor | None:
+def _with_strength(blocks: Tensor, images: _KernelData, strength: float) -> Tensor | None:
     """Return the coefficients by Cholesky factors, some twenty times less work than eigenvectors.
 
     None if the strength is too small for one.
     """
     shift: float | None = None
     coefficients = torch.zeros_like(images.targets)
-    for matrices, block in _parts(blocks, images.group):
+    for matrices, block in parts_of(blocks, images.group):
         if shift is None:  # the first is that of symmetric functions, which has the largest value
             shift = strength * _largest_eigenvalue(block)
         shifted = block.diagonal_scatter(block.diagonal() + shift)
         factor, failed = torch.linalg.cholesky_ex(shifted)
         if int(failed):
             return None
-        for basis in _bases(matrices):
-            inside = torch.cholesky_solve(_transform(images.targets, basis), factor)
-            coefficients += _back(inside, basis)
+        for basis in bases(matrices):
+            inside = torch.cholesky_solve(transform(images.targets, basis), factor)
+            coefficients += transform_back(inside, basis)
     return coefficients
 
 
@@ -225,80 +232,17 @@ def _largest_eigenvalue(matrix: Tensor) -> float:
     return value
 
 
-def _with_best_strength(blocks: Tensor, seen: Tensor, images: _Images) -> _Solution:
+def _with_best_strength(blocks: Tensor, seen: Tensor, images: _KernelData) -> _Solution:
     """Return the coefficients of the best strength: one eigendecomposition per representation."""
-    parts = _decompose(blocks, images.targets, images.group)
+    parts = decompose(blocks, images.targets, images.group)
     modes = Modes(*(torch.cat([part[k] for part in parts]) for k in (0, 1)))
-    probes = torch.cat([_transform(seen.mT, basis).mT @ u for _, _, u, basis in parts], 1)
+    probes = torch.cat([transform(seen.mT, basis).mT @ u for _, _, u, basis in parts], 1)
     given = images.strength
-    strengths = modes.strengths(STRENGTHS) if given is None else [given * modes.largest]
+    strengths = modes.strengths(STRENGTH_COUNT) if given is None else [given * modes.largest]
     errors = squared_errors(modes, probes, images.truth, strengths, images.metric)
     best = int(errors.argmin())
     weights = modes.weights(strengths[best]).split([len(part[0]) for part in parts])
     coefficients = torch.zeros_like(images.targets)
     for own, (_, _, u, basis) in zip(weights, parts, strict=True):
-        coefficients += _back(u @ own, basis)
+        coefficients += transform_back(u @ own, basis)
     return _Solution(float(errors[best]), strengths[best] / modes.largest, coefficients)
-
-
-def _blocks(inputs: Tensor, group: Group, kernel: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Return k(x_i, s x_j) for every symmetry s, (symmetries, samples, samples).
-
-    The kernel matrix of all images, k(g x_i, h x_j), depends on the symmetry from g to h only, if
-    codes turn with their fields exactly. Where they do so only nearly, because a PCA found its
-    directions by iteration or cut a pair of equal ones apart, all images are averaged over: that
-    is again a kernel, and exactly symmetric.
-    """
-    table = products(group)
-
-    def row(first: int) -> Tensor:
-        return torch.stack([kernel(inputs[first], inputs[place]) for place in table[first]])
-
-    back = [group.index(symmetry.inverse) for symmetry in group]
-    blocks = row(0)
-    if float((blocks - blocks[back].mT).abs().max()) > _SKEW:
-        for first in range(1, len(group)):
-            blocks += row(first)
-        blocks /= len(group)
-    return 0.5 * (blocks + blocks[back].mT)
-
-
-def _decompose(
-    blocks: Tensor, targets: Tensor, group: Group
-) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """Return eigenvalues, targets, eigenvectors and functions on the group, part by part.
-
-    The group's Fourier transform turns the kernel matrix of all images into one block
-    sum_s R(s) k(x_i, s x_j) per irreducible representation R, of d x samples rows, for each of its
-    d rows of functions: for the square four of one and one of two, instead of one of eight.
-    """
-    parts = []
-    for matrices, block in _parts(blocks, group):
-        values, vectors = torch.linalg.eigh(block)
-        for basis in _bases(matrices):
-            projected = vectors.mT @ _transform(targets, basis)
-            parts.append((values.clamp_min(0), projected, vectors, basis))
-    return parts
-
-
-def _parts(blocks: Tensor, group: Group) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each irreducible representation and its block of the kernel matrix of all images."""
-    for matrices in irreducible(group):
-        matrices = matrices.to(blocks)
-        yield matrices, torch.einsum("scb,sij->cibj", matrices, blocks).flatten(2).flatten(0, 1)
-
-
-def _bases(matrices: Tensor) -> list[Tensor]:
-    """Return the functions on the group (symmetries, d), one row of d after the other."""
-    symmetries, size = matrices.shape[:2]
-    return [math.sqrt(size / symmetries) * matrices[:, row] for row in range(size)]
-
-
-def _transform(values: Tensor, basis: Tensor) -> Tensor:
-    """Return sum_g basis[g] values[g] for each column of `basis`, one below the other."""
-    return torch.einsum("gb,gnq->bnq", basis, values).flatten(0, 1)
-
-
-def _back(values: Tensor, basis: Tensor) -> Tensor:
-    """Return what `_transform` turns into values (columns x samples, outputs) of its range."""
-    return torch.einsum("gb,bnq->gnq", basis, values.unflatten(0, (basis.shape[1], -1)))

@@ -14,7 +14,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
 from twoscale.report.charts import KINDS
 from twoscale.report.study_documents import beyond_table, headline_table, results_page
-from twoscale.surrogate.methods import ENCODER, METHODS
+from twoscale.surrogate.methods import METHODS
+from twoscale.surrogate.predictors import PREDICTORS, TOGETHER
 from twoscale.surrogate.settings import SETTINGS
 
 _DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}
@@ -117,8 +118,22 @@ def settings_page() -> str:
     ]
     for name, method in METHODS.items():
         lines += _table(f"`{name}`: {method.title}", method.defaults)
-    lines += _table("With `predictor=encoder`, in place of those for predictors on codes", ENCODER)
+    lines += _predictors()
+    for name, kind in PREDICTORS.items():
+        if name not in TOGETHER:
+            title = f"With `predictor={name}`, in place of those for {', '.join(TOGETHER)}"
+            lines += _table(title, {"predictor": name, **kind.settings})
     return "\n".join(lines) + "\n"
+
+
+def _predictors() -> list[str]:
+    rows = [
+        f"| `{name}` | {kind.title} | {'closed form' if kind.predictor.closed_form else 'trained'} "
+        f"| {'fields' if kind.predictor.reads_fields else 'codes'} |"
+        for name, kind in PREDICTORS.items()
+    ]
+    head = ["| `predictor` | what it is | how it is fitted | reads |", "|---|---|---|---|"]
+    return ["", "## Predictors", "", *head, *rows]
 
 
 def _table(title: str, defaults: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
-from twoscale.memory import available_memory
+from twoscale.memory import available_memory, size_text
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs
@@ -55,7 +55,7 @@ def _check_kept(dataset: Dataset, split: Split, allowed: int) -> None:
     kept = dataset.nbytes * (len(split.training) + len(split.validation)) / dataset.samples
     if kept > 0.75 * allowed:  # the rest is for what is made of them
         raise TwoscaleError(
-            f"this objective looks at whole fields in each step, which need {kept / 0.75e9:.3g} GB "
-            "of memory here: give more --memory, or choose an objective that leaves them on disk, "
-            "such as A3"
+            "this objective looks at whole fields in each step, which need "
+            f"{size_text(kept / 0.75)} of memory here: give more --memory, or choose an objective "
+            "that leaves them on disk, such as A3"
         )

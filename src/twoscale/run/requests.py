@@ -11,7 +11,7 @@ from typing import Any
 
 from twoscale.data import Dataset, split_samples
 from twoscale.errors import TwoscaleError
-from twoscale.memory import available_memory
+from twoscale.memory import available_memory, size_text
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import Pair, loaded_pairs, stored_pairs
@@ -158,9 +158,9 @@ class _RequestedFits:
         for surrogate in self.surrogates:
             if self.stored and memory and not surrogate.passes_over_fields:
                 raise TwoscaleError(
-                    f"{surrogate.method} trains on whole fields, which need "
-                    f"{2 * dataset.nbytes / 1e9:.1f} GB here: give more --memory, or choose a PCA "
-                    "method"
+                    f"{surrogate.method} trains on whole fields with these settings, which need "
+                    f"{size_text(2 * dataset.nbytes)} here: give more --memory, or choose a PCA "
+                    "method with a predictor that reads codes"
                 )
         self.loaded: tuple[Any, list[Pair]] = (None, [])
         self.tests: dict[int, Pair] = {}  # by seed

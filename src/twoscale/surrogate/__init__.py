@@ -1,7 +1,16 @@
 """Operators from field to field, the methods that build them, and the surrogate people use."""
 
 from twoscale.surrogate.methods import METHODS, Method
+from twoscale.surrogate.prediction import CodePredictor
+from twoscale.surrogate.predictors import register_predictor
 from twoscale.surrogate.surrogate import Surrogate
 from twoscale.surrogate.together import fit_together
 
-__all__ = ["METHODS", "Method", "Surrogate", "fit_together"]
+__all__ = [
+    "METHODS",
+    "CodePredictor",
+    "Method",
+    "Surrogate",
+    "fit_together",
+    "register_predictor",
+]

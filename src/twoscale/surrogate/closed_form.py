@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
-from twoscale.memory import free_memory
+from twoscale.memory import free_memory, size_text
 from twoscale.predictors import CodePairs, KernelRegression, fit_affine, fit_kernel
 from twoscale.predictors.kernel import kernel_bytes
 from twoscale.representation import Representation
@@ -46,6 +46,8 @@ class _Judge:
 
 class AffinePredictor(NetworkPredictor):
     """The best affine map, by ridge regression with a strength that suits the validation fields."""
+
+    closed_form = True
 
     def __init__(self, *, ridge: float | None, nearest: bool = False) -> None:
         super().__init__(nearest=nearest)
@@ -133,6 +135,8 @@ class KernelPredictor(CodePredictor):
     their number: the first ones are used.
     """
 
+    closed_form = True
+
     def __init__(
         self,
         *,
@@ -174,8 +178,8 @@ class KernelPredictor(CodePredictor):
         if needed > free:
             fitting = int(samples * (free / needed) ** 0.5)
             raise TwoscaleError(
-                f"a kernel on {samples} training fields needs {needed / 1e9:.1f} GB of memory, "
-                f"{free / 1e9:.1f} GB are free: set kernel_samples to at most {fitting}, "
+                f"a kernel on {samples} training fields needs {size_text(needed)} of memory, "
+                f"{size_text(free)} are free: set kernel_samples to at most {fitting}, "
                 "or use another predictor"
             )
         return CodePairs.of(

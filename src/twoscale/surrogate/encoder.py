@@ -69,7 +69,7 @@ class EncoderPredictor(CodePredictor):
         self.spread = torch.where(spread > 0, spread, torch.ones_like(spread))
         loss = self._loss(training.targets, decoder)
         held_out = Pairs(validation.inputs, self._targets(validation, decoder))
-        images = _Images(self, training.inputs, training.group, self.shape)
+        images = _NumberedImages(self, training.inputs, training.group, self.shape)
         return Task(
             images,
             Pairs(images.rows(), self._targets(training, decoder)),
@@ -111,7 +111,7 @@ class EncoderPredictor(CodePredictor):
         return decoder.encode(self.mean + self.spread * proposal)
 
 
-class _Images(nn.Module):
+class _NumberedImages(nn.Module):
     """A predictor on the images of stored fields, which go by their numbers.
 
     Those under the first symmetry come first, then those under the second, and so on.

@@ -117,7 +117,7 @@ def tunable(
         )
     if operator.predictor.trained is None:
         raise TwoscaleError(
-            "fine-tuning needs a predictor whose weights can be trained, and a kernel has none: "
+            "fine-tuning needs a predictor whose weights can be trained, and this one has none: "
             "fit with predictor=mlp, affine, affine-mlp or encoder"
         )
     terms = OBJECTIVES[plan.objective]

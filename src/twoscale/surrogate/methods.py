@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,8 +11,6 @@ from twoscale.baselines import FNO2d, RefinementNet
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.linalg.pca import RankRule
-from twoscale.predictors import FieldEncoder
-from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
 from twoscale.representation import (
     Chain,
     Conforming,
@@ -25,19 +22,15 @@ from twoscale.representation import (
     WholeField,
     stage_rule,
 )
-from twoscale.surrogate.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
-from twoscale.surrogate.encoder import EncoderPredictor
 from twoscale.surrogate.operators import (
     FieldOperator,
     FullFieldOperator,
     LatentOperator,
     RefinedOperator,
 )
-from twoscale.surrogate.prediction import CodePredictor, MLPPredictor
-from twoscale.surrogate.settings import OPTIMISERS, resolve_settings
-from twoscale.training import Plan
-
-Settings = Mapping[str, Any]
+from twoscale.surrogate.plans import Settings, plan_of
+from twoscale.surrogate.predictors import PREDICTORS, SETTINGS_TOGETHER, defaults_of, with_predictor
+from twoscale.surrogate.settings import resolve_settings
 
 
 @dataclass(frozen=True)
@@ -65,39 +58,15 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
     if "base" in defaults and "base" in given:
         choice = resolve_settings(f"method {name}", defaults, {"base": given["base"]})
         defaults = _refinement_defaults(choice["base"])
-    if "predictor" in defaults and given.get("predictor") == "encoder":
-        defaults = _encoder_defaults(defaults, str(given.get("optimiser", "muon")))
+    if "predictor" in defaults and "predictor" in given:
+        defaults = with_predictor(defaults, given)
     return resolve_settings(f"method {name}", defaults, given)
 
 
 def trains_on_fields(name: str, settings: Settings) -> bool:
     """Say whether a method with these settings trains a network on fields, to be held in memory."""
-    return get_method(name).whole_fields or settings.get("predictor") == "encoder"
-
-
-def _plan(
-    settings: Settings,
-    prefix: str = "",
-    *,
-    evaluation_batch: int = 64,
-    small: bool = False,
-    tuned: bool = False,
-) -> Plan:
-    return Plan(
-        epochs=settings[f"{prefix}epochs"],
-        batch_size=settings[f"{prefix}batch_size"],
-        learning_rate=settings[f"{prefix}learning_rate"],
-        weight_decay=settings[f"{prefix}weight_decay"],
-        patience=settings.get(f"{prefix}patience", 1),
-        early_stop=settings.get(f"{prefix}early_stop"),
-        evaluation_batch=settings.get("evaluation_batch", evaluation_batch),
-        small=small,
-        on_fields=not small,
-        tuned=tuned,
-        one_cycle=f"{prefix}patience" not in settings,  # what has no plateaus to wait for
-        clip=settings.get(f"{prefix}clip"),
-        optimiser=settings.get(f"{prefix}optimiser", "adam"),
-    )
+    kind = PREDICTORS.get(settings.get("predictor", ""))
+    return get_method(name).whole_fields or (kind is not None and kind.predictor.reads_fields)
 
 
 def _latent(
@@ -106,45 +75,14 @@ def _latent(
     make_inputs: Callable[[], Representation],
     outputs: Representation,
 ) -> LatentOperator:
-    reads_fields = settings["predictor"] == "encoder"
+    predictor = PREDICTORS[settings["predictor"]].build(grid, settings)
     return LatentOperator(
-        WholeField(grid.shape) if reads_fields else make_inputs(),
-        _encoder(grid, settings) if reads_fields else _predictor(settings),
+        WholeField(grid.shape) if predictor.reads_fields else make_inputs(),
+        predictor,
         outputs,
         symmetries=settings["symmetries"],
         average=settings["average_symmetries"],
     )
-
-
-def _encoder(grid: Grid, settings: Settings) -> EncoderPredictor:
-    return EncoderPredictor(
-        grid.shape,
-        **{name: settings[name] for name in ("width", "blocks", "cut", "objective")},
-        plan=_plan(settings),
-    )
-
-
-def _predictor(settings: Settings) -> CodePredictor:
-    name, ridge = settings["predictor"], settings["ridge"]
-    nearest = settings["objective"] == "field"
-    if name == "kernel":
-        kernel, length = settings["kernel"], settings["length_scale"]
-        return KernelPredictor(
-            kinds=tuple(KERNELS) if kernel is None else (kernel,),
-            length_scales=LENGTH_SCALES if length is None else (length,),
-            ridge=ridge,
-            most=settings["kernel_samples"],
-            nearest=nearest,
-        )
-    affine = AffinePredictor(ridge=ridge, nearest=nearest)
-    if name == "affine":
-        return affine
-    network = MLPPredictor(
-        hidden=(settings["hidden_width"],) * settings["hidden_layers"],
-        objective=settings["objective"],
-        plan=_plan(settings, evaluation_batch=8192, small=True),
-    )
-    return AffineMLPPredictor(affine, network) if name == "affine-mlp" else network
 
 
 def _single_solver(settings: Settings) -> str:
@@ -190,7 +128,7 @@ def _build_refinement(grid: Grid, settings: Settings) -> FieldOperator:
     channels = settings["channels"]
     correction = FullFieldOperator(
         lambda seed: RefinementNet(channels=channels, seed=seed),
-        _plan(settings, "refinement_", tuned=True),
+        plan_of(settings, "refinement_", tuned=True),
     )
     return RefinedOperator(base, correction)
 
@@ -204,65 +142,25 @@ def _build_fno(grid: Grid, settings: Settings) -> FieldOperator:
         )
     names = ("layers", "width", "modes", "padding")
     sizes = {name: settings[name] for name in names}
-    return FullFieldOperator(lambda seed: FNO2d(**sizes, seed=seed), _plan(settings, tuned=True))
-
-
-def _defaults(maker: Callable[..., Any], *names: str) -> dict[str, Any]:
-    """Return the default arguments of what a method builds, so that each stands in one place."""
-    arguments = inspect.signature(maker).parameters
-    return {name: arguments[name].default for name in names or arguments}
+    return FullFieldOperator(lambda seed: FNO2d(**sizes, seed=seed), plan_of(settings, tuned=True))
 
 
 _LATENT: dict[str, Any] = {
-    **_defaults(PatchPCA, "patches"),
+    **defaults_of(PatchPCA, "patches"),
     "input_variance": 0.99,
     "output_variance": 0.99,
-    **_defaults(PatchPCA, "solver"),
+    **defaults_of(PatchPCA, "solver"),
     "symmetries": "none",
     "average_symmetries": False,
     "predictor": "mlp",
-    "ridge": None,
-    "kernel": None,
-    "length_scale": None,
-    "kernel_samples": None,
     "objective": "vector",
-    "hidden_layers": 3,
-    "hidden_width": 128,
-    "epochs": 500,
-    "batch_size": 32,
-    "learning_rate": 1e-3,
-    "weight_decay": 1e-4,
-    "patience": 30,
+    **SETTINGS_TOGETHER,
 }
-
-
-ENCODER: dict[str, Any] = {
-    **_defaults(FieldEncoder, "width", "blocks", "cut"),
-    "predictor": "encoder",
-    "objective": "field",
-    "epochs": 30,
-    "batch_size": 32,
-    "evaluation_batch": 64,
-    "optimiser": "muon",
-    **OPTIMISERS["muon"],
-    "weight_decay": 0.0,
-}
-
-_ON_CODES = {
-    *("input_variance", "ridge", "kernel", "length_scale", "kernel_samples"),
-    *("hidden_layers", "hidden_width", "patience"),
-}
-
-
-def _encoder_defaults(defaults: Settings, optimiser: str) -> dict[str, Any]:
-    """Return a latent method's defaults with an encoder in place of a predictor on codes."""
-    others = {name: value for name, value in defaults.items() if name not in _ON_CODES}
-    return others | ENCODER | OPTIMISERS.get(optimiser, {})
 
 
 def _chain_method(title: str, chain: Callable[..., Chain]) -> Method:
     """Return the method of a chain, whose arguments are settings."""
-    chosen = _defaults(chain)
+    chosen = defaults_of(chain)
     latent = {name: value for name, value in _LATENT.items() if name != "output_variance"}
     defaults = {**latent, **chosen, "objective": "block-balanced"}
     return Method(title, defaults, partial(_build_chain, chain=chain, names=chosen.keys()))
@@ -274,12 +172,12 @@ _REFINEMENT: dict[str, Any] = {
     "refinement_learning_rate": 1e-3,
     "refinement_weight_decay": 1e-4,
     "refinement_patience": 10,
-    **_defaults(RefinementNet, "channels"),
+    **defaults_of(RefinementNet, "channels"),
 }
 
 _FNO: dict[str, Any] = {
-    **_defaults(PatchPCA, "patches"),
-    **_defaults(FNO2d, "layers", "width", "modes", "padding"),
+    **defaults_of(PatchPCA, "patches"),
+    **defaults_of(FNO2d, "layers", "width", "modes", "padding"),
     "epochs": 100,
     "batch_size": 16,
     "evaluation_batch": 64,

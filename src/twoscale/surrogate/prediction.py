@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
@@ -35,6 +36,7 @@ class CodePredictor(nn.Module, ABC):
     `encode`. `chosen` tells what a fit has found out by itself, to be read by people.
     """
 
+    closed_form = False  # whether `prepare` leaves nothing to be trained
     reads_fields = False  # whether its input is the field itself: its images are made as needed
 
     def __init__(self, *, nearest: bool = False) -> None:
@@ -120,10 +122,14 @@ class MLPPredictor(NetworkPredictor):
         """Return the targets as coordinates whose distances are those of fields.
 
         One factor for all makes their mean square one: the loss is then the mean squared error of
-        the decoded field, relative to the spread of the training fields.
+        the decoded field, relative to the spread of the training fields. Where they have none,
+        codes are as good.
         """
         isometry = decoder_isometry(decoder)
-        spread = (training.targets.double() @ isometry.forth).square().mean().sqrt()
+        coordinates = training.targets.double() @ isometry.forth
+        if not bool(coordinates.any()):
+            return training, validation
+        spread = coordinates.square().mean().sqrt()
         forth = isometry.forth / spread
         self._back = isometry.back * spread
 
@@ -155,3 +161,13 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         module.load_state_dict(dict(tensors))
     except RuntimeError as error:
         raise TwoscaleError(f"the weights do not fit the model: {error}".split("\n")[0]) from error
+
+
+def check_weights(module: nn.Module) -> None:
+    """Raise if a fit has left any number that is NaN or infinite."""
+    for name, value in module.state_dict().items():
+        if not bool(torch.isfinite(value).all()):
+            raise TwoscaleError(
+                f"the fit gave {name} values that are NaN or infinite: take a larger ridge (none "
+                "chooses one) if it is a closed form, a smaller learning_rate if it was trained"
+            )

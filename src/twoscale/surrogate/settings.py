@@ -11,6 +11,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.linalg.pca import SOLVERS
 from twoscale.objectives import OBJECTIVES
 from twoscale.predictors import KERNELS
+from twoscale.surrogate.predictors import OPTIMISERS, PREDICTORS
 from twoscale.symmetries import GROUPS
 
 
@@ -90,14 +91,7 @@ def _switch(value: Any) -> bool:
     return known[name]
 
 
-PREDICTORS = ("mlp", "affine", "affine-mlp", "kernel", "encoder")
-CLOSED_FORMS = ("affine", "kernel")
-
-OPTIMISERS: dict[str, dict[str, Any]] = {
-    "muon": {"learning_rate": 4e-3, "clip": None},
-    "adam": {"learning_rate": 1e-3, "clip": 0.1},
-}
-"""Of an encoder, with what suits them."""
+CLOSED_FORMS = tuple(name for name, kind in PREDICTORS.items() if kind.predictor.closed_form)
 
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
@@ -206,14 +200,15 @@ def resolve_settings(
 ) -> dict[str, Any]:
     """Return `defaults` with the checked `given` values; unknown names and bad values raise.
 
-    `owner` is what has the settings, in the words of the error; `table` says what they may be.
+    `owner` is what has the settings, in the words of the error; `table` says what they may be. Only
+    a predictor of somebody's own has settings that are not in it: they are taken as they are.
     """
     resolved = dict(defaults)
     for name, value in given.items():
         if name not in defaults:
             raise TwoscaleError(_unknown(owner, name, defaults))
         try:
-            resolved[name] = table[name].read(value)
+            resolved[name] = table[name].read(value) if name in table else value
         except ValueError as error:
             raise TwoscaleError(f"{name} must be {error}, got '{value}'") from error
     return resolved

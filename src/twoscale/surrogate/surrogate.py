@@ -33,6 +33,7 @@ from twoscale.surrogate.evaluation import Predict, evaluate_operator
 from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, keeps_fields, tunable
 from twoscale.surrogate.methods import get_method, resolve, trains_on_fields
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
+from twoscale.surrogate.prediction import check_weights
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
 from twoscale.surrogate.replay import replayed
 from twoscale.symmetries import GROUPS
@@ -79,6 +80,11 @@ class Surrogate:
         self.settings = resolve(method, settings)
         if self.settings.get("symmetries") == "problem":
             self.settings["symmetries"] = self._declared_symmetries()
+        if self.settings.get("average_symmetries") and self.settings["symmetries"] == "none":
+            raise TwoscaleError(
+                "average_symmetries=true needs symmetries to average over, got symmetries=none: "
+                "set symmetries=square or symmetries=mirrors, or leave the average out"
+            )
 
     def _declared_symmetries(self) -> str:
         """Return the name of the problem's symmetries."""
@@ -129,6 +135,7 @@ class Surrogate:
         self, operator: FieldOperator, shape: tuple[int, int, int], context: FitContext
     ) -> Self:
         """Take over what a fit on fields of this shape has made and measured."""
+        check_weights(operator)
         samples, height, width = shape
         self.grid_, self.operator_ = Grid(height, width), operator.to(self.device)
         self.training_samples_ = samples
@@ -176,6 +183,7 @@ class Surrogate:
             common=self._common_layout(),
             problem=self.problem,
         )
+        check_weights(tuned.operator_)
         tuned.timings_ = add_seconds(self.timings_, context.clock.seconds)
         tuned.training_samples_ = training.inputs.shape[0]
         context.end_part()
