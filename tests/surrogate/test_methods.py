@@ -8,6 +8,7 @@ from twoscale import (
     GlobalPCA,
     Grid,
     PatchPCA,
+    Surrogate,
     TwoScale,
     TwoscaleError,
 )
@@ -18,6 +19,7 @@ from twoscale.surrogate.methods import get_method, resolve
 from twoscale.surrogate.operators import FullFieldOperator, LatentOperator, RefinedOperator
 from twoscale.surrogate.prediction import MLPPredictor
 from twoscale.surrogate.predictors import PREDICTORS
+from twoscale.surrogate.settings import identifying
 from twoscale.training import Plan
 
 GRID = Grid.square(32)
@@ -184,9 +186,23 @@ def test_settings_of_the_conforming_chain():
     assert outputs.shared_size == 50
 
 
-@pytest.mark.parametrize("method", ["two-scale", "three-scale"])
-def test_the_protocols_of_variances_have_no_code_size(method):
-    assert "code_size" not in resolve(method, {})
+@pytest.mark.parametrize("method", ["global", "two-scale", "three-scale", "conforming"])
+def test_a_code_has_the_size_asked_for(method, poisson16):
+    surrogate = Surrogate(method, code_size=30, patches=2, predictor="affine", device="cpu")
+    surrogate.fit(poisson16.inputs, poisson16.outputs)
+    assert surrogate.operator_.output_representation.code_size == 30
+
+
+@pytest.mark.parametrize("method", ["global", "two-scale", "three-scale"])
+def test_the_papers_protocol_is_one_of_variances(method):
+    assert resolve(method, {})["code_size"] is None
+    assert "code_size" not in identifying(resolve(method, {}))
+
+
+def test_the_conforming_chain_can_keep_a_variance():
+    outputs = build("conforming", code_size="none", variance=0.9).output_representation
+    assert outputs.shared_size is None
+    assert [stage.rule.variance for stage in outputs.stages.values()] == [0.9, 0.9]
 
 
 def test_hybrid_means_a_randomised_coarse_solve_and_full_ones_otherwise():
