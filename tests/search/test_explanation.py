@@ -1,6 +1,6 @@
 from twoscale.search.candidates import Candidate, Space
 from twoscale.search.explanation import explain
-from twoscale.search.policy import Outcome, Search, Trial
+from twoscale.search.trials import Outcome, Search, Trial
 
 SPACE = Space((16, 16), 100)
 

@@ -178,7 +178,7 @@ def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twoscale.search.candidates._PROBE", 60)
         patch.setattr("twoscale.search.candidates._TIMED", 2)
-        patch.setattr("twoscale.search.candidates._MOST_EPOCHS", 9)
+        patch.setattr("twoscale.search.neighbours._MOST_EPOCHS", 9)
         found = fit(x, u, budget=10, **settings)
     epochs = [trial.candidate.epochs for trial in found.search.trials]
     assert epochs[0] == 2

@@ -6,8 +6,8 @@ import pytest
 from tests.search.fake import FakeFitter, curved, linear
 from twoscale.errors import TwoscaleError
 from twoscale.search.candidates import Space
-from twoscale.search.kinds import KINDS, Sizes, work
-from twoscale.search.policy import Outcome, expected_seconds, search
+from twoscale.search.policy import search
+from twoscale.search.trials import Outcome
 
 SPACE = Space((64, 64), 1600, "square")
 
@@ -102,53 +102,6 @@ def test_half_of_the_samples_are_tried_last_if_there_is_time():
 def test_a_perfect_fit_ends_the_search():
     found, _ = run(lambda one: Outcome(0.0, 0.0, 0.0, 60, 300))
     assert len(found.trials) == 1
-
-
-def test_shares_of_the_error_add_up():
-    outcome = Outcome(error=0.05, training_error=0.04, oracle=0.03, input_code=1, output_code=1)
-    assert outcome.shares == pytest.approx(
-        {"representation": 0.36, "data": 0.36, "predictor": 0.28}
-    )
-    worse_on_training = Outcome(0.04, 0.05, 0.0, 1, 1)
-    assert worse_on_training.shares == {"representation": 0.0, "data": 0.0, "predictor": 1.0}
-
-
-def test_expected_time_grows_with_the_work():
-    found, fitter = run(curved, budget=1.0)
-    best = found.trials[0].candidate
-    same = expected_seconds(best, found, SPACE, fitter)
-    assert 0 < same <= 1.2, "representations that are fitted already cost nothing"
-    for change in ({"symmetries": "square"}, {"code": 2}, {"input_variance": 0.999}):
-        assert expected_seconds(_changed(best, **change), found, SPACE, fitter) > same
-
-
-def _changed(candidate, **values):
-    return type(candidate)(**{**vars(candidate), **values})
-
-
-@pytest.mark.parametrize("predictor", KINDS)
-def test_work_grows_with_every_size(predictor):
-    sizes = {
-        "samples": 100,
-        "images": 1,
-        "learned": 100,
-        "validation": 20,
-        "nodes": 1024,
-        "patch_nodes": 64,
-        "coarse_nodes": 256,
-        "input_code": 50,
-        "output_code": 60,
-    }
-    once = work(predictor, Sizes(**sizes))
-    for name in ("samples", "nodes", "patch_nodes", "coarse_nodes", "input_code", "output_code"):
-        assert work(predictor, Sizes(**{**sizes, name: 2 * sizes[name]})) > once
-    assert work(predictor, Sizes(**sizes, new_input=False, new_output=False)) < once
-
-
-def test_a_kernel_that_is_tuned_is_less_work():
-    sizes = Sizes(1600, 8, 1600, 200, 4096, 256, 1024, 1000, 1000)
-    tuned = Sizes(**{**vars(sizes), "tuned": True})
-    assert work("kernel", tuned) < 0.5 * work("kernel", sizes)
 
 
 def trained(epoch, *, error=0.2):

@@ -1,8 +1,8 @@
-"""What a search may try on a grid: candidates, their settings, and the steps between them."""
+"""What a search may try on a grid: candidates and their settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,20 +13,18 @@ from twoscale.surrogate.methods import resolve
 from twoscale.symmetries import symmetry_group
 
 INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
-_AFFINE_VARIANCES = (0.95, 0.99, 0.999, 0.9999)
 _FIRST_VARIANCE = 0.95
 
 _TWO_SCALE_CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
 """Coarse modes and variance of the residual, from short codes to long ones."""
 _GLOBAL_CODES = (0.999, 0.9999, 0.99999, 0.999999)
 """Variance of the whole field, as many as those above."""
+CODES = len(_TWO_SCALE_CODES)
 _CHAINS = ("two-scale", "conforming", "global")
 
 _PROBE = 16_000  # fields that an encoder sees in its first, short training
 _TIMED = 3  # epochs at least, to tell how long one takes
-_MOST_EPOCHS = 300
 _SMALL_ENCODER = {"width": 24, "batch_size": 16}
-LONGER = 4  # times as long, to be worth another training
 
 FIRST_KERNEL = 1000
 """Samples of the first kernel: as many as its length scale is chosen on."""
@@ -71,15 +69,6 @@ class Candidate:
         few = "" if limit is None else f"({limit})"
         turned = "" if self.symmetries == "none" else " sym"
         return f"{self.chain} {self.predictor}{few}{turned}"
-
-
-@dataclass(frozen=True)
-class Step:
-    """A candidate to try next, and what is hoped of it."""
-
-    candidate: Candidate
-    reason: str
-    share: float  # of the squared error that it may remove
 
 
 @dataclass(frozen=True)
@@ -233,84 +222,6 @@ class Space:
         if chain == "global":
             features = [self.shape[0] * self.shape[1]]
         return "covariance" if max(features) <= _MOST_FEATURES else "randomized"
-
-
-def longer_codes(space: Space, best: Candidate, output_code: int) -> Iterator[Candidate]:
-    """Yield neighbours that can express more: a longer code, another chain of the same length."""
-    nodes = space.shape[0] * space.shape[1]
-    if best.chain == "conforming":
-        if 2 * output_code <= nodes:
-            yield replace(best, size=2 * output_code)
-    elif best.code + 1 < len(_TWO_SCALE_CODES):
-        yield replace(best, code=best.code + 1)
-    for chain in space.chains:
-        if chain != best.chain:
-            size = min(output_code, nodes) if chain == "conforming" else None
-            yield replace(best, chain=chain, size=size)
-
-
-def more_input(best: Candidate) -> Iterator[Candidate]:
-    """Yield the neighbour that sees more of the input; in smaller steps where codes are dear."""
-    if best.epochs is not None:
-        return
-    ladder = _AFFINE_VARIANCES if best.predictor == "affine" else INPUT_VARIANCES
-    higher = [one for one in ladder if one > best.input_variance]
-    if higher:
-        yield replace(best, input_variance=higher[0])
-
-
-def less_input(best: Candidate) -> Iterator[Candidate]:
-    """Yield the neighbour that sees less of the input; an affine map regularises by itself."""
-    if best.predictor == "affine" or best.epochs is not None:
-        return
-    lower = [one for one in INPUT_VARIANCES if one < best.input_variance]
-    if lower:
-        yield replace(best, input_variance=lower[-1])
-
-
-def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
-    """Yield the neighbours with a predictor that comes after the best one's."""
-    if "predictor" in space.given:
-        return
-    for name, kind in KINDS.items():
-        if best.predictor not in kind.after:
-            continue
-        if name == "encoder":
-            if space.takes(name, best.chain):
-                yield space.encoded(best)
-        else:
-            few = FIRST_KERNEL if name == "kernel" and space.samples > FIRST_KERNEL else None
-            yield replace(best, predictor=name, samples=few, tuned=())
-
-
-def longer_training(
-    space: Space, probe: Candidate, best: Candidate, epochs: float
-) -> Iterator[Candidate]:
-    """Yield the encoder of the best candidate's codes, if so many epochs are many.
-
-    `probe` is an encoder that was trained shortly.
-    """
-    assert probe.epochs is not None
-    longer = min(_MOST_EPOCHS, int(epochs))
-    if longer >= LONGER * probe.epochs and "epochs" not in space.given:
-        yield replace(probe, chain=best.chain, code=best.code, size=best.size, epochs=longer)
-
-
-def more_data(
-    space: Space, best: Candidate, tuned: tuple[tuple[str, Any], ...]
-) -> Iterator[Candidate]:
-    """Yield the neighbours that learn from more: all samples, their images, both.
-
-    `tuned` is what the predictor has found out about itself and need not look for again.
-    """
-    if best.samples is not None:
-        yield replace(best, samples=None, tuned=tuned)
-        if 2 * best.samples < space.samples:
-            yield replace(best, samples=2 * best.samples, tuned=tuned)
-    if best.symmetries == "none" and space.images > 1:
-        turned = replace(best, symmetries=space.declared)
-        yield replace(turned, tuned=tuned)
-        yield replace(turned, samples=None, tuned=tuned)
 
 
 def _patch_count(side: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from twoscale.search.candidates import Candidate, Space
-from twoscale.search.policy import Outcome, Search, Trial
+from twoscale.search.trials import Outcome, Search, Trial
 
 _NOTABLE = 0.1
 _WORTH = 0.9  # twice the samples are worth naming if the error falls below this part

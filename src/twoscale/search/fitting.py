@@ -17,8 +17,9 @@ from twoscale.problems import Problem
 from twoscale.progress import Progress
 from twoscale.search.candidates import Candidate, Space
 from twoscale.search.explanation import explain
-from twoscale.search.policy import DEFAULT_BUDGET, Outcome, Search, search
+from twoscale.search.policy import DEFAULT_BUDGET, search
 from twoscale.search.record import as_record
+from twoscale.search.trials import Outcome, Search
 from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.arguments import Fields
