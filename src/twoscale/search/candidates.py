@@ -26,9 +26,6 @@ _PROBE = 16_000  # fields that an encoder sees in its first, short training
 _TIMED = 3  # epochs at least, to tell how long one takes
 _SMALL_ENCODER = {"width": 24, "batch_size": 16}
 
-FIRST_KERNEL = 1000
-"""Samples of the first kernel: as many as its length scale is chosen on."""
-
 _PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
 _COARSE_SIDE = 32
 _PATCHES = 4
@@ -184,7 +181,7 @@ class Space:
             "predictor": candidate.predictor,
             "objective": "field",
             "symmetries": candidate.symmetries,
-            "solver": self._solver(candidate.chain),
+            "solver": self.solver(candidate.chain),
             **KINDS[candidate.predictor].settings,
             **self._code(candidate),
             **dict(candidate.tuned),
@@ -216,8 +213,10 @@ class Space:
             "few_features": False,
         }
 
-    def _solver(self, chain: str) -> str:
+    def solver(self, chain: str) -> str:
         """Return the solver: by covariance codes turn with their fields, if it is affordable."""
+        if "solver" in self.given:
+            return str(self.given["solver"])
         features = [self.patch_nodes, self.coarse_nodes]
         if chain == "global":
             features = [self.shape[0] * self.shape[1]]

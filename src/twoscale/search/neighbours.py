@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twoscale.search.candidates import CODES, FIRST_KERNEL, INPUT_VARIANCES, Candidate, Space
+from twoscale.predictors.kernel import TUNING_SAMPLES
+from twoscale.search.candidates import CODES, INPUT_VARIANCES, Candidate, Space
 from twoscale.search.kinds import KINDS
 from twoscale.search.trials import PERFECT, Trial
 
@@ -95,7 +96,7 @@ def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
             if space.takes(name, best.chain):
                 yield space.encoded(best)
         else:
-            few = FIRST_KERNEL if name == "kernel" and space.samples > FIRST_KERNEL else None
+            few = TUNING_SAMPLES if name == "kernel" and space.samples > TUNING_SAMPLES else None
             yield replace(best, predictor=name, samples=few, tuned=())
 
 

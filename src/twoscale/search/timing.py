@@ -68,6 +68,7 @@ def _sizes(
         coarse_nodes=space.coarse_nodes,
         input_code=round(min(nodes, max(1.0, outcome.input_code * lost))),
         output_code=round(min(nodes, candidate.size or outcome.output_code * longer)),
+        randomized=space.solver(candidate.chain) == "randomized",
         new_input=all(candidate.input_part != one.input_part for one in earlier),
         new_output=all(candidate.output_part != one.output_part for one in earlier),
         tuned=bool(candidate.tuned),
