@@ -8,6 +8,7 @@ from twoscale.search.neighbours import (
     more_input,
     other_predictors,
 )
+from twoscale.search.trials import Outcome
 from twoscale.surrogate.methods import METHODS, resolve
 
 
@@ -19,8 +20,6 @@ def test_a_given_predictor_is_the_only_one():
 
 def test_neighbours_are_a_step_away():
     space, first = Space((16, 16), 2000, "square"), Candidate()
-    assert [one.code for one in longer_codes(space, first, 90) if one.chain == "two-scale"] == [1]
-    assert [one.size for one in longer_codes(space, first, 90) if one.chain == "conforming"] == [90]
     assert [one.input_variance for one in more_input(first)] == [0.99]
     assert list(less_input(first)) == []
     kernel = replace(first, predictor="kernel", samples=1000)
@@ -35,16 +34,52 @@ def test_neighbours_are_a_step_away():
     assert all(one.tuned == (("ridge", 0.1),) for one in more)
 
 
+def known(output_code, oracle=0.01):
+    return Outcome(0.02, 0.02, oracle, 50, output_code)
+
+
+def longer(space, best, output_code, lengths=None, **options):
+    """Return the candidates of longer codes by their chain."""
+    outcome = known(output_code, **options)
+    return {one.chain: one for one in longer_codes(space, best, outcome, lengths or {})}
+
+
+def test_longer_codes_of_all_chains():
+    found = longer(Space((16, 16), 2000), Candidate(), 90)
+    assert {chain: (one.code, one.size) for chain, one in found.items()} == {
+        "two-scale": (1, None),
+        "conforming": (0, 90),
+        "global": (1, None),
+    }
+    assert longer(Space((16, 16), 2000), Candidate(), 90, oracle=0.002)["global"].code == 3
+    assert "global" not in longer(Space((16, 16), 2000), Candidate(), 90, oracle=1e-4)
+
+
+def test_a_conforming_code_grows_up_to_all_nodes():
+    space = Space((32, 32), 2000)
+    first = Candidate(chain="conforming", size=320)
+    second = longer(space, first, 320)["conforming"]
+    assert second.size == 640
+    assert longer(space, second, 640)["conforming"].size == 1024
+
+
+def test_another_chain_is_no_step_back():
+    """From 320 two-scale modes to 640 conforming ones: not to the 320 again, under any input."""
+    space, lengths = Space((32, 32), 2000), {("two-scale", 0): 320}
+    best = longer(space, Candidate(chain="conforming", size=320), 320)["conforming"]
+    assert longer(space, best, 640, lengths)["two-scale"].code == 1
+    assert longer(space, best, 640, lengths | {("two-scale", 1): 500})["two-scale"].code == 2
+    short = {("two-scale", code): 300 for code in range(4)}
+    assert "two-scale" not in longer(space, best, 640, short)
+
+
 def test_the_ends_have_no_neighbours_beyond():
     last = Candidate(input_variance=INPUT_VARIANCES[-1], code=3)
     assert list(more_input(last)) == []
     space = Space((16, 16), 100, given={"coarse_components": 5})
-    assert list(longer_codes(space, last, 90)) == []
-    whole = Candidate(chain="conforming", size=200)
-    assert [one.chain for one in longer_codes(Space((16, 16), 100), whole, 200)] == [
-        "two-scale",
-        "global",
-    ]
+    assert list(longer_codes(space, last, known(90), {})) == []
+    whole = Candidate(chain="conforming", size=256)
+    assert "conforming" not in longer(Space((16, 16), 100), whole, 256)
 
 
 def test_all_predictors_are_known_to_the_methods():
@@ -61,3 +96,9 @@ def test_an_encoder_is_small_and_first_trained_shortly_on_a_cpu():
         (one,) = other_predictors(space, Candidate(predictor="kernel"))
         sizes.append((one.epochs, space.settings(one)["width"]))
     assert sizes == [(3, 24), (10, 64)]
+
+
+def test_fields_that_are_stored_are_not_for_an_encoder():
+    kernel = Candidate(predictor="kernel")
+    assert list(other_predictors(Space((64, 64), 1600), kernel))
+    assert list(other_predictors(Space((64, 64), 1600, stored=True), kernel)) == []

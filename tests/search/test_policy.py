@@ -60,7 +60,7 @@ KIND_SECONDS = {"affine": 0.5, "affine-mlp": 8.0, "kernel": 2.0, "encoder": 8.0}
 def test_without_time_it_says_what_the_next_one_would_take():
     found, _ = run(curved, budget=1.0)
     assert len(found.trials) == 1
-    assert "the next candidate would take about" in found.stopped
+    assert "the next candidate, two-scale affine (+ input), would take about 0." in found.stopped
 
 
 def test_the_same_outcomes_make_the_same_search():
@@ -187,3 +187,68 @@ def test_given_settings_leave_out_encoders_that_lack_them(given):
         assert encoders == []
     if "epochs" in given:
         assert {one.epochs for one in encoders} == {50}
+
+
+def test_an_encoder_that_was_asked_for_is_trained_for_the_time_there_is():
+    space = Space((64, 64), 1600, "square", {"predictor": "encoder"})
+    judge = trained(2.0)
+    found, encoders = trainings(judge, lambda one: 2.0 * one.epochs, budget=20.0, space=space)
+    assert [one.epochs for one in encoders] == [3, 5], "fewer than four times as many"
+    assert found.stopped.startswith(
+        "the next candidate, two-scale encoder(6) sym (+ epochs), would take about"
+    )
+    found, encoders = trainings(judge, lambda one: 2.0 * one.epochs, budget=12.0, space=space)
+    assert [one.epochs for one in encoders] == [3]
+    assert found.stopped == (
+        "the next candidate, two-scale encoder(4) sym (+ epochs), would take about 9.6 s"
+    )
+
+
+def test_what_clearly_lost_is_not_tried_over_and_over():
+    def judge(one):
+        better = linear(one)
+        return replace(better, error=5 * better.error) if one.symmetries != "none" else better
+
+    def few_data(one):
+        return replace(judge(one), training_error=0.5 * judge(one).error)
+
+    _, fitter = run(few_data, space=Space((64, 64), 1600, "square", {"predictor": "affine"}))
+    variances = {one.input_variance for one in fitter.fitted if one.symmetries == "none"}
+    assert len(variances) == 4
+    assert len([one for one in fitter.fitted if one.symmetries != "none"]) <= 2
+
+
+def interrupted(after):
+    """A judge that is interrupted once so many candidates were fitted."""
+    fitted = []
+
+    def judge(one):
+        fitted.append(one)
+        if len(fitted) > after:
+            raise KeyboardInterrupt
+        return curved(one)
+
+    return judge
+
+
+def test_an_interrupted_search_has_found_what_it_has_found():
+    found, _ = run(interrupted(3))
+    assert len(found.trials) == 3
+    assert found.stopped == "interrupted"
+    assert found.best.outcome is not None
+    assert found.half_error is None
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupted(0))
+
+
+@pytest.mark.parametrize("problem", [TwoscaleError("no room"), KeyboardInterrupt()])
+def test_half_of_the_samples_may_fail(problem):
+    class Failing(FakeFitter):
+        def half_error(self, candidate):
+            raise problem
+
+    fitter = Failing(curved)
+    found = search(SPACE, fitter, budget=1000.0, clock=fitter.clock)
+    assert found.half_error is None
+    assert found.stopped != "interrupted", "everything was tried"
+    assert found.best.candidate.predictor == "kernel"

@@ -17,9 +17,8 @@ _FIRST_VARIANCE = 0.95
 
 _TWO_SCALE_CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
 """Coarse modes and variance of the residual, from short codes to long ones."""
-_GLOBAL_CODES = (0.999, 0.9999, 0.99999, 0.999999)
+GLOBAL_CODES = (0.999, 0.9999, 0.99999, 0.999999)
 """Variance of the whole field, as many as those above."""
-CODES = len(_TWO_SCALE_CODES)
 _CHAINS = ("two-scale", "conforming", "global")
 
 _PROBE = 16_000  # fields that an encoder sees in its first, short training
@@ -57,7 +56,12 @@ class Candidate:
     @property
     def output_part(self) -> tuple[Any, ...]:
         """Return what decides the output's representation."""
-        return self.chain, self.code, self.size, self.symmetries
+        return self.chain, self.size or self.code, self.symmetries
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Return what it has in common with candidates that differ in numbers only."""
+        return self.chain, self.predictor, self.symmetries
 
     @property
     def label(self) -> str:
@@ -81,6 +85,7 @@ class Space:
     declared: str = "none"
     given: Mapping[str, Any] = field(default_factory=dict)
     accelerated: bool = False  # on a GPU
+    stored: bool = False  # fields are read on each pass: an encoder would hold them in memory
 
     @cached_property
     def chains(self) -> list[str]:
@@ -202,7 +207,7 @@ class Space:
 
     def _code(self, candidate: Candidate) -> dict[str, Any]:
         if candidate.chain == "global":
-            return {"output_variance": _GLOBAL_CODES[candidate.code]}
+            return {"output_variance": GLOBAL_CODES[candidate.code]}
         if candidate.chain == "conforming":
             return {} if candidate.size is None else {"code_size": candidate.size}
         components, variance = _TWO_SCALE_CODES[candidate.code]

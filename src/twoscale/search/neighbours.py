@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from twoscale.predictors.kernel import TUNING_SAMPLES
-from twoscale.search.candidates import CODES, INPUT_VARIANCES, Candidate, Space
+from twoscale.search.candidates import GLOBAL_CODES, INPUT_VARIANCES, Candidate, Space
 from twoscale.search.kinds import KINDS
-from twoscale.search.trials import PERFECT, Trial
+from twoscale.search.trials import PERFECT, Outcome, Search
 
 LONGER = 4  # times as long, to be worth another training
 _MOST_EPOCHS = 300
 _AFFINE_VARIANCES = (0.95, 0.99, 0.999, 0.9999)
 _MATTERS = 0.1  # of the squared error: a smaller part is not worth a candidate of its own
 _FINE = 0.1  # what a step that only adjusts is hoped to remove of its share
+_CLEARLY = 2.0  # times the least error: a candidate that lost clearly
+_MOST_LOST = 5.0  # times: no candidate counts as worse, nor does one that failed
+_HOPELESS = 0.01  # of the share: such a candidate is not tried
 
 
 @dataclass(frozen=True)
@@ -27,43 +31,82 @@ class Step:
     share: float  # of the squared error that it may remove
 
 
-def steps(best: Trial, space: Space) -> Iterator[Step]:
-    """Yield what may improve on the best trial, with the share of its error it may remove."""
-    outcome, candidate = best.outcome, best.candidate
-    if outcome is None or outcome.error <= PERFECT:
+def steps(found: Search, space: Space) -> Iterator[Step]:
+    """Yield what may improve on the best trial, with the share of its error it may remove.
+
+    What is hoped of a candidate shrinks with every one of its kind that has clearly lost.
+    """
+    best = found.best
+    if best is None or best.outcome is None or best.error <= PERFECT:
         return
+    for step in _hoped(found, best.candidate, best.outcome, space):
+        chance = _chance(found, step.candidate)
+        if chance > _HOPELESS:
+            yield replace(step, share=chance * step.share)
+
+
+def _hoped(found: Search, best: Candidate, outcome: Outcome, space: Space) -> Iterator[Step]:
     shares = outcome.shares
     representation, data = shares["representation"], shares["data"]
     if representation > _MATTERS:
-        for one in longer_codes(space, candidate, outcome.output_code):
+        for one in longer_codes(space, best, outcome, found.lengths):
             yield Step(one, "+ code", representation)
     learnable = 1 - representation
     if learnable < _MATTERS:
         return
-    main = candidate.predictor == "affine"  # what a linear map does not see it cannot make up for
-    for one in more_input(candidate):
+    main = best.predictor == "affine"  # what a linear map does not see it cannot make up for
+    for one in more_input(best):
         yield Step(one, "+ input", learnable * (1.0 if main else _FINE))
-    for one in other_predictors(space, candidate):
+    for one in other_predictors(space, best):
         yield Step(one, "predictor", learnable)
     if data > _MATTERS:
-        for one in less_input(candidate):
+        for one in less_input(best):
             yield Step(one, "- input", data * _FINE / 2)
-        for one in more_data(space, candidate, outcome.tuned):
+        for one in more_data(space, best, outcome.tuned):
             yield Step(one, "+ fields", data)
 
 
-def longer_codes(space: Space, best: Candidate, output_code: int) -> Iterator[Candidate]:
-    """Yield neighbours that can express more: a longer code, another chain of the same length."""
+def _chance(found: Search, candidate: Candidate) -> float:
+    """Return by how much the trials of a candidate's kind have lost, as parts of squared errors.
+
+    Each is compared with the best one before it. A short training is expected to lose.
+    """
+    chance, least = 1.0, math.inf
+    for trial in found.trials:
+        worse = min(_MOST_LOST, trial.error / least) if least < math.inf else 0.0
+        if worse > _CLEARLY and trial.candidate.kind == candidate.kind and not candidate.epochs:
+            chance /= worse**2
+        least = min(least, trial.error)
+    return chance
+
+
+def longer_codes(
+    space: Space, best: Candidate, outcome: Outcome, lengths: Mapping[tuple[str, int], int]
+) -> Iterator[Candidate]:
+    """Yield neighbours that can express more: a longer code, another chain of at least this length.
+
+    `lengths` are the known lengths of chains' codes.
+    """
     nodes = space.shape[0] * space.shape[1]
+    size = outcome.output_code
+    longer = min(best.code + 1, len(GLOBAL_CODES) - 1)
     if best.chain == "conforming":
-        if 2 * output_code <= nodes:
-            yield replace(best, size=2 * output_code)
-    elif best.code + 1 < CODES:
-        yield replace(best, code=best.code + 1)
+        if size < nodes:
+            yield replace(best, size=min(2 * size, nodes), code=longer)
+    elif longer > best.code:
+        yield replace(best, code=longer)
     for chain in space.chains:
-        if chain != best.chain:
-            size = min(output_code, nodes) if chain == "conforming" else None
-            yield replace(best, chain=chain, size=size)
+        if chain == best.chain:
+            continue
+        if chain == "conforming":
+            yield replace(best, chain=chain, size=min(size, nodes))
+            continue
+        for code in range(best.code, len(GLOBAL_CODES)):
+            # Of a whole field the variance that is lost is about the oracle error, squared.
+            coarse = chain == "global" and 1 - GLOBAL_CODES[code] > outcome.oracle**2
+            if not coarse and lengths.get((chain, code), size) >= size:
+                yield replace(best, chain=chain, code=code, size=None)
+                break
 
 
 def more_input(best: Candidate) -> Iterator[Candidate]:
@@ -93,7 +136,7 @@ def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
         if best.predictor not in kind.after:
             continue
         if name == "encoder":
-            if space.takes(name, best.chain):
+            if space.takes(name, best.chain) and not space.stored:
                 yield space.encoded(best)
         else:
             few = TUNING_SAMPLES if name == "kernel" and space.samples > TUNING_SAMPLES else None
@@ -103,13 +146,15 @@ def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
 def longer_training(
     space: Space, probe: Candidate, best: Candidate, epochs: float
 ) -> Iterator[Candidate]:
-    """Yield the encoder of the best candidate's codes, if so many epochs are many.
+    """Yield the encoder of the best candidate's codes, trained for so many epochs, or for more.
 
-    `probe` is an encoder that was trained shortly.
+    `probe` is an encoder that was trained shortly. Unless it is the best one itself, a training
+    must be much longer to be of use.
     """
     assert probe.epochs is not None
-    longer = min(_MOST_EPOCHS, int(epochs))
-    if longer >= LONGER * probe.epochs and "epochs" not in space.given:
+    least = probe.epochs + 1 if probe == best else LONGER * probe.epochs
+    if least <= _MOST_EPOCHS and "epochs" not in space.given:
+        longer = min(_MOST_EPOCHS, max(least, int(epochs)))
         yield replace(probe, chain=best.chain, code=best.code, size=best.size, epochs=longer)
 
 

@@ -7,9 +7,10 @@ the same times always make the same search.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from twoscale.clock import duration_text
 from twoscale.errors import TwoscaleError
 from twoscale.search.candidates import Candidate, Space
 from twoscale.search.neighbours import LONGER, Step, longer_training, steps
@@ -17,6 +18,9 @@ from twoscale.search.timing import CAUTION, encoder_pace, expected_seconds
 from twoscale.search.trials import PERFECT, Outcome, Search, Trial
 
 DEFAULT_BUDGET = 120.0  # seconds
+
+INTERRUPTED = "interrupted"
+NO_TIME = "the next candidate"  # so begins the reason of a search that was short of time
 
 _RESERVE = 0.05  # of the budget, for the evaluation of what was found
 _TRAINING_FROM = 0.3  # of the budget: then a long training takes the rest of it
@@ -53,10 +57,25 @@ def search(
 
     It begins with the cheapest candidate and goes on from the best one so far, to the neighbour
     that is cheapest for the share of the error it may remove. The first is always fitted; no other
-    is begun that is not expected to be ready in time. `clock` tells the seconds since the budget
-    began.
+    is begun that is not expected to be ready in time. An interruption ends it with the best one so
+    far, if there is one. `clock` tells the seconds since the budget began.
     """
     found = Search(budget)
+    try:
+        _explore(found, space, fitter, clock, report)
+        _compare_with_half(found, space, fitter, clock, report)
+    except KeyboardInterrupt:
+        if found.best is None:
+            raise
+        found.stopped = found.stopped or INTERRUPTED
+    found.seconds = clock()
+    return found
+
+
+def _explore(
+    found: Search, space: Space, fitter: Fitter, clock: Callable[[], float], report: Report | None
+) -> None:
+    """Try one candidate after the other until `found` says why there is no other."""
     seen: set[str] = set()
     step: Step | None = Step(space.first, "cheapest", 1.0)
     expected: float | None = None
@@ -66,9 +85,6 @@ def search(
             report(found, step.candidate)
         found.trials.append(_attempt(step, expected, fitter, clock))
         step, expected = _next(found, space, fitter, seen, clock)
-    _compare_with_half(found, space, fitter, clock, report)
-    found.seconds = clock()
-    return found
 
 
 def _attempt(
@@ -91,30 +107,40 @@ def _next(
     found: Search, space: Space, fitter: Fitter, seen: set[str], clock: Callable[[], float]
 ) -> tuple[Step | None, float | None]:
     """Return the next step and its expected seconds; or no step, and `found` says why."""
-    best = found.best
-    if best is None:
+    if found.best is None:
         raise TwoscaleError(f"no surrogate could be fitted: {found.trials[0].failure}")
     left = _left(found, clock)
-    new = [step for step in steps(best, space) if space.identity(step.candidate) not in seen]
-    training = [
-        step for step in _training(found, space, left) if space.identity(step.candidate) not in seen
-    ]
-    if training and (not new or clock() > _TRAINING_FROM * found.budget):
-        new = training
-    if not new:
-        found.stopped = "nothing is left to try that may help"
-        return None, None
-    timed = [
-        (expected_seconds(step.candidate, found, space, fitter.validation_samples), step)
-        for step in new
-    ]
-    needed = [seconds * _times_needed(step.candidate, found, space) for seconds, step in timed]
-    fitting = [one for one, seconds in zip(timed, needed, strict=True) if seconds <= left]
-    if not fitting:
-        found.stopped = f"the next candidate would take about {min(needed):.0f} s"
-        return None, None
-    seconds, step = min(fitting, key=lambda one: one[0] / one[1].share)
-    return step, seconds
+    groups = [list(steps(found, space)), list(_training(found, space, left))]
+    if clock() > _TRAINING_FROM * found.budget:
+        groups.reverse()
+    missed: list[tuple[float, Step]] = []  # with the seconds they would need
+    for group in groups:
+        fitting = []
+        for step in group:
+            if space.identity(step.candidate) in seen:
+                continue
+            seconds = expected_seconds(step.candidate, found, space, fitter.validation_samples)
+            needed = seconds * _times_needed(step.candidate, found, space)
+            if needed <= left:
+                fitting.append((seconds, step))
+            else:
+                missed.append((needed, step))
+        if fitting:
+            seconds, step = min(fitting, key=lambda one: one[0] / one[1].share)
+            return step, seconds
+    found.stopped = _reason(missed, found, space)
+    return None, None
+
+
+def _reason(missed: Sequence[tuple[float, Step]], found: Search, space: Space) -> str:
+    """Return why a search ends: for which candidate there is no time, or that there is none."""
+    if not missed:
+        return "nothing else that the search knows may help"
+    needed, step = min(missed, key=lambda one: one[0])
+    several = _times_needed(step.candidate, found, space) > 1
+    name = f"{step.candidate.label} ({step.reason})"
+    name += " and a longer training after it" if several else ""
+    return f"{NO_TIME}, {name}, would take about {duration_text(needed)}"
 
 
 def _times_needed(candidate: Candidate, found: Search, space: Space) -> int:
@@ -129,7 +155,8 @@ def _times_needed(candidate: Candidate, found: Search, space: Space) -> int:
 def _training(found: Search, space: Space, left: float) -> Iterator[Step]:
     """Yield the training of an encoder that fills the time left, once a short one has been seen.
 
-    It must have come near enough to the best candidate to pass it.
+    It must have come near enough to the best candidate to pass it. If the time is too short for a
+    training of use, it is the shortest such training.
     """
     best, pace = found.best, encoder_pace(found)
     if best is None or pace is None:
@@ -159,6 +186,7 @@ def _compare_with_half(
     if report:
         report(found, best.candidate)
     try:
-        found.half_error = fitter.half_error(best.candidate)
-    except TwoscaleError:  # too few are left
-        found.half_error = None
+        half = fitter.half_error(best.candidate)
+    except TwoscaleError:  # too few are left, or memory was short
+        return
+    found.half_error = half if math.isfinite(half) else None

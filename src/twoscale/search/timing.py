@@ -56,7 +56,8 @@ def _sizes(
     base, outcome = known.candidate, known.outcome
     nodes = space.shape[0] * space.shape[1]
     lost = (1 - base.input_variance) / (1 - candidate.input_variance)
-    longer = _CODE_GROWTH ** (candidate.code - base.code)
+    grown = candidate.code - base.code if candidate.chain == base.chain else 0
+    longer = _CODE_GROWTH**grown
     earlier = [trial.candidate for trial in before]
     return Sizes(
         samples=space.samples,

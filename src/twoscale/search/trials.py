@@ -70,3 +70,12 @@ class Search:
         """Return the trial of the least validation error; of equal ones, the first."""
         fitted = [trial for trial in self.trials if trial.outcome is not None]
         return min(fitted, key=lambda trial: trial.error, default=None)
+
+    @property
+    def lengths(self) -> dict[tuple[str, int], int]:
+        """Return how long the codes are that chains were found to have, by chain and code."""
+        return {
+            (one.candidate.chain, one.candidate.code): one.outcome.output_code
+            for one in self.trials
+            if one.outcome is not None and one.candidate.size is None
+        }
