@@ -60,9 +60,9 @@ def test_candidates_that_are_fitted_alike_are_one():
 def test_an_encoder_starts_with_a_short_training_on_all_images():
     space = Space((64, 64), 1600, "square", {"predictor": "encoder", "width": 8})
     first = space.first
-    assert (first.predictor, first.symmetries, first.epochs) == ("encoder", "square", 3)
+    assert (first.predictor, first.symmetries, first.epochs) == ("encoder", "square", 2)
     settings = space.settings(first)
-    assert settings["epochs"] == 3
+    assert settings["epochs"] == 2
     assert settings["width"] == 8
     assert "input_variance" not in settings
     Surrogate(first.chain, **settings)  # all of them are settings of the method

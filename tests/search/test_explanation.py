@@ -41,6 +41,10 @@ def test_a_predictor_that_learns_too_little():
     text = told(found(error=0.05, training_error=0.05, oracle=0.001))
     assert "A predictor that is not linear would help" in text
     assert "samples would" not in text
+    learned = found(error=0.05, training_error=0.05, oracle=0.001)
+    worse = Outcome(0.1, 0.1, 0.001, 10, 20)
+    learned.trials.append(Trial(Candidate(predictor="kernel"), "predictor", 1.0, 1.0, worse))
+    assert "More of the input would help" in told(learned)
 
 
 def test_more_samples_by_what_half_of_them_lose():

@@ -165,12 +165,13 @@ def test_first_fields_are_the_first():
 
 def test_progress_tells_the_time_and_the_best(poisson16):
     calls = []
-    fit(*poisson16, progress=lambda *told: calls.append(told))
+    fit(*poisson16, predictor="affine", progress=lambda *told: calls.append(told))
     trials = [told for told in calls if told[0] == "seconds"]
     _, done, total, remark = trials[-1]
     assert total == 30
     assert 0 <= done <= 30
     assert "tried, best" in remark
+    assert remark.endswith("on half of the samples")
     inside = calls[calls.index(trials[0]) + 1 : calls.index(trials[1])]
     assert {told[0] for told in inside} == {"representations"}, "what happens in a trial is told"
 
@@ -220,7 +221,6 @@ def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
     settings = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 30}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twoscale.search.candidates._PROBE", 60)
-        patch.setattr("twoscale.search.candidates._TIMED", 2)
         patch.setattr("twoscale.search.neighbours._MOST_EPOCHS", 9)
         found = fit(x, u, budget=10, **settings)
     epochs = [trial.candidate.epochs for trial in found.search.trials]

@@ -11,10 +11,10 @@ from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.problems import Problem
 from twoscale.progress import Progress
-from twoscale.search.candidates import Candidate, Space
+from twoscale.search.candidates import Space
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
-from twoscale.search.policy import DEFAULT_BUDGET, search
+from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import as_record
 from twoscale.search.trials import Search
 from twoscale.source import ArraySource
@@ -99,16 +99,14 @@ def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) ->
     return given
 
 
-def _reporter(
-    progress: Progress | None, elapsed: Callable[[], float]
-) -> Callable[[Search, Candidate], None] | None:
+def _reporter(progress: Progress | None, elapsed: Callable[[], float]) -> Report | None:
     if progress is None:
         return None
 
-    def report(found: Search, candidate: Candidate) -> None:
+    def report(found: Search, current: str) -> None:
         best = found.best
         so_far = f", best {100 * best.outcome.error:.3g} %" if best and best.outcome else ""
-        remark = f"{len(found.trials)} tried{so_far}; now {candidate.label}"
+        remark = f"{len(found.trials)} tried{so_far}; now {current}"
         progress("seconds", min(int(elapsed()), int(found.budget)), int(found.budget), remark)
 
     return report

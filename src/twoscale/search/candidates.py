@@ -22,7 +22,8 @@ GLOBAL_CODES = (0.999, 0.9999, 0.99999, 0.999999)
 _CHAINS = ("two-scale", "conforming", "global")
 
 _PROBE = 16_000  # fields that an encoder sees in its first, short training
-_TIMED = 3  # epochs at least, to tell how long one takes
+_TIMED = 3  # epochs at least, to tell how long one takes and how far it may lead
+_TIMED_ALONE = 2  # where no other predictor is tried, to tell how long one takes
 _SMALL_ENCODER = {"width": 24, "batch_size": 16}
 
 _PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
@@ -133,9 +134,10 @@ class Space:
     @cached_property
     def encoder(self) -> dict[str, Any]:
         """Return the settings of an encoder's first, short training: on a CPU it is a small one."""
-        chosen: dict[str, Any] = {"epochs": _TIMED, **_SMALL_ENCODER}
+        timed = _TIMED_ALONE if "predictor" in self.given else _TIMED
+        chosen: dict[str, Any] = {"epochs": timed, **_SMALL_ENCODER}
         if self.accelerated:
-            chosen = {"epochs": max(_TIMED, round(_PROBE / self.samples))}
+            chosen = {"epochs": max(timed, round(_PROBE / self.samples))}
         own = self._own("epochs", "width", "batch_size")
         return resolve("two-scale", {"predictor": "encoder"} | chosen | own)
 

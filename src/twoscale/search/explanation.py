@@ -108,15 +108,14 @@ def _beyond(candidate: Candidate, outcome: Outcome, space: Space) -> Iterator[tu
 def _other_predictor(
     found: Search, candidate: Candidate, outcome: Outcome, space: Space
 ) -> Iterator[str]:
-    if any(trial.candidate.predictor != candidate.predictor for trial in found.trials):
-        told = "A predictor that can learn more than those that were tried would help"
-    elif candidate.predictor == "affine":
-        yield "A predictor that is not linear would help, or one that sees more of the input."
-        return
+    others = any(trial.candidate.predictor != candidate.predictor for trial in found.trials)
+    if candidate.predictor != "affine":
+        where = "trained for longer" if space.accelerated else "trained on a GPU"
+        yield f"A predictor that can learn more would help: a larger network, {where}."
+    elif others:
+        yield "More of the input would help: those predictors that are not linear were no better."
     else:
-        told = "A predictor that can learn more would help"
-    where = "trained for longer" if space.accelerated else "trained on a GPU"
-    yield f"{told}: a larger network, {where}."
+        yield "A predictor that is not linear would help, or one that sees more of the input."
 
 
 def _more_samples(

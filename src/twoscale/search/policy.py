@@ -42,7 +42,8 @@ class Fitter(Protocol):
         ...
 
 
-Report = Callable[[Search, Candidate], None]
+Report = Callable[[Search, str], None]
+"""Told the search so far, and what is fitted now."""
 
 
 def search(
@@ -82,7 +83,7 @@ def _explore(
     while step is not None:
         seen.add(space.identity(step.candidate))
         if report:
-            report(found, step.candidate)
+            report(found, step.candidate.label)
         found.trials.append(_attempt(step, expected, fitter, clock))
         step, expected = _next(found, space, fitter, seen, clock)
 
@@ -184,7 +185,7 @@ def _compare_with_half(
     if best is None or _HALF * best.seconds > _left(found, clock) or space.samples < 8:
         return
     if report:
-        report(found, best.candidate)
+        report(found, f"{best.candidate.label} on half of the samples")
     try:
         half = fitter.half_error(best.candidate)
     except TwoscaleError:  # too few are left, or memory was short
