@@ -18,7 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from twoscale.bench import Comparison
@@ -72,8 +72,9 @@ def _nested_bars(label: str, over: str) -> Iterator[Reporter]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),  # which moves even if nothing is told
+        # These are never cut off; the time moves even if nothing is told.
+        MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=len("100/300"))),
+        TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=len("0:00:00"))),
         TextColumn("{task.fields[remark]}"),
     )
     shown = console.is_terminal
