@@ -1,7 +1,10 @@
+import math
+
+import numpy as np
 import pytest
 
 from twoscale import clock as clock_module
-from twoscale.clock import Clock, add_seconds, parse_duration
+from twoscale.clock import Clock, add_seconds, duration_text, parse_duration
 from twoscale.errors import TwoscaleError
 
 
@@ -44,13 +47,39 @@ def test_time_does_not_run_backwards():
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [(90, 90), (0.5, 0.5), ("90", 90), ("90s", 90), ("2min", 120), ("1.5 h", 5400), ("3M", 180)],
+    [
+        *((90, 90), (0.5, 0.5), (1e16, 1e16), (1e-5, 1e-5), (np.float32(2), 2)),
+        *(("90", 90), ("90s", 90), ("2min", 120), ("1.5 h", 5400), ("3M", 180)),
+    ],
 )
 def test_durations_as_people_write_them(given, seconds):
     assert parse_duration(given) == seconds
 
 
-@pytest.mark.parametrize("given", ["soon", "", "-3s", "0", "2 days", "1h30", "nan", "inf"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "soon",
+        "",
+        "-3s",
+        "0",
+        "2 days",
+        "1h30",
+        "nan",
+        "inf",
+        -3,
+        0.0,
+        math.nan,
+        math.inf,
+        True,
+        None,
+    ],
+)
 def test_durations_that_are_none(given):
     with pytest.raises(TwoscaleError, match="a time is given like 90s, 2min or 1h"):
         parse_duration(given)
+
+
+def test_durations_as_they_are_told():
+    told = [duration_text(seconds) for seconds in (135.4, 10.2, 3.44, 0.5, 0.0321, 0.0)]
+    assert told == ["135 s", "10 s", "3.4 s", "0.5 s", "0.032 s", "0.001 s"]

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Real
 
 import torch
 
@@ -69,9 +70,21 @@ def parse_duration(given: float | str) -> float:
     >>> parse_duration("2min")
     120.0
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(given), re.IGNORECASE)
-    unit = _UNITS.get(found[2].lower()) if found else None
-    seconds = float(found[1]) * unit if found and unit else 0.0
+    if isinstance(given, Real) and not isinstance(given, bool):
+        seconds = float(given)
+    else:
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(given), re.IGNORECASE)
+        unit = _UNITS.get(found[2].lower()) if found else None
+        seconds = float(found[1]) * unit if found and unit else 0.0
     if not 0 < seconds < math.inf:
         raise TwoscaleError(f"a time is given like 90s, 2min or 1h, got '{given}'")
     return seconds
+
+
+def duration_text(seconds: float) -> str:
+    """Return some seconds as they are told: whole ones, of a few their tenths and hundredths.
+
+    >>> duration_text(37.2), duration_text(0.032)
+    ('37 s', '0.032 s')
+    """
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{max(seconds, 0.001):.2g} s"

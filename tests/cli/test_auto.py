@@ -10,6 +10,7 @@ from tests.surrogate.tiny import RECORD
 from twoscale import Surrogate
 from twoscale.data import Dataset
 from twoscale.run import Run
+from twoscale.search.fitting import FieldFitter
 
 
 @pytest.fixture
@@ -61,6 +62,31 @@ def _text(value):
     return "x".join(map(str, value)) if isinstance(value, list) else value
 
 
+def test_without_a_terminal_every_trial_is_a_line(twoscale, data, tmp_path):
+    outcome = twoscale("fit", data, "--budget", "0.001s", "--out", tmp_path / "r")
+    assert outcome.err.splitlines() == ["search: 0 of 0 seconds, 0 tried; now two-scale affine"]
+
+
+def test_an_interrupted_search_writes_what_it_has_found(twoscale, data, tmp_path, monkeypatch):
+    whole, tried = FieldFitter.fit, []
+
+    def fit(self, candidate):
+        tried.append(candidate)
+        if len(tried) > 1:
+            raise KeyboardInterrupt
+        return whole(self, candidate)
+
+    monkeypatch.setattr(FieldFitter, "fit", fit)
+    outcome = twoscale("fit", data, "--out", tmp_path / "r")
+    assert outcome.status == 0, outcome.err
+    assert "; interrupted." in " ".join(outcome.out.split())
+    record = Run.open(tmp_path / "r").search
+    assert (record["stopped"], len(record["trials"])) == ("interrupted", 1)
+    outcome = twoscale("fit", data, "--out", tmp_path / "none")
+    assert outcome.status == 130, "nothing was found"
+    assert not (tmp_path / "none").exists()
+
+
 def test_json_is_the_metrics_alone(twoscale, data, tmp_path):
     arguments = ("--method", "auto", "--budget", "0.001", "--json", "--out", tmp_path / "r")
     outcome = twoscale("fit", data, *arguments)
@@ -86,6 +112,10 @@ def test_settings_and_training_samples_are_kept(twoscale, data, tmp_path):
         (("--set", "epoch=3"), ("no setting 'epoch'", "did you mean epochs")),
         (("--set", "input_variance=1.5"), ("input_variance must be a fraction",)),
         (("--set", "symmetries=round"), ("symmetries must be one of",)),
+        (
+            ("--set", "predictor=encoder", "--memory", "1kB"),
+            ("two-scale with an encoder trains on whole fields", "--memory"),
+        ),
         (("--train-samples", 200), ("between 2 and 96 can train",)),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from twoscale.errors import TwoscaleError
 from twoscale.search.candidates import Candidate
-from twoscale.search.policy import Outcome
+from twoscale.search.trials import Outcome
 
 Judge = Callable[[Candidate], Outcome]
 

@@ -1,13 +1,17 @@
+from dataclasses import replace
+
+import pytest
+
 from twoscale.search.candidates import Candidate, Space
 from twoscale.search.explanation import explain
-from twoscale.search.policy import Outcome, Search, Trial
+from twoscale.search.trials import Outcome, Search, Trial
 
 SPACE = Space((16, 16), 100)
 
 
-def found(*, half=None, stopped="nothing is left", **errors):
+def found(*, half=None, stopped="nothing is left", candidate=SPACE.first, **errors):
     outcome = Outcome(input_code=10, output_code=20, **errors)
-    trial = Trial(Candidate(), "the cheapest", None, 1.0, outcome)
+    trial = Trial(candidate, "the cheapest", None, 1.0, outcome)
     return Search(60.0, [trial], half, stopped, seconds=2.0)
 
 
@@ -26,7 +30,10 @@ def test_it_names_choice_errors_and_shares():
 
 def test_a_short_code_is_to_be_longer():
     text = told(found(error=0.05, training_error=0.05, oracle=0.05))
-    assert "A longer code than 20 would help" in text
+    assert (
+        "A longer code than 20 would help, the representation limits it: "
+        "--set coarse_components=80 --set residual_variance=0.999."
+    ) in text
     assert "samples would" not in text
 
 
@@ -34,6 +41,10 @@ def test_a_predictor_that_learns_too_little():
     text = told(found(error=0.05, training_error=0.05, oracle=0.001))
     assert "A predictor that is not linear would help" in text
     assert "samples would" not in text
+    learned = found(error=0.05, training_error=0.05, oracle=0.001)
+    worse = Outcome(0.1, 0.1, 0.001, 10, 20)
+    learned.trials.append(Trial(Candidate(predictor="kernel"), "predictor", 1.0, 1.0, worse))
+    assert "More of the input would help" in told(learned)
 
 
 def test_more_samples_by_what_half_of_them_lose():
@@ -50,8 +61,66 @@ def test_more_samples_by_what_half_of_them_lose():
 
 def test_a_search_cut_short_asks_for_time():
     errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
-    text = told(found(stopped="the next candidate would take about 9 s", **errors))
-    assert "A longer budget may help" in text
+    text = told(found(stopped="the next candidate, a, would take about 9 s", **errors))
+    assert "; the next candidate, a, would take about 9 s." in text
+    assert "A longer budget may help." in text
+    text = told(found(stopped="interrupted", **errors))
+    assert "in 2 s of 60 s; interrupted." in text
+    assert "A search that is not interrupted may find a better one." in text
+
+
+@pytest.mark.parametrize(
+    ("chain", "size", "words"),
+    [
+        ("conforming", None, "--set code_size=40."),
+        ("global", None, "--set code_size=40."),
+    ],
+)
+def test_how_a_longer_code_is_asked_for(chain, size, words):
+    limited = {"error": 0.05, "training_error": 0.05, "oracle": 0.05}
+    assert words in told(found(candidate=Candidate(chain=chain, size=size), **limited))
+
+
+def test_longer_codes_that_were_tried_are_not_asked_for():
+    limited = found(error=0.05, training_error=0.05, oracle=0.05)
+    longer = Outcome(0.06, 0.06, 0.05, 10, output_code=40)
+    limited.trials.append(Trial(Candidate(code=1), "+ code", 1.0, 1.0, longer))
+    text = told(limited)
+    assert "longer codes were tried and were no better" in text
+    assert "A longer code" not in text
+
+
+def test_an_exact_fit_has_no_parts_to_name():
+    text = told(found(error=3e-8, training_error=0.0, oracle=1e-8))
+    assert "as exact as single precision can tell" in text
+    assert "would help" not in text
+    assert "Of the squared error" not in text
+
+
+def test_a_gpu_is_for_those_who_have_none():
+    kernel = replace(SPACE.first, predictor="kernel")
+    learned = found(error=0.05, training_error=0.05, oracle=0.001, candidate=kernel)
+    assert "a larger network, trained on a GPU" in told(learned)
+    text = told(learned, replace(SPACE, accelerated=True))
+    assert "a larger network, trained for longer" in text
+    assert "GPU" not in text
+
+
+def test_images_are_those_of_the_grid():
+    errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
+    assert "each sample is then 8 or 4." in told(found(**errors))
+    text = told(found(**errors), Space((16, 24), 100))
+    assert "say so by symmetries=mirrors: each sample is then 4." in text
+    assert "square" not in text.replace("squared", "")
+
+
+def test_a_grid_without_patches_is_named():
+    errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
+    words = "61x60 nodes cannot be divided into patches along both sides"
+    assert words in told(found(**errors), Space((61, 60), 100))
+    assert "cannot be divided" not in told(found(**errors))
+    given = Space((61, 60), 100, given={"patches": "1x4"})
+    assert "cannot be divided" not in told(found(**errors), given)
 
 
 def test_nothing_found_is_not_explained():

@@ -6,9 +6,9 @@ import torch
 
 from twoscale import Surrogate, TwoscaleError, fit_auto
 from twoscale.files import to_json
-from twoscale.search.fitting import FirstFields
+from twoscale.search.fitting import FieldFitter, FirstFields
 from twoscale.search.record import HEADINGS, table_rows
-from twoscale.source import ArraySource
+from twoscale.source import ArraySource, MappedSource
 from twoscale.surrogate.closed_form import KernelPredictor
 
 
@@ -119,6 +119,19 @@ def test_fields_that_never_vary():
         fit(x, np.zeros_like(x))
 
 
+def test_fields_that_single_precision_cannot_square():
+    x = smooth(30, (16, 16))
+    with pytest.raises(TwoscaleError, match=r"outputs of up to \de\+25 are too large for single"):
+        fit(x, 1e25 * x)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (1, 16), (7, 7)])
+def test_grids_that_are_too_small(shape):
+    x = np.random.default_rng(0).standard_normal((20, *shape))
+    with pytest.raises(TwoscaleError, match="a grid needs at least 8 nodes per side"):
+        fit(x, x)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -152,11 +165,15 @@ def test_first_fields_are_the_first():
 
 def test_progress_tells_the_time_and_the_best(poisson16):
     calls = []
-    fit(*poisson16, progress=lambda *told: calls.append(told))
-    stage, done, total, remark = calls[-1]
-    assert (stage, total) == ("seconds", 30)
+    fit(*poisson16, predictor="affine", progress=lambda *told: calls.append(told))
+    trials = [told for told in calls if told[0] == "seconds"]
+    _, done, total, remark = trials[-1]
+    assert total == 30
     assert 0 <= done <= 30
     assert "tried, best" in remark
+    assert remark.endswith("on half of the samples")
+    inside = calls[calls.index(trials[0]) + 1 : calls.index(trials[1])]
+    assert {told[0] for told in inside} == {"representations"}, "what happens in a trial is told"
 
 
 def test_a_candidate_that_is_too_much_is_passed_over(poisson16, monkeypatch):
@@ -165,11 +182,38 @@ def test_a_candidate_that_is_too_much_is_passed_over(poisson16, monkeypatch):
 
     monkeypatch.setattr(KernelPredictor, "prepare", too_much)
     x, u = poisson16
-    found = fit(x, u.square())
+    found = fit(x, u.square(), budget=5)
     failures = {trial.failure for trial in found.search.trials} - {None}
     assert any("kernel is too much here: no room" in failure for failure in failures)
     assert found.search.best.candidate.predictor != "kernel"
     assert any(row[5] == "failed" for row in table_rows(found.record))
+
+
+def test_half_of_the_samples_may_be_too_much(poisson16, monkeypatch):
+    x, u = (fields[:40] for fields in poisson16)
+    found = fit(x, u, predictor="affine")
+    assert found.search.half_error is not None
+    whole = FieldFitter._fitted
+
+    def fitted(self, candidate, training, *arguments, **options):
+        if training is not self.training:
+            raise torch.linalg.LinAlgError("it did not converge")
+        return whole(self, candidate, training, *arguments, **options)
+
+    monkeypatch.setattr(FieldFitter, "_fitted", fitted)
+    again = fit(x, u, predictor="affine")
+    assert again.search.half_error is None
+    assert again.search.best.outcome == found.search.best.outcome
+
+
+def test_stored_fields_are_searched_without_an_encoder(poisson16, monkeypatch):
+    spaces = []
+    monkeypatch.setattr("twoscale.search.auto.explain", lambda found, space: spaces.append(space))
+    x, u = poisson16
+    fit(x, u, budget=0.1)
+    pairs = [MappedSource(ArraySource(fields), lambda chunk: chunk) for fields in (x, u)]
+    fit(*pairs, validation=(x[:20], u[:20]), budget=0.1)
+    assert [space.stored for space in spaces] == [False, True]
 
 
 def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
@@ -177,8 +221,7 @@ def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
     settings = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 30}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twoscale.search.candidates._PROBE", 60)
-        patch.setattr("twoscale.search.candidates._TIMED", 2)
-        patch.setattr("twoscale.search.candidates._MOST_EPOCHS", 9)
+        patch.setattr("twoscale.search.neighbours._MOST_EPOCHS", 9)
         found = fit(x, u, budget=10, **settings)
     epochs = [trial.candidate.epochs for trial in found.search.trials]
     assert epochs[0] == 2

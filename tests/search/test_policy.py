@@ -6,8 +6,8 @@ import pytest
 from tests.search.fake import FakeFitter, curved, linear
 from twoscale.errors import TwoscaleError
 from twoscale.search.candidates import Space
-from twoscale.search.kinds import KINDS, Sizes, work
-from twoscale.search.policy import Outcome, expected_seconds, search
+from twoscale.search.policy import search
+from twoscale.search.trials import Outcome
 
 SPACE = Space((64, 64), 1600, "square")
 
@@ -60,7 +60,7 @@ KIND_SECONDS = {"affine": 0.5, "affine-mlp": 8.0, "kernel": 2.0, "encoder": 8.0}
 def test_without_time_it_says_what_the_next_one_would_take():
     found, _ = run(curved, budget=1.0)
     assert len(found.trials) == 1
-    assert "the next candidate would take about" in found.stopped
+    assert "the next candidate, two-scale affine (+ input), would take about 0." in found.stopped
 
 
 def test_the_same_outcomes_make_the_same_search():
@@ -102,53 +102,6 @@ def test_half_of_the_samples_are_tried_last_if_there_is_time():
 def test_a_perfect_fit_ends_the_search():
     found, _ = run(lambda one: Outcome(0.0, 0.0, 0.0, 60, 300))
     assert len(found.trials) == 1
-
-
-def test_shares_of_the_error_add_up():
-    outcome = Outcome(error=0.05, training_error=0.04, oracle=0.03, input_code=1, output_code=1)
-    assert outcome.shares == pytest.approx(
-        {"representation": 0.36, "data": 0.36, "predictor": 0.28}
-    )
-    worse_on_training = Outcome(0.04, 0.05, 0.0, 1, 1)
-    assert worse_on_training.shares == {"representation": 0.0, "data": 0.0, "predictor": 1.0}
-
-
-def test_expected_time_grows_with_the_work():
-    found, fitter = run(curved, budget=1.0)
-    best = found.trials[0].candidate
-    same = expected_seconds(best, found, SPACE, fitter)
-    assert 0 < same <= 1.2, "representations that are fitted already cost nothing"
-    for change in ({"symmetries": "square"}, {"code": 2}, {"input_variance": 0.999}):
-        assert expected_seconds(_changed(best, **change), found, SPACE, fitter) > same
-
-
-def _changed(candidate, **values):
-    return type(candidate)(**{**vars(candidate), **values})
-
-
-@pytest.mark.parametrize("predictor", KINDS)
-def test_work_grows_with_every_size(predictor):
-    sizes = {
-        "samples": 100,
-        "images": 1,
-        "learned": 100,
-        "validation": 20,
-        "nodes": 1024,
-        "patch_nodes": 64,
-        "coarse_nodes": 256,
-        "input_code": 50,
-        "output_code": 60,
-    }
-    once = work(predictor, Sizes(**sizes))
-    for name in ("samples", "nodes", "patch_nodes", "coarse_nodes", "input_code", "output_code"):
-        assert work(predictor, Sizes(**{**sizes, name: 2 * sizes[name]})) > once
-    assert work(predictor, Sizes(**sizes, new_input=False, new_output=False)) < once
-
-
-def test_a_kernel_that_is_tuned_is_less_work():
-    sizes = Sizes(1600, 8, 1600, 200, 4096, 256, 1024, 1000, 1000)
-    tuned = Sizes(**{**vars(sizes), "tuned": True})
-    assert work("kernel", tuned) < 0.5 * work("kernel", sizes)
 
 
 def trained(epoch, *, error=0.2):
@@ -234,3 +187,68 @@ def test_given_settings_leave_out_encoders_that_lack_them(given):
         assert encoders == []
     if "epochs" in given:
         assert {one.epochs for one in encoders} == {50}
+
+
+def test_an_encoder_that_was_asked_for_is_trained_for_the_time_there_is():
+    space = Space((64, 64), 1600, "square", {"predictor": "encoder"})
+    judge = trained(2.0)
+    found, encoders = trainings(judge, lambda one: 2.0 * one.epochs, budget=20.0, space=space)
+    assert [one.epochs for one in encoders] == [2, 6], "fewer than four times as many"
+    assert found.stopped.startswith(
+        "the next candidate, two-scale encoder(7) sym (+ epochs), would take about"
+    )
+    found, encoders = trainings(judge, lambda one: 2.0 * one.epochs, budget=10.0, space=space)
+    assert [one.epochs for one in encoders] == [2]
+    assert found.stopped == (
+        "the next candidate, two-scale encoder(3) sym (+ epochs), would take about 7.2 s"
+    )
+
+
+def test_what_clearly_lost_is_not_tried_over_and_over():
+    def judge(one):
+        better = linear(one)
+        return replace(better, error=5 * better.error) if one.symmetries != "none" else better
+
+    def few_data(one):
+        return replace(judge(one), training_error=0.5 * judge(one).error)
+
+    _, fitter = run(few_data, space=Space((64, 64), 1600, "square", {"predictor": "affine"}))
+    variances = {one.input_variance for one in fitter.fitted if one.symmetries == "none"}
+    assert len(variances) == 4
+    assert len([one for one in fitter.fitted if one.symmetries != "none"]) <= 2
+
+
+def interrupted(after):
+    """A judge that is interrupted once so many candidates were fitted."""
+    fitted = []
+
+    def judge(one):
+        fitted.append(one)
+        if len(fitted) > after:
+            raise KeyboardInterrupt
+        return curved(one)
+
+    return judge
+
+
+def test_an_interrupted_search_has_found_what_it_has_found():
+    found, _ = run(interrupted(3))
+    assert len(found.trials) == 3
+    assert found.stopped == "interrupted"
+    assert found.best.outcome is not None
+    assert found.half_error is None
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupted(0))
+
+
+@pytest.mark.parametrize("problem", [TwoscaleError("no room"), KeyboardInterrupt()])
+def test_half_of_the_samples_may_fail(problem):
+    class Failing(FakeFitter):
+        def half_error(self, candidate):
+            raise problem
+
+    fitter = Failing(curved)
+    found = search(SPACE, fitter, budget=1000.0, clock=fitter.clock)
+    assert found.half_error is None
+    assert found.stopped != "interrupted", "everything was tried"
+    assert found.best.candidate.predictor == "kernel"

@@ -17,6 +17,7 @@ from twoscale.cli.display import (
     print_metrics,
     print_search,
     progress_bar,
+    search_bars,
 )
 from twoscale.cli.options import (
     DeviceOption,
@@ -173,7 +174,7 @@ def _search(
     data: Dataset, out: Path, budget: float, seed: int, options: dict[str, Any], json: bool
 ) -> None:
     """Fit what a search finds, and show how it was found."""
-    with progress_bar("search") as progress:
+    with search_bars() as progress:
         run = auto_run(
             data,
             out,

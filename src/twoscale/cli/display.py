@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from statistics import median
 from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column, Table
 from rich.text import Text
 
 from twoscale.bench import Comparison
@@ -45,26 +52,38 @@ def progress_bar(label: str = "") -> Iterator[Reporter]:
         yield report
 
 
-@contextmanager
-def study_bars(label: str) -> Iterator[Reporter]:
-    """Give a progress function with one bar over the cells of a study and one for what runs now.
+def study_bars(label: str) -> AbstractContextManager[Reporter]:
+    """Give a progress function with one bar over the cells of a study and one for what runs now."""
+    return _nested_bars(label, "cells")
 
-    Where stderr is no terminal, a line is written there for every group of cells instead.
+
+def search_bars() -> AbstractContextManager[Reporter]:
+    """Give a progress function with one bar over a search's seconds and one for what runs now."""
+    return _nested_bars("search", "seconds")
+
+
+@contextmanager
+def _nested_bars(label: str, over: str) -> Iterator[Reporter]:
+    """Give a progress function with one bar over the stage `over` and one for all others.
+
+    Where stderr is no terminal, a line is written there for every step of that stage instead.
     """
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        MofNCompleteColumn(),
+        # These are never cut off; the time moves even if nothing is told.
+        MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=len("100/300"))),
+        TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=len("0:00:00"))),
         TextColumn("{task.fields[remark]}"),
     )
     shown = console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=not shown) as bars:
-        over_cells = bars.add_task(label, total=None, remark="")
+        outer = bars.add_task(label, total=None, remark="")
         inside = bars.add_task("", total=None, remark="", visible=False)
 
         def report(stage: str, done: int, total: int, remark: str) -> None:
-            if stage != "cells":
+            if stage != over:
                 bars.update(
                     inside,
                     description=f"  {stage}",
@@ -74,9 +93,10 @@ def study_bars(label: str) -> Iterator[Reporter]:
                     visible=True,
                 )
                 return
-            bars.update(over_cells, completed=done, total=total, remark=remark)
+            bars.update(outer, completed=done, total=total, remark=remark)
+            bars.update(inside, visible=False)  # until it tells something
             if not shown:
-                line = f"{label}: {done} of {total} cells, {remark}".rstrip(", ")
+                line = f"{label}: {done} of {total} {over}, {remark}".rstrip(", ")
                 print(line, file=sys.stderr, flush=True)
 
         yield report

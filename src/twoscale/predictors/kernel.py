@@ -31,7 +31,7 @@ from twoscale.symmetries import IDENTITY, Group, irreducible
 
 LENGTH_SCALES = (1.0, 2.0, 4.0, 8.0)  # in units of the median distance
 STRENGTH_COUNT = 20
-_TUNING_SAMPLES = 1000
+TUNING_SAMPLES = 1000
 _POWER_ITERATIONS = 500
 _TILE = 2**26  # kernel values computed together when predicting
 
@@ -161,7 +161,7 @@ def kernel_bytes(samples: int, group: Group) -> int:
 def _weights(importance: Tensor, codes: Tensor) -> Tensor:
     """Return the coordinates' weights, such that the median distance between codes is one."""
     weights = importance.sqrt() if bool(importance.any()) else torch.ones_like(importance)
-    sample = codes[:_TUNING_SAMPLES] * weights
+    sample = codes[:TUNING_SAMPLES] * weights
     distances = torch.pdist(sample) if len(sample) > 1 else sample.new_ones(1)
     return weights / (float(distances.median()) or 1.0)
 
@@ -170,7 +170,7 @@ def _choose(
     images: _KernelData, kinds: Sequence[str], length_scales: Sequence[float]
 ) -> tuple[str, float]:
     """Return what errs least on the validation samples: first the length, then the kernel."""
-    some = images.subset(_TUNING_SAMPLES)
+    some = images.subset(TUNING_SAMPLES)
 
     @cache
     def error(kind: str, length: float) -> float:

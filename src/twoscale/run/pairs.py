@@ -5,6 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from twoscale.data import Dataset, Split
+from twoscale.errors import TwoscaleError
+from twoscale.memory import size_text
 from twoscale.progress import Progress
 from twoscale.source import FieldSource
 
@@ -28,3 +30,12 @@ def stored_pairs(dataset: Dataset, split: Split) -> list[Pair]:
     """Return the same pairs as sources that read from disk on each pass."""
     parts = [split.training, split.validation, split.test]
     return [(dataset.fields("input", part), dataset.fields("output", part)) for part in parts]
+
+
+def whole_fields_refused(dataset: Dataset, method: str) -> TwoscaleError:
+    """Return the error of a method that trains on whole fields, which are to stay on disk."""
+    return TwoscaleError(
+        f"{method} trains on whole fields with these settings, which need "
+        f"{size_text(2 * dataset.nbytes)} here: give more --memory, or choose a PCA method with a "
+        "predictor that reads codes"
+    )

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, split_samples
-from twoscale.errors import TwoscaleError
-from twoscale.memory import available_memory, size_text
+from twoscale.memory import available_memory
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import Pair, loaded_pairs, stored_pairs
+from twoscale.run.pairs import Pair, loaded_pairs, stored_pairs, whole_fields_refused
 from twoscale.surrogate import Surrogate, fit_together
 from twoscale.surrogate.artifact import check_surrogate_folder, surrogate_folder
 from twoscale.surrogate.together import Data
@@ -157,11 +156,7 @@ class _RequestedFits:
         self.stored = dataset.nbytes > (memory or available_memory()) // 2
         for surrogate in self.surrogates:
             if self.stored and memory and not surrogate.passes_over_fields:
-                raise TwoscaleError(
-                    f"{surrogate.method} trains on whole fields with these settings, which need "
-                    f"{size_text(2 * dataset.nbytes)} here: give more --memory, or choose a PCA "
-                    "method with a predictor that reads codes"
-                )
+                raise whole_fields_refused(dataset, surrogate.method)
         self.loaded: tuple[Any, list[Pair]] = (None, [])
         self.tests: dict[int, Pair] = {}  # by seed
 

@@ -12,9 +12,12 @@ from twoscale.files import write_json
 from twoscale.memory import available_memory
 from twoscale.progress import Progress
 from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import loaded_pairs, stored_pairs
+from twoscale.run.pairs import loaded_pairs, stored_pairs, whole_fields_refused
 from twoscale.search import DEFAULT_BUDGET, fit_auto
 from twoscale.surrogate.artifact import surrogate_folder
+from twoscale.surrogate.methods import trains_on_fields
+
+_USUAL = "two-scale"
 
 
 def auto_run(
@@ -34,11 +37,15 @@ def auto_run(
     """Search for the best surrogate within a time budget and write its run folder.
 
     The run is one of the method that was found; `search.json` tells how. The test split has no part
-    in the choice. Loading counts towards the budget.
+    in the choice. Loading counts towards the budget. Fields that would take more than half of the
+    `memory` are read on every pass, and no encoder is tried on them. An interruption ends the
+    search with the best surrogate so far.
     """
     start = now()
     split = split_samples(dataset.samples, seed=seed, training=training_samples)
     stored = dataset.nbytes > (memory or available_memory()) // 2
+    if stored and memory and trains_on_fields(_USUAL, settings or {}):
+        raise whole_fields_refused(dataset, f"{_USUAL} with an encoder")
     with surrogate_folder(out, overwrite=overwrite) as folder:
         pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
         training, validation, test = pairs

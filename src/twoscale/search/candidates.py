@@ -1,8 +1,8 @@
-"""What a search may try on a grid: candidates, their settings, and the steps between them."""
+"""What a search may try on a grid: candidates and their settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,23 +13,18 @@ from twoscale.surrogate.methods import resolve
 from twoscale.symmetries import symmetry_group
 
 INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
-_AFFINE_VARIANCES = (0.95, 0.99, 0.999, 0.9999)
 _FIRST_VARIANCE = 0.95
 
-_TWO_SCALE_CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
-"""Coarse modes and variance of the residual, from short codes to long ones."""
-_GLOBAL_CODES = (0.999, 0.9999, 0.99999, 0.999999)
-"""Variance of the whole field, as many as those above."""
+CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
+"""Of two scales: coarse modes and variance of the residual, from short codes to long ones."""
 _CHAINS = ("two-scale", "conforming", "global")
+SIZED = ("conforming", "global")
+"""Chains that are given the number of their modes."""
 
 _PROBE = 16_000  # fields that an encoder sees in its first, short training
-_TIMED = 3  # epochs at least, to tell how long one takes
-_MOST_EPOCHS = 300
+_TIMED = 3  # epochs at least, to tell how long one takes and how far it may lead
+_TIMED_ALONE = 2  # where no other predictor is tried, to tell how long one takes
 _SMALL_ENCODER = {"width": 24, "batch_size": 16}
-LONGER = 4  # times as long, to be worth another training
-
-FIRST_KERNEL = 1000
-"""Samples of the first kernel: as many as its length scale is chosen on."""
 
 _PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
 _COARSE_SIDE = 32
@@ -62,7 +57,12 @@ class Candidate:
     @property
     def output_part(self) -> tuple[Any, ...]:
         """Return what decides the output's representation."""
-        return self.chain, self.code, self.size, self.symmetries
+        return self.chain, self.size or self.code, self.symmetries
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Return what it has in common with candidates that differ in numbers only."""
+        return self.chain, self.predictor, self.symmetries
 
     @property
     def label(self) -> str:
@@ -71,15 +71,6 @@ class Candidate:
         few = "" if limit is None else f"({limit})"
         turned = "" if self.symmetries == "none" else " sym"
         return f"{self.chain} {self.predictor}{few}{turned}"
-
-
-@dataclass(frozen=True)
-class Step:
-    """A candidate to try next, and what is hoped of it."""
-
-    candidate: Candidate
-    reason: str
-    share: float  # of the squared error that it may remove
 
 
 @dataclass(frozen=True)
@@ -95,6 +86,7 @@ class Space:
     declared: str = "none"
     given: Mapping[str, Any] = field(default_factory=dict)
     accelerated: bool = False  # on a GPU
+    stored: bool = False  # fields are read on each pass: an encoder would hold them in memory
 
     @cached_property
     def chains(self) -> list[str]:
@@ -142,9 +134,10 @@ class Space:
     @cached_property
     def encoder(self) -> dict[str, Any]:
         """Return the settings of an encoder's first, short training: on a CPU it is a small one."""
-        chosen: dict[str, Any] = {"epochs": _TIMED, **_SMALL_ENCODER}
+        timed = _TIMED_ALONE if "predictor" in self.given else _TIMED
+        chosen: dict[str, Any] = {"epochs": timed, **_SMALL_ENCODER}
         if self.accelerated:
-            chosen = {"epochs": max(_TIMED, round(_PROBE / self.samples))}
+            chosen = {"epochs": max(timed, round(_PROBE / self.samples))}
         own = self._own("epochs", "width", "batch_size")
         return resolve("two-scale", {"predictor": "encoder"} | chosen | own)
 
@@ -195,7 +188,7 @@ class Space:
             "predictor": candidate.predictor,
             "objective": "field",
             "symmetries": candidate.symmetries,
-            "solver": self._solver(candidate.chain),
+            "solver": self.solver(candidate.chain),
             **KINDS[candidate.predictor].settings,
             **self._code(candidate),
             **dict(candidate.tuned),
@@ -207,6 +200,8 @@ class Space:
             chosen |= {"epochs": candidate.epochs, **size}
             del chosen["input_variance"]  # all of the input is seen
         given = {name: value for name, value in self.given.items() if name != "symmetries"}
+        if candidate.symmetries == "none":
+            given.pop("average_symmetries", None)  # there is nothing to average over
         return chosen | given
 
     def identity(self, candidate: Candidate) -> str:
@@ -215,11 +210,9 @@ class Space:
         return f"{candidate.chain} {sorted(settings.items(), key=lambda item: item[0])}"
 
     def _code(self, candidate: Candidate) -> dict[str, Any]:
-        if candidate.chain == "global":
-            return {"output_variance": _GLOBAL_CODES[candidate.code]}
-        if candidate.chain == "conforming":
+        if candidate.chain in SIZED:
             return {} if candidate.size is None else {"code_size": candidate.size}
-        components, variance = _TWO_SCALE_CODES[candidate.code]
+        components, variance = CODES[candidate.code]
         return {
             "coarse_factor": self.coarse_factor,
             "coarse_components": components,
@@ -227,90 +220,14 @@ class Space:
             "few_features": False,
         }
 
-    def _solver(self, chain: str) -> str:
+    def solver(self, chain: str) -> str:
         """Return the solver: by covariance codes turn with their fields, if it is affordable."""
+        if "solver" in self.given:
+            return str(self.given["solver"])
         features = [self.patch_nodes, self.coarse_nodes]
         if chain == "global":
             features = [self.shape[0] * self.shape[1]]
         return "covariance" if max(features) <= _MOST_FEATURES else "randomized"
-
-
-def longer_codes(space: Space, best: Candidate, output_code: int) -> Iterator[Candidate]:
-    """Yield neighbours that can express more: a longer code, another chain of the same length."""
-    nodes = space.shape[0] * space.shape[1]
-    if best.chain == "conforming":
-        if 2 * output_code <= nodes:
-            yield replace(best, size=2 * output_code)
-    elif best.code + 1 < len(_TWO_SCALE_CODES):
-        yield replace(best, code=best.code + 1)
-    for chain in space.chains:
-        if chain != best.chain:
-            size = min(output_code, nodes) if chain == "conforming" else None
-            yield replace(best, chain=chain, size=size)
-
-
-def more_input(best: Candidate) -> Iterator[Candidate]:
-    """Yield the neighbour that sees more of the input; in smaller steps where codes are dear."""
-    if best.epochs is not None:
-        return
-    ladder = _AFFINE_VARIANCES if best.predictor == "affine" else INPUT_VARIANCES
-    higher = [one for one in ladder if one > best.input_variance]
-    if higher:
-        yield replace(best, input_variance=higher[0])
-
-
-def less_input(best: Candidate) -> Iterator[Candidate]:
-    """Yield the neighbour that sees less of the input; an affine map regularises by itself."""
-    if best.predictor == "affine" or best.epochs is not None:
-        return
-    lower = [one for one in INPUT_VARIANCES if one < best.input_variance]
-    if lower:
-        yield replace(best, input_variance=lower[-1])
-
-
-def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
-    """Yield the neighbours with a predictor that comes after the best one's."""
-    if "predictor" in space.given:
-        return
-    for name, kind in KINDS.items():
-        if best.predictor not in kind.after:
-            continue
-        if name == "encoder":
-            if space.takes(name, best.chain):
-                yield space.encoded(best)
-        else:
-            few = FIRST_KERNEL if name == "kernel" and space.samples > FIRST_KERNEL else None
-            yield replace(best, predictor=name, samples=few, tuned=())
-
-
-def longer_training(
-    space: Space, probe: Candidate, best: Candidate, epochs: float
-) -> Iterator[Candidate]:
-    """Yield the encoder of the best candidate's codes, if so many epochs are many.
-
-    `probe` is an encoder that was trained shortly.
-    """
-    assert probe.epochs is not None
-    longer = min(_MOST_EPOCHS, int(epochs))
-    if longer >= LONGER * probe.epochs and "epochs" not in space.given:
-        yield replace(probe, chain=best.chain, code=best.code, size=best.size, epochs=longer)
-
-
-def more_data(
-    space: Space, best: Candidate, tuned: tuple[tuple[str, Any], ...]
-) -> Iterator[Candidate]:
-    """Yield the neighbours that learn from more: all samples, their images, both.
-
-    `tuned` is what the predictor has found out about itself and need not look for again.
-    """
-    if best.samples is not None:
-        yield replace(best, samples=None, tuned=tuned)
-        if 2 * best.samples < space.samples:
-            yield replace(best, samples=2 * best.samples, tuned=tuned)
-    if best.symmetries == "none" and space.images > 1:
-        turned = replace(best, symmetries=space.declared)
-        yield replace(turned, tuned=tuned)
-        yield replace(turned, samples=None, tuned=tuned)
 
 
 def _patch_count(side: int) -> int:

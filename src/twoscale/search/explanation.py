@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twoscale.search.candidates import Candidate, Space
-from twoscale.search.policy import Outcome, Search, Trial
+from twoscale.clock import duration_text
+from twoscale.search.candidates import SIZED, Candidate, Space
+from twoscale.search.policy import INTERRUPTED, NO_TIME
+from twoscale.search.trials import PERFECT, Outcome, Search, Trial
+from twoscale.surrogate.methods import resolve
+from twoscale.symmetries import symmetry_group
 
 _NOTABLE = 0.1
 _WORTH = 0.9  # twice the samples are worth naming if the error falls below this part
@@ -16,7 +20,10 @@ def explain(found: Search, space: Space) -> list[str]:
     best = found.best
     if best is None or best.outcome is None:
         return []
-    return [_choice(found, best, best.outcome), _parts(best.outcome), *_advice(found, best, space)]
+    choice = _choice(found, best, best.outcome)
+    if best.error <= PERFECT:
+        return [choice, "That is as exact as single precision can tell: nothing is left to learn."]
+    return [choice, _parts(best.outcome), *_advice(found, best, space)]
 
 
 def _choice(found: Search, best: Trial, outcome: Outcome) -> str:
@@ -24,7 +31,7 @@ def _choice(found: Search, best: Trial, outcome: Outcome) -> str:
     others = "the only candidate" if count == 1 else f"the best of {count} candidates"
     return (
         f"{best.candidate.label} was {others}: validation error {_percent(outcome.error)}, "
-        f"in {found.seconds:.0f} s of {found.budget:.0f} s; {found.stopped}."
+        f"in {duration_text(found.seconds)} of {duration_text(found.budget)}; {found.stopped}."
     )
 
 
@@ -47,8 +54,10 @@ def _parts(outcome: Outcome) -> str:
 def _advice(found: Search, best: Trial, space: Space) -> Iterator[str]:
     """Yield what would help: time, if it was short; then, the largest part of the error first."""
     assert best.outcome is not None
-    if found.stopped.startswith("the next"):
-        yield f"A longer budget may help: {found.stopped}."
+    if found.stopped.startswith(NO_TIME):
+        yield "A longer budget may help."
+    elif found.stopped == INTERRUPTED:
+        yield "A search that is not interrupted may find a better one."
     shares = best.outcome.shares
     for part in sorted(shares, key=lambda name: -shares[name]):
         if shares[part] > _NOTABLE:
@@ -57,21 +66,55 @@ def _advice(found: Search, best: Trial, space: Space) -> Iterator[str]:
                 "predictor": _other_predictor,
                 "data": _more_samples,
             }[part](found, best.candidate, best.outcome, space)
+    if 1 in space.patches and "patches" not in space.given:
+        height, width = space.shape
+        yield (
+            f"{height}x{width} nodes cannot be divided into patches along both sides: a grid whose "
+            "sides can be divided, by 4 for instance, would be fitted better and faster."
+        )
 
 
 def _longer_code(
     found: Search, candidate: Candidate, outcome: Outcome, space: Space
 ) -> Iterator[str]:
-    yield f"A longer code than {outcome.output_code} would help: the representation limits it."
+    if any(
+        trial.outcome
+        and trial.candidate.chain == candidate.chain
+        and trial.outcome.output_code > outcome.output_code
+        for trial in found.trials
+    ):
+        yield "The representation limits it, but longer codes were tried and were no better."
+        return
+    beyond = _beyond(candidate, outcome, space)
+    settings = " ".join(f"--set {name}={value}" for name, value in beyond)
+    yield (
+        f"A longer code than {outcome.output_code} would help, the representation limits it: "
+        f"{settings}."
+    )
+
+
+def _beyond(candidate: Candidate, outcome: Outcome, space: Space) -> Iterator[tuple[str, str]]:
+    """Yield the settings of a code that is longer than a candidate's."""
+    settings = resolve(candidate.chain, space.settings(candidate))
+    if candidate.chain in SIZED or settings["code_size"] is not None:
+        yield "code_size", str(min(2 * outcome.output_code, space.shape[0] * space.shape[1]))
+        return
+    yield "coarse_components", str(2 * settings["coarse_components"])
+    lost = 1 - settings["residual_variance"]
+    yield "residual_variance", f"{1 - lost / 10:.12g}"
 
 
 def _other_predictor(
     found: Search, candidate: Candidate, outcome: Outcome, space: Space
 ) -> Iterator[str]:
-    if candidate.predictor == "affine":
-        yield "A predictor that is not linear would help, or one that sees more of the input."
+    others = any(trial.candidate.predictor != candidate.predictor for trial in found.trials)
+    if candidate.predictor != "affine":
+        where = "trained for longer" if space.accelerated else "trained on a GPU"
+        yield f"A predictor that can learn more would help: a larger network, {where}."
+    elif others:
+        yield "More of the input would help: those predictors that are not linear were no better."
     else:
-        yield "A predictor that can learn more would help: a larger network, trained on a GPU."
+        yield "A predictor that is not linear would help, or one that sees more of the input."
 
 
 def _more_samples(
@@ -79,10 +122,21 @@ def _more_samples(
 ) -> Iterator[str]:
     yield _by_half(found.half_error, outcome)
     if space.declared == "none":
-        yield (
-            "If a turned or mirrored input has the turned or mirrored solution, say so by "
-            "symmetries=square or symmetries=mirrors: each sample is then eight or four."
+        yield _symmetries(space)
+
+
+def _symmetries(space: Space) -> str:
+    """Return what to say if the problem has symmetries, and what that makes of a sample."""
+    square, mirrors = (len(symmetry_group(name, space.shape)) for name in ("square", "mirrors"))
+    if square == mirrors:
+        return (
+            "If a mirrored input has the mirrored solution, say so by symmetries=mirrors: "
+            f"each sample is then {mirrors}."
         )
+    return (
+        "If a turned or mirrored input has the turned or mirrored solution, say so by "
+        f"symmetries=square or symmetries=mirrors: each sample is then {square} or {mirrors}."
+    )
 
 
 def _by_half(half_error: float | None, outcome: Outcome) -> str:

@@ -1,108 +1,28 @@
-"""Candidates fitted on fields, and the function that searches for the best of them."""
+"""Candidates fitted on fields and judged by their errors."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from twoscale.clock import now, parse_duration
+from twoscale.clock import now
 from twoscale.errors import TwoscaleError
 from twoscale.fields import ACCURACY, Batch, measure_all
-from twoscale.problems import Problem
 from twoscale.progress import Progress
 from twoscale.search.candidates import Candidate, Space
-from twoscale.search.explanation import explain
-from twoscale.search.policy import DEFAULT_BUDGET, Outcome, Search, search
-from twoscale.search.record import as_record
+from twoscale.search.trials import Outcome
 from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.arguments import Fields
 from twoscale.surrogate.context import FieldPairs, SharedFits
 from twoscale.surrogate.nearest import NearestCodes
-from twoscale.surrogate.preparation import both_pairs
-from twoscale.symmetries import GROUPS
-from twoscale.threads import worthwhile_threads
 
 _SHORT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")
+_LARGEST = 1e15  # sums of squares of such values are far from the end of single precision
 _TOO_MUCH = (MemoryError, torch.cuda.OutOfMemoryError, torch.linalg.LinAlgError)
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search has found: a fitted surrogate like any other, and how it was found."""
-
-    surrogate: Surrogate
-    search: Search
-    record: dict[str, Any]  # trials, choice and explanation, as it is stored
-
-    @property
-    def explanation(self) -> list[str]:
-        """Return, in sentences, where the remaining error comes from and what would help."""
-        return self.record["explanation"]
-
-
-def fit_auto(
-    inputs: Fields,
-    outputs: Fields,
-    *,
-    validation: tuple[Fields, Fields] | None = None,
-    budget: float | str = DEFAULT_BUDGET,
-    seed: int = 0,
-    device: str = "auto",
-    problem: str | Problem | None = None,
-    progress: Progress | None = None,
-    clock: Callable[[], float] = now,
-    start: float | None = None,
-    **settings: Any,
-) -> Found:
-    """Return the surrogate of least validation error that a search finds within a time budget.
-
-    `budget` is in seconds, or a text such as "2min". Settings that are given stay as they are in
-    all candidates; `symmetries` are declared by it and tried. Without `validation`, the last tenth
-    of a shuffle is held out, as `Surrogate.fit` does. The budget begins at the time `start` of the
-    clock, now unless told.
-    """
-    seconds = parse_duration(budget)
-    begun = clock() if start is None else start
-    plain = Surrogate(seed=seed, device=device, problem=problem)  # raises if one of them is none
-    declared = declared_symmetries(settings, plain.problem)
-    training, held_out = both_pairs(inputs, outputs, validation, device=plain.device, seed=seed)
-    samples, *shape = training.inputs.shape
-    cuda = plain.device.type == "cuda"
-    space = Space((shape[0], shape[1]), samples, declared, dict(settings), accelerated=cuda)
-    options = {"seed": seed, "device": device, "problem": plain.problem}
-    fitter = FieldFitter(space, training, held_out, options, clock)
-    with worthwhile_threads():
-        found = search(
-            space,
-            fitter,
-            budget=seconds,
-            clock=lambda: clock() - begun,
-            report=_reporter(progress, lambda: clock() - begun),
-        )
-    assert fitter.best is not None
-    record = as_record(found, space) | {"explanation": explain(found, space)}
-    return Found(fitter.best, found, record)
-
-
-def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) -> str:
-    """Return the symmetries that a search may use: the user's, or the problem's own."""
-    given = str(settings.get("symmetries", "problem" if problem else "none"))
-    if given == "problem":
-        if problem is None:
-            raise TwoscaleError(
-                "symmetries=problem needs a known problem: name the symmetries of yours instead "
-                f"({', '.join(GROUPS)})"
-            )
-        return problem.symmetric_under
-    if given not in GROUPS:
-        raise TwoscaleError(f"symmetries must be one of {', '.join(GROUPS)}, got '{given}'")
-    return given
 
 
 class FieldFitter:
@@ -115,6 +35,7 @@ class FieldFitter:
         validation: FieldPairs,
         options: Mapping[str, Any],
         clock: Callable[[], float] = now,
+        progress: Progress | None = None,
     ) -> None:
         self.space = space
         self.training = training
@@ -125,26 +46,19 @@ class FieldFitter:
         self._shared: SharedFits = {}
         self._options = options  # of every surrogate: seed, device, problem
         self._clock = clock
+        self._progress = progress  # told of what happens inside a fit
+        _check_size(validation)
 
     def fit(self, candidate: Candidate) -> Outcome:
         """Fit a candidate and judge it on the validation fields."""
-        try:
+        with _told_if_too_much(candidate):
             surrogate, outcome = self._judged(candidate)
-        except Exception as error:
-            if not _too_much(error):
-                raise
-            raise TwoscaleError(f"{candidate.label} is too much here: {error}") from error
-        if not math.isfinite(outcome.oracle):
-            raise TwoscaleError(
-                "all validation outputs are zero, so that errors relative to them have no meaning: "
-                "check the data, or name a method"
-            )
         if outcome.error < self._least:
             self._least, self.best = outcome.error, surrogate
         return outcome
 
     def _judged(self, candidate: Candidate) -> tuple[Surrogate, Outcome]:
-        epochs = _Epochs(self._clock)
+        epochs = _Epochs(self._clock, self._progress)
         surrogate = self._fitted(candidate, self.training, self._shared, progress=epochs)
         latent = surrogate.operator_.latent
         assert latent is not None
@@ -163,7 +77,9 @@ class FieldFitter:
     def half_error(self, candidate: Candidate) -> float:
         """Return the validation error of a candidate that learns from half of the samples."""
         half = _first(self.training, self.space.samples // 2)
-        return _error(self._fitted(candidate, half, {}).predict, self.validation)
+        with _told_if_too_much(candidate):
+            surrogate = self._fitted(candidate, half, {}, progress=self._progress)
+            return _error(surrogate.predict, self.validation)
 
     def _fitted(
         self,
@@ -187,15 +103,21 @@ class FieldFitter:
 
 
 class _Epochs:
-    """Told of a fit's progress, it takes the time of an epoch; the first does not count."""
+    """Told of a fit's progress, it takes the time of an epoch; the first does not count.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    It passes on what it is told.
+    """
+
+    def __init__(self, clock: Callable[[], float], progress: Progress | None) -> None:
         self.clock = clock
+        self.progress = progress
         self.ends: list[float] = []
 
     def __call__(self, stage: str, done: int, total: int, remark: str) -> None:
         if stage == "training":
             self.ends.append(self.clock())
+        if self.progress:
+            self.progress(stage, done, total, remark)
 
     @property
     def each(self) -> float | None:
@@ -203,6 +125,32 @@ class _Epochs:
         if len(self.ends) < 2:
             return None
         return max(1e-6, (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1))
+
+
+def _check_size(pairs: FieldPairs) -> None:
+    """Raise if there are no errors relative to the outputs."""
+    largest = max(float(chunk.abs().max()) for chunk in pairs.outputs.chunks())
+    if largest == 0:
+        raise TwoscaleError(
+            "all validation outputs are zero, so that errors relative to them have no meaning: "
+            "check the data, or name a method"
+        )
+    if largest > _LARGEST:
+        raise TwoscaleError(
+            f"outputs of up to {largest:.1g} are too large for single precision: "
+            "divide the fields by such a number"
+        )
+
+
+@contextmanager
+def _told_if_too_much(candidate: Candidate) -> Iterator[None]:
+    """Turn what is too much for the machine into an error that the search passes over."""
+    try:
+        yield
+    except Exception as error:
+        if not _too_much(error):
+            raise
+        raise TwoscaleError(f"{candidate.label} is too much here: {error}") from error
 
 
 def _too_much(error: BaseException | None) -> bool:
@@ -258,18 +206,3 @@ def _tuned(candidate: Candidate, surrogate: Surrogate) -> tuple[tuple[str, Any],
         return ()
     names = ("kernel", "length_scale", "ridge")
     return tuple((name, surrogate.chosen_[name]) for name in names)
-
-
-def _reporter(
-    progress: Progress | None, elapsed: Callable[[], float]
-) -> Callable[[Search, Candidate], None] | None:
-    if progress is None:
-        return None
-
-    def report(found: Search, candidate: Candidate) -> None:
-        best = found.best
-        so_far = f", best {100 * best.outcome.error:.3g} %" if best and best.outcome else ""
-        remark = f"{len(found.trials)} tried{so_far}; now {candidate.label}"
-        progress("seconds", min(int(elapsed()), int(found.budget)), int(found.budget), remark)
-
-    return report

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from twoscale.search.candidates import Space
-from twoscale.search.policy import Search, Trial
+from twoscale.search.trials import Search, Trial
 
 HEADINGS = ("candidate", "why", "input", "codes", "oracle", "learned", "s")
 """Errors in percent, on the validation fields."""

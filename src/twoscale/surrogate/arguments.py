@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.problems import Problem
 from twoscale.source import ArraySource, FieldSource
+from twoscale.symmetries import GROUPS
 
 Fields = np.ndarray | Tensor | FieldSource
 
@@ -26,6 +28,16 @@ def resolve_device(name: str) -> torch.device:
     if int(number or 0) >= devices:
         raise TwoscaleError(f"there is no device {name} here: use --device cpu or auto")
     return torch.device(name)
+
+
+def problem_symmetries(problem: Problem | None) -> str:
+    """Return the name of a problem's symmetries."""
+    if problem is None:
+        raise TwoscaleError(
+            "symmetries=problem needs a known problem: name the symmetries of yours instead "
+            f"({', '.join(GROUPS)})"
+        )
+    return problem.symmetric_under
 
 
 def as_fields(array: Any, name: str) -> Tensor:

@@ -24,6 +24,7 @@ from twoscale.surrogate.arguments import (
     Fields,
     as_fields,
     check_finite,
+    problem_symmetries,
     real_fields,
     resolve_device,
 )
@@ -36,7 +37,6 @@ from twoscale.surrogate.operators import FieldOperator, LatentOperator
 from twoscale.surrogate.prediction import check_weights
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
 from twoscale.surrogate.replay import replayed
-from twoscale.symmetries import GROUPS
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 
@@ -79,21 +79,12 @@ class Surrogate:
         self.problem = get_problem(problem) if isinstance(problem, str) else problem
         self.settings = resolve(method, settings)
         if self.settings.get("symmetries") == "problem":
-            self.settings["symmetries"] = self._declared_symmetries()
+            self.settings["symmetries"] = problem_symmetries(self.problem)
         if self.settings.get("average_symmetries") and self.settings["symmetries"] == "none":
             raise TwoscaleError(
                 "average_symmetries=true needs symmetries to average over, got symmetries=none: "
                 "set symmetries=square or symmetries=mirrors, or leave the average out"
             )
-
-    def _declared_symmetries(self) -> str:
-        """Return the name of the problem's symmetries."""
-        if self.problem is None:
-            raise TwoscaleError(
-                "symmetries=problem needs a known problem: name the symmetries of yours instead "
-                f"({', '.join(GROUPS)})"
-            )
-        return self.problem.symmetric_under
 
     def fit(
         self,

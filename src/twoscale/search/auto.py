@@ -1,0 +1,112 @@
+"""The function that searches for the best surrogate of some fields, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twoscale.clock import now, parse_duration
+from twoscale.errors import TwoscaleError
+from twoscale.grid import Grid
+from twoscale.problems import Problem
+from twoscale.progress import Progress
+from twoscale.search.candidates import Space
+from twoscale.search.explanation import explain
+from twoscale.search.fitting import FieldFitter
+from twoscale.search.policy import DEFAULT_BUDGET, Report, search
+from twoscale.search.record import as_record
+from twoscale.search.trials import Search
+from twoscale.source import ArraySource
+from twoscale.surrogate import Surrogate
+from twoscale.surrogate.arguments import Fields, problem_symmetries
+from twoscale.surrogate.preparation import both_pairs
+from twoscale.symmetries import GROUPS
+from twoscale.threads import worthwhile_threads
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search has found: a fitted surrogate like any other, and how it was found."""
+
+    surrogate: Surrogate
+    search: Search
+    record: dict[str, Any]  # trials, choice and explanation, as it is stored
+
+    @property
+    def explanation(self) -> list[str]:
+        """Return, in sentences, where the remaining error comes from and what would help."""
+        return self.record["explanation"]
+
+
+def fit_auto(
+    inputs: Fields,
+    outputs: Fields,
+    *,
+    validation: tuple[Fields, Fields] | None = None,
+    budget: float | str = DEFAULT_BUDGET,
+    seed: int = 0,
+    device: str = "auto",
+    problem: str | Problem | None = None,
+    progress: Progress | None = None,
+    clock: Callable[[], float] = now,
+    start: float | None = None,
+    **settings: Any,
+) -> Found:
+    """Return the surrogate of least validation error that a search finds within a time budget.
+
+    `budget` is in seconds, or a text such as "2min". Settings that are given stay as they are in
+    all candidates; `symmetries` are declared by it and tried. Without `validation`, the last tenth
+    of a shuffle is held out, as `Surrogate.fit` does. The budget begins at the time `start` of the
+    clock, now unless told. An interruption ends the search with the best surrogate so far.
+    """
+    seconds = parse_duration(budget)
+    begun = clock() if start is None else start
+    plain = Surrogate(seed=seed, device=device, problem=problem)  # raises if one of them is none
+    declared = declared_symmetries(settings, plain.problem)
+    training, held_out = both_pairs(inputs, outputs, validation, device=plain.device, seed=seed)
+    samples, *shape = training.inputs.shape
+    space = Space(
+        Grid(*shape).shape,
+        samples,
+        declared,
+        dict(settings),
+        accelerated=plain.device.type == "cuda",
+        stored=not isinstance(training.inputs, ArraySource),
+    )
+    options = {"seed": seed, "device": device, "problem": plain.problem}
+    fitter = FieldFitter(space, training, held_out, options, clock, progress)
+    with worthwhile_threads():
+        found = search(
+            space,
+            fitter,
+            budget=seconds,
+            clock=lambda: clock() - begun,
+            report=_reporter(progress, lambda: clock() - begun),
+        )
+    assert fitter.best is not None
+    record = as_record(found, space) | {"explanation": explain(found, space)}
+    return Found(fitter.best, found, record)
+
+
+def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) -> str:
+    """Return the symmetries that a search may use: the user's, or the problem's own."""
+    given = str(settings.get("symmetries", "problem" if problem else "none"))
+    if given == "problem":
+        return problem_symmetries(problem)
+    if given not in GROUPS:
+        raise TwoscaleError(f"symmetries must be one of {', '.join(GROUPS)}, got '{given}'")
+    return given
+
+
+def _reporter(progress: Progress | None, elapsed: Callable[[], float]) -> Report | None:
+    if progress is None:
+        return None
+
+    def report(found: Search, current: str) -> None:
+        best = found.best
+        so_far = f", best {100 * best.outcome.error:.3g} %" if best and best.outcome else ""
+        remark = f"{len(found.trials)} tried{so_far}; now {current}"
+        progress("seconds", min(int(elapsed()), int(found.budget)), int(found.budget), remark)
+
+    return report

@@ -1,0 +1,81 @@
+"""What is known of candidates that were tried, and of the search they belong to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from twoscale.search.candidates import Candidate
+
+PERFECT = 1e-6  # about what single precision can tell
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of a fitted candidate; errors are relative L2 errors of fields."""
+
+    error: float  # of predictions on the validation fields
+    training_error: float  # the same on training fields
+    oracle: float  # of the nearest fields that the code can express, on the validation fields
+    input_code: int
+    output_code: int
+    tuned: tuple[tuple[str, Any], ...] = ()  # settings the predictor has found for itself
+    epoch_seconds: float | None = None  # of an encoder
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Return the parts of the squared error that representation, data, predictor have in it.
+
+        What the code cannot express; what is learned of the training fields but does not carry over
+        to others; and what is not even learned of the training fields.
+        """
+        whole = max(self.error, PERFECT) ** 2
+        representation = min(1.0, self.oracle**2 / whole)
+        gap = (self.error**2 - self.training_error**2) / whole
+        data = min(max(0.0, gap), 1.0 - representation)
+        predictor = 1.0 - representation - data
+        return {"representation": representation, "data": data, "predictor": predictor}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate that was tried: why, at what time, and what came of it."""
+
+    candidate: Candidate
+    reason: str
+    expected: float | None  # seconds, as predicted before
+    seconds: float
+    outcome: Outcome | None
+    failure: str | None = None
+
+    @property
+    def error(self) -> float:
+        """Return the validation error; of one that could not be fitted, infinity."""
+        return math.inf if self.outcome is None else self.outcome.error
+
+
+@dataclass
+class Search:
+    """A search, from its first trial to its end."""
+
+    budget: float
+    trials: list[Trial] = field(default_factory=list)
+    half_error: float | None = None  # of the best candidate, learned from half of the samples
+    stopped: str = ""
+    seconds: float = 0.0
+
+    @property
+    def best(self) -> Trial | None:
+        """Return the trial of the least validation error; of equal ones, the first."""
+        fitted = [trial for trial in self.trials if trial.outcome is not None]
+        return min(fitted, key=lambda trial: trial.error, default=None)
+
+    @property
+    def lengths(self) -> dict[tuple[str, int], int]:
+        """Return how long the codes are that chains were found to have, by chain and code."""
+        return {
+            (one.candidate.chain, one.candidate.code): one.outcome.output_code
+            for one in self.trials
+            if one.outcome is not None and one.candidate.size is None
+        }

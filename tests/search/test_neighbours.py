@@ -1,0 +1,107 @@
+from dataclasses import replace
+
+from twoscale.search.candidates import INPUT_VARIANCES, Candidate, Space
+from twoscale.search.neighbours import (
+    less_input,
+    longer_codes,
+    more_data,
+    more_input,
+    other_predictors,
+)
+from twoscale.search.trials import Outcome
+from twoscale.surrogate.methods import METHODS, resolve
+
+
+def test_a_given_predictor_is_the_only_one():
+    space = Space((16, 16), 100, given={"predictor": "affine"})
+    assert list(other_predictors(space, space.first)) == []
+    assert Space((16, 16), 100, given={"predictor": "kernel"}).first.predictor == "kernel"
+
+
+def test_neighbours_are_a_step_away():
+    space, first = Space((16, 16), 2000, "square"), Candidate()
+    assert [one.input_variance for one in more_input(first)] == [0.99]
+    assert list(less_input(first)) == []
+    kernel = replace(first, predictor="kernel", samples=1000)
+    assert [one.input_variance for one in more_input(kernel)] == [0.97]
+    assert [one.input_variance for one in less_input(kernel)] == [0.9]
+    more = list(more_data(space, kernel, (("ridge", 0.1),)))
+    assert {(one.samples, one.symmetries) for one in more} == {
+        (None, "none"),
+        (1000, "square"),
+        (None, "square"),
+    }
+    assert all(one.tuned == (("ridge", 0.1),) for one in more)
+
+
+def known(output_code, oracle=0.01):
+    return Outcome(0.02, 0.02, oracle, 50, output_code)
+
+
+def longer(space, best, output_code, lengths=None, **options):
+    """Return the candidates of longer codes by their chain."""
+    outcome = known(output_code, **options)
+    return {one.chain: one for one in longer_codes(space, best, outcome, lengths or {})}
+
+
+def test_longer_codes_of_all_chains():
+    found = longer(Space((16, 16), 2000), Candidate(), 90)
+    assert {chain: (one.code, one.size) for chain, one in found.items()} == {
+        "two-scale": (1, None),
+        "conforming": (0, 90),
+        "global": (0, 90),
+    }
+
+
+def test_a_code_that_does_not_reach_its_size_is_not_asked_to_be_longer():
+    cut = Candidate(chain="global", size=200)
+    assert "global" not in longer(Space((16, 16), 100), cut, 99)
+
+
+def test_a_conforming_code_grows_up_to_all_nodes():
+    space = Space((32, 32), 2000)
+    first = Candidate(chain="conforming", size=320)
+    second = longer(space, first, 320)["conforming"]
+    assert second.size == 640
+    assert longer(space, second, 640)["conforming"].size == 1024
+
+
+def test_another_chain_is_no_step_back():
+    """From 320 two-scale modes to 640 conforming ones: not to the 320 again, under any input."""
+    space, lengths = Space((32, 32), 2000), {("two-scale", 0): 320}
+    best = longer(space, Candidate(chain="conforming", size=320), 320)["conforming"]
+    assert longer(space, best, 640, lengths)["two-scale"].code == 1
+    assert longer(space, best, 640, lengths | {("two-scale", 1): 500})["two-scale"].code == 2
+    short = {("two-scale", code): 300 for code in range(4)}
+    assert "two-scale" not in longer(space, best, 640, short)
+
+
+def test_the_ends_have_no_neighbours_beyond():
+    last = Candidate(input_variance=INPUT_VARIANCES[-1], code=3)
+    assert list(more_input(last)) == []
+    space = Space((16, 16), 100, given={"coarse_components": 5})
+    assert list(longer_codes(space, last, known(90), {})) == []
+    whole = Candidate(chain="conforming", size=256)
+    assert "conforming" not in longer(Space((16, 16), 100), whole, 256)
+
+
+def test_all_predictors_are_known_to_the_methods():
+    space = Space((16, 16), 2000)
+    for one in other_predictors(space, space.first):
+        assert resolve("two-scale", space.settings(one))["predictor"] == one.predictor
+    assert all("predictor" in METHODS[chain].defaults for chain in space.chains)
+
+
+def test_an_encoder_is_small_and_first_trained_shortly_on_a_cpu():
+    sizes = []
+    for accelerated in (False, True):
+        space = Space((64, 64), 1600, accelerated=accelerated)
+        (one,) = other_predictors(space, Candidate(predictor="kernel"))
+        sizes.append((one.epochs, space.settings(one)["width"]))
+    assert sizes == [(3, 24), (10, 64)]
+
+
+def test_fields_that_are_stored_are_not_for_an_encoder():
+    kernel = Candidate(predictor="kernel")
+    assert list(other_predictors(Space((64, 64), 1600), kernel))
+    assert list(other_predictors(Space((64, 64), 1600, stored=True), kernel)) == []
