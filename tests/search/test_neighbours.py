@@ -4,6 +4,7 @@ from twoscale.search.candidates import INPUT_VARIANCES, Candidate, Space
 from twoscale.search.neighbours import (
     less_input,
     longer_codes,
+    longer_training,
     more_data,
     more_input,
     other_predictors,
@@ -74,6 +75,14 @@ def test_another_chain_is_no_step_back():
     assert longer(space, best, 640, lengths | {("two-scale", 1): 500})["two-scale"].code == 2
     short = {("two-scale", code): 300 for code in range(4)}
     assert "two-scale" not in longer(space, best, 640, short)
+
+
+def test_a_long_training_has_a_longer_code():
+    space, probe = Space((16, 16), 2000), Candidate(predictor="encoder", epochs=3)
+    (trained,) = longer_training(space, probe, Candidate(code=1, predictor="kernel"), 50)
+    assert (trained.predictor, trained.code, trained.epochs) == ("encoder", 2, 50)
+    (last,) = longer_training(space, probe, Candidate(chain="conforming", size=200, code=3), 50)
+    assert (last.chain, last.size, last.code) == ("conforming", 256, 3)
 
 
 def test_the_ends_have_no_neighbours_beyond():

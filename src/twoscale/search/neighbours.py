@@ -144,16 +144,23 @@ def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
 def longer_training(
     space: Space, probe: Candidate, best: Candidate, epochs: float
 ) -> Iterator[Candidate]:
-    """Yield the encoder of the best candidate's codes, trained for so many epochs, or for more.
+    """Yield an encoder of longer codes than the best one's, trained for so many epochs, or more.
 
     `probe` is an encoder that was trained shortly. Unless it is the best one itself, a training
-    must be much longer to be of use.
+    must be much longer to be of use. What then limits it would be the code, which costs little.
     """
     assert probe.epochs is not None
     least = probe.epochs + 1 if probe == best else LONGER * probe.epochs
     if least <= _MOST_EPOCHS and "epochs" not in space.given:
         longer = min(_MOST_EPOCHS, max(least, int(epochs)))
-        yield replace(probe, chain=best.chain, code=best.code, size=best.size, epochs=longer)
+        nodes = space.shape[0] * space.shape[1]
+        yield replace(
+            probe,
+            chain=best.chain,
+            code=min(best.code + 1, len(CODES) - 1),
+            size=best.size and min(2 * best.size, nodes),
+            epochs=longer,
+        )
 
 
 def more_data(
