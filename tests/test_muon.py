@@ -49,6 +49,21 @@ def test_steps_of_both_kinds_have_the_size_of_the_rate():
         assert float(change) == pytest.approx(full, rel=0.35), name
 
 
+@pytest.mark.parametrize("shape", [(10, 40), (40, 10), (40, 10, 1, 1), (16, 3, 2, 2), (4, 6, 3, 3)])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_step_is_the_orthogonalised_gradient(shape, layout):
+    gradient = torch.randn(*shape, generator=torch.Generator().manual_seed(3))
+    weight = torch.zeros(shape)
+    if len(shape) == 4:
+        weight = weight.to(memory_format=layout)
+    parameter = nn.Parameter(weight)
+    parameter.grad = torch.empty_like(parameter).copy_(gradient)
+    Muon([parameter], lr=1.0).step()
+    turned = orthogonalised(gradient.flatten(1)[None])[0].reshape(shape)
+    size = 0.2 * max(shape[0], gradient[0].numel()) ** 0.5
+    torch.testing.assert_close(parameter.detach(), -size * turned, rtol=1e-4, atol=1e-4)
+
+
 def test_steps_are_the_same_in_any_order_of_memory():
     models = [network(), network().to(memory_format=torch.channels_last)]
     for model in models:

@@ -83,7 +83,8 @@ def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) ->
     if device.type != "cuda":
         return [work() for work in works]
     results = []
-    with _LOCK, torch.cuda.device(device):
+    recording = torch.cuda.is_current_stream_capturing()
+    with torch.cuda.device(device), _LOCK if recording else turn(device):
         current, branches = torch.cuda.current_stream(), _branches(device)
         for branch in branches:
             branch.wait_stream(current)

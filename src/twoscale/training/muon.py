@@ -98,7 +98,7 @@ def _step(alike: list[Tensor], ahead: list[Tensor], rate: float | Tensor) -> lis
     """Return the steps of matrices of the same shape, given where their momentum leads."""
     stacked = torch.stack([_matrix(one) for one in ahead])
     size = _SIZE * max(stacked.shape[1:]) ** 0.5
-    steps = orthogonalised(stacked) * (size * rate)
+    steps = (orthogonalised(stacked) * (size * rate)).contiguous()  # tall ones come transposed
     return [one.as_strided(p.shape, p.stride()) for p, one in zip(alike, steps, strict=True)]
 
 
