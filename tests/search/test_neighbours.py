@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from twoscale.search.candidates import INPUT_VARIANCES, Candidate, Space
 from twoscale.search.neighbours import (
     less_input,
@@ -75,6 +77,25 @@ def test_another_chain_is_no_step_back():
     assert longer(space, best, 640, lengths | {("two-scale", 1): 500})["two-scale"].code == 2
     short = {("two-scale", code): 300 for code in range(4)}
     assert "two-scale" not in longer(space, best, 640, short)
+
+
+@pytest.mark.parametrize(
+    ("given", "chains"),
+    [
+        ({"code_size": 50}, {"conforming", "global"}),
+        ({"code_size": "none"}, {"conforming", "global"}),
+        ({"variance": 0.9}, set()),
+        ({"output_variance": 0.9}, set()),
+    ],
+)
+def test_a_code_that_is_given_stays_as_it_is(given, chains):
+    space = Space((16, 16), 2000, given=given)
+    best = Candidate(chain=space.chains[0])
+    found = longer(space, best, 50)
+    assert found.keys() == chains
+    for one in (best, *found.values()):
+        chosen = resolve(one.chain, space.settings(one))
+        assert all(chosen[name] == resolve(one.chain, given)[name] for name in given)
 
 
 def test_a_long_training_has_a_longer_code():

@@ -175,6 +175,13 @@ def test_a_long_training_that_fails_is_not_tried_again():
         budget=2000.0,
     )
     assert len(encoders) == 2
+    few = trainings(
+        trained(0.5),
+        lambda one: 3.0 if (one.epochs or 0) > 10 else 0.5 * (one.epochs or 1),
+        broken=lambda one: (one.epochs or 0) > 10,
+        budget=200.0,
+    )[1]
+    assert len(few) == 2, "nor with fewer epochs"
 
 
 @pytest.mark.parametrize(

@@ -200,9 +200,11 @@ def test_the_papers_protocol_is_one_of_variances(method):
 
 
 def test_the_conforming_chain_can_keep_a_variance():
-    outputs = build("conforming", code_size="none", variance=0.9).output_representation
-    assert outputs.shared_size is None
-    assert [stage.rule.variance for stage in outputs.stages.values()] == [0.9, 0.9]
+    for given in ({"code_size": "none", "variance": 0.9}, {"variance": 0.9}):
+        outputs = build("conforming", **given).output_representation
+        assert outputs.shared_size is None
+        assert [stage.rule.variance for stage in outputs.stages.values()] == [0.9, 0.9]
+    assert build("conforming", variance=0.9, code_size=40).output_representation.shared_size == 40
 
 
 def test_hybrid_means_a_randomised_coarse_solve_and_full_ones_otherwise():

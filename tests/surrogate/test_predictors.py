@@ -152,6 +152,27 @@ def test_its_arguments_are_its_settings():
         resolve("local", {"predictor": "mean", "factr": 2})
 
 
+def test_its_settings_may_have_names_of_ours_and_mean_something_else(arrays, tmp_path):
+    class Other(Mean):
+        def __init__(self, *, kernel="rbf", width=0.5, nearest=False):
+            super().__init__(nearest=nearest)
+
+    register_predictor("other", Other)
+    surrogate = Surrogate("local", predictor="other", width=0.25, patches=2, device="cpu")
+    surrogate.fit(*arrays[:2]).save(tmp_path / "saved")
+    settings = Surrogate.load(tmp_path / "saved", device="cpu").settings
+    assert (settings["kernel"], settings["width"]) == ("rbf", 0.25)
+
+
+def test_its_arguments_are_not_taken_for_the_surrogates():
+    class Seeded(Mean):
+        def __init__(self, *, seed=0, nearest=False):
+            super().__init__(nearest=nearest)
+
+    with pytest.raises(TwoscaleError, match="seed of Seeded would be taken for that of the surr"):
+        register_predictor("seeded", Seeded)
+
+
 def test_it_is_told_of_the_objective_and_the_grid():
     class Shaped(Mean):
         reads_fields = True
@@ -207,3 +228,15 @@ def test_what_is_no_predictor_is_refused(given, wanted):
 def test_a_class_that_is_not_registered_is_told_to_be():
     with pytest.raises(TwoscaleError, match=r"predictor must be one of .*register_predictor"):
         Surrogate("local", predictor=Mean)
+
+
+def test_a_surrogate_that_averaged_over_nothing_is_loaded_still(arrays, tmp_path):
+    x, u, new = arrays
+    surrogate = Surrogate("local", predictor="affine", patches=2, device="cpu").fit(x, u)
+    surrogate.save(tmp_path / "saved")
+    path = tmp_path / "saved" / "manifest.json"
+    text = path.read_text()
+    assert '"average_symmetries": false' in text
+    path.write_text(text.replace('"average_symmetries": false', '"average_symmetries": true'))
+    loaded = Surrogate.load(tmp_path / "saved", device="cpu")
+    np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))

@@ -141,6 +141,11 @@ class Space:
         own = self._own("epochs", "width", "batch_size")
         return resolve("two-scale", {"predictor": "encoder"} | chosen | own)
 
+    @property
+    def code_given(self) -> bool:
+        """Say whether the length of the code is given, or what decides it in a sized chain."""
+        return not self.given.keys().isdisjoint({"code_size", "variance", "output_variance"})
+
     def takes(self, predictor: str, chain: str) -> bool:
         """Say whether a predictor has all settings that are given."""
         names = resolve(chain, {"predictor": predictor}).keys()
@@ -211,7 +216,8 @@ class Space:
 
     def _code(self, candidate: Candidate) -> dict[str, Any]:
         if candidate.chain in SIZED:
-            return {} if candidate.size is None else {"code_size": candidate.size}
+            own = self.code_given or candidate.size is None
+            return {} if own else {"code_size": candidate.size}
         components, variance = CODES[candidate.code]
         return {
             "coarse_factor": self.coarse_factor,

@@ -87,6 +87,9 @@ def longer_codes(
 
     `lengths` are the known lengths of chains' codes.
     """
+    if space.code_given:
+        yield from (replace(best, chain=one) for one in space.chains if one != best.chain)
+        return
     nodes = space.shape[0] * space.shape[1]
     size = outcome.output_code
     longer = min(best.code + 1, len(CODES) - 1)

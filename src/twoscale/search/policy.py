@@ -160,7 +160,8 @@ def _training(found: Search, space: Space, left: float) -> Iterator[Step]:
     training of use, it is the shortest such training.
     """
     best, pace = found.best, encoder_pace(found)
-    if best is None or pace is None:
+    failed = any(trial.candidate.epochs and not trial.outcome for trial in found.trials)
+    if best is None or pace is None or failed:
         return
     probe, fixed, each = pace
     if best.error > PERFECT and probe.error < _HOPE * best.error:

@@ -29,8 +29,14 @@ from twoscale.surrogate.operators import (
     RefinedOperator,
 )
 from twoscale.surrogate.plans import Settings, plan_of
-from twoscale.surrogate.predictors import PREDICTORS, SETTINGS_TOGETHER, defaults_of, with_predictor
-from twoscale.surrogate.settings import resolve_settings
+from twoscale.surrogate.predictors import (
+    PREDICTORS,
+    SETTINGS_TOGETHER,
+    defaults_of,
+    own_settings,
+    with_predictor,
+)
+from twoscale.surrogate.settings import SETTINGS, resolve_settings
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,21 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
         defaults = _refinement_defaults(choice["base"])
     if "predictor" in defaults and "predictor" in given:
         defaults = with_predictor(defaults, given)
-    return resolve_settings(f"method {name}", defaults, given)
+    if "variance" in given and "code_size" not in given and "variance" in defaults:
+        defaults = {**defaults, "code_size": None}  # one of the two decides
+    # Settings of a predictor of somebody's own that mean something else than ours of their name.
+    other = {key for key in own_settings(given) & SETTINGS.keys() if not _fits(key, defaults[key])}
+    table = {key: setting for key, setting in SETTINGS.items() if key not in other}
+    return resolve_settings(f"method {name}", defaults, given, table=table)
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Say whether a value could be one of our setting of that name."""
+    try:
+        SETTINGS[name].read(value)
+    except ValueError:
+        return False
+    return True
 
 
 def trains_on_fields(name: str, settings: Settings) -> bool:

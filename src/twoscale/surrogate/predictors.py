@@ -122,6 +122,7 @@ PREDICTORS: dict[str, PredictorKind] = {
 }
 
 _BUILT_IN = tuple(PREDICTORS)
+_RESERVED = {"method", "seed", "device", "problem"}
 
 TOGETHER = ("mlp", "affine", "affine-mlp", "kernel")
 """Predictors that have each other's settings as well: records are named by all of them. Any other
@@ -150,6 +151,12 @@ def with_predictor(defaults: Settings, given: Settings) -> dict[str, Any]:
     return others | kind.settings | suited | {"predictor": name}
 
 
+def own_settings(given: Settings) -> set[str]:
+    """Return the settings of the given predictor, if it is somebody's own."""
+    name = str(given.get("predictor"))
+    return set() if name in _BUILT_IN or name not in PREDICTORS else {*PREDICTORS[name].settings}
+
+
 def register_predictor(name: str, predictor: type[CodePredictor], *, title: str = "") -> None:
     """Let `Surrogate(predictor=name)` use a predictor of one's own.
 
@@ -165,6 +172,11 @@ def register_predictor(name: str, predictor: type[CodePredictor], *, title: str 
         raise TwoscaleError(f"'{name}' is one of twoscale's own predictors: take another name")
     taken = defaults_of(predictor)
     settings = {key: value for key, value in taken.items() if key not in ("shape", "nearest")}
+    if reserved := settings.keys() & _RESERVED:
+        raise TwoscaleError(
+            f"{', '.join(sorted(reserved))} of {predictor.__name__} would be taken for that of the "
+            "surrogate: name the argument otherwise"
+        )
     if bare := [key for key, value in settings.items() if value is inspect.Parameter.empty]:
         raise TwoscaleError(
             f"the arguments of {predictor.__name__} are settings and need defaults: "

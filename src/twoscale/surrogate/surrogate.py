@@ -330,12 +330,15 @@ class Surrogate:
         """
         manifest, tensors = read_artifact(Path(path))
         try:
+            settings = dict(manifest["settings"])
+            if settings.get("symmetries") == "none":  # an average over nothing was once allowed
+                settings.pop("average_symmetries", None)
             surrogate = cls(
                 manifest["method"],
                 seed=manifest["seed"],
                 device=device,
                 problem=problem or PROBLEMS.get(manifest["problem"]),
-                **manifest["settings"],
+                **settings,
             )
             grid = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
             surrogate.timings_ = dict(manifest["timings"])
