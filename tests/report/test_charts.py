@@ -290,3 +290,20 @@ def test_one_seed_is_enough_for_a_chart(tmp_path):
         assert draw(kind, read_study(path), {"base": {"solver": "full"}}) is not None
     for kind in ("bars", "oracle-learned", "quality-cost"):
         assert draw(kind, read_study(path), {}) is not None
+
+
+@pytest.mark.parametrize(("count", "numbered"), [(10, False), (11, True)])
+def test_many_points_have_numbers_and_their_names_beside(count, numbered, tmp_path):
+    cases = [f"poisson-64 two-scale coarse_components={size}" for size in range(1, count + 1)]
+    path = write_record(tmp_path, make_record("many", cases), fields=False)
+    study = read_study(path)
+    (axis,) = draw("quality-cost", study, {}).axes
+    names = [text.get_text() for text in axis.texts]
+    labels = [case.label for case in study.cases]
+    if numbered:
+        assert names == [str(number) for number in range(1, count + 1)]
+        entries = [text.get_text() for text in axis.get_legend().get_texts()]
+        assert entries == [f"{number}  {label}" for number, label in enumerate(labels, 1)]
+    else:
+        assert names == labels
+        assert axis.get_legend() is None

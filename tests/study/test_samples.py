@@ -11,6 +11,7 @@ from twoscale import TwoscaleError
 from twoscale.data import Dataset
 from twoscale.fields import median_sample, radial_spectrum
 from twoscale.run import Run
+from twoscale.study.catalogue import parse_study
 from twoscale.study.runner import run_study
 
 PLACE = "poisson-16"
@@ -112,3 +113,29 @@ def test_the_sample_stays_while_pictures_of_runs_that_are_gone_show_it(tmp_path)
     assert new[f"{PLACE}/sample"] == old[f"{PLACE}/sample"]
     name = f"{PLACE}/prediction/{other['case']}"
     assert np.array_equal(new[name], old[name])
+
+
+def test_what_another_study_shows_of_a_run_that_is_gone_is_shown_too(tmp_path):
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
+    shown = dict(np.load(tmp_path / "records" / "tiny.npz"))
+    shutil.rmtree(tmp_path / "cells")
+    text = TEXT.replace("  - {method: two-scale, objective: [null, A1]}", "  - {method: two-scale}")
+    run_study(parse_study(text, name="another"), tmp_path, device="cpu", seeds=[0])
+    fields = dict(np.load(tmp_path / "records" / "another.npz"))
+    assert f"{PLACE}/prediction/{CASES[1]}" in fields
+    for name, values in shown.items():
+        assert np.array_equal(fields[name], values), name
+
+
+def test_what_another_study_shows_of_another_sample_is_not_shown(tmp_path):
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0])
+    file = tmp_path / "records" / "tiny.npz"
+    shown = dict(np.load(file))
+    shown[f"{PLACE}/prediction/{CASES[0]}"] *= 2
+    np.savez_compressed(file, **shown)
+    np.savez_compressed(file.with_name("another.npz"), **{f"{PLACE}/sample": np.array(-1)})
+    run_study(parse_study(TEXT, name="another"), tmp_path, device="cpu", seeds=[0])
+    fields = dict(np.load(file.with_name("another.npz")))
+    assert np.array_equal(
+        2 * fields[f"{PLACE}/prediction/{CASES[0]}"], shown[f"{PLACE}/prediction/{CASES[0]}"]
+    )

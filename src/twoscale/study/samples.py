@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from twoscale.run import Run
 from twoscale.source import slices
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Study
-from twoscale.study.folder import StudyFolder
+from twoscale.study.folder import StudyFolder, read_record
 
 Fields = dict[str, np.ndarray]
 
@@ -40,20 +40,22 @@ def write_fields(
     """Write the study's fields: for each place it draws, one sample and all that shows it.
 
     Only predictions with seed 0 are shown. Those of runs that are no longer in the folder are kept
-    as they were; nothing is done if no run is new (`fresh` holds the keys of those that are).
+    as they were, or as another study has them; nothing is done if no run is new (`fresh` holds the
+    keys of those that are).
     """
     file = folder.fields(study.name)
-    old = _read(file)
     drawn = {figure.options.get("place") for figure in study.figures if figure.kind == _KIND}
     places: dict[str, list[Cell]] = {}
     for cell in cells:
         if cell.seed == _SEED and _place(cell) in drawn:
             places.setdefault(_place(cell), []).append(cell)
+    own = _read(file)
+    old = own | _elsewhere(file, own, places)
     fields: Fields = {}
     changed = False
     for place, some in places.items():
         here = [cell for cell in some if folder.has_run(cell)]
-        if any(_name(cell) not in old or cell.key in fresh for cell in here):
+        if any(_name(cell) not in own or cell.key in fresh for cell in here):
             fields |= _at_place(place, some, here, folder, open_data, old, device)
             changed = True
         else:
@@ -100,6 +102,26 @@ def _at_place(
         fields[_name(cell)] = predicted[sample].cpu().numpy()
         fields |= _statistics(place, cell.case.id, predicted, edges)
     return fields
+
+
+def _elsewhere(file: Path, own: Fields, places: Mapping[str, Sequence[Cell]]) -> Fields:
+    """Return what other studies have of a study's cells, where they show the same sample.
+
+    That of a place is the study's own, or else that of the first study with such a cell.
+    """
+    found: Fields = {}
+    for other in sorted(file.parent.glob("*.npz")):
+        record = other.with_suffix(".json")
+        if other == file or not record.exists():
+            continue
+        theirs = _read(other)
+        keys = {cell["key"] for cell in read_record(record)["cells"]}
+        for place, cells in places.items():
+            shared = [cell for cell in cells if cell.key in keys and _name(cell) in theirs]
+            sample = f"{place}/sample"
+            if shared and (own | found).get(sample, theirs[sample]) == theirs[sample]:
+                found = _kept(theirs, place, shared) | found
+    return {name: values for name, values in found.items() if name not in own}
 
 
 def _kept(old: Fields, place: str, cells: Sequence[Cell]) -> Fields:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from twoscale.report.charts.labels import label_points
 from twoscale.report.charts.style import (
@@ -23,18 +24,26 @@ from twoscale.report.display import display
 from twoscale.report.related import along_variances, curves
 from twoscale.report.results import CaseResult, StudyResult, place_title
 
+_NAMED = 10  # points beside which there is room for their names
+
 
 def trade_off(
     study: StudyResult, *, x: str = "total", y: str = "mre", joined: bool = False
 ) -> Figure:
     """Draw a quantity against another, a point per case with one standard deviation each way.
 
-    A dashed line joins the cases that no other case beats in both. With `joined`, all resolutions
-    share a panel, finer grids have larger points, and a line joins those of a method.
+    A dashed line joins the cases that no other case beats in both; many cases have numbers, with
+    their names beside. With `joined`, all resolutions share a panel, finer grids have larger
+    points, and a line joins those of a method.
     """
     places = study.places if not joined else {"": list(study.cases)}
+    many = not joined and max(map(len, places.values()), default=0) > _NAMED
     figure, axes = panels(
-        len(places), width=5.4 if len(places) == 1 else 4.6, height=3.6, columns=2
+        len(places),
+        width=5.4 if len(places) == 1 else 4.6,
+        height=4.4 if many else 3.6,
+        columns=1 if many else 2,
+        labels=[case.label for case in study.cases] if many else (),
     )
     for axis, (place, cases) in zip(axes, places.items(), strict=True):
         style = styles(cases)
@@ -51,11 +60,23 @@ def trade_off(
         axis.margins(0.12)
     for axis, cases in zip(axes, places.values(), strict=True):
         if not joined:
-            points = {case.label: _place(case, x, y) for case in cases}
-            label_points(axis, {k: at for k, at in points.items() if not np.isnan(at).any()})
+            drawn = [case for case in cases if not np.isnan(_place(case, x, y)).any()]
+            names = _numbered(axis, drawn) if many else [case.label for case in drawn]
+            places_of = (_place(case, x, y) for case in drawn)
+            label_points(axis, dict(zip(names, places_of, strict=True)))
     if joined:
         shared_legend(figure, axes)
     return figure
+
+
+def _numbered(axis: Axes, cases: Sequence[CaseResult]) -> list[str]:
+    """List the cases right of an axis, numbered, and return their numbers."""
+    style = styles(cases)
+    numbers = [str(number) for number in range(1, len(cases) + 1)]
+    handles = [Line2D([], [], **style[case.id].dots) for case in cases]
+    entries = [f"{number}  {case.label}" for number, case in zip(numbers, cases, strict=True)]
+    axis.legend(handles, entries, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
+    return numbers
 
 
 def _place(case: CaseResult, x: str, y: str) -> tuple[float, float]:
