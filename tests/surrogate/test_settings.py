@@ -185,9 +185,19 @@ def test_an_unknown_name_is_met_with_all_there_are():
         resolve("local", {"zzz": 1})
 
 
-def test_a_setting_of_another_method_is_unknown():
-    with pytest.raises(TwoscaleError, match="method global has no setting 'coarse_factor'"):
-        resolve("global", {"coarse_factor": 4})
+@pytest.mark.parametrize(
+    ("method", "name", "owners"),
+    [
+        ("global", "coarse_factor", "two-scale, three-scale"),
+        ("refinement", "code_size", "global, two-scale, three-scale, conforming"),
+        ("two-scale", "cut", "predictor=encoder"),
+        ("two-scale", "modes", "fno"),
+    ],
+)
+def test_a_setting_of_others_is_met_with_those_that_have_it(method, name, owners):
+    message = f"method {method} has no setting '{name}' here: it belongs to {owners}"
+    with pytest.raises(TwoscaleError, match=f"{re.escape(message)}$"):
+        resolve(method, {name: 4})
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -68,10 +68,22 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
         defaults = with_predictor(defaults, given)
     if "variance" in given and "code_size" not in given and "variance" in defaults:
         defaults = {**defaults, "code_size": None}  # one of the two decides
+    for key in given.keys() - defaults.keys():
+        if owners := _owners(key):
+            raise TwoscaleError(
+                f"method {name} has no setting '{key}' here: it belongs to {', '.join(owners)}"
+            )
     # Settings of a predictor of somebody's own that mean something else than ours of their name.
     other = {key for key in own_settings(given) & SETTINGS.keys() if not _fits(key, defaults[key])}
     table = {key: setting for key, setting in SETTINGS.items() if key not in other}
     return resolve_settings(f"method {name}", defaults, given, table=table)
+
+
+def _owners(setting: str) -> list[str]:
+    """Return the methods and predictors that have a setting."""
+    methods = [name for name, method in METHODS.items() if setting in method.defaults]
+    kinds = [f"predictor={name}" for name, kind in PREDICTORS.items() if setting in kind.settings]
+    return methods + kinds
 
 
 def _fits(name: str, value: Any) -> bool:
