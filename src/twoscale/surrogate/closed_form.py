@@ -24,6 +24,8 @@ from twoscale.surrogate.prediction import (
 )
 from twoscale.training import Pairs, Task
 
+_GAIN = 1e-3  # the share of the error that a network must remove to be kept
+
 
 @dataclass(frozen=True)
 class _Judge:
@@ -72,7 +74,8 @@ class AffinePredictor(NetworkPredictor):
 class AffineMLPPredictor(CodePredictor):
     """The affine map, plus a network trained on what it leaves.
 
-    The network is dropped if the decoded validation fields are no better with it.
+    The network is dropped unless the decoded validation fields are better with it, by a thousandth
+    at least.
     """
 
     def __init__(self, affine: AffinePredictor, correction: MLPPredictor) -> None:
@@ -108,7 +111,7 @@ class AffineMLPPredictor(CodePredictor):
         for value in last.parameters():
             value.mul_(scale)
         error = judge.error(self(validation.inputs), validation.targets)
-        kept = error < self.chosen["affine_validation_error"]
+        kept = error < (1 - _GAIN) * self.chosen["affine_validation_error"]
         if not kept:
             error = self.chosen["affine_validation_error"]
             for value in last.parameters():
