@@ -8,8 +8,8 @@ import pytest
 
 from twoscale.files import read_json
 
-RECORD = Path(__file__).parents[2] / "results" / "study" / "beyond.json"
-CELLS = read_json(RECORD)["cells"]
+RESULTS = Path(__file__).parents[2] / "results"
+CELLS = read_json(RESULTS / "study" / "beyond.json")["cells"]
 
 LONG = "poisson-128 two-scale coarse_components=80 * residual_variance=0.9995"
 ENCODER = "two-scale coarse_components=40 predictor=encoder"
@@ -104,3 +104,13 @@ def test_conforming_codes_are_better_than_two_scale_ones_of_their_size(
         assert one["oracle_mre"] <= other["oracle_mre"] * error
         for name in ("value_trace_error", "normal_derivative_trace_error"):
             assert one["oracle_seams"][name] <= other["oracle_seams"][name] * seams
+
+
+@pytest.mark.parametrize(("problem", "aim"), [("poisson", 0.003), ("darcy", 0.015)])
+def test_a_fit_without_a_method_reaches_its_aim_within_a_minute(problem, aim):
+    (run,) = read_json(RESULTS / "auto" / f"{problem}-64-cpu.json")["runs"]
+    assert run["config"]["dataset"]["samples"] == 2000
+    assert run["environment"]["device"] == "cpu"
+    assert run["environment"]["threads"] == 2
+    assert run["search"]["seconds"] <= run["search"]["budget"] == 60
+    assert run["metrics"]["mre"] < aim
