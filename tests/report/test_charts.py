@@ -307,3 +307,16 @@ def test_many_points_have_numbers_and_their_names_beside(count, numbered, tmp_pa
     else:
         assert names == labels
         assert axis.get_legend() is None
+
+
+def test_entries_look_like_their_points_where_a_case_is_not_drawn(tmp_path):
+    cases = [f"poisson-64 two-scale coarse_components={size}" for size in range(1, 13)]
+    record = make_record("many", cases, seeds=(0,))
+    del record["cells"][2]["metrics"]["oracle_mre"]
+    path = write_record(tmp_path, record, fields=False)
+    (axis,) = draw("quality-cost", read_study(path), {"y": "oracle_mre"}).axes
+    points = [bars[0] for bars in axis.containers]
+    entries = axis.get_legend().legend_handles
+    assert len(points) == len(entries) == 11
+    for point, entry in zip(points, entries, strict=True):
+        assert (point.get_color(), point.get_marker()) == (entry.get_color(), entry.get_marker())

@@ -115,27 +115,60 @@ def test_the_sample_stays_while_pictures_of_runs_that_are_gone_show_it(tmp_path)
     assert np.array_equal(new[name], old[name])
 
 
-def test_what_another_study_shows_of_a_run_that_is_gone_is_shown_too(tmp_path):
+@pytest.fixture
+def gone(tmp_path):
+    """A folder with a study of local, whose run is gone; its fields."""
     run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
-    shown = dict(np.load(tmp_path / "records" / "tiny.npz"))
     shutil.rmtree(tmp_path / "cells")
-    text = TEXT.replace("  - {method: two-scale, objective: [null, A1]}", "  - {method: two-scale}")
-    run_study(parse_study(text, name="another"), tmp_path, device="cpu", seeds=[0])
-    fields = dict(np.load(tmp_path / "records" / "another.npz"))
+    return tmp_path / "records", dict(np.load(tmp_path / "records" / "tiny.npz"))
+
+
+def run_another(records):
+    """Run a study of the same local and of two-scale; return its fields."""
+    text = TEXT.replace("objective: [null, A1]", "objective: null")
+    run_study(parse_study(text, name="another"), records.parent, device="cpu", seeds=[0])
+    fields = dict(np.load(records / "another.npz"))
     assert f"{PLACE}/prediction/{CASES[1]}" in fields
+    return fields
+
+
+def test_what_another_study_shows_of_a_run_that_is_gone_is_shown_too(gone):
+    records, shown = gone
+    fields = run_another(records)
     for name, values in shown.items():
         assert np.array_equal(fields[name], values), name
 
 
-def test_what_another_study_shows_of_another_sample_is_not_shown(tmp_path):
-    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0])
-    file = tmp_path / "records" / "tiny.npz"
-    shown = dict(np.load(file))
-    shown[f"{PLACE}/prediction/{CASES[0]}"] *= 2
-    np.savez_compressed(file, **shown)
-    np.savez_compressed(file.with_name("another.npz"), **{f"{PLACE}/sample": np.array(-1)})
-    run_study(parse_study(TEXT, name="another"), tmp_path, device="cpu", seeds=[0])
-    fields = dict(np.load(file.with_name("another.npz")))
-    assert np.array_equal(
-        2 * fields[f"{PLACE}/prediction/{CASES[0]}"], shown[f"{PLACE}/prediction/{CASES[0]}"]
+def test_what_another_study_shows_of_another_sample_is_not_shown(gone):
+    records, shown = gone
+    fields = run_another(records)
+    (key,) = (
+        cell["key"]
+        for cell in json.loads((records / "another.json").read_text())["cells"]
+        if cell["case"] == CASES[1]
     )
+    samples = Run.open(records.parent / "cells" / key, device="cpu").test_samples
+    other = next(sample for sample in samples if sample != shown[f"{PLACE}/sample"])
+    np.savez_compressed(records / "another.npz", **{f"{PLACE}/sample": np.array(other)})
+    fields = run_another(records)
+    assert fields[f"{PLACE}/sample"] == other
+    assert f"{PLACE}/prediction/{CASES[0]}" not in fields
+
+
+@pytest.mark.parametrize("damage", ["no record", "of another run", "no sample", "cut short"])
+def test_what_cannot_be_told_to_be_of_the_run_is_not_shown(damage, gone):
+    records, shown = gone
+    file, record = records / "tiny.npz", records / "tiny.json"
+    if damage == "no record":
+        record.rename(records / "renamed.json")
+    elif damage == "of another run":
+        shutil.copy(record, records / "renamed.json")
+        text = json.loads(record.read_text())
+        text["cells"][0]["key"] = "0" * 16
+        record.write_text(json.dumps(text))
+    elif damage == "no sample":
+        del shown[f"{PLACE}/sample"]
+        np.savez_compressed(file, **shown)
+    else:
+        file.write_bytes(file.read_bytes()[:-40])
+    assert f"{PLACE}/prediction/{CASES[0]}" not in run_another(records)

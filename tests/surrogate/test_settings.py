@@ -186,18 +186,28 @@ def test_an_unknown_name_is_met_with_all_there_are():
 
 
 @pytest.mark.parametrize(
-    ("method", "name", "owners"),
+    ("method", "given", "message"),
     [
-        ("global", "coarse_factor", "two-scale, three-scale"),
-        ("refinement", "code_size", "global, two-scale, three-scale, conforming"),
-        ("two-scale", "cut", "predictor=encoder"),
-        ("two-scale", "modes", "fno"),
+        ("global", {"coarse_factor": 4}, "'coarse_factor' (it belongs to two-scale, three-scale)"),
+        ("refinement", {"code_size": 9}, "'code_size' (it belongs to base=global, base=two-scale)"),
+        ("two-scale", {"cut": 2, "width": 9}, "'cut' (it belongs to predictor=encoder)"),
+        ("two-scale", {"modes": 4}, "'modes' (it belongs to fno)"),
+        ("fno", {"ridge": 1e-3}, "'ridge' (it belongs to global, local, overlap, refinement, "),
     ],
 )
-def test_a_setting_of_others_is_met_with_those_that_have_it(method, name, owners):
-    message = f"method {method} has no setting '{name}' here: it belongs to {owners}"
-    with pytest.raises(TwoscaleError, match=f"{re.escape(message)}$"):
-        resolve(method, {name: 4})
+def test_a_setting_of_others_is_met_with_those_that_have_it(method, given, message):
+    whole = f"method {method} has no setting {message}"
+    with pytest.raises(TwoscaleError, match=f"{re.escape(whole)}.*: it has .*epochs"):
+        resolve(method, given)
+
+
+def test_what_a_choice_takes_away_is_met_with_the_choice():
+    known = "method two-scale with predictor=encoder has no setting 'input_variance': it has"
+    with pytest.raises(TwoscaleError, match=known):
+        resolve("two-scale", {"predictor": "encoder", "input_variance": 0.9})
+    known = r"method refinement with base=two-scale has no setting 'output_variance' \(it belongs "
+    with pytest.raises(TwoscaleError, match=known + "to base=global, base=local"):
+        resolve("refinement", {"base": "two-scale", "output_variance": 0.9})
 
 
 @pytest.mark.parametrize("method", METHODS)

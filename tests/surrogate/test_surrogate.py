@@ -359,7 +359,7 @@ DAMAGE = {
     ),
     "an unknown setting": (
         lambda f: edit(f, lambda m: m["settings"].update(colour="red")),
-        "method two-scale has no setting 'colour'",
+        "method two-scale with predictor=mlp has no setting 'colour'",
     ),
     "an unknown method": (
         lambda f: edit(f, lambda m: m.update(method="magic")),

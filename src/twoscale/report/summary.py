@@ -266,5 +266,5 @@ def _spread(case: CaseResult) -> str:
 
 
 def _seconds(case: CaseResult) -> str:
-    share = " (its share of a joint training)" if case.is_share("total") else ""
+    share = " (not alone on the device)" if case.is_share("total") else ""
     return f"{number(case.mean('total'), 'seconds')} s{share}"

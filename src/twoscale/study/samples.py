@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -50,14 +51,19 @@ def write_fields(
         if cell.seed == _SEED and _place(cell) in drawn:
             places.setdefault(_place(cell), []).append(cell)
     own = _read(file)
-    old = own | _elsewhere(file, own, places)
+    runs = {
+        place: [cell for cell in some if folder.has_run(cell)] for place, some in places.items()
+    }
+    changed = {
+        place
+        for place, here in runs.items()
+        if any(_name(cell) not in own or cell.key in fresh for cell in here)
+    }
+    old = own | (_elsewhere(file, own, places) if changed else {})
     fields: Fields = {}
-    changed = False
     for place, some in places.items():
-        here = [cell for cell in some if folder.has_run(cell)]
-        if any(_name(cell) not in own or cell.key in fresh for cell in here):
-            fields |= _at_place(place, some, here, folder, open_data, old, device)
-            changed = True
+        if place in changed:
+            fields |= _at_place(place, some, runs[place], folder, open_data, old, device)
         else:
             fields |= _kept(old, place, some)
     if changed:
@@ -114,12 +120,16 @@ def _elsewhere(file: Path, own: Fields, places: Mapping[str, Sequence[Cell]]) ->
         record = other.with_suffix(".json")
         if other == file or not record.exists():
             continue
-        theirs = _read(other)
+        try:
+            theirs = _read(other)
+        except TwoscaleError:  # theirs to mend
+            continue
         keys = {cell["key"] for cell in read_record(record)["cells"]}
         for place, cells in places.items():
+            sample = theirs.get(f"{place}/sample")
+            chosen = (own | found).get(f"{place}/sample", sample)
             shared = [cell for cell in cells if cell.key in keys and _name(cell) in theirs]
-            sample = f"{place}/sample"
-            if shared and (own | found).get(sample, theirs[sample]) == theirs[sample]:
+            if shared and sample is not None and sample == chosen:
                 found = _kept(theirs, place, shared) | found
     return {name: values for name, values in found.items() if name not in own}
 
@@ -172,5 +182,5 @@ def _read(file: Path) -> Fields:
     try:
         with np.load(file, allow_pickle=False) as stored:
             return dict(stored)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, BadZipFile) as error:
         raise TwoscaleError(f"{file} is damaged: remove it and run the study again") from error

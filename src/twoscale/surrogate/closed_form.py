@@ -24,7 +24,8 @@ from twoscale.surrogate.prediction import (
 )
 from twoscale.training import Pairs, Task
 
-_GAIN = 1e-3  # the share of the error that a network must remove to be kept
+# The share of the error that a network must remove to be kept: less is chance, and not worth it.
+_GAIN = 1e-3
 
 
 @dataclass(frozen=True)

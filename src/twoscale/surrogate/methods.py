@@ -59,31 +59,33 @@ def get_method(name: str) -> Method:
 
 def resolve(name: str, given: Settings) -> dict[str, Any]:
     """Return the full settings of a method with `given` ones in place, checked."""
-    method = get_method(name)
-    defaults = method.defaults
+    owner, defaults = f"method {name}", get_method(name).defaults
     if "base" in defaults and "base" in given:
-        choice = resolve_settings(f"method {name}", defaults, {"base": given["base"]})
+        choice = resolve_settings(owner, defaults, {"base": given["base"]})
         defaults = _refinement_defaults(choice["base"])
+    usual = defaults
     if "predictor" in defaults and "predictor" in given:
         defaults = with_predictor(defaults, given)
+    if choices := [f"{key}={given[key]}" for key in ("base", "predictor") if key in given]:
+        owner += f" with {', '.join(choices)}"
     if "variance" in given and "code_size" not in given and "variance" in defaults:
         defaults = {**defaults, "code_size": None}  # one of the two decides
-    for key in given.keys() - defaults.keys():
-        if owners := _owners(key):
-            raise TwoscaleError(
-                f"method {name} has no setting '{key}' here: it belongs to {', '.join(owners)}"
-            )
     # Settings of a predictor of somebody's own that mean something else than ours of their name.
     other = {key for key in own_settings(given) & SETTINGS.keys() if not _fits(key, defaults[key])}
     table = {key: setting for key, setting in SETTINGS.items() if key not in other}
-    return resolve_settings(f"method {name}", defaults, given, table=table)
+    owners = {key: _owners(key, usual) for key in given.keys() - defaults.keys() - usual.keys()}
+    return resolve_settings(owner, defaults, given, table=table, owners=owners)
 
 
-def _owners(setting: str) -> list[str]:
-    """Return the methods and predictors that have a setting."""
-    methods = [name for name, method in METHODS.items() if setting in method.defaults]
-    kinds = [f"predictor={name}" for name, kind in PREDICTORS.items() if setting in kind.settings]
-    return methods + kinds
+def _owners(setting: str, defaults: Settings) -> list[str]:
+    """Return the methods, bases or predictors with a setting that these defaults lack."""
+    having = [name for name, method in METHODS.items() if setting in method.defaults]
+    if "base" in defaults:
+        having = [f"base={name}" for name in having if _fits("base", name)]
+    if "predictor" in defaults:
+        found = PREDICTORS.items()
+        having += [f"predictor={name}" for name, kind in found if setting in kind.settings]
+    return having
 
 
 def _fits(name: str, value: Any) -> bool:

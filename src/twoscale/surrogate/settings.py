@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -197,16 +197,18 @@ def resolve_settings(
     given: Mapping[str, Any],
     *,
     table: Mapping[str, Setting] = SETTINGS,
+    owners: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """Return `defaults` with the checked `given` values; unknown names and bad values raise.
 
     `owner` is what has the settings, in the words of the error; `table` says what they may be. Only
     a predictor of somebody's own has settings that are not in it: they are taken as they are.
+    `owners` tells what else has the settings that this one lacks.
     """
     resolved = dict(defaults)
     for name, value in given.items():
         if name not in defaults:
-            raise TwoscaleError(_unknown(owner, name, defaults))
+            raise TwoscaleError(_unknown(owner, name, defaults, (owners or {}).get(name, ())))
         try:
             resolved[name] = table[name].read(value) if name in table else value
         except ValueError as error:
@@ -214,9 +216,11 @@ def resolve_settings(
     return resolved
 
 
-def _unknown(owner: str, name: str, defaults: Mapping[str, Any]) -> str:
-    close = get_close_matches(name, defaults, n=1)
+def _unknown(owner: str, name: str, defaults: Mapping[str, Any], owners: Sequence[str]) -> str:
+    close = [] if name in SETTINGS else get_close_matches(name, defaults, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
+    if owners:
+        hint = f" (it belongs to {', '.join(owners)})"
     return f"{owner} has no setting '{name}'{hint}: it has {', '.join(sorted(defaults))}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -37,7 +37,12 @@ def trade_off(
     points, and a line joins those of a method.
     """
     places = study.places if not joined else {"": list(study.cases)}
-    many = not joined and max(map(len, places.values()), default=0) > _NAMED
+    points = {case.id: _place(case, x, y) for case in study.cases}
+    drawn = {
+        place: [case for case in cases if not np.isnan(points[case.id]).any()]
+        for place, cases in places.items()
+    }
+    many = not joined and max(map(len, drawn.values()), default=0) > _NAMED
     figure, axes = panels(
         len(places),
         width=5.4 if len(places) == 1 else 4.6,
@@ -58,20 +63,19 @@ def trade_off(
             log_axis(axis, which, [shown(case.spread(name), name)[0] for case in cases])
         axis.set(xlabel=display(x).axis, ylabel=display(y).axis)
         axis.margins(0.12)
-    for axis, cases in zip(axes, places.values(), strict=True):
-        if not joined:
-            drawn = [case for case in cases if not np.isnan(_place(case, x, y)).any()]
-            names = _numbered(axis, drawn) if many else [case.label for case in drawn]
-            places_of = (_place(case, x, y) for case in drawn)
-            label_points(axis, dict(zip(names, places_of, strict=True)))
     if joined:
         shared_legend(figure, axes)
+        return figure
+    for axis, (place, cases) in zip(axes, drawn.items(), strict=True):
+        names = [case.label for case in cases]
+        if many:
+            names = _numbered(axis, cases, styles(places[place]))
+        label_points(axis, dict(zip(names, (points[case.id] for case in cases), strict=True)))
     return figure
 
 
-def _numbered(axis: Axes, cases: Sequence[CaseResult]) -> list[str]:
+def _numbered(axis: Axes, cases: Sequence[CaseResult], style: Mapping[str, Style]) -> list[str]:
     """List the cases right of an axis, numbered, and return their numbers."""
-    style = styles(cases)
     numbers = [str(number) for number in range(1, len(cases) + 1)]
     handles = [Line2D([], [], **style[case.id].dots) for case in cases]
     entries = [f"{number}  {case.label}" for number, case in zip(numbers, cases, strict=True)]

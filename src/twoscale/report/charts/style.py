@@ -186,7 +186,7 @@ def panels(
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure of some panels, a few in a row, and their axes.
 
-    `width` and `height` are of one panel in inches; `labels` stand left of each row.
+    `width` and `height` are of one panel in inches; `labels` stand left or right of each row.
     """
     across = min(count, columns)
     down = -(-count // across)
