@@ -11,7 +11,11 @@ def test_without_records_the_page_says_so(tmp_path):
     page = results_page(tmp_path / "nothing")
     assert page.startswith("# Results\n")
     assert page.endswith("There are no records yet.\n")
-    assert headline_table(tmp_path) == beyond_table(tmp_path) == "There are no records yet."
+    assert (
+        headline_table(tmp_path)
+        == beyond_table(tmp_path, "In short")
+        == "There are no records yet."
+    )
 
 
 def test_the_page_has_every_table_with_the_paper_beside(tmp_path):
@@ -77,7 +81,7 @@ def test_values_and_changes_are_counted_apart(tmp_path):
 
 def test_the_readme_shows_what_is_measured_of_the_study_beyond_the_paper(tmp_path):
     write_record(tmp_path, make_record("beyond", ["poisson-128 fno", *HEADLINE]), fields=False)
-    lines = beyond_table(tmp_path).splitlines()
+    lines = beyond_table(tmp_path, "In short").splitlines()
     assert [line.split(" |")[0] for line in lines[2:]] == ["| Two-scale", "| FNO"]
     assert "±" in lines[2].split(" | ")[3]
     assert "±" not in lines[2].split(" | ", 4)[4]

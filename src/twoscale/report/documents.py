@@ -65,20 +65,21 @@ def refreshed(page: Path, texts: Mapping[str, str]) -> str:
 
 def generated(root: Path) -> dict[Path, str]:
     """Return every page with a generated part, as it should be."""
-    results, readme, performance = (
-        root / "results",
-        root / "README.md",
-        root / "docs/performance.md",
-    )
+    results, readme = root / "results", root / "README.md"
+    performance, representations = root / "docs/performance.md", root / "docs/representations.md"
     return {
         readme: refreshed(
             readme,
             {
                 "results": headline_table(results / "study"),
-                "beyond": beyond_table(results / "study"),
+                "beyond": beyond_table(results / "study", "In short"),
             },
         ),
         performance: refreshed(performance, {"bench": bench_table(results)}),
+        representations: refreshed(
+            representations,
+            {"equal": beyond_table(results / "study", "Representations of equal code size")},
+        ),
         root / "docs/settings.md": settings_page(),
         root / "docs/results.md": results_page(results / "study"),
         root / "docs/figures.md": figures_page(),

@@ -164,14 +164,15 @@ def headline_table(folder: Path) -> str:
     return "\n".join(markdown(header, [row + [""] * (len(header) - len(row)) for row in rows]))
 
 
-def beyond_table(folder: Path) -> str:
-    """Return the README's second table: the first one of the study beyond the paper."""
+def beyond_table(folder: Path, title: str) -> str:
+    """Return a table of the study beyond the paper, without the cases that were not measured."""
     path = folder / "beyond.json"
     if not path.is_file():
         return _NONE
     studies = make_studies(folder, {path: read_record(path)})
     (study,) = studies.results
-    table = study_tables(study, studies.definitions.get(study.name))[0]
+    tables = study_tables(study, studies.definitions.get(study.name))
+    table = next(table for table in tables if table.title == title)
     rows = tuple(
         replace(row, values=tuple(map(_short, row.values))) for row in table.rows if row.seeds
     )
