@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twoscale import METHODS
+from twoscale import METHODS, Surrogate
 
 _LATENT = {"epochs": 3, "hidden_layers": 1, "hidden_width": 8}
 
@@ -29,6 +29,11 @@ def tiny(method: str, **settings: Any) -> dict[str, Any]:
         usual = {name: value for name, value in usual.items() if not name.startswith("hidden")}
         usual |= {"epochs": 1, "width": 4, "blocks": 1}
     return usual | settings
+
+
+def make(method: str, **options: Any) -> Surrogate:
+    """Return a tiny surrogate on the CPU, to be fitted."""
+    return Surrogate(method, device="cpu", **(TINY[method] | options))
 
 
 # What metrics.json holds at least.

@@ -1,0 +1,159 @@
+"""Arguments that no surrogate takes, and what is said of them."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from tests.surrogate.tiny import make
+from twoscale import METHODS, Surrogate, TwoscaleError
+
+any_method = pytest.mark.parametrize("method", METHODS)
+
+
+def test_an_unfitted_surrogate_says_so(arrays, tmp_path):
+    _, _, new, truth = arrays
+    surrogate = make("local")
+    for act in (
+        lambda: surrogate.predict(new),
+        lambda: surrogate.evaluate(new, truth),
+        lambda: surrogate.save(tmp_path / "x"),
+    ):
+        with pytest.raises(TwoscaleError, match="not fitted yet: call fit or load first"):
+            act()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("shape", [(2, 16, 17), (2, 32, 32)])
+def test_another_grid_is_refused(fitted, shape):
+    fields = np.zeros(shape, dtype=np.float32)
+    message = f"fitted on 16x16 fields, these are {shape[1]}x{shape[2]}"
+    with pytest.raises(TwoscaleError, match=message):
+        fitted["local"].predict(fields)
+    with pytest.raises(TwoscaleError, match=message):
+        fitted["local"].evaluate(fields, fields)
+
+
+BAD_ARRAYS = [
+    (np.zeros((16, 16)), r"shape \(samples, height, width\), got \(16, 16\)"),
+    (np.zeros((0, 16, 16)), r"shape \(samples, height, width\), got \(0, 16, 16\)"),
+    (np.zeros((2, 1, 16, 16)), r"shape \(samples, height, width\), got \(2, 1, 16, 16\)"),
+    (np.full((2, 16, 16), np.nan), "contain NaN or infinite values"),
+    (np.full((2, 16, 16), np.inf), "contain NaN or infinite values"),
+    (np.zeros((2, 16, 16), dtype=complex), "must be real numbers, got dtype complex128"),
+    (torch.zeros(2, 16, 16, dtype=torch.complex64), "must be real numbers, got dtype torch.comple"),
+    (np.full((2, 16, 16), "a"), "must be real numbers, got dtype <U1"),
+    ([[1.0, 2.0]], "must be an array, got list"),
+    (None, "must be an array, got NoneType"),
+]
+
+
+@pytest.mark.parametrize(("array", "message"), BAD_ARRAYS, ids=[m[-25:] for _, m in BAD_ARRAYS])
+def test_bad_arrays_are_refused(fitted, array, message):
+    with pytest.raises(TwoscaleError, match="the input fields " + ".*" + message):
+        fitted["local"].predict(array)
+
+
+def test_one_bad_value_anywhere_in_the_training_set_is_found(arrays):
+    x, u, _, _ = arrays
+    bad = u.copy()
+    bad[77, 3, 5] = np.nan
+    with pytest.raises(TwoscaleError, match="the output fields contain NaN or infinite values"):
+        make("local").fit(x, bad)
+    bad = x.copy()
+    bad[77, 3, 5] = -np.inf
+    with pytest.raises(TwoscaleError, match="the input fields contain NaN or infinite values"):
+        make("local").fit(bad, u)
+
+
+def test_unequal_numbers_of_fields_are_refused(arrays):
+    x, u, _, _ = arrays
+    with pytest.raises(TwoscaleError, match="there are 160 input fields but 150 output fields"):
+        make("local").fit(x, u[:150])
+
+
+def test_inputs_and_outputs_on_different_grids_are_refused(arrays):
+    x, u, _, _ = arrays
+    message = re.escape("training inputs have shape (144, 16, 16), outputs (144, 8, 16): they must")
+    with pytest.raises(TwoscaleError, match=message):
+        make("local").fit(x, u[:, ::2])
+
+
+def test_validation_on_another_grid_is_refused(arrays):
+    x, u, _, _ = arrays
+    with pytest.raises(TwoscaleError, match="training fields are 16x16, validation fields are not"):
+        make("local").fit(x, u, validation=(x[:, ::2], u[:, ::2]))
+
+
+def test_too_few_pairs_are_refused(arrays):
+    x, u, _, _ = arrays
+    with pytest.raises(TwoscaleError, match="needs at least 4 pairs of fields, got 3"):
+        make("local").fit(x[:3], u[:3])
+
+
+def test_a_grid_too_small_is_refused():
+    fields = np.random.default_rng(0).random((20, 6, 6))
+    with pytest.raises(TwoscaleError, match="at least 8 nodes per side, got 6x6"):
+        make("global").fit(fields, fields)
+
+
+@any_method
+def test_patches_that_do_not_divide_are_refused(method, arrays):
+    x, u, _, _ = arrays
+    with pytest.raises(TwoscaleError, match="5 patches do not divide a height of 16"):
+        make(method, patches=5).fit(x, u)
+
+
+def test_illegal_coarse_grids_are_refused(arrays):
+    x, u, _, _ = arrays
+    with pytest.raises(TwoscaleError, match="3 does not divide 16x16"):
+        make("two-scale", coarse_factor=3).fit(x, u)
+    with pytest.raises(TwoscaleError, match="factor 4 gives 16 nodes for 16 fields"):
+        make("two-scale").fit(x[:18], u[:18])
+
+
+def test_unknown_names_are_refused_at_once():
+    with pytest.raises(TwoscaleError, match="no method is called 'magic'"):
+        Surrogate("magic")
+    with pytest.raises(TwoscaleError, match="did you mean epochs"):
+        Surrogate("local", epoch=3)
+    with pytest.raises(TwoscaleError, match="the device is auto, cpu or cuda, got 'tpu'"):
+        Surrogate("local", device="tpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_missing_gpu_is_told():
+    assert Surrogate("local").device.type == "cpu"
+    with pytest.raises(TwoscaleError, match="no device cuda here: use --device cpu or auto"):
+        Surrogate("local", device="cuda")
+
+
+@pytest.mark.parametrize("name", ["cpu:abc", "cuda:abc", "cpu:-1", "mps", ""])
+def test_a_device_that_is_none_is_told(name):
+    with pytest.raises(TwoscaleError, match=f"the device is auto, cpu or cuda, got '{name}'"):
+        Surrogate("local", device=name)
+
+
+@pytest.mark.parametrize("name", ["cpu:1", "cuda:99"])
+def test_a_device_number_that_is_not_here_is_told(name):
+    with pytest.raises(TwoscaleError, match=f"no device {name} here: use --device cpu or auto"):
+        Surrogate("local", device=name)
+
+
+@pytest.mark.parametrize("seed", [0, 2**63 - 1, np.int64(5), np.uint8(7)])
+def test_whole_numbers_are_seeds(seed):
+    assert Surrogate("local", seed=seed).seed == int(seed)
+    assert type(Surrogate("local", seed=seed).seed) is int
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, True, False, 1.0, "1", None])
+def test_nothing_else_is_a_seed(seed):
+    with pytest.raises(TwoscaleError, match="the seed must be a whole number from 0"):
+        Surrogate("local", seed=seed)
+
+
+@pytest.mark.parametrize("batch_size", [0, -3])
+def test_a_batch_holds_at_least_one_field(fitted, arrays, batch_size):
+    with pytest.raises(TwoscaleError, match=f"at least 1, got {batch_size}"):
+        fitted["local"].predict(arrays[2], batch_size=batch_size)

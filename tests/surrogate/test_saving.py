@@ -1,0 +1,215 @@
+"""Surrogates as folders: the same bits again, and damage that is told."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from twoscale import METHODS, Poisson, Surrogate, TwoscaleError
+from twoscale.surrogate import artifact
+
+any_method = pytest.mark.parametrize("method", METHODS)
+
+
+LOAD_AND_PREDICT = """
+import sys
+import numpy as np
+from pathlib import Path
+from twoscale import Surrogate
+
+root = Path(sys.argv[1])
+new = np.load(root / "new.npy")
+predictions = {
+    folder.name: Surrogate.load(folder, device="cpu").predict(new)
+    for folder in root.iterdir() if folder.is_dir()
+}
+np.savez(root / "predictions.npz", **predictions)
+"""
+
+
+@pytest.fixture(scope="module")
+def predictions_elsewhere(saved, arrays):
+    """Predictions of all saved surrogates, made by a new process."""
+    np.save(saved / "new.npy", arrays[2])
+    subprocess.run([sys.executable, "-c", LOAD_AND_PREDICT, str(saved)], check=True)
+    with np.load(saved / "predictions.npz") as archive:
+        return dict(archive)
+
+
+@any_method
+def test_a_new_process_predicts_the_same_bits(method, fitted, predictions_elsewhere, arrays):
+    np.testing.assert_array_equal(predictions_elsewhere[method], fitted[method].predict(arrays[2]))
+
+
+@any_method
+def test_a_loaded_surrogate_is_the_saved_one(method, fitted, saved, arrays):
+    _, _, new, truth = arrays
+    loaded = Surrogate.load(saved / method, device="cpu")
+    assert loaded.method == method
+    assert loaded.settings == fitted[method].settings
+    assert loaded.seed == 2
+    assert loaded.grid_ == fitted[method].grid_
+    assert loaded.problem == Poisson()
+    assert loaded.retained == fitted[method].retained
+    one, two = fitted[method].evaluate(new, truth), loaded.evaluate(new, truth)
+    timings = one.pop("timings"), two.pop("timings")
+    assert one == two
+    assert set(timings[0]) == set(timings[1])
+
+
+@any_method
+def test_saving_again_writes_the_same_weights(method, saved, tmp_path):
+    Surrogate.load(saved / method, device="cpu").save(tmp_path / "again")
+    name = "weights.safetensors"
+    assert (tmp_path / "again" / name).read_bytes() == (saved / method / name).read_bytes()
+
+
+@any_method
+def test_the_folder_holds_json_and_safetensors_only(method, saved):
+    names = {path.name for path in (saved / method).iterdir()}
+    assert names == {"manifest.json", "weights.safetensors"}
+
+
+def test_the_manifest_tells_how_it_was_made(saved):
+    manifest = json.loads((saved / "two-scale" / "manifest.json").read_text())
+    assert manifest["format"] == "twoscale-surrogate"
+    assert manifest["format_version"] == 1
+    assert manifest["method"] == "two-scale"
+    assert manifest["grid"] == {"height": 16, "width": 16}
+    assert manifest["problem"] == "poisson"
+    assert manifest["seed"] == 2
+    assert manifest["training_samples"] == 144
+    assert manifest["settings"]["coarse_components"] == 4
+    assert manifest["retained"]["output"]["ranks"]["coarse"] == [4]
+    assert set(manifest["provenance"]) >= {"twoscale", "torch", "python", "device", "commit"}
+    assert "pca_coarse" in manifest["timings"]
+
+
+def test_an_existing_folder_is_not_overwritten_unasked(fitted, tmp_path):
+    fitted["local"].save(tmp_path / "x")
+    with pytest.raises(TwoscaleError, match="exists already"):
+        fitted["local"].save(tmp_path / "x")
+    fitted["global"].save(tmp_path / "x", overwrite=True)
+    assert Surrogate.load(tmp_path / "x").method == "global"
+
+
+@pytest.mark.parametrize("step", ["save_file", "write_json"])
+def test_nothing_is_left_behind_if_saving_fails(fitted, tmp_path, monkeypatch, step):
+    def full_disk(*arguments, **options):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(artifact, step, full_disk)
+    with pytest.raises(TwoscaleError, match=r"cannot write .*x: no space left"):
+        fitted["local"].save(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    """A copy of one saved surrogate, to be damaged."""
+    target = tmp_path / "copy"
+    target.mkdir()
+    for path in (saved / "two-scale").iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    return target
+
+
+def edit(folder, change):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+DAMAGE = {
+    "no folder": (lambda f: [p.unlink() for p in f.iterdir()] and f.rmdir(), "is not a folder"),
+    "no manifest": (lambda f: (f / "manifest.json").unlink(), "manifest.json does not exist"),
+    "half a manifest": (
+        lambda f: (f / "manifest.json").write_text('{"format": '),
+        "manifest.json is damaged or not JSON",
+    ),
+    "another format": (
+        lambda f: edit(f, lambda m: m.update(format="x")),
+        "is not a twoscale surrogate's manifest",
+    ),
+    "another version": (
+        lambda f: edit(f, lambda m: m.update(format_version=99)),
+        "has format version 99; this twoscale reads version 1",
+    ),
+    "no grid": (
+        lambda f: edit(f, lambda m: m.pop("grid")),
+        r"has a damaged manifest: KeyError\('grid'\)",
+    ),
+    "a grid of text": (
+        lambda f: edit(f, lambda m: m["grid"].update(height="16")),
+        "has a damaged manifest: TypeError",
+    ),
+    "no settings": (
+        lambda f: edit(f, lambda m: m.update(settings=None)),
+        "has a damaged manifest: TypeError",
+    ),
+    "an unknown setting": (
+        lambda f: edit(f, lambda m: m["settings"].update(colour="red")),
+        "method two-scale with predictor=mlp has no setting 'colour'",
+    ),
+    "an unknown method": (
+        lambda f: edit(f, lambda m: m.update(method="magic")),
+        "no method is called 'magic'",
+    ),
+    "another grid": (
+        lambda f: edit(f, lambda m: m.update(grid={"height": 24, "width": 32})),
+        "manifest and weights do not fit together",
+    ),
+    "timings that are none": (
+        lambda f: edit(f, lambda m: m.update(timings=3)),
+        "has a damaged manifest: TypeError",
+    ),
+    "a seed that is no number": (
+        lambda f: edit(f, lambda m: m.update(seed="one")),
+        "the seed must be a whole number",
+    ),
+    "no weights": (
+        lambda f: (f / "weights.safetensors").unlink(),
+        "weights.safetensors does not exist",
+    ),
+    "half the weights": (
+        lambda f: (f / "weights.safetensors").write_bytes(
+            (f / "weights.safetensors").read_bytes()[:1000]
+        ),
+        "weights.safetensors is damaged",
+    ),
+    "weights of another network": (
+        lambda f: edit(f, lambda m: m["settings"].update(hidden_width=9)),
+        "the weights do not fit the model",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_told(copy, damage):
+    act, message = DAMAGE[damage]
+    act(copy)
+    with pytest.raises(TwoscaleError, match=message):
+        Surrogate.load(copy, device="cpu")
+
+
+def test_weights_of_another_method_are_told(copy, saved):
+    weights = (saved / "global" / "weights.safetensors").read_bytes()
+    (copy / "weights.safetensors").write_bytes(weights)
+    with pytest.raises(TwoscaleError, match="the weights lack"):
+        Surrogate.load(copy, device="cpu")
+
+
+def test_a_problem_of_ones_own_is_given_again_at_loading(fitted, tmp_path):
+    class Heat(Poisson):
+        name = "heat"
+
+    surrogate = fitted["local"]
+    known, surrogate.problem = surrogate.problem, Heat()
+    try:
+        surrogate.save(tmp_path / "s")
+    finally:
+        surrogate.problem = known
+    assert Surrogate.load(tmp_path / "s").problem is None
+    assert Surrogate.load(tmp_path / "s", problem=Heat()).problem.name == "heat"
