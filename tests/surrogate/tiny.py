@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from twoscale import METHODS, Surrogate
+from twoscale import METHODS, Grid, Surrogate
+from twoscale.surrogate.methods import resolve
+from twoscale.surrogate.operators import FieldOperator
 
 _LATENT = {"epochs": 3, "hidden_layers": 1, "hidden_width": 8}
 
@@ -36,6 +38,11 @@ def make(method: str, **options: Any) -> Surrogate:
     return Surrogate(method, device="cpu", **(TINY[method] | options))
 
 
+def build(method: str, **settings: Any) -> FieldOperator:
+    """Return a tiny operator on 16 x 16 fields, to be fitted."""
+    return METHODS[method].build(Grid.square(16), resolve(method, tiny(method, **settings)))
+
+
 # What metrics.json holds at least.
 RECORD = {
     "mre",
@@ -55,4 +62,18 @@ RECORD = {
     "output_code",
     "parameters",
     "timings",
+}
+
+_TRANSFORMED = {"pca_input", "transform", "training"}
+
+# The stages of every method's fit that are timed.
+STAGES = {
+    "global": _TRANSFORMED | {"pca_output"},
+    "local": _TRANSFORMED | {"pca_output"},
+    "overlap": _TRANSFORMED | {"pca_output"},
+    "refinement": _TRANSFORMED | {"pca_output", "refinement"},
+    "fno": {"transform", "training"},
+    "two-scale": _TRANSFORMED | {"pca_coarse", "pca_residual", "pca_overhead"},
+    "three-scale": _TRANSFORMED | {"pca_coarse", "pca_middle", "pca_residual", "pca_overhead"},
+    "conforming": _TRANSFORMED | {"pca_skeleton", "pca_bubbles", "pca_overhead"},
 }
