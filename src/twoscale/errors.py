@@ -10,6 +10,10 @@ class TwoscaleError(ValueError):
     """
 
 
+class TwoscaleWarning(UserWarning):
+    """Something that is probably not meant, told in one sentence; the work goes on."""
+
+
 def missing_extra(package: str, extra: str) -> TwoscaleError:
     """Return the error for an optional dependency that is not installed."""
     return TwoscaleError(f"this needs the package '{package}': pip install 'twoscale[{extra}]'")

@@ -12,6 +12,7 @@ import torch
 
 from twoscale.errors import TwoscaleError
 
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
@@ -55,6 +56,18 @@ def _group_limit() -> int | None:
     except OSError:
         return None
     return int(text) if text.isdecimal() else None
+
+
+def short_of_memory(error: BaseException | None) -> bool:
+    """Say whether memory was short; libraries say it in many ways, and some wrap the error."""
+    while error is not None:
+        words = str(error).lower()
+        if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+            return True
+        if any(text in words for text in _OUT_OF_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def parse_size(text: str) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from twoscale.data.store import Dataset, DatasetWriter
+from twoscale.data.store import Dataset
+from twoscale.data.writer import DatasetWriter
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.problems import Problem

@@ -11,7 +11,8 @@ import numpy as np
 from scipy.io import loadmat
 
 from twoscale.data.generation import describe
-from twoscale.data.store import Dataset, DatasetWriter
+from twoscale.data.store import Dataset
+from twoscale.data.writer import DatasetWriter
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.grid import Grid
 from twoscale.problems import Problem

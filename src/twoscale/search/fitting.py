@@ -12,6 +12,7 @@ from torch import Tensor
 from twoscale.clock import now
 from twoscale.errors import TwoscaleError
 from twoscale.fields import ACCURACY, Batch, measure_all
+from twoscale.memory import short_of_memory
 from twoscale.progress import Progress
 from twoscale.search.candidates import Candidate, Space
 from twoscale.search.trials import Outcome
@@ -20,9 +21,7 @@ from twoscale.surrogate import Surrogate
 from twoscale.surrogate.context import FieldPairs, SharedFits
 from twoscale.surrogate.nearest import NearestCodes
 
-_SHORT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")
 _LARGEST = 1e15  # sums of squares of such values are far from the end of single precision
-_TOO_MUCH = (MemoryError, torch.cuda.OutOfMemoryError, torch.linalg.LinAlgError)
 
 
 class FieldFitter:
@@ -148,19 +147,9 @@ def _told_if_too_much(candidate: Candidate) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not _too_much(error):
+        if not (isinstance(error, torch.linalg.LinAlgError) or short_of_memory(error)):
             raise
         raise TwoscaleError(f"{candidate.label} is too much here: {error}") from error
-
-
-def _too_much(error: BaseException | None) -> bool:
-    """Say whether memory was short or a decomposition failed; libraries say it in many ways."""
-    while error is not None:
-        words = str(error).lower()
-        if isinstance(error, _TOO_MUCH) or any(text in words for text in _SHORT_OF_MEMORY):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 class FirstFields:

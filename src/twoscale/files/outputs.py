@@ -1,14 +1,11 @@
-"""Files and folders that appear complete or not at all, and JSON."""
+"""Files and folders that appear complete or not at all."""
 
 from __future__ import annotations
 
-import json
-import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from twoscale.errors import TwoscaleError
 
@@ -87,39 +84,3 @@ def complete(place: Path) -> Iterator[Path]:
     finally:
         remove(prepared)
         parents.remove()
-
-
-def to_json(content: Any) -> str:
-    """Return readable JSON; numbers that JSON has no word for become null."""
-    return json.dumps(_plain(content), indent=2, allow_nan=False)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file."""
-    path.write_text(to_json(content) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def read_json(path: Path, *, require: dict[str, type] | None = None) -> dict[str, Any]:
-    """Return the object a JSON file holds, which must have values of the `require`d types."""
-    try:
-        content = json.loads(path.read_text())
-    except FileNotFoundError as error:
-        raise TwoscaleError(f"{path} does not exist") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise TwoscaleError(f"{path} is damaged or not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise TwoscaleError(f"{path} should hold a JSON object")
-    wrong = [key for key, kind in (require or {}).items() if not isinstance(content.get(key), kind)]
-    if wrong:
-        raise TwoscaleError(f"{path} is damaged: it lacks a proper {', '.join(wrong)}")
-    return content

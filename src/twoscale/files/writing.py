@@ -1,0 +1,28 @@
+"""JSON files, written."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+
+def to_json(content: Any) -> str:
+    """Return readable JSON; numbers that JSON has no word for become null."""
+    return json.dumps(_plain(content), indent=2, allow_nan=False)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file."""
+    path.write_text(to_json(content) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
