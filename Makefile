@@ -6,7 +6,7 @@ READY := .venv/ready
 .PHONY: demo test setup format documents clean
 
 demo: $(READY)
-	$(BIN)/twoscale demo --out demo
+	$(BIN)/twoscale demo --out demo --overwrite
 
 test: $(READY)
 	$(BIN)/ruff format --check src tests scripts

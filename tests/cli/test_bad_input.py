@@ -200,7 +200,7 @@ def test_a_failed_fit_leaves_nothing(twoscale, data, tmp_path):
     settings = ("--set", "learning_rate=10", "--set", "epochs=1")
     arguments = ("--method", "two-scale", *settings, "--out", tmp_path / "r")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twoscale.training.loop.mean_loss", lambda *a: float("nan"))
+        patch.setattr("twoscale.training.member.mean_loss", lambda *a: float("nan"))
         refused(twoscale("fit", data, *arguments), "diverged")
     assert list(tmp_path.iterdir()) == []
 

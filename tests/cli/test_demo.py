@@ -51,7 +51,7 @@ def test_an_interrupted_demo_can_be_run_again(twoscale, tmp_path):
     command = ("demo", "--out", out, "--samples", 500, "--epochs", 1)
     for step, left in (
         ("twoscale.problems.Poisson.solve", "poisson-64.zarr.partial"),
-        ("twoscale.training.loop.mean_loss", "poisson-64.zarr"),
+        ("twoscale.training.member.mean_loss", "poisson-64.zarr"),
     ):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(step, interrupt)

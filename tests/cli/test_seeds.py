@@ -127,7 +127,7 @@ def test_one_seed_that_fails_leaves_nothing_of_any(data, tmp_path, failing, erro
 
 
 def test_a_training_that_diverges_leaves_nothing(twoscale, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("twoscale.training.loop.mean_loss", lambda *a: float("nan"))
+    monkeypatch.setattr("twoscale.training.member.mean_loss", lambda *a: float("nan"))
     outcome = twoscale("fit", data, *QUICK, "--seeds", "0-1", "--out", tmp_path / "a" / "r")
     refused(outcome, "training diverged", "learning_rate")
     assert list(tmp_path.iterdir()) == []

@@ -2,35 +2,59 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
 
-from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.errors import TwoscaleError, TwoscaleWarning, missing_extra
+from twoscale.memory import short_of_memory
+
+_DEBUG = "--debug"
+_BAD_INPUT, _INTERRUPTED = 2, 130
 
 
-def main() -> None:
-    """Run the command line; a user's mistake becomes one sentence and exit status 2."""
+class _Stopped(KeyboardInterrupt):
+    """A request to stop that did not come from the keyboard."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.status = 128 + number
+
+
+def main() -> NoReturn:
+    """Run the command line: whatever goes wrong becomes one sentence and an exit status.
+
+    `--debug`, anywhere in the command, shows the traceback too.
+    """
+    debug = _DEBUG in sys.argv
+    sys.argv = [argument for argument in sys.argv if argument != _DEBUG]
     try:
-        sys.exit(_run())
-    except TwoscaleError as error:
-        _stop(str(error), 2)
-    except KeyboardInterrupt:
-        _stop("interrupted", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
-    except MemoryError:
-        _stop("there is not enough memory for this", 2)
-    except OSError as error:
-        _stop(f"the system refused: {error}", 2)
+        with _stopped_by_signals(), _warnings_in_one_line():
+            status = _run()
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        _silence()
+        status = 0
+    except BaseException as error:
+        status = _tell(error, debug)
+    sys.exit(status)
 
 
 def _run() -> int:
     try:
         import typer
+        from rich.console import Console
 
         from twoscale.cli.app import app
     except ImportError as error:
         raise missing_extra(error.name or "typer", "cli") from error
+    Console.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign,assignment]
     try:
         status = app(standalone_mode=False) or 0
     except typer.Abort as error:
@@ -42,13 +66,84 @@ def _run() -> int:
         message = error.format_message()
         if type(error).__name__ == "NoArgsIsHelpError":
             print(message)
-            return 2
+            return _BAD_INPUT
         raise TwoscaleError(f"{message.rstrip('.')}. Try --help.") from error
-    if status == 130:  # how Typer passes on an interruption
+    if status == _INTERRUPTED:  # how Typer passes on an interruption
         raise KeyboardInterrupt
     return status
 
 
-def _stop(message: str, status: int) -> None:
-    print(f"twoscale: {message}", file=sys.stderr)
-    sys.exit(status)
+def _tell(error: BaseException, debug: bool) -> int:
+    """Print an error as one sentence and return the exit status."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    if debug:
+        traceback.print_exception(error)
+    sentence = "; ".join([_sentence(error), *getattr(error, "__notes__", ())])
+    print(f"twoscale: {sentence}", file=sys.stderr)
+    if isinstance(error, KeyboardInterrupt):
+        return getattr(error, "status", _INTERRUPTED)
+    return _BAD_INPUT
+
+
+def _sentence(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, TwoscaleError):
+        return text
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if short_of_memory(error):
+        return "there is not enough memory for this: take smaller sizes, or fewer fields at a time"
+    if isinstance(error, RecursionError):
+        return "something given is nested too deeply"
+    if isinstance(error, OSError):
+        return f"the system refused: {text}"
+    return f"unexpected {type(error).__name__}: {text}; {_DEBUG} shows where"
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Let requests to end act as Ctrl-C does: a search keeps its best, others clean up."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _Stopped(number)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {}
+    for number in (getattr(signal, name) for name in names):
+        if signal.getsignal(number) == signal.SIG_DFL:  # with nohup a hang-up is to be ignored
+            with suppress(ValueError):  # not the main thread: somebody else's program
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Show our warnings as sentences; those of libraries as Python does."""
+
+    def show(message: Warning | str, category: type[Warning], *rest: object) -> None:
+        if issubclass(category, TwoscaleWarning):
+            print(f"twoscale: warning: {' '.join(str(message).split())}", file=sys.stderr)
+        else:
+            usual(message, category, *rest)  # type: ignore[arg-type]
+
+    usual = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TwoscaleWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def _raise_broken_pipe(console: object) -> NoReturn:
+    """Pass on that nobody reads the output; by itself rich would exit with an error."""
+    raise BrokenPipeError
+
+
+def _silence() -> None:
+    """Keep Python from complaining at its end that nobody reads the output."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -25,6 +25,7 @@ from twoscale.cli.options import (
     MemoryOption,
     OutOption,
     OverwriteOption,
+    ResumeOption,
     SeedOption,
 )
 from twoscale.cli.report import report
@@ -32,7 +33,7 @@ from twoscale.cli.study import study_app
 from twoscale.clock import parse_duration
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.files import complete, target
+from twoscale.files import atomic_output, check_target, is_file
 from twoscale.memory import parse_size
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, auto_run, finetune_run, fit_runs
@@ -67,8 +68,11 @@ def _main(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error came from, in any command.")
+    ] = False,
 ) -> None:
-    pass
+    pass  # --debug is taken out of the arguments before they come here
 
 
 @app.command(epilog="Example: twoscale demo --out demo")
@@ -78,10 +82,13 @@ def demo(
     epochs: Annotated[int, typer.Option(min=1, help="Epochs per method.")] = 150,
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
     """Make data, fit three methods, and show seams and their removal. About a minute, offline."""
-    metrics = run_demo(out, samples=samples, epochs=epochs, seed=seed, device=device)
+    metrics = run_demo(
+        out, samples=samples, epochs=epochs, seed=seed, device=device, overwrite=overwrite
+    )
     if json:
         print_json(metrics)
         return
@@ -129,6 +136,7 @@ def fit(
     ] = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
+    resume: ResumeOption = True,
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -139,6 +147,7 @@ def fit(
         "memory": parse_size(memory) if memory else None,
         "device": device,
         "overwrite": overwrite,
+        "resume": resume,
     }
     if method == _AUTO:
         if seeds is not None:
@@ -206,6 +215,7 @@ def finetune(
     data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
+    resume: ResumeOption = True,
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -224,6 +234,7 @@ def finetune(
             data=dataset,
             memory=parse_size(memory) if memory else None,
             overwrite=overwrite,
+            resume=resume,
             progress=progress,
             illustrate=illustrate_run,
         )
@@ -261,20 +272,19 @@ def predict(
 ) -> None:
     """Predict the solution fields of input fields, a part at a time from file to file."""
     surrogate = Surrogate.load(run, device=device)
-    place = target(out, overwrite=overwrite, ours=Path.is_file)
+    check_target(out, overwrite=overwrite, ours=is_file)
     fields = _read_npy(inputs)
     several = fields[None] if fields.ndim == 2 else fields
-    with complete(place) as prepared, progress_bar() as progress:
-        written: np.memmap | None = None
+    with (
+        atomic_output(out, overwrite=overwrite) as prepared,
+        progress_bar() as progress,
+        prepared.open("wb") as stream,  # not mapped: a full disk would then end the process
+    ):
+        header = {"descr": "<f4", "fortran_order": False, "shape": fields.shape}
+        np.lib.format.write_array_header_1_0(stream, header)
         for part, predicted in surrogate.predict_parts(several):
-            if written is None:
-                written = np.lib.format.open_memmap(
-                    prepared, mode="w+", dtype=predicted.dtype, shape=fields.shape
-                )
-            (written[None] if fields.ndim == 2 else written)[part] = predicted
+            stream.write(np.ascontiguousarray(predicted, dtype="<f4").data)
             progress("fields", part.stop, len(several), "")
-        if written is not None:
-            written.flush()
     print(f"{len(several)} fields in {out}")
 
 

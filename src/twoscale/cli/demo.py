@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from twoscale.cli.display import progress_bar
 from twoscale.data import generate
 from twoscale.errors import TwoscaleError
+from twoscale.files import atomic_output, read_json, write_json
 from twoscale.problems import Poisson
 from twoscale.report.comparison import write_comparison
 from twoscale.report.run_figures import illustrate_run
@@ -17,15 +19,21 @@ from twoscale.surrogate.arguments import resolve_device
 DEMO_METHODS = ("local", "overlap", "two-scale")
 RESOLUTION = 64
 _DATA = f"poisson-{RESOLUTION}.zarr"
-_OWN = {_DATA, f"{_DATA}.partial", "runs", "figures", "report.html"}
+_NOTE = "demo.json"  # says that a folder is a demo's, and whether it is finished
+_FORMAT = "twoscale-demo"
 
 
 def run_demo(
-    out: Path, *, samples: int, epochs: int, seed: int, device: str
+    out: Path, *, samples: int, epochs: int, seed: int, device: str, overwrite: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Generate data, fit three methods, write `report.html`; return the metrics by method."""
-    if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _OWN):
-        raise TwoscaleError(f"{out} holds something else: choose another --out")
+    """Generate data, fit three methods, write `report.html`; return the metrics by method.
+
+    A folder that holds anything must be a demo's. One that is finished is made anew only with
+    `overwrite`; one that was interrupted goes on.
+    """
+    chosen = resolve_device(device)
+    _check_folder(out, overwrite=overwrite)
+    _note(out, complete=False)
     with progress_bar() as progress:
         dataset = generate(
             Poisson(),
@@ -33,7 +41,7 @@ def run_demo(
             resolution=RESOLUTION,
             samples=samples,
             seed=seed,
-            device=resolve_device(device),
+            device=chosen,
             overwrite=True,
             progress=progress,
         )
@@ -52,4 +60,26 @@ def run_demo(
                 illustrate=illustrate_run,
             )
     write_comparison(out / "report.html", dataset, runs)
+    _note(out, complete=True)
     return {method: run.metrics for method, run in runs.items()}
+
+
+def _check_folder(out: Path, *, overwrite: bool) -> None:
+    """Raise if the demo must not write into a folder."""
+    try:
+        if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
+            return
+        note = read_json(out / _NOTE)
+    except TwoscaleError:
+        note = {}
+    except OSError as error:
+        raise TwoscaleError(f"cannot write {out}: {error.strerror or error}") from error
+    if note.get("format") != _FORMAT:
+        raise TwoscaleError(f"{out} holds something else: choose another --out")
+    if note.get("complete") and not overwrite:
+        raise TwoscaleError(f"{out} exists already: choose another --out or pass --overwrite")
+
+
+def _note(out: Path, *, complete: bool) -> None:
+    with atomic_output(out / _NOTE, overwrite=True) as prepared:
+        write_json(prepared, {"format": _FORMAT, "complete": complete})

@@ -16,3 +16,9 @@ MemoryOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
+ResumeOption = Annotated[
+    bool,
+    typer.Option(
+        "--resume/--no-resume", help="Go on from the checkpoints of the same command, if any."
+    ),
+]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from twoscale.data.store import Dataset
-from twoscale.data.writer import DatasetWriter
+from twoscale.data.writer import writing
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
 from twoscale.problems import Problem
@@ -42,30 +42,26 @@ def generate(
         raise TwoscaleError(f"the seed must not be negative, got {seed}")
     grid = Grid.square(resolution)
     description = describe(problem, grid, samples) | {"seed": seed}
-    writer = DatasetWriter(Path(path), description, overwrite=overwrite)
     cuda = torch.device(device).type == "cuda"
     values = _BATCH_VALUES["cuda" if cuda else "cpu"]
-    length = max(1, values // resolution**2 // writer.chunk) * writer.chunk
+    with writing(path, description, overwrite=overwrite, resumable=True) as writer:
+        length = max(1, values // resolution**2 // writer.chunk) * writer.chunk
 
-    def solve(part: slice) -> tuple[slice, list[np.ndarray]]:
-        if not writer.missing(part.start, part.stop):
-            return part, []
-        indices = range(part.start, part.stop)
-        inputs = problem.sample(grid, indices, seed=seed, device=device)
-        both = (inputs, problem.solve(inputs))
-        return part, [fields.float().cpu().numpy() for fields in both]
+        def solve(part: slice) -> tuple[slice, list[np.ndarray]]:
+            if not writer.missing(part.start, part.stop):
+                return part, []
+            indices = range(part.start, part.stop)
+            inputs = problem.sample(grid, indices, seed=seed, device=device)
+            both = (inputs, problem.solve(inputs))
+            return part, [fields.float().cpu().numpy() for fields in both]
 
-    try:
         # A GPU solves the next samples while these are written.
         for part, arrays in ahead(solve, slices(samples, length), workers=int(cuda)):
             if arrays:
                 writer.write(part.start, *arrays)
             if progress:
                 progress("samples", part.stop, samples, "")
-    except Exception:
-        writer.discard()
-        raise
-    return writer.finish()
+        return writer.finish()
 
 
 def describe(problem: Problem | None, grid: Grid, samples: int) -> dict[str, Any]:

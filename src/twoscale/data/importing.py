@@ -12,7 +12,7 @@ from scipy.io import loadmat
 
 from twoscale.data.generation import describe
 from twoscale.data.store import Dataset
-from twoscale.data.writer import DatasetWriter
+from twoscale.data.writer import writing
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.grid import Grid
 from twoscale.problems import Problem
@@ -45,18 +45,14 @@ def import_fields(
             )
         samples, height, width = pair[0].shape
         description = describe(problem, Grid(height, width), samples) | {"seed": None}
-        writer = DatasetWriter(Path(path), description, overwrite=overwrite)
-        try:
+        with writing(path, description, overwrite=overwrite) as writer:
             for part in slices(samples, writer.chunk):
                 with _readable(Path(files[0])):
                     values = [array.read(part) for array in pair]
                 writer.write(part.start, *values)
                 if progress:
                     progress("samples", part.stop, samples, "")
-        except BaseException:
-            writer.discard()
-            raise
-        return writer.finish()
+            return writer.finish()
 
 
 class _FieldArray:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError, missing_extra
-from twoscale.files import read_json
+from twoscale.files import content_digest, read_json
 from twoscale.grid import Grid
 from twoscale.problems import PROBLEMS, Problem
 from twoscale.source import chunk_length
@@ -183,6 +183,11 @@ def sample_chunk(height: int, width: int) -> int:
 def checksum(values: np.ndarray) -> str:
     """Return the digest of an array's bytes."""
     return hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).hexdigest()
+
+
+def description_digest(attributes: dict[str, Any]) -> str:
+    """Return the digest of a dataset's description: all attributes but the digest itself."""
+    return content_digest(attributes, but="digest")
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from twoscale.data.store import (
     FORMAT_VERSION,
     Dataset,
     checksum,
+    description_digest,
     is_dataset,
     sample_chunk,
 )
-from twoscale.errors import TwoscaleError, missing_extra
-from twoscale.files import Parents, beside, put, remove, target
+from twoscale.errors import missing_extra
+from twoscale.files import Output, claimed, told
 from twoscale.source import slices
 from twoscale.threads import ahead, file_workers
 
@@ -29,61 +32,92 @@ except ImportError as error:
     raise missing_extra("zarr", "data") from error
 
 
-class DatasetWriter:
-    """Writes a dataset beside its final place; it appears there complete or not at all.
+@contextmanager
+def writing(
+    path: str | Path, description: dict[str, Any], *, overwrite: bool, resumable: bool = False
+) -> Iterator[DatasetWriter]:
+    """Give a writer for the dataset at `path`, which appears there when the writer finishes.
 
-    Batches of samples are logged with their checksums once they are safely written, so that a
-    writer opened again with the same description continues after the last one.
+    A `resumable` one that is interrupted, and is opened again with the same description, goes on
+    after the last chunk that was safely written.
+    """
+    with claimed(path, overwrite=overwrite, ours=is_dataset) as output:
+        yield DatasetWriter(output, description, resumable=resumable)
+
+
+class DatasetWriter:
+    """Writes a dataset into the content of an output.
+
+    Chunks of samples are logged with their checksums once they are written.
     """
 
-    def __init__(self, path: Path, description: dict[str, Any], *, overwrite: bool) -> None:
-        self.path = target(path, overwrite=overwrite, ours=is_dataset)
-        self.partial = beside(self.path)
-        self._parents = Parents(self.path)
-        self.description = description
-        self.log = self.partial / "written.jsonl"
-        grid, samples = description["grid"], description["samples"]
+    def __init__(self, output: Output, description: dict[str, Any], *, resumable: bool) -> None:
+        self.output = output
+        self.log = output.work.log if resumable else None
+        grid = description["grid"]
         self.chunk = sample_chunk(grid["height"], grid["width"])
-        if not self._continues():
-            self._create((samples, grid["height"], grid["width"]))
-        self.checksums = self._read_log()
-        self._arrays: Any = zarr.open_group(self.partial, mode="r+")
+        self.checksums: dict[int, dict[str, str]] = {}
+        attributes = self._attributes(description)
+        if not (output.work.continues(attributes) and self._continue()):
+            output.work.restart(attributes)
+            self._create(attributes, (description["samples"], grid["height"], grid["width"]))
 
-    def _continues(self) -> bool:
-        group = self.partial / "zarr.json"
-        if not (self.log.exists() and group.exists()):
-            return False
-        try:
-            return json.loads(group.read_text())["attributes"] == _attributes(self.description)
-        except (OSError, ValueError, KeyError):
-            return False
+    def _attributes(self, description: dict[str, Any]) -> dict[str, Any]:
+        head = {"format": FORMAT, "format_version": FORMAT_VERSION, "complete": False}
+        return head | {"chunk": self.chunk} | description
 
-    def _create(self, shape: tuple[int, int, int]) -> None:
-        remove(self.partial)
+    def _continue(self) -> bool:
+        """Take over what an interrupted writer has left; return whether it is of any use."""
+        if self.log is None or not self.log.exists():
+            return False
+        for leftover in self.output.content.rglob("*.partial"):  # a chunk that was being written
+            leftover.unlink()
         try:
-            attributes = _attributes(self.description)
-            group = zarr.create_group(self.partial, attributes=attributes, zarr_format=3)
-        except OSError as error:
-            raise TwoscaleError(f"cannot write {self.path}: {error.strerror or error}") from error
-        for name in ARRAYS:
-            group.create_array(
-                name,
-                shape=shape,
-                chunks=(min(self.chunk, shape[0]), *shape[1:]),
-                dtype="float32",
-                compressors=BloscCodec(cname="lz4", clevel=3, shuffle="shuffle"),
+            self._group: Any = zarr.open_group(self.output.content, mode="r+")
+            self._arrays: dict[str, Any] = {name: self._group[name] for name in ARRAYS}
+        except Exception:  # a damaged group raises many kinds of errors
+            return False
+        self.checksums = dict(self._intact(self._read_log(self.log)))
+        return True
+
+    def _create(self, attributes: dict[str, Any], shape: tuple[int, int, int]) -> None:
+        with told(self.output.place):
+            self._group = zarr.create_group(
+                self.output.content, attributes=attributes, zarr_format=3
             )
-        self.log.touch()
+            for name in ARRAYS:
+                self._group.create_array(
+                    name,
+                    shape=shape,
+                    chunks=(min(self.chunk, shape[0]), *shape[1:]),
+                    dtype="float32",
+                    compressors=BloscCodec(cname="lz4", clevel=3, shuffle="shuffle"),
+                )
+            self._arrays = {name: self._group[name] for name in ARRAYS}
+            if self.log is not None:
+                self.log.touch()
 
-    def _read_log(self) -> dict[int, dict[str, str]]:
+    @staticmethod
+    def _read_log(log: Path) -> dict[int, dict[str, str]]:
         written: dict[int, dict[str, str]] = {}
-        for line in self.log.read_text().splitlines():
+        for line in log.read_text().splitlines():
             try:
                 entry = json.loads(line)
                 written[entry["start"]] = {name: entry[name] for name in ARRAYS}
-            except (ValueError, KeyError):
+            except (ValueError, KeyError, TypeError):
                 break  # the line that an interruption cut short
         return written
+
+    def _intact(self, logged: dict[int, dict[str, str]]) -> Iterator[tuple[int, dict[str, str]]]:
+        """Yield the logged chunks whose bytes are there: after a loss of power some may not be."""
+
+        def found(start: int) -> dict[str, str]:
+            part = slice(start, start + self.chunk)
+            return {name: checksum(np.asarray(array[part])) for name, array in self._arrays.items()}
+
+        for start, sums in zip(logged, ahead(found, logged, workers=file_workers()), strict=True):
+            if sums == logged[start]:
+                yield start, sums
 
     def missing(self, start: int, stop: int) -> bool:
         """Say whether any chunk of the samples from `start` to `stop` still has to be written."""
@@ -102,25 +136,16 @@ class DatasetWriter:
 
         for entry in ahead(write, slices(len(inputs), self.chunk), workers=file_workers()):
             self.checksums[entry["start"]] = {name: entry[name] for name in ARRAYS}
-            with self.log.open("a") as log:
-                log.write(json.dumps(entry) + "\n")
+            if self.log is not None:
+                with self.log.open("a") as log:
+                    log.write(json.dumps(entry) + "\n")
 
     def finish(self) -> Dataset:
         """Add the checksums to the description and move the dataset to its place."""
         ordered = [self.checksums[start] for start in sorted(self.checksums)]
         sums = {name: [entry[name] for entry in ordered] for name in ARRAYS}
-        self._arrays.attrs.update({"complete": True, "checksums": sums})
-        self.log.unlink()
-        put(self.partial, self.path)
-        return Dataset(self.path)
-
-    def discard(self) -> None:
-        """Remove what was written."""
-        remove(self.partial)
-        self._parents.remove()
-
-
-def _attributes(description: dict[str, Any]) -> dict[str, Any]:
-    grid = description["grid"]
-    head = {"format": FORMAT, "format_version": FORMAT_VERSION, "complete": False}
-    return head | {"chunk": sample_chunk(grid["height"], grid["width"])} | description
+        found = dict(self._group.attrs) | {"complete": True, "checksums": sums}
+        found.pop("digest", None)
+        self._group.attrs.update(found | {"digest": description_digest(found)})
+        self.output.commit()
+        return Dataset(self.output.place)

@@ -1,22 +1,38 @@
-"""Files and folders that appear complete or not at all."""
+"""Results that appear complete or not at all, and replace nothing without being asked."""
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
+from twoscale.files.moves import flush, move_new, replace, restore
+from twoscale.files.work_folder import WorkFolder
+
+Ours = Callable[[Path], bool]
+"""Says whether something is of the kind that a command may replace when it is asked to."""
+
+CONTINUES = "run the same command again to go on where it stopped"
 
 
-def target(path: str | Path, *, overwrite: bool, ours: Callable[[Path], bool]) -> Path:
+def is_file(path: Path) -> bool:
+    """Say whether something is a plain file: what a file may replace."""
+    return path.is_file()
+
+
+def check_target(path: str | Path, *, overwrite: bool, ours: Ours) -> Path:
     """Return the place a result will go to, or raise before any work is done.
 
     Something that is there already is replaced only if asked, and only if it is `ours`.
     """
-    place = Path(path).resolve()
-    if place.exists():
+    try:
+        place = Path(path).resolve()
+        exists = os.path.lexists(place)
+    except (OSError, RuntimeError, ValueError) as error:  # loops of links, names with zero bytes
+        raise TwoscaleError(f"cannot write {str(path)!r}: {error}") from error
+    if exists:
         if not overwrite:
             raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")
         if not ours(place):
@@ -26,61 +42,114 @@ def target(path: str | Path, *, overwrite: bool, ours: Callable[[Path], bool]) -
     return place
 
 
-def beside(place: Path) -> Path:
-    """Return where a result is prepared: in the same folder, under another name."""
-    return place.with_name(place.name + ".partial")
+class Output:
+    """A result under way: claimed for one command, prepared in a work folder beside its place.
+
+    `content` is where the file or folder is prepared. `commit` moves it to its place in one step;
+    `close` ends the claim.
+    """
+
+    def __init__(self, path: str | Path, *, overwrite: bool = False, ours: Ours = is_file) -> None:
+        self.place = check_target(path, overwrite=overwrite, ours=ours)
+        self._parents = _Parents(self.place)
+        try:
+            with told(self.place):
+                self.work = WorkFolder(self.place)
+                restore(self.place, aside=self.work.replaced)
+            # Only now nobody else can put anything there; but somebody may have just done so.
+            check_target(path, overwrite=overwrite, ours=ours)
+        except BaseException:
+            if hasattr(self, "work"):
+                self.work.release()
+            self._parents.remove()
+            raise
+        self.content = self.work.content
+
+    def commit(self) -> None:
+        """Move the content to its place; what was there is removed after that."""
+        with told(self.place):
+            flush(self.content)
+            if os.path.lexists(self.place):
+                replace(self.content, self.place, aside=self.work.replaced)
+            else:
+                move_new(self.content, self.place)
+            flush_folder(self.place.parent)
+
+    def close(self, *, keep: bool = False) -> None:
+        """End the claim; `keep` leaves what lets the same command go on where it stopped."""
+        if keep:
+            self.work.release()
+        else:
+            self.work.remove()
+            self._parents.remove()
 
 
-class Parents:
+@contextmanager
+def claimed(path: str | Path, *, overwrite: bool = False, ours: Ours = is_file) -> Iterator[Output]:
+    """Claim a place for the block; nothing is left of a block that fails.
+
+    After an interruption or a failure of the disk, what has been saved to go on with stays.
+    """
+    output = Output(path, overwrite=overwrite, ours=ours)
+    keep = False
+    try:
+        with told(output.place):
+            yield output
+    except (KeyboardInterrupt, TwoscaleError) as error:
+        keep = _worth_keeping(output.work, error)
+        if keep:
+            error.add_note(CONTINUES)
+        raise
+    finally:
+        output.close(keep=keep)
+
+
+def _worth_keeping(work: WorkFolder, error: BaseException) -> bool:
+    """Say whether a command that ended so can go on later; a full disk keeps checkpoints only."""
+    if isinstance(error, KeyboardInterrupt):
+        return work.has_log() or work.has_checkpoints()
+    return isinstance(error.__cause__, OSError) and work.has_checkpoints()
+
+
+@contextmanager
+def atomic_output(
+    path: str | Path, *, overwrite: bool = False, ours: Ours = is_file
+) -> Iterator[Path]:
+    """Give a path to write a file or folder to; it appears at `path` only if all goes well."""
+    with claimed(path, overwrite=overwrite, ours=ours) as output:
+        output.work.clear()
+        yield output.content
+        output.commit()
+
+
+@contextmanager
+def told(place: Path) -> Iterator[None]:
+    """Turn a failure of the system into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise TwoscaleError(f"cannot write {place}: {error.strerror or error}") from error
+
+
+def flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder are safely on the disk."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class _Parents:
     """The folders above a place that had to be made, to be removed again if nothing comes."""
 
     def __init__(self, place: Path) -> None:
         self.made = [parent for parent in place.parents if not parent.exists()]
-        try:
+        with told(place):
             place.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise TwoscaleError(f"cannot write {place}: {error.strerror or error}") from error
 
     def remove(self) -> None:
         for parent in self.made:
             with suppress(OSError):  # not empty: it holds the result, or someone else's
                 parent.rmdir()
-
-
-def put(prepared: Path, place: Path) -> None:
-    """Move a prepared file or folder to its place; what was there goes only after that."""
-    old = place.with_name(place.name + ".old")
-    remove(old)
-    try:
-        if place.exists():
-            place.rename(old)
-        prepared.rename(place)
-    except BaseException:
-        if old.exists() and not place.exists():
-            old.rename(place)
-        raise
-    remove(old)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or folder if it is there."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-@contextmanager
-def complete(place: Path) -> Iterator[Path]:
-    """Give a path beside `place` to write to; it becomes `place` only if all goes well."""
-    prepared = beside(place)
-    parents = Parents(place)
-    try:
-        remove(prepared)
-        yield prepared
-        put(prepared, place)
-    except OSError as error:
-        raise TwoscaleError(f"cannot write {place}: {error.strerror or error}") from error
-    finally:
-        remove(prepared)
-        parents.remove()

@@ -9,6 +9,24 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 
 
+def check_regular(path: Path) -> None:
+    """Raise if there is no plain file at a path."""
+    if not path.exists():
+        raise TwoscaleError(f"{path} does not exist")
+    if not path.is_file():
+        raise TwoscaleError(f"{path} is not a file")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise TwoscaleError(f"{path} does not exist") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise TwoscaleError(f"{path} is damaged: {error}") from error
+
+
 def read_json(path: Path, *, require: dict[str, type] | None = None) -> dict[str, Any]:
     """Return the object a JSON file holds, which must have values of the `require`d types."""
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 def to_json(content: Any) -> str:
     """Return readable JSON; numbers that JSON has no word for become null."""
-    return json.dumps(_plain(content), indent=2, allow_nan=False)
+    return json.dumps(plain_json(content), indent=2, allow_nan=False)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -18,11 +18,12 @@ def write_json(path: Path, content: Any) -> None:
     path.write_text(to_json(content) + "\n")
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
+    """Return a value as JSON will hold it: lists for tuples, text for keys, null for infinity."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain_json(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain_json(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

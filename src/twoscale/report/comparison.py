@@ -36,6 +36,7 @@ def write_comparison(page: Path, dataset: Dataset, runs: dict[str, Run]) -> None
         summary=[_summary(metrics)],
         sections=[Section("", tables=[table], pictures=pictures)],
         footer=_footer(dataset, runs),
+        overwrite=True,  # the folder is the demo's
     )
 
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from twoscale.errors import missing_extra
-from twoscale.files import complete
+from twoscale.files import atomic_output
 from twoscale.report import figures
 
 try:
@@ -156,6 +156,7 @@ def write_page(
     sections: Sequence[Section],
     footer: str,
     tiles: Sequence[Tile] = (),
+    overwrite: bool = False,
 ) -> None:
     """Write the page; it appears complete or not at all."""
     environment = Environment(
@@ -167,6 +168,6 @@ def write_page(
     text = environment.get_template("page.html").render(
         title=title, summary=summary, sections=sections, footer=footer, tiles=tiles
     )
-    with complete(path.resolve()) as prepared:
+    with atomic_output(path, overwrite=overwrite) as prepared:
         # Without indentation, which makes up half of a large page.
         prepared.write_text(re.sub(r"\n\s+", "\n", text.strip()) + "\n", encoding="utf-8")

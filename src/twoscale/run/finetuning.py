@@ -7,11 +7,13 @@ from typing import Any
 
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
+from twoscale.files import claimed, new_folder, read_json
 from twoscale.memory import available_memory, size_text
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs
-from twoscale.surrogate.artifact import surrogate_folder
+from twoscale.run.resuming import run_checkpoints
+from twoscale.surrogate.artifact import MANIFEST, declared_processes, is_surrogate
 
 
 def finetune_run(
@@ -21,6 +23,7 @@ def finetune_run(
     data: Dataset | None = None,
     memory: int | None = None,
     overwrite: bool = False,
+    resume: bool = True,
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
     **plan: Any,
@@ -28,7 +31,8 @@ def finetune_run(
     """Fine-tune a run on its own training split (or that of other `data`) into a new run folder.
 
     `memory` is as for `fit_requests`. Objectives that look at whole fields in each step keep them
-    in memory, and are refused where they do not fit.
+    in memory, and are refused where they do not fit. One that was stopped goes on from its last
+    checkpoint, unless `resume` is false.
     """
     if base.path.resolve().is_relative_to(Path(out).resolve()):
         raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another --out")
@@ -41,12 +45,19 @@ def finetune_run(
     if start.finetuning_keeps_fields(**plan):
         _check_kept(dataset, split, allowed)
     stored = dataset.nbytes > allowed // 2
-    with surrogate_folder(out, overwrite=overwrite) as folder:
+    declared_processes()  # raises if it is none
+    with claimed(out, overwrite=overwrite, ours=is_surrogate) as output:
+        asked = {"base": read_json(base.path / MANIFEST)["checksum"], "plan": plan}
+        checkpoints = run_checkpoints(output, dataset, asked, device=start.device, resume=resume)
         pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
         training, validation, test = pairs
-        surrogate = start.finetune(*training, validation=validation, progress=progress, **plan)
+        surrogate = start.finetune(
+            *training, validation=validation, progress=progress, checkpoints=checkpoints, **plan
+        )
         config = run_config(dataset, surrogate, len(split.training), base=base.config["hash"])
-        write_run(folder, surrogate, test, split, config, progress, illustrate)
+        new_folder(output.content)
+        write_run(output.content, surrogate, test, split, config, progress, illustrate)
+        output.commit()
     return Run(Path(out), surrogate, config)
 
 

@@ -13,17 +13,30 @@ from torch import Tensor
 
 from twoscale.data import Dataset, Split
 from twoscale.errors import TwoscaleError
-from twoscale.files import read_json, write_json
+from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
 from twoscale.progress import Progress
 from twoscale.run.pairs import Pair
 from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.artifact import environment
+from twoscale.surrogate.artifact import MANIFEST, environment
 from twoscale.surrogate.settings import identifying
 
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
-SEARCH = "search.json"
+CONFIG, SPLIT, HISTORY = "config.json", "split.json", "history.json"
+METRICS, ENVIRONMENT, SEARCH = "metrics.json", "environment.json", "search.json"
+
+_REQUIRED: dict[str, dict[str, type]] = {
+    CONFIG: {"hash": str, "dataset": dict},
+    SPLIT: {"training": list, "validation": list, "test": list},
+    METRICS: {"timings": dict, "common_seams": dict},
+    SEARCH: {"trials": list, "explanation": list},
+}
+
+
+def read_run_json(folder: Path, name: str) -> dict[str, Any]:
+    """Return what a file of a run folder holds; what has changed since it was written raises."""
+    return read_checked_json(folder, name, require=_REQUIRED.get(name))
 
 
 @dataclass(frozen=True)
@@ -39,18 +52,19 @@ class Run:
         """Return the run at `path`."""
         folder = Path(path)
         surrogate = Surrogate.load(folder, device=device)
-        config = read_json(folder / "config.json", require={"hash": str, "dataset": dict})
+        check_file(folder, MANIFEST)
+        config = read_run_json(folder, CONFIG)
         return cls(folder, surrogate, config)
 
     @property
     def metrics(self) -> dict[str, Any]:
-        return read_json(self.path / "metrics.json")
+        return read_run_json(self.path, METRICS)
 
     @property
     def search(self) -> dict[str, Any] | None:
         """Return how the run's method was found, if it was not named."""
-        path = self.path / SEARCH
-        return read_json(path, require={"trials": list}) if path.exists() else None
+        known = SEARCH in read_sums(self.path)
+        return read_run_json(self.path, SEARCH) if known else None
 
     @property
     def dataset(self) -> Dataset:
@@ -69,7 +83,7 @@ class Run:
 
     @property
     def test_samples(self) -> list[int]:
-        return read_json(self.path / "split.json", require={"test": list})["test"]
+        return read_run_json(self.path, SPLIT)["test"]
 
     def fitted_on(self, data: Dataset) -> bool:
         """Say whether the run was fitted on this dataset or a copy of it."""
@@ -104,13 +118,14 @@ def write_run(
         progress("evaluation", 0, 1, "")
     metrics = surrogate.evaluate(*test)
     surrogate.write(folder)
-    write_json(folder / "config.json", config)
-    write_json(folder / "split.json", split.as_dict())
-    write_json(folder / "history.json", surrogate.history_)
-    write_json(folder / "metrics.json", metrics)
-    write_json(folder / "environment.json", environment(surrogate.device))
+    write_json(folder / CONFIG, config)
+    write_json(folder / SPLIT, split.as_dict())
+    write_json(folder / HISTORY, surrogate.history_)
+    write_json(folder / METRICS, metrics)
+    write_json(folder / ENVIRONMENT, environment(surrogate.device))
     if illustrate:
         illustrate(folder, surrogate, *(_in_memory(fields) for fields in test))
+    write_sums(folder)
     if progress:
         progress("evaluation", 1, 1, "")
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, split_samples
+from twoscale.files import Checkpoints, Output, claimed, new_folder
 from twoscale.memory import available_memory
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import Pair, loaded_pairs, stored_pairs, whole_fields_refused
+from twoscale.run.resuming import run_checkpoints
 from twoscale.surrogate import Surrogate, fit_together
-from twoscale.surrogate.artifact import check_surrogate_folder, surrogate_folder
+from twoscale.surrogate.artifact import is_surrogate
 from twoscale.surrogate.together import Data
 
 
@@ -30,13 +32,15 @@ def fit_run(
     device: str = "auto",
     memory: int | None = None,
     overwrite: bool = False,
+    resume: bool = True,
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
 ) -> Run:
     """Fit a method on a dataset's training split and write the run folder.
 
     `illustrate` is called with the unfinished folder, the surrogate and the test pair, to add
-    pictures before the run appears.
+    pictures before the run appears. A fit that was stopped goes on from its last checkpoint, unless
+    `resume` is false.
     """
     (run,) = fit_runs(
         dataset,
@@ -47,6 +51,7 @@ def fit_run(
         device=device,
         memory=memory,
         overwrite=overwrite,
+        resume=resume,
         progress=progress,
         illustrate=illustrate,
     )
@@ -91,6 +96,7 @@ def fit_requests(
     device: str = "auto",
     memory: int | None = None,
     overwrite: bool = False,
+    resume: bool = True,
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
     on_error: Callable[[Request, Exception], None] | None = None,
@@ -103,21 +109,24 @@ def fit_requests(
     `memory` is the memory to stay within, in bytes (the machine's free memory unless told). Fields
     that would take more than half of it are read from disk on every pass instead. With `on_error`
     each run appears as soon as it is ready, and one that fails is reported there and given as None;
-    without it all run folders appear, or none.
+    without it all run folders appear, or none. `resume` is as for `fit_run`; checkpoints are kept
+    for all requests together.
     """
     fits = _RequestedFits(dataset, requests, device, memory, progress)
     runs: list[Run | None] = [None] * len(requests)
-    for request in requests:
-        check_surrogate_folder(request.out, overwrite=overwrite)
     with ExitStack() as stack:
+        outputs = [
+            stack.enter_context(claimed(one.out, overwrite=overwrite, ours=is_surrogate))
+            for one in requests
+        ]
+        fits.keep_checkpoints(outputs[0], resume=resume)
 
         def write(place: int) -> None:
-            out = requests[place].out
-            with ExitStack() as own:
-                folder = own.enter_context(surrogate_folder(out, overwrite=overwrite))
-                runs[place] = fits.write(place, folder, illustrate)
-                if on_error is None:
-                    stack.push(own.pop_all())
+            content = outputs[place].content
+            new_folder(content)
+            runs[place] = fits.write(place, content, illustrate)
+            if on_error is not None:
+                outputs[place].commit()
 
         failed = None
         if on_error is not None:
@@ -126,6 +135,9 @@ def fit_requests(
                 on_error(requests[place], error)
 
         fits.fit(write, failed)
+        if on_error is None:
+            for output in outputs:
+                output.commit()
     return runs
 
 
@@ -157,8 +169,21 @@ class _RequestedFits:
         for surrogate in self.surrogates:
             if self.stored and memory and not surrogate.passes_over_fields:
                 raise whole_fields_refused(dataset, surrogate.method)
+        self.checkpoints: Checkpoints | None = None
         self.loaded: tuple[Any, list[Pair]] = (None, [])
         self.tests: dict[int, Pair] = {}  # by seed
+
+    def keep_checkpoints(self, output: Output, *, resume: bool) -> None:
+        """Save the state of what takes long beside an output; go on from what is there."""
+        surrogates = [(one.method, one.seed, one.settings) for one in self.surrogates]
+        samples = [len(split.training) for split in self.splits]
+        self.checkpoints = run_checkpoints(
+            output,
+            self.dataset,
+            {"fits": surrogates, "training_samples": samples},
+            device=self.surrogates[0].device,
+            resume=resume,
+        )
 
     def fit(
         self, write: Callable[[int], None], failed: Callable[[int, Exception], None] | None
@@ -172,6 +197,7 @@ class _RequestedFits:
             progress=self.progress,
             finished=lambda position: write(order[position]),
             failed=failed and (lambda position, error: failed(order[position], error)),
+            checkpoints=self.checkpoints,
         )
 
     def _part(self, place: int) -> tuple[int, int | None]:

@@ -8,13 +8,13 @@ from typing import Any
 
 from twoscale.clock import now
 from twoscale.data import Dataset, split_samples
-from twoscale.files import write_json
+from twoscale.files import claimed, new_folder, write_json
 from twoscale.memory import available_memory
 from twoscale.progress import Progress
 from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs, whole_fields_refused
 from twoscale.search import DEFAULT_BUDGET, fit_auto
-from twoscale.surrogate.artifact import surrogate_folder
+from twoscale.surrogate.artifact import declared_processes, is_surrogate
 from twoscale.surrogate.methods import trains_on_fields
 
 _USUAL = "two-scale"
@@ -31,6 +31,7 @@ def auto_run(
     device: str = "auto",
     memory: int | None = None,
     overwrite: bool = False,
+    resume: bool = True,
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
 ) -> Run:
@@ -46,7 +47,8 @@ def auto_run(
     stored = dataset.nbytes > (memory or available_memory()) // 2
     if stored and memory and trains_on_fields(_USUAL, settings or {}):
         raise whole_fields_refused(dataset, f"{_USUAL} with an encoder")
-    with surrogate_folder(out, overwrite=overwrite) as folder:
+    declared_processes()  # raises if it is none
+    with claimed(out, overwrite=overwrite, ours=is_surrogate) as output:
         pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
         training, validation, test = pairs
         found = fit_auto(
@@ -62,6 +64,8 @@ def auto_run(
         )
         surrogate = found.surrogate
         config = run_config(dataset, surrogate, len(split.training))
-        write_json(folder / SEARCH, found.record)
-        write_run(folder, surrogate, test, split, config, progress, illustrate)
+        new_folder(output.content)
+        write_json(output.content / SEARCH, found.record)
+        write_run(output.content, surrogate, test, split, config, progress, illustrate)
+        output.commit()
     return Run(Path(out), surrogate, config)

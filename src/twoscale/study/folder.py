@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import beside, read_json, write_json
+from twoscale.files import WorkFolder, atomic_output, read_json, sweep, told, write_json
+from twoscale.run.folder import CONFIG, ENVIRONMENT, HISTORY, METRICS, read_run_json
 from twoscale.study.cells import Cell, Data
+from twoscale.surrogate.artifact import MANIFEST, WEIGHTS
 
 RECORD_FORMAT = 1
 
@@ -82,32 +83,28 @@ class StudyFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep others from running studies in this folder; a lock ends with its process."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as lock:
+        with told(self.path), WorkFolder(self.path / "study") as work:
+            sweep(self.path / "cells")
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise TwoscaleError(
-                    f"another command is running a study in {self.path}: wait for it, "
-                    "or choose another --out"
-                ) from error
-            yield
+                yield
+            finally:
+                work.remove()
 
 
 def read_result(run: Path) -> Result:
     """Return what a run folder says of its outcome."""
-    config = read_json(run / "config.json", require={"hash": str})
-    history = read_json(run / "history.json")
+    config = read_run_json(run, CONFIG)
+    history = read_run_json(run, HISTORY)
     content = {
         "config_hash": config["hash"],
-        "metrics": read_json(run / "metrics.json"),
-        "retained": read_json(run / "manifest.json")["retained"],
+        "metrics": read_run_json(run, METRICS),
+        "retained": read_run_json(run, MANIFEST)["retained"],
         "epochs": {stage: epochs(curve) for stage, curve in history.items()},
-        "model_bytes": (run / "weights.safetensors").stat().st_size,
+        "model_bytes": (run / WEIGHTS).stat().st_size,
     }
     if tuning := config.get("finetuning"):
         content["weights"] = tuning["weights"]
-    environment = read_json(run / "environment.json")
+    environment = read_run_json(run, ENVIRONMENT)
     if "processes" in environment:
         content["processes"] = environment["processes"]
     return Result(content, environment)
@@ -200,7 +197,5 @@ def _described(cell: Cell) -> dict[str, Any]:
 
 def write_record(file: Path, record: dict[str, Any]) -> None:
     """Write a record in one step: whoever reads it finds the old one or the new one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    prepared = beside(file)
-    write_json(prepared, record)
-    prepared.replace(file)
+    with atomic_output(file, overwrite=True) as prepared:
+        write_json(prepared, record)

@@ -14,7 +14,7 @@ from torch import Tensor
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.fields import median_sample, radial_spectrum
-from twoscale.files import beside
+from twoscale.files import atomic_output
 from twoscale.run import Run
 from twoscale.source import slices
 from twoscale.study.cells import Cell, Data
@@ -67,11 +67,8 @@ def write_fields(
         else:
             fields |= _kept(old, place, some)
     if changed:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        prepared = beside(file)
-        with prepared.open("wb") as stream:
+        with atomic_output(file, overwrite=True) as prepared, prepared.open("wb") as stream:
             np.savez_compressed(stream, **fields)  # type: ignore[arg-type]
-        prepared.replace(file)
 
 
 def _at_place(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,62 +17,72 @@ from torch import Tensor
 
 from twoscale import _version
 from twoscale.errors import TwoscaleError
-from twoscale.files import complete, read_json, target, write_json
+from twoscale.files import (
+    check_regular,
+    content_digest,
+    plain_json,
+    read_json,
+    tensor_digests,
+    write_json,
+)
 
 FORMAT = "twoscale-surrogate"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+MANIFEST = "manifest.json"
+WEIGHTS = "weights.safetensors"
 
 
 def is_surrogate(path: Path) -> bool:
     """Say whether a folder is a saved surrogate or run."""
     try:
-        return read_json(path / "manifest.json").get("format") == FORMAT
+        return read_json(path / MANIFEST).get("format") == FORMAT
     except TwoscaleError:
         return False
 
 
-def check_surrogate_folder(path: str | Path, *, overwrite: bool = False) -> Path:
-    """Return where a surrogate will lie; raise if it must not be written there."""
-    return target(path, overwrite=overwrite, ours=is_surrogate)
-
-
-@contextmanager
-def surrogate_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a folder to write a surrogate in; it appears at `path` complete or not at all."""
-    with complete(check_surrogate_folder(path, overwrite=overwrite)) as prepared:
-        prepared.mkdir()
-        yield prepared
-
-
 def write_artifact(folder: Path, manifest: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write both files into an existing folder."""
+    """Write both files into an existing folder, the manifest with the checksums of both."""
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    head = {"format": FORMAT, "format_version": FORMAT_VERSION}
+    sums = {"tensors": tensor_digests(weights)}
+    content = plain_json(head | manifest | sums)
+    write_json(folder / MANIFEST, content | {"checksum": content_digest(content)})
     try:
-        save_file(weights, folder / "weights.safetensors")
+        save_file(weights, folder / WEIGHTS)
     except SafetensorError as error:
         raise TwoscaleError(f"cannot write the weights: {error}") from error
-    head = {"format": FORMAT, "format_version": FORMAT_VERSION}
-    write_json(folder / "manifest.json", head | manifest)
+    (folder / WEIGHTS).chmod((folder / MANIFEST).stat().st_mode)  # its writer lets nobody else read
 
 
 def read_artifact(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return the manifest and the tensors of a saved surrogate."""
+    """Return the manifest and the tensors of a saved surrogate, both as they were written."""
     if not folder.is_dir():
         raise TwoscaleError(f"{folder} is not a folder: expected a saved surrogate or run")
-    manifest = read_json(folder / "manifest.json")
+    manifest = read_json(folder / MANIFEST)
     if manifest.get("format") != FORMAT:
-        raise TwoscaleError(f"{folder / 'manifest.json'} is not a twoscale surrogate's manifest")
+        raise TwoscaleError(f"{folder / MANIFEST} is not a twoscale surrogate's manifest")
     if manifest.get("format_version") != FORMAT_VERSION:
         raise TwoscaleError(
             f"{folder} has format version {manifest.get('format_version')}; this twoscale reads "
             f"version {FORMAT_VERSION}: use a matching release"
         )
+    if manifest.get("checksum") != content_digest(manifest, but="checksum"):
+        raise TwoscaleError(f"{folder / MANIFEST} is damaged: it has changed since it was written")
+    tensors = _read_weights(folder / WEIGHTS)
+    if tensor_digests(tensors) != manifest.get("tensors"):
+        raise TwoscaleError(
+            f"{folder / WEIGHTS} is damaged, or belongs to another surrogate: its numbers do not "
+            f"match their checksums in {MANIFEST}"
+        )
+    return manifest, tensors
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    check_regular(path)
     try:
-        return manifest, load_file(folder / "weights.safetensors")
-    except FileNotFoundError as error:
-        raise TwoscaleError(f"{folder / 'weights.safetensors'} does not exist") from error
+        return load_file(path)
     except (OSError, SafetensorError) as error:
-        raise TwoscaleError(f"{folder / 'weights.safetensors'} is damaged: {error}") from error
+        raise TwoscaleError(f"{path} is damaged: {error}") from error
 
 
 def environment(device: torch.device) -> dict[str, Any]:
@@ -82,7 +90,7 @@ def environment(device: torch.device) -> dict[str, Any]:
 
     TWOSCALE_PROCESSES, where it is set, says how many processes share the device.
     """
-    shared = os.environ.get("TWOSCALE_PROCESSES")
+    shared = declared_processes()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
         "twoscale": _version.__version__,
@@ -95,8 +103,21 @@ def environment(device: torch.device) -> dict[str, Any]:
         "device_name": name,
         "threads": torch.get_num_threads(),
         "tf32_convolutions": device.type == "cuda" and torch.backends.cudnn.allow_tf32,
-        **({"processes": int(shared)} if shared else {}),
+        **({"processes": shared} if shared else {}),
     }
+
+
+def declared_processes() -> int | None:
+    """Return how many processes share the device, where TWOSCALE_PROCESSES says so."""
+    text = os.environ.get("TWOSCALE_PROCESSES")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and int(text) > 0):
+        raise TwoscaleError(
+            f"TWOSCALE_PROCESSES is the number of processes on the device, got '{text}': "
+            "set it to a whole number, or unset it"
+        )
+    return int(text)
 
 
 def _commit() -> str | None:

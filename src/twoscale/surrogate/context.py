@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from twoscale.clock import Clock, device_peak_gigabytes, forget_device_peak
+from twoscale.files import Checkpoints
 from twoscale.progress import Progress
 from twoscale.representation import Representation
 from twoscale.source import FieldSource
@@ -43,7 +44,8 @@ class FitContext:
 
     `shared` holds what other surrogates have fitted on the same fields already. `peak_gigabytes` is
     the highest of GPU memory in the parts of the fit that are over; the device counts for one part
-    at a time, so that fits which take turns do not know of each other's.
+    at a time, so that fits which take turns do not know of each other's. `checkpoints` keep what
+    takes long, for a process that goes on with the same fit.
     """
 
     seed: int = 0
@@ -52,12 +54,17 @@ class FitContext:
     histories: dict[str, dict[str, Any]] = field(default_factory=dict)
     shared: SharedFits = field(default_factory=dict)
     peak_gigabytes: float | None = None
+    checkpoints: Checkpoints | None = None
+    name: str = ""  # of the fit among those whose checkpoints are kept together
 
     def fit_representation(
         self, representation: Representation, fields: FieldSource, *, seed: int, name: str
     ) -> None:
         """Fit a representation, or take over an equal one; either costs what fitting it cost."""
         key = (name, repr(representation), fields.shape[0], seed)
+        checkpoint = self.checkpoints and self.checkpoints.named(repr(key))
+        if key not in self.shared and checkpoint and (saved := checkpoint.load()):
+            self.shared[key] = SharedFit(saved.tensors, saved.facts["stages"], saved.facts["peak"])
         if key in self.shared:
             representation.restore(self.shared[key].state)
         else:
@@ -65,7 +72,9 @@ class FitContext:
             clock = Clock()
             representation.fit(fields, seed=seed, clock=clock, name=name)
             peak = self.end_part()
-            self.shared[key] = SharedFit(representation.state_dict(), clock.seconds, peak)
+            fit = self.shared[key] = SharedFit(representation.state_dict(), clock.seconds, peak)
+            if checkpoint and checkpoint.worthwhile():
+                checkpoint.save(fit.state, {"stages": fit.seconds, "peak": peak})
         for stage, taken in self.shared[key].seconds.items():
             self.clock.add(stage, taken)
         self.count_peak(self.shared[key].peak_gigabytes)
@@ -97,9 +106,17 @@ def train_members(
     """
     clock = Clock()
     with clock.stage(stage):
-        histories = train_together(tasks, progress=contexts[0].progress, name=stage, **hooks)
+        histories = train_together(
+            tasks,
+            progress=contexts[0].progress,
+            name=stage,
+            checkpoints=contexts[0].checkpoints,
+            key=repr((stage, [context.name for context in contexts])),
+            **hooks,
+        )
     peak = device_peak_gigabytes()
+    seconds = clock.seconds[stage] + max(history.earlier_seconds for history in histories)
     for context, history in zip(contexts, histories, strict=True):
-        context.clock.add(stage, clock.seconds[stage] / len(tasks))
+        context.clock.add(stage, seconds / len(tasks))
         context.count_peak(peak)
         context.histories[stage] = {**history.as_dict(), "members": len(tasks)}

@@ -209,7 +209,16 @@ def _train(
     steps = plan.training
     if tuned.predictor.reads_fields:  # a large network, whatever the objective
         steps = replace(steps, small=False)
-    task = Task(network, pairs, held_out, objective, steps, context.seed, judge)
+    task = Task(
+        network,
+        pairs,
+        held_out,
+        objective,
+        steps,
+        context.seed,
+        judge,
+        noted=record.components,
+    )
     train_members(
         [task],
         [context],

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from twoscale.clock import add_seconds, forget_device_peak
 from twoscale.errors import TwoscaleError
+from twoscale.files import Checkpoints, atomic_output
 from twoscale.grid import Grid
 from twoscale.patches import PatchLayout
 from twoscale.problems import PROBLEMS, Problem, get_problem
@@ -28,7 +29,13 @@ from twoscale.surrogate.arguments import (
     real_fields,
     resolve_device,
 )
-from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
+from twoscale.surrogate.artifact import (
+    declared_processes,
+    environment,
+    is_surrogate,
+    read_artifact,
+    write_artifact,
+)
 from twoscale.surrogate.context import FitContext
 from twoscale.surrogate.evaluation import Predict, evaluate_operator
 from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, keeps_fields, tunable
@@ -108,6 +115,7 @@ class Surrogate:
         progress: Progress | None = None,
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
+        declared_processes()  # raises if it is none: before the work, not after it
         forget_device_peak()
         training, held_out = both_pairs(
             inputs, outputs, validation, device=self.device, seed=self.seed
@@ -147,12 +155,14 @@ class Surrogate:
         *,
         validation: tuple[Fields, Fields] | None = None,
         progress: Progress | None = None,
+        checkpoints: Checkpoints | None = None,
         **plan: Any,
     ) -> Self:
         """Return a copy whose predictor is fine-tuned on an objective of the assembled field.
 
         `plan` holds options of `FinetunePlan`, the objective first of all: A1 to A5, or flux.
-        Timings of the copy are cumulative.
+        Timings of the copy are cumulative. With `checkpoints` a later call with the same data and
+        plan goes on from where this one stopped.
         """
         steps = FinetunePlan.of(plan)
         operator = self._tunable(steps)
@@ -162,7 +172,7 @@ class Surrogate:
         )
         for pairs in (training, held_out):
             self.check_grid(pairs.inputs.shape[1:])
-        context = FitContext(seed=self.seed, progress=progress)
+        context = FitContext(seed=self.seed, progress=progress, checkpoints=checkpoints)
         forget_device_peak()
         tuned = copy.copy(self)
         tuned.operator_, record = finetune_operator(
@@ -288,7 +298,9 @@ class Surrogate:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the surrogate as a folder; it appears complete or not at all."""
-        with surrogate_folder(path, overwrite=overwrite) as folder:
+        self._check_fitted()
+        with atomic_output(path, overwrite=overwrite, ours=is_surrogate) as folder:
+            folder.mkdir()
             self.write(folder)
 
     def write(self, folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Self
 from torch import Tensor
 
 from twoscale.clock import forget_device_peak
+from twoscale.files import Checkpoints
 from twoscale.predictors import MLP
 from twoscale.progress import Progress
 from twoscale.surrogate.arguments import Fields
@@ -35,6 +36,7 @@ def fit_together(
     progress: Progress | None = None,
     finished: Callable[[int], None] | None = None,
     failed: Failed | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> None:
     """Fit each surrogate on its own data, as its `fit` would, seeds and variants at once.
 
@@ -45,8 +47,9 @@ def fit_together(
     `same` names the data of each: equal representations of neighbours with the same data are fitted
     once. `finished` is called with the place of each surrogate that is ready; `failed` with the
     place and error of one that is not, and the others go on (without it, the error is raised).
+    With `checkpoints` a later call with the same surrogates goes on from where this one stopped.
     """
-    fits = _Fits(surrogates, progress, finished, failed)
+    fits = _Fits(surrogates, progress, finished, failed, checkpoints)
     shared: SharedFits = {}
     for place, given in enumerate(data):
         if same is None or not place or same[place] != same[place - 1]:
@@ -91,7 +94,9 @@ class _Fits:
         progress: Progress | None,
         finished: Callable[[int], None] | None,
         failed: Failed | None,
+        checkpoints: Checkpoints | None,
     ) -> None:
+        self.checkpoints = checkpoints
         self.surrogates = surrogates
         self.progress = progress
         self.finished = finished
@@ -110,7 +115,8 @@ class _Fits:
     def begin(self, place: int, *, given: GivenData, shared: SharedFits) -> None:
         """Fit the representations; leave the network on codes waiting, or do all the rest."""
         fitting = self._begin(place, given)
-        fitting.context.shared = shared
+        context = fitting.context
+        context.shared, context.checkpoints, context.name = shared, self.checkpoints, str(place)
         task = fitting.operator.prepare(fitting.training, fitting.validation, fitting.context)
         if task is not None and not isinstance(task.network, MLP):
             train_members([task], [fitting.context])  # alone anyway, and its data may be large

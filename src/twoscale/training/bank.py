@@ -141,6 +141,15 @@ class MLPBank(Learner):
     def moments(self) -> list[Tensor]:
         return self.adam.moments()
 
+    def state(self) -> dict[str, Tensor]:
+        first, second, steps = self.adam.moments()
+        moments = {"first": first, "second": second, "steps": steps}
+        return {"total": self.total, "rows": self.rows, **moments}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        for name, value in self.state().items():
+            value.copy_(state[name])
+
     def stack(self, members: Sequence[Pairs]) -> Pairs:
         """Return the members' pairs as one, (members, samples, ...), padded to the bank's sizes."""
         inputs = members[0].inputs.new_zeros(

@@ -40,11 +40,19 @@ class Epochs:
         self.orders: dict[torch.device, Tensor] = {}
         self.rooms: list[Tensor] = []
 
-    def run(self, order: Tensor, rate: Callable[[float], None] | None = None) -> list[float]:
+    def run(
+        self,
+        order: Tensor,
+        rate: Callable[[float], None] | None = None,
+        *,
+        done: int = 0,
+        between: Callable[[int], None] | None = None,
+    ) -> list[float]:
         """Run one epoch in the given order (members, samples); return the mean training losses.
 
         `rate` is called before each group with the share of the epoch that is done by its middle,
-        to set the learning rates.
+        to set the learning rates. `between` is called after each group with the number of those
+        done; an epoch that was left there goes on after them.
         """
         rows = order + self.pairs * torch.arange(self.members)[:, None]
         whole = self.samples - self.samples % self.batch
@@ -52,12 +60,17 @@ class Epochs:
         flat = torch.cat([steps.flatten(), rows[:, whole:].flatten()])
         for values in (self.inputs, self.targets):
             self.orders[values.device] = flat.to(values.device)
-        self.learner.total.zero_()
+        if not done:
+            self.learner.total.zero_()
         step = self.members * self.batch
-        for part in slices(self.members * whole, self.group * step):
+        for number, part in enumerate(slices(self.members * whole, self.group * step), 1):
+            if number <= done:
+                continue
             if rate:
                 rate((part.start + part.stop) / (2 * len(flat)))
             self._run(part, self.batch)
+            if between:
+                between(number)
         if whole < self.samples:
             self._eager(slice(self.members * whole, len(flat)), self.samples - whole)
         return (self.learner.total / self.samples).tolist()

@@ -45,6 +45,14 @@ class Learner(ABC):
         """Return the optimiser's state, all zero before the first step."""
 
     @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """Return all tensors that the steps change, by name: weights, moments, losses."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on from a state; tensors stay where they are, as captured steps require."""
+
+    @abstractmethod
     def release(self) -> None:
         """Leave the networks as independent modules."""
 
@@ -80,6 +88,29 @@ class ModuleLearner(Learner):
 
     def moments(self) -> list[Tensor]:
         return [value for state in self.optimiser.state.values() for value in state.values()]
+
+    def state(self) -> dict[str, Tensor]:
+        weights = {f"weight.{name}": one for name, one in self.network.state_dict().items()}
+        return {"total": self.total, **weights, **self._moments()}
+
+    def _moments(self) -> dict[str, Tensor]:
+        """Return the optimiser's state by name, made where the first step would make it."""
+        named: dict[str, Tensor] = {}
+        for place, parameter in enumerate(self._parameters()):
+            state = self.optimiser.state[parameter]
+            if not state:  # as Adam's first step does on a CPU
+                state["step"] = torch.zeros(())
+                state["exp_avg"] = torch.zeros_like(parameter)
+                state["exp_avg_sq"] = torch.zeros_like(parameter)
+            named |= {f"moment.{place}.{name}": value for name, value in state.items()}
+        return named
+
+    def _parameters(self) -> list[nn.Parameter]:
+        return [one for group in self.optimiser.param_groups for one in group["params"]]
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        for name, value in self.state().items():
+            value.copy_(state[name])
 
     def release(self) -> None:
         self.optimiser.zero_grad(set_to_none=True)  # gradients lie in the memory of a graph

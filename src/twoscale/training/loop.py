@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from threading import Event, Lock
 
@@ -13,32 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
+from twoscale.files import Checkpoint, Checkpoints
 from twoscale.objectives import Loss
 from twoscale.precision import tensor_cores
 from twoscale.predictors import MLP
 from twoscale.progress import Progress
-from twoscale.source import slices
 from twoscale.threads import one_thread
 from twoscale.training.bank import MLPBank
 from twoscale.training.epochs import make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
-from twoscale.training.plan import History, Pairs, Plan, make_schedule
-
-Judge = Callable[[], Tensor | float]
-
-
-@dataclass(frozen=True)
-class Task:
-    """What one network is to learn."""
-
-    network: nn.Module
-    training: Pairs
-    validation: Pairs
-    loss: Loss
-    plan: Plan
-    seed: int = 0
-    judge: Judge | None = None  # the validation loss, where it is not the mean `loss`
-    per_epoch: int | None = None  # pairs drawn for each epoch, where it is not all of them
+from twoscale.training.member import Judge, Member, Task
+from twoscale.training.plan import History, Pairs, Plan
+from twoscale.training.saving import SavedTraining
 
 
 def train(
@@ -75,30 +60,56 @@ def train_together(
     name: str = "training",
     begin_epoch: Callable[[int], None] | None = None,
     remark: Callable[[], str] | None = None,
+    checkpoints: Checkpoints | None = None,
+    key: str = "",
 ) -> list[History]:
     """Train several networks side by side, each as `train` would train it alone.
 
     They must be MLPs with hidden layers of the same widths, their sets of the same sizes, and their
     plans alike but for learning rate, weight decay and patience. Codes may differ in size. On a CPU
     each core takes one after the other, unless `begin_epoch` must find all at the same epoch.
+
+    With `checkpoints` the state is saved there now and then as that of `key`; a later call with the
+    same tasks goes on from it and ends with the same weights.
     """
     if len(tasks) > 1 and not all(isinstance(task.network, MLP) for task in tasks):
         raise TwoscaleError("only MLPs can be trained together")
     cuda = tasks[0].training.inputs.is_cuda
     apart = tasks[0].plan.small and begin_epoch is None and not cuda
     if len(tasks) > 1 and apart:
-        return _train_apart(tasks, progress, name)
-    return _train_bank(tasks, progress=progress, name=name, begin_epoch=begin_epoch, remark=remark)
+        return _train_apart(tasks, progress, name, checkpoints, key)
+    return _train_bank(
+        tasks,
+        progress=progress,
+        name=name,
+        begin_epoch=begin_epoch,
+        remark=remark,
+        checkpoint=checkpoints.named(key) if checkpoints else None,
+    )
 
 
-def _train_apart(tasks: Sequence[Task], progress: Progress | None, name: str) -> list[History]:
+def _train_apart(
+    tasks: Sequence[Task],
+    progress: Progress | None,
+    name: str,
+    checkpoints: Checkpoints | None,
+    key: str,
+) -> list[History]:
     """Train small networks on the cores of a CPU, each on one of them, as they become free."""
     stop, told = Event(), _Counted(progress, len(tasks))
     workers = min(len(tasks), torch.get_num_threads())
     # Around all of them too: flags are the process's, and threads would put back each other's.
     with _repeatable(tasks[0].plan), ThreadPoolExecutor(workers) as pool:
         done = [
-            pool.submit(_train_bank, [task], stop=stop, name=name, progress=told) for task in tasks
+            pool.submit(
+                _train_bank,
+                [task],
+                stop=stop,
+                name=name,
+                progress=told,
+                checkpoint=checkpoints.named(f"{key} {place}") if checkpoints else None,
+            )
+            for place, task in enumerate(tasks)
         ]
         try:
             for future in wait(done, return_when=FIRST_EXCEPTION).done:
@@ -133,22 +144,33 @@ def _train_bank(
     begin_epoch: Callable[[int], None] | None = None,
     remark: Callable[[], str] | None = None,
     stop: Event | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[History]:
     """Train networks as one learner, until `stop` is set."""
     plan = tasks[0].plan
-    members = [_Member(task) for task in tasks]
+    members = [Member(task) for task in tasks]
     device = tasks[0].training.inputs.device
     chosen = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     with _repeatable(plan), chosen:
         learner, training = _make_learner(tasks)
         epochs = make_epochs(learner, training, plan, tasks[0].per_epoch)
-        for epoch in range(plan.epochs):
-            if stop is not None and stop.is_set():
+        saved = SavedTraining(checkpoint, learner, members)
+        first, groups = saved.restore()
+        for epoch in range(first, plan.epochs):
+            if all(member.schedule.exhausted for member in members):
                 break
+            if stop is not None and stop.is_set():
+                return []
             if begin_epoch:
                 begin_epoch(epoch)
             orders = torch.stack([member.order() for member in members])
-            training_losses = epochs.run(orders, partial(_set_rates, learner, members, epoch))
+            training_losses = epochs.run(
+                orders,
+                partial(_set_rates, learner, members, epoch),
+                done=groups,
+                between=partial(saved.offer, epoch),
+            )
+            groups = 0
             validation_losses = _numbers([member.judge() for member in members])
             for index, member in enumerate(members):
                 if not member.schedule.exhausted:
@@ -157,55 +179,16 @@ def _train_bank(
                 best = min(member.schedule.best for member in members)
                 text = remark() if remark else f"validation loss {best:.3g}"
                 progress(name, epoch + 1, plan.epochs, text)
-            if all(member.schedule.exhausted for member in members):
-                break
+            saved.offer(epoch + 1)
+        saved.finish(plan.epochs)
     learner.release()
     for member in members:
         member.finish(name)
+        member.history.earlier_seconds = checkpoint.earlier if checkpoint else 0.0
     return [member.history for member in members]
 
 
-class _Member:
-    """One network's own part of the loop: shuffles, schedule, history, best weights."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.history = History()
-        self.schedule = make_schedule(task.plan)
-        self.rate = task.plan.learning_rate  # at present
-        self.shuffles = torch.Generator().manual_seed(task.seed)
-        self.best = {key: value.clone() for key, value in task.network.state_dict().items()}
-
-    def order(self) -> Tensor:
-        pairs = torch.randperm(len(self.task.training), generator=self.shuffles)
-        return pairs[: self.task.per_epoch]
-
-    def judge(self) -> Tensor | float:
-        task = self.task
-        if task.judge:
-            return task.judge()
-        return mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch)
-
-    def note(self, training_loss: float, validation_loss: float) -> None:
-        """Take an epoch's losses; keep the weights if they are the best so far."""
-        history = self.history
-        history.training_loss.append(training_loss)
-        history.learning_rate.append(self.schedule.rate(len(history.learning_rate)))
-        history.validation_loss.append(validation_loss)
-        if self.schedule.update(validation_loss):
-            history.best_epoch = len(history.validation_loss) - 1
-            for key, value in self.task.network.state_dict().items():
-                self.best[key].copy_(value)
-
-    def finish(self, name: str) -> None:
-        if self.history.best_epoch < 0:
-            raise TwoscaleError(
-                f"{name} diverged: no validation loss was finite; try a smaller learning_rate"
-            )
-        self.task.network.load_state_dict(self.best)
-
-
-def _set_rates(learner: Learner, members: Sequence[_Member], epoch: int, share: float) -> None:
+def _set_rates(learner: Learner, members: Sequence[Member], epoch: int, share: float) -> None:
     """Let all members go on with the rates of their schedules."""
     for index, member in enumerate(members):
         rate = member.schedule.rate(epoch + share)
@@ -231,16 +214,6 @@ def _numbers(losses: Sequence[Tensor | float]) -> list[float]:
     if len(tensors) == len(losses):
         return torch.stack(tensors).tolist()
     return [float(loss) for loss in losses]
-
-
-@torch.no_grad()
-def mean_loss(network: nn.Module, loss: Loss, pairs: Pairs, batch: int) -> Tensor:
-    """Return the mean of a loss over all pairs, so many at a time."""
-    total = torch.zeros((), dtype=torch.float64, device=pairs.inputs.device)
-    for part in slices(len(pairs), batch):
-        inputs, targets = pairs.inputs[part], pairs.targets[part]
-        total += loss(network(inputs), targets).double() * len(inputs)
-    return total / len(pairs)
 
 
 @contextmanager

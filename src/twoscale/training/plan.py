@@ -40,6 +40,7 @@ class History:
     validation_loss: list[float] = field(default_factory=list)
     learning_rate: list[float] = field(default_factory=list)
     best_epoch: int = -1
+    earlier_seconds: float = 0.0  # that the training took in processes that were stopped
 
     def as_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -80,6 +81,13 @@ class Schedule(ABC):
             return True
         self.stale += 1
         return False
+
+    def state(self) -> dict[str, Any]:
+        """Return what the schedule remembers, for `restore`."""
+        return {name: value for name, value in vars(self).items() if name != "plan"}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
 
     @property
     def exhausted(self) -> bool:

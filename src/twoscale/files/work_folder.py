@@ -1,0 +1,198 @@
+"""The folder beside a result in which it is prepared; whoever holds its lock may write there.
+
+For a result `X` it is called `.X.twoscale-work`. It holds `owner.json`, whose lock ends with its
+process, and nothing but the entries named here. Others with that name are never touched.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.files.moves import remove
+from twoscale.files.reading import read_json
+from twoscale.files.writing import to_json, write_json
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: two commands must not write one result there
+    fcntl = None  # type: ignore[assignment]
+
+SUFFIX = ".twoscale-work"
+_FORMAT = "twoscale-work"
+_OWNER = "owner.json"
+_BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+
+
+class WorkFolder:
+    """A locked work folder. Its entries survive the process; `remove` removes them.
+
+    `content` is what becomes the result, `replaced` what was there before, `log` says how far the
+    content has come, `checkpoints` holds states of long work, `request` what they belong to.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.path = place.with_name(f".{place.name}{SUFFIX}")
+        self.content = self.path / "content"
+        self.replaced = self.path / "replaced"
+        self.log = self.path / "log.jsonl"
+        self.checkpoints = self.path / "checkpoints"
+        self.request = self.path / "request.json"
+        self._place = place
+        self._descriptor = self._lock()
+
+    def _lock(self) -> int:
+        """Return the open, locked owner file."""
+        owner = self.path / _OWNER
+        while True:
+            self._make()
+            try:
+                descriptor = os.open(owner, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            except FileNotFoundError:  # its last owner has just removed the folder
+                continue
+            try:
+                if not _try_lock(descriptor):
+                    raise TwoscaleError(_busy(self._place, owner))
+                if not _is_file(owner, descriptor):  # locked, but removed meanwhile
+                    os.close(descriptor)
+                    continue
+                self._take(descriptor)
+                return descriptor
+            except BaseException:
+                with suppress(OSError):
+                    os.close(descriptor)
+                raise
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True)
+            return
+        except FileExistsError:
+            pass
+        if not is_work_folder(self.path):
+            raise TwoscaleError(
+                f"{self.path} is in the way, and is not twoscale's: move it, or choose another name"
+            )
+
+    def _take(self, descriptor: int) -> None:
+        """Write down whose folder it is."""
+        facts = {"format": _FORMAT, "process": os.getpid(), "host": platform.node()}
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, to_json(facts).encode(), 0)
+
+    def has_log(self) -> bool:
+        """Say whether a part of the content is finished."""
+        return self.log.exists()
+
+    def has_checkpoints(self) -> bool:
+        """Say whether the state of some long work was saved."""
+        return any(_entries(self.checkpoints))
+
+    def clear(self) -> None:
+        """Remove everything that was prepared."""
+        known = (self.content, self.replaced, self.log, self.checkpoints, self.request)
+        for entry in known:
+            remove(entry)
+
+    def remove(self) -> None:
+        """Remove the folder and end the lock; what is not ours stays."""
+        self.clear()
+        (self.path / _OWNER).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+        self.release()
+
+    def release(self) -> None:
+        """End the lock and leave the folder for another command that goes on."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def continues(self, request: dict[str, Any]) -> bool:
+        """Say whether the folder holds the state of this very request."""
+        try:
+            return read_json(self.request) == json.loads(to_json(request))
+        except TwoscaleError:
+            return False
+
+    def restart(self, request: dict[str, Any]) -> None:
+        """Remove what an earlier command left, and note what the coming state belongs to."""
+        self.clear()
+        write_json(self.request, request)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+
+def is_work_folder(path: Path) -> bool:
+    """Say whether a folder is a work folder of ours: empty, or with an owner file of ours."""
+    if not path.is_dir() or path.is_symlink():
+        return False
+    names = [entry.name for entry in _entries(path)]
+    owner = path / _OWNER
+    if not names or (names == [_OWNER] and owner.stat().st_size == 0):
+        return True  # a process was stopped before it could write its name
+    try:
+        return read_json(owner).get("format") == _FORMAT
+    except TwoscaleError:
+        return False
+
+
+def sweep(folder: Path) -> None:
+    """Remove the work folders in a folder whose processes are dead and whose results are there."""
+    for path in folder.glob(f".*{SUFFIX}"):
+        place = path.with_name(path.name.removeprefix(".").removesuffix(SUFFIX))
+        if os.path.lexists(place) and is_work_folder(path):
+            with suppress(TwoscaleError, OSError):
+                WorkFolder(place).remove()
+
+
+def _entries(path: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        yield from os.scandir(path)
+    except FileNotFoundError:
+        return
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Lock an open file, or say that somebody else has."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _BUSY:
+            return False
+        warnings.warn(
+            "this file system has no locks: see to it that no other command writes here",
+            TwoscaleWarning,
+            stacklevel=2,
+        )
+    return True
+
+
+def _is_file(path: Path, descriptor: int) -> bool:
+    """Say whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _busy(place: Path, owner: Path) -> str:
+    who = ""
+    with suppress(TwoscaleError):
+        facts = read_json(owner)
+        who = f" (process {facts['process']} on {facts['host']})"
+    return f"another command is writing {place}{who}: wait for it, or choose another --out"

@@ -1,0 +1,110 @@
+"""One network's own part of the training loop: shuffles, schedule, history, best weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from twoscale.errors import TwoscaleError
+from twoscale.objectives import Loss
+from twoscale.source import slices
+from twoscale.training.plan import History, Pairs, Plan, make_schedule
+
+Judge = Callable[[], Tensor | float]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one network is to learn."""
+
+    network: nn.Module
+    training: Pairs
+    validation: Pairs
+    loss: Loss
+    plan: Plan
+    seed: int = 0
+    judge: Judge | None = None  # the validation loss, where it is not the mean `loss`
+    per_epoch: int | None = None  # pairs drawn for each epoch, where it is not all of them
+    noted: dict[str, list[float]] = field(default_factory=dict)  # by `judge`, a value an epoch
+
+
+class Member:
+    """A network that is being trained."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.history = History()
+        self.schedule = make_schedule(task.plan)
+        self.rate = task.plan.learning_rate  # at present
+        self.shuffles = torch.Generator().manual_seed(task.seed)
+        self.before = self.shuffles.get_state()  # the last shuffle
+        self.best = {key: value.clone() for key, value in task.network.state_dict().items()}
+
+    def order(self) -> Tensor:
+        """Return the pairs of the next epoch in their order."""
+        self.before = self.shuffles.get_state()
+        pairs = torch.randperm(len(self.task.training), generator=self.shuffles)
+        return pairs[: self.task.per_epoch]
+
+    def judge(self) -> Tensor | float:
+        task = self.task
+        if task.judge:
+            return task.judge()
+        return mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch)
+
+    def note(self, training_loss: float, validation_loss: float) -> None:
+        """Take an epoch's losses; keep the weights if they are the best so far."""
+        history = self.history
+        history.training_loss.append(training_loss)
+        history.learning_rate.append(self.schedule.rate(len(history.learning_rate)))
+        history.validation_loss.append(validation_loss)
+        if self.schedule.update(validation_loss):
+            history.best_epoch = len(history.validation_loss) - 1
+            for key, value in self.task.network.state_dict().items():
+                self.best[key].copy_(value)
+
+    def finish(self, name: str) -> None:
+        """Leave the network with the best weights."""
+        if self.history.best_epoch < 0:
+            raise TwoscaleError(
+                f"{name} diverged: no validation loss was finite; try a smaller learning_rate"
+            )
+        self.task.network.load_state_dict(self.best)
+
+    def tensors(self, *, inside: bool) -> dict[str, Tensor]:
+        """Return the tensors of the member's state, `inside` an epoch or between two."""
+        shuffles = self.before if inside else self.shuffles.get_state()
+        return {"shuffles": shuffles, **{f"best.{key}": value for key, value in self.best.items()}}
+
+    def facts(self) -> dict[str, Any]:
+        """Return the rest of its state."""
+        return {
+            "rate": self.rate,
+            "schedule": self.schedule.state(),
+            "history": vars(self.history),
+            "noted": self.task.noted,
+        }
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Take over the state that another process saved."""
+        self.shuffles.set_state(tensors["shuffles"])
+        for key, value in self.best.items():
+            value.copy_(tensors[f"best.{key}"])
+        self.rate = facts["rate"]
+        self.schedule.restore(facts["schedule"])
+        self.history = History(**facts["history"])
+        self.task.noted.update(facts["noted"])
+
+
+@torch.no_grad()
+def mean_loss(network: nn.Module, loss: Loss, pairs: Pairs, batch: int) -> Tensor:
+    """Return the mean of a loss over all pairs, so many at a time."""
+    total = torch.zeros((), dtype=torch.float64, device=pairs.inputs.device)
+    for part in slices(len(pairs), batch):
+        inputs, targets = pairs.inputs[part], pairs.targets[part]
+        total += loss(network(inputs), targets).double() * len(inputs)
+    return total / len(pairs)
