@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tests.cli.outcome import refused
+from tests.surrogate.sealed import edit_manifest
+from twoscale.files import write_sums
 from twoscale.surrogate import METHODS
 
 
@@ -177,6 +179,8 @@ def test_dataset_that_moved_or_changed(twoscale, damaged, tmp_path):
     config = json.loads((damaged / "config.json").read_text())
     config["dataset"]["path"] = str(tmp_path / "gone.zarr")
     (damaged / "config.json").write_text(json.dumps(config))
+    refused(twoscale("evaluate", damaged), "config.json is damaged", "SHA256SUMS")
+    write_sums(damaged)
     refused(twoscale("evaluate", damaged), "gone.zarr does not exist")
     made = ("--resolution", 16, "--samples", 12, "--out", tmp_path / "gone.zarr")
     assert twoscale("generate", "poisson", *made).status == 0
@@ -275,7 +279,7 @@ def _edit(path, change):
 def test_entries_of_the_wrong_type(twoscale, damaged):
     _edit(damaged / "config.json", lambda content: content.update(dataset=3))
     refused(twoscale("evaluate", damaged), "config.json is damaged: it lacks a proper dataset")
-    _edit(damaged / "manifest.json", lambda content: content.update(timings=3))
+    edit_manifest(damaged, lambda content: content.update(timings=3))
     refused(twoscale("evaluate", damaged), "has a damaged manifest")
 
 

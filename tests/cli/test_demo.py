@@ -3,6 +3,8 @@ import re
 
 import pytest
 
+from tests.cli.outcome import refused
+
 
 def test_demo_makes_table_runs_and_report(twoscale, tmp_path):
     out = tmp_path / "demo"
@@ -19,8 +21,9 @@ def test_demo_makes_table_runs_and_report(twoscale, tmp_path):
     pictures = {path.name for path in (out / "figures").iterdir()}
     names = ("fields", "residuals", "profile", "errors", "spectra", "densities")
     assert pictures == {f"{name}.png" for name in names}
-    again = twoscale("demo", "--out", out, "--samples", 500, "--epochs", 1)
-    assert again.status == 0
+    again = ("demo", "--out", out, "--samples", 500, "--epochs", 1)
+    refused(twoscale(*again), "exists already", "--overwrite")
+    assert twoscale(*again, "--overwrite").status == 0
 
 
 def test_demo_does_not_touch_other_folders(twoscale, tmp_path):
@@ -50,13 +53,13 @@ def test_an_interrupted_demo_can_be_run_again(twoscale, tmp_path):
     out = tmp_path / "demo"
     command = ("demo", "--out", out, "--samples", 500, "--epochs", 1)
     for step, left in (
-        ("twoscale.problems.Poisson.solve", "poisson-64.zarr.partial"),
+        ("twoscale.problems.Poisson.solve", ".poisson-64.zarr.twoscale-work"),
         ("twoscale.training.member.mean_loss", "poisson-64.zarr"),
     ):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(step, interrupt)
             assert twoscale(*command).status == 130
-        assert [path.name for path in out.iterdir()] == [left]
+        assert sorted(path.name for path in out.iterdir()) == sorted(["demo.json", left])
     outcome = twoscale(*command, "--json")
     assert outcome.status == 0, outcome.err
     metrics = json.loads(outcome.out)
