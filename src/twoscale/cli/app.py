@@ -104,7 +104,7 @@ app.command(
     epilog="Examples: twoscale import pairs.npz --input a --output u --out data/mine.zarr · "
     "twoscale import a.npy u.npy --out data/mine.zarr",
 )(import_)
-app.command(epilog="Example: twoscale check data/p64.zarr")(check)
+app.command(epilog="Examples: twoscale check data/p64.zarr · twoscale check runs/a")(check)
 
 
 @app.command(
