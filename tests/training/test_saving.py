@@ -9,7 +9,7 @@ from torch import nn
 from tests.training.tools import make_pairs, make_plan, mean_square
 from twoscale.files import Checkpoint, Checkpoints
 from twoscale.predictors import MLP
-from twoscale.training import Task, train_together
+from twoscale.training import Pairs, Task, train_together
 
 
 class Stop(Exception):
@@ -38,12 +38,22 @@ def module(seed):
     return nn.Sequential(nn.Linear(3, 16), nn.GELU(), nn.Linear(16, 2))
 
 
-def make_tasks(make, plan, members=1):
-    pairs = make_pairs(100), make_pairs(20, seed=1)
+def make_tasks(make, plan, members=1, device="cpu"):
+    data = make_pairs(100), make_pairs(20, seed=1)
+    pairs = [Pairs(one.inputs.to(device), one.targets.to(device)) for one in data]
     return [
-        Task(make(seed), *pairs, mean_square, replace(plan, weight_decay=0.01 * seed), seed)
+        Task(
+            make(seed).to(device),
+            *pairs,
+            mean_square,
+            replace(plan, weight_decay=0.01 * seed),
+            seed,
+        )
         for seed in range(members)
     ]
+
+
+any_device = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 
 
 def stop_after(monkeypatch, saves):
@@ -74,15 +84,18 @@ PLANS = {
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("saves", [1, 3, 4, 7])
 @pytest.mark.parametrize("make", [mlp, module])
-def test_it_ends_with_the_same_weights(tmp_path, monkeypatch, make, name, saves):
-    whole = make_tasks(make, PLANS[name])
+@any_device
+def test_it_ends_with_the_same_weights(tmp_path, monkeypatch, make, name, saves, device):
+    whole = make_tasks(make, PLANS[name], device=device)
     (expected,) = train_together(whole)
     checkpoints = Checkpoints(tmp_path / "kept")
     with monkeypatch.context() as patch:
         stop_after(patch, saves)
         with pytest.raises(Stop):
-            train_together(make_tasks(make, PLANS[name]), checkpoints=checkpoints, key="a")
-    resumed = make_tasks(make, PLANS[name])
+            train_together(
+                make_tasks(make, PLANS[name], device=device), checkpoints=checkpoints, key="a"
+            )
+    resumed = make_tasks(make, PLANS[name], device=device)
     seen = []
     (history,) = train_together(
         resumed, checkpoints=checkpoints, key="a", progress=lambda *told: seen.append(told[1])
@@ -97,16 +110,17 @@ def test_it_ends_with_the_same_weights(tmp_path, monkeypatch, make, name, saves)
 
 @pytest.mark.usefixtures("always_due", "small_groups", "two_threads")
 @pytest.mark.parametrize("small", [True, False], ids=["apart", "as one bank"])
-def test_members_go_on_together(tmp_path, monkeypatch, small):
+@any_device
+def test_members_go_on_together(tmp_path, monkeypatch, small, device):
     plan = make_plan(epochs=4, batch_size=16, small=small)
-    whole = make_tasks(mlp, plan, 3)
+    whole = make_tasks(mlp, plan, 3, device)
     expected = train_together(whole)
     checkpoints = Checkpoints(tmp_path / "kept")
     with monkeypatch.context() as patch:
         stop_after(patch, 5)
         with pytest.raises(Stop):
-            train_together(make_tasks(mlp, plan, 3), checkpoints=checkpoints, key="a")
-    resumed = make_tasks(mlp, plan, 3)
+            train_together(make_tasks(mlp, plan, 3, device), checkpoints=checkpoints, key="a")
+    resumed = make_tasks(mlp, plan, 3, device)
     assert train_together(resumed, checkpoints=checkpoints, key="a") == expected
     for one, two in zip(whole, resumed, strict=True):
         states = one.network.state_dict(), two.network.state_dict()
