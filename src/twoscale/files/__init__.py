@@ -7,6 +7,7 @@ from twoscale.files.checksums import (
     content_digest,
     read_checked_json,
     read_sums,
+    tensor_digest,
     tensor_digests,
     write_sums,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "read_text",
     "remove",
     "sweep",
+    "tensor_digest",
     "tensor_digests",
     "to_json",
     "told",

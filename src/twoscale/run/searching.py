@@ -13,11 +13,11 @@ from twoscale.memory import available_memory
 from twoscale.progress import Progress
 from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs, whole_fields_refused
-from twoscale.run.resuming import run_checkpoints
 from twoscale.search import DEFAULT_BUDGET, fit_auto
 from twoscale.surrogate.arguments import resolve_device
 from twoscale.surrogate.artifact import declared_processes, is_surrogate
 from twoscale.surrogate.methods import trains_on_fields
+from twoscale.surrogate.resuming import kept_checkpoints
 
 _USUAL = "two-scale"
 
@@ -53,12 +53,13 @@ def auto_run(
     declared_processes()  # raises if it is none
     with claimed(out, overwrite=overwrite, ours=is_surrogate) as output:
         asked = {
+            "dataset": dataset.identity,
             "budget": budget,
             "seed": seed,
             "settings": dict(settings or {}),
             "training_samples": len(split.training),
         }
-        kept = run_checkpoints(output, dataset, asked, device=resolve_device(device), resume=resume)
+        kept = kept_checkpoints(output.work, asked, device=resolve_device(device), resume=resume)
         pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
         training, validation, test = pairs
         found = fit_auto(

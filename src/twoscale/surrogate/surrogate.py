@@ -45,6 +45,7 @@ from twoscale.surrogate.operators import FieldOperator, LatentOperator
 from twoscale.surrogate.prediction import check_weights
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
 from twoscale.surrogate.replay import replayed
+from twoscale.surrogate.resuming import fit_checkpoints
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 
@@ -103,10 +104,19 @@ class Surrogate:
         *,
         validation: tuple[Fields, Fields] | None = None,
         progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Self:
-        """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out."""
+        """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out.
+
+        With a path as `checkpoint` the state of a long fit is kept beside it, and the same call
+        goes on from there after the process was killed.
+        """
         fitting = self.begin(inputs, outputs, validation=validation, progress=progress)
-        fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
+        asked = {"method": self.method, "settings": self.settings, "seed": self.seed}
+        data = (fitting.training, fitting.validation)
+        with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
+            fitting.context.checkpoints = kept
+            fitting.operator.fit(*data, fitting.context)
         return self.finish(fitting.operator, fitting.shape, fitting.context)
 
     def begin(
