@@ -73,7 +73,8 @@ class Hdf5Archive:
         if not isinstance(item, h5py.Dataset):
             return None
         self._refuse_elsewhere(name, item)
-        self._refuse_unwritten(name, item)
+        if item.dtype.kind in "fiub":  # what is no number is refused by the caller
+            self._refuse_unwritten(name, item)
         # MATLAB's v7.3 files store axes in reverse, which is undone.
         return ReversedArray(item) if self.file.suffix == ".mat" else item
 
