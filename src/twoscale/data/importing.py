@@ -10,11 +10,12 @@ import numpy as np
 
 from twoscale.data.generation import describe
 from twoscale.data.readers import open_pair
-from twoscale.data.readers.base import StoredArray, reading, require_memory
+from twoscale.data.readers.base import StoredArray, reading
 from twoscale.data.store import Dataset, sample_chunk
 from twoscale.data.writer import DatasetWriter
 from twoscale.errors import TwoscaleError
 from twoscale.grid import Grid
+from twoscale.memory import require_memory
 from twoscale.problems import Problem
 from twoscale.progress import Progress
 from twoscale.source import slices

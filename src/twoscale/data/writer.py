@@ -14,6 +14,7 @@ from twoscale.data.store import (
     FORMAT_VERSION,
     Dataset,
     checksum,
+    description_digest,
     is_dataset,
     sample_chunk,
 )
@@ -109,7 +110,8 @@ class DatasetWriter:
         """Add the checksums to the description and move the dataset to its place."""
         ordered = [self.checksums[start] for start in sorted(self.checksums)]
         sums = {name: [entry[name] for entry in ordered] for name in ARRAYS}
-        self._arrays.attrs.update({"complete": True, "checksums": sums})
+        whole = dict(self._arrays.attrs) | {"complete": True, "checksums": sums}
+        self._arrays.attrs.update(whole | {"digest": description_digest(whole)})
         self.log.unlink()
         put(self.partial, self.path)
         return Dataset(self.path)

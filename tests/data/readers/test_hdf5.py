@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.damage import read_or_refused, repeatable
+from twoscale import memory
 from twoscale.data import import_fields
 from twoscale.data.readers import base, hdf5, open_pair
 from twoscale.errors import TwoscaleError
@@ -104,7 +105,7 @@ def test_arrays_written_in_part_are_refused(file, opened):
 def test_chunks_must_fit_the_memory(file, opened, monkeypatch):
     opened.create_dataset("u", data=VALUES, chunks=VALUES.shape)
     opened.close()
-    monkeypatch.setattr(base, "available_memory", lambda: 3000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 3000)
     refused(file, r"one chunk of 'u' of .* needs 3\.84 kB of memory, 3 kB are free")
 
 

@@ -10,6 +10,7 @@ from scipy.io import loadmat, savemat
 from scipy.sparse import eye_array
 
 from tests.damage import changed, read_or_refused, repeatable
+from twoscale import memory
 from twoscale.data import import_fields
 from twoscale.data.readers import base, open_pair
 from twoscale.data.readers.mat import open_mat
@@ -43,7 +44,7 @@ def test_variables_that_are_no_fields(tmp_path, values, words):
 
 def test_packed_variables_must_fit_the_memory(tmp_path, monkeypatch):
     savemat(tmp_path / "f.mat", {"a": VALUES, "u": VALUES}, do_compression=True)
-    monkeypatch.setattr(base, "available_memory", lambda: 3000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 3000)
     refused(tmp_path, r"'a' of .* needs 3\.84 kB of memory, 3 kB are free: .* -v7\.3")
 
 

@@ -8,9 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from twoscale.errors import TwoscaleError
 from twoscale.files import parsing
-from twoscale.memory import available_memory, size_text
 
 
 class StoredArray(Protocol):
@@ -40,12 +38,3 @@ class Archive(Protocol):
 def reading(file: Path) -> AbstractContextManager[None]:
     """Turn whatever a library raises on a file's bytes into one sentence."""
     return parsing(file, "what its name says")
-
-
-def require_memory(subject: str, needed: int, advice: str) -> None:
-    """Refuse what needs more memory than is free."""
-    free = available_memory()
-    if needed > free:
-        raise TwoscaleError(
-            f"{subject} needs {size_text(needed)} of memory, {size_text(free)} are free: {advice}"
-        )

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from twoscale.data.readers.base import StoredArray, reading, require_memory
+from twoscale.data.readers.base import StoredArray, reading
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file
+from twoscale.memory import require_memory
 
 try:
     import h5py
