@@ -33,7 +33,7 @@ from twoscale.cli.study import study_app
 from twoscale.clock import parse_duration
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.files import atomic_output, check_target, is_file
+from twoscale.files import atomic_output, check_target, is_file, open_npy
 from twoscale.memory import parse_size
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, auto_run, finetune_run, fit_runs
@@ -273,7 +273,7 @@ def predict(
     """Predict the solution fields of input fields, a part at a time from file to file."""
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, ours=is_file)
-    fields = _read_npy(inputs)
+    fields = open_npy(inputs)
     several = fields[None] if fields.ndim == 2 else fields
     with (
         atomic_output(out, overwrite=overwrite) as prepared,
@@ -290,18 +290,6 @@ def predict(
 
 app.command(epilog="Example: twoscale report studies")(report)
 app.command(epilog="Example: twoscale bench train --json")(bench)
-
-
-def _read_npy(path: Path) -> np.ndarray:
-    if not path.is_file():
-        raise TwoscaleError(f"{path} does not exist or is not a file")
-    try:
-        fields = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (ValueError, OSError, EOFError) as error:
-        raise TwoscaleError(f"{path} is not a readable npy file: {error}") from error
-    if not isinstance(fields, np.ndarray):
-        raise TwoscaleError(f"{path} holds several arrays: give an npy file with one")
-    return fields
 
 
 def _show(rows: dict[str, dict[str, Any]], json: bool, title: str) -> None:
