@@ -55,7 +55,8 @@ def _interrupt(*arguments, **options):
 def _interrupted(outcome):
     assert outcome.status == 130
     assert "Traceback" not in outcome.err + outcome.out
-    assert [line for line in outcome.err.splitlines() if line.strip()] == ["twoscale: interrupted"]
+    (line,) = [line for line in outcome.err.splitlines() if line.strip()]
+    assert line.partition(";")[0] == "twoscale: interrupted"
 
 
 def test_an_interrupted_fit_leaves_nothing(twoscale, data, tmp_path, monkeypatch):

@@ -52,11 +52,14 @@ def _run() -> int:
         from rich.console import Console
 
         from twoscale.cli.app import app
+        from twoscale.cli.group import PassedOn
     except ImportError as error:
         raise missing_extra(error.name or "typer", "cli") from error
     Console.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign,assignment]
     try:
-        status = app(standalone_mode=False) or 0
+        return app(standalone_mode=False) or 0
+    except PassedOn as passed:
+        raise passed.error from passed.error.__cause__
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except Exception as error:
@@ -68,9 +71,6 @@ def _run() -> int:
             print(message)
             return _BAD_INPUT
         raise TwoscaleError(f"{message.rstrip('.')}. Try --help.") from error
-    if status == _INTERRUPTED:  # how Typer passes on an interruption
-        raise KeyboardInterrupt
-    return status
 
 
 def _tell(error: BaseException, debug: bool) -> int:

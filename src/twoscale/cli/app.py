@@ -19,6 +19,7 @@ from twoscale.cli.display import (
     progress_bar,
     search_bars,
 )
+from twoscale.cli.group import Commands
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
@@ -45,6 +46,7 @@ from twoscale.surrogate.settings import parse_assignments, parse_seeds
 _AUTO = "auto"  # in place of a method: search for one
 
 app = typer.Typer(
+    cls=Commands,
     help="Small, fast surrogates of PDE solution operators by two-scale localised PCA.",
     epilog="First steps: [bold]twoscale demo[/bold]",
     no_args_is_help=True,
