@@ -38,7 +38,7 @@ class StudyFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if self.path.exists() and not self.path.is_dir():
+        if os.path.lexists(self.path) and not os.path.isdir(self.path):
             raise TwoscaleError(f"{self.path} is not a folder: choose another --out")
         for name in _PARTS:
             part = self.path / name

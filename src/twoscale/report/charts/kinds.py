@@ -36,6 +36,7 @@ class Kind:
         }
 
 
+_MOST = 100  # entries of an option
 _DEVIATION = "Bars are one standard deviation over seeds."
 _SHARES = "†: a shared time, not to be compared with others."
 
@@ -168,4 +169,9 @@ def check_kind(kind: str, options: Mapping[str, Any]) -> Kind:
     if unknown:
         known = ", ".join(sorted(KINDS[kind].options | COMMON))
         raise TwoscaleError(f"figures of kind {kind} take no '{unknown[0]}': they take {known}")
+    if not isinstance(options.get("caption", ""), str):
+        raise TwoscaleError("its caption is not a text")
+    for name, value in options.items():
+        if isinstance(value, list | dict) and len(value) > _MOST:
+            raise TwoscaleError(f"its {name} has more than {_MOST} entries")
     return KINDS[kind]
