@@ -1,10 +1,13 @@
+import errno
 import json
+import os
 
 import pytest
 
 from tests.cli.outcome import contents, refused
 from tests.study.synthetic import make_record, write_record
 from tests.study.tiny import TEXT
+from twoscale.files import WorkFolder
 
 CASES = ["poisson-128 local", "poisson-128 two-scale"]
 
@@ -122,4 +125,22 @@ def test_an_interrupted_report_leaves_nothing(twoscale, studies, monkeypatch):
     monkeypatch.setattr("twoscale.report.page.Picture.write", interrupt)
     monkeypatch.setattr("twoscale.report.figure_folder.write_json", interrupt)
     assert twoscale("report", studies).status == 130
+    assert contents(studies) == before
+
+
+def test_two_reports_do_not_write_one_page(twoscale, studies):
+    with WorkFolder(studies / "report.html"):
+        refused(twoscale("report", studies), "another command is writing")
+    assert not (studies / "figures").exists()
+
+
+def test_a_full_disk_leaves_the_old_report(twoscale, studies, monkeypatch):
+    assert twoscale("report", studies).status == 0
+    before = contents(studies)
+
+    def fail(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("twoscale.report.figure_folder.write_json", fail)
+    refused(twoscale("report", studies, "--overwrite"), "cannot write", "No space left on device")
     assert contents(studies) == before

@@ -347,3 +347,13 @@ def test_a_sample_that_is_not_in_the_test_set_is_chosen_anew(copy):
     assert int(found["poisson-16/sample"]) == int(fields["poisson-16/sample"])
     assert f"poisson-16/prediction/{CASES[0]}" in found
     assert f"poisson-16/prediction/{CASES[1]}" not in found
+
+
+def test_what_is_not_the_studys_survives(tmp_path):
+    mine = {".lock": "1", "notes.txt": "mine", "cells/mine/notes.txt": "mine", "logs/mine.log": "a"}
+    for name, text in mine.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
+    assert finished(read_tiny(tmp_path)) == ALL[:1]
+    assert {name: (tmp_path / name).read_text() for name in mine} == mine
