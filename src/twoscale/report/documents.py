@@ -94,7 +94,9 @@ def faults_table(results: Path) -> str:
     """Return how many attacks of each kind were tried on the command line, and how many failed."""
     record = read_json(results / "faults.json", require={"kinds": list, "trials": int})
     lines = ["| kind | tried | failed |", "| --- | --- | --- |"]
-    lines += [f"| {kind['name']} | {kind['tried']} | {kind['failed']} |" for kind in record["kinds"]]
+    lines += [
+        f"| {kind['name']} | {kind['tried']} | {kind['failed']} |" for kind in record["kinds"]
+    ]
     lines.append(f"| **all** | **{record['trials']}** | **{record['failed']}** |")
     commit = record["environment"]["commit"]
     return "\n".join([*lines, "", f"Record: `results/faults.json`, commit {commit}."])
