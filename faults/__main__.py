@@ -18,11 +18,12 @@ def main() -> int:
     """Run what was asked for; return 1 if any trial failed."""
     asked = _arguments()
     warm_up()
-    tasks = select(asked.kinds or list(KINDS), asked.seed, scale=asked.scale, only=asked.only)
+    wanted = {"scale": asked.scale, "quick": asked.quick, "only": asked.only}
+    tasks = select(asked.kinds or list(KINDS), asked.seed, **wanted)
     results = []
     for result in run_tasks(tasks, seed=asked.seed, workers=asked.workers):
         results.append(result)
-        if result.wrong and not asked.quiet:
+        if result.wrong:
             print(_failure(result, asked.seed), flush=True)
     print(_table(results))
     if asked.json:
@@ -36,10 +37,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--seed", type=int, default=0, help="of everything random")
     parser.add_argument("--scale", type=float, default=1.0, help="part of the trials to run")
+    parser.add_argument("--quick", action="store_true", help="leave out what takes long")
     parser.add_argument("--only", type=int, help="the number of a single trial")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, help="a file for the counts")
-    parser.add_argument("--quiet", action="store_true", help="print the table only")
     asked = parser.parse_args()
     unknown = sorted(set(asked.kinds) - set(KINDS))
     if unknown:

@@ -120,7 +120,8 @@ def _be_the_command(
 
 def _text_stream(number: int, errors: str) -> io.TextIOWrapper:
     """Return a stream as Python opens them for a terminal in UTF-8."""
-    return io.TextIOWrapper(io.FileIO(number, "w", closefd=False), "utf-8", errors)
+    raw = io.FileIO(number, "w", closefd=False)
+    return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", errors)
 
 
 def _said(file: Path) -> str:

@@ -19,7 +19,8 @@ class Case:
 
     `old` is the template that lies at the target before; then the command has --overwrite, unless
     it adds to what is there. `parts` are the results that appear each in one step. Results of
-    `growing` ones appear piece by piece. What is not `fixed` differs from run to run.
+    `growing` ones appear piece by piece. What is not `fixed` differs from run to run. By its `cost`
+    (quick, usual, long, slow) a command is tried more or less often.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Case:
     beside: tuple[str, ...] = ()
     growing: bool = False
     fixed: bool = True
-    slow: bool = False
+    cost: str = "usual"
     prepare: Callable[[], None] | None = None
 
     @property
@@ -105,11 +106,16 @@ OVER = "--overwrite"
 _import = ("import", "pairs.npz", "--input", "a", "--output", "u")
 _study = ("study", "run", "tiny.yaml", "--scale", "small")
 
-GENERATE_DATA = Case("generate", GENERATE, "deep/er/result.zarr")
-IMPORT_NPZ = Case("import npz", _import, "result.zarr", ("pairs.npz",))
-IMPORT_NPY = Case("import npy", ("import", "a.npy", "u.npy"), "result.zarr", ("a.npy", "u.npy"))
+GENERATE_DATA = Case("generate", GENERATE, "deep/er/result.zarr", cost="quick")
+IMPORT_NPZ = Case("import npz", _import, "result.zarr", ("pairs.npz",), cost="quick")
+IMPORT_NPY = replace(
+    IMPORT_NPZ,
+    name="import npy",
+    arguments=("import", "a.npy", "u.npy"),
+    needs=("a.npy", "u.npy"),
+)
 IMPORT_HDF5 = Case(
-    "import hdf5", ("import", "pairs.h5", *_import[2:]), "result.zarr", ("pairs.h5",)
+    "import hdf5", ("import", "pairs.h5", *_import[2:]), "result.zarr", ("pairs.h5",), cost="quick"
 )
 FIT_ONE = Case("fit", ("fit", "data.zarr", *FIT), "result", ("data.zarr",))
 FIT_SEEDS = replace(
@@ -119,20 +125,28 @@ FIT_SEEDS = replace(
     inside=("seed-0", "seed-1"),
 )
 FIT_SAVING = replace(FIT_ONE, name="fit with checkpoints", prepare=save_at_once)
-SEARCH = Case(
-    "fit budget", ("fit", "data.zarr", "--budget", "0.5s"), "result", ("data.zarr",), fixed=False
+SEARCH = replace(
+    FIT_ONE,
+    name="fit budget",
+    arguments=("fit", "data.zarr", "--budget", "0.5s"),
+    fixed=False,
+    cost="long",
 )
 FINETUNE = Case("finetune", ("finetune", "small-run", *TUNE), "result", ("small-run",))
 FINETUNE_SAVING = replace(FINETUNE, name="finetune with checkpoints", prepare=save_at_once)
 PREDICT = Case(
-    "predict", ("predict", "small-run", "inputs.npy"), "result.npy", ("small-run", "inputs.npy")
+    "predict",
+    ("predict", "small-run", "inputs.npy"),
+    "result.npy",
+    ("small-run", "inputs.npy"),
+    cost="quick",
 )
 REPORT = Case(
     "report", ("report", "small-study"), "result.html", ("small-study",), beside=("figures",)
 )
-STUDY = Case("study run", _study, "result", ("tiny.yaml",), growing=True)
+STUDY = Case("study run", _study, "result", ("tiny.yaml",), growing=True, cost="long")
 DEMO = Case(
-    "demo", ("demo", "--samples", "500", "--epochs", "1"), "result", growing=True, slow=True
+    "demo", ("demo", "--samples", "500", "--epochs", "1"), "result", growing=True, cost="slow"
 )
 
 FRESH = (

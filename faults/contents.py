@@ -10,6 +10,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
+_LARGE = 2**26  # bytes; larger files are known by their size: some are holes of terabytes
+
 WORK = ".twoscale-work"
 
 # What differs between two runs of one command: times, places, and what was trained beside it.
@@ -45,6 +47,8 @@ def describe(path: str | Path) -> str:
     mode = f"{stat.S_IFMT(status.st_mode):o} {stat.S_IMODE(status.st_mode):o}"
     if stat.S_ISLNK(status.st_mode):
         return f"link {os.readlink(path)!a}"
+    if stat.S_ISREG(status.st_mode) and status.st_size > _LARGE:
+        return f"{mode} {status.st_size} bytes"
     if stat.S_ISREG(status.st_mode):
         return f"{mode} {digest(Path(path))}"
     return mode

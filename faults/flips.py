@@ -84,7 +84,7 @@ VICTIMS = (
             Reader(("fit", "data.zarr", *FIT, *_OUT), answer=_RESULT),
             Reader(("finetune", "small-run", *_RUN_ON_DATA, *TUNE, *_OUT), ("small-run",), _RESULT),
         ),
-        180,
+        150,
         twin="other.zarr",
     ),
     Victim(
@@ -93,11 +93,11 @@ VICTIMS = (
             *_run_readers("small-run"),
             Reader(("finetune", "small-run", *TUNE, *_OUT), answer=_RESULT),
         ),
-        260,
+        220,
         twin="other-run",
     ),
-    Victim("tuned", _run_readers("tuned"), 100, twin="small-run"),
-    Victim("searched", _run_readers("searched"), 100, twin="small-run"),
+    Victim("tuned", _run_readers("tuned"), 80, twin="small-run"),
+    Victim("searched", _run_readers("searched"), 80, twin="small-run"),
     Victim(
         "small-study",
         (
@@ -106,12 +106,12 @@ VICTIMS = (
             Reader(_STUDY, ("tiny.yaml",), "small-study/records"),
             Reader((*_STUDY, "--seeds", "0,1"), ("tiny.yaml",), "small-study/records"),
         ),
-        160,
+        110,
         below=("records", "data", "cells"),
     ),
-    Victim("half-generated", (_GO_ON,), 50),
-    Victim("half-fitted", (Reader(("fit", "data.zarr", *FIT, *_OUT), answer=_RESULT),), 50),
-    Victim("half-tuned", (Reader(("finetune", "small-run", *TUNE, *_OUT), answer=_RESULT),), 50),
+    Victim("half-generated", (_GO_ON,), 40),
+    Victim("half-fitted", (Reader(("fit", "data.zarr", *FIT, *_OUT), answer=_RESULT),), 40),
+    Victim("half-tuned", (Reader(("finetune", "small-run", *TUNE, *_OUT), answer=_RESULT),), 40),
 )
 
 
@@ -122,7 +122,8 @@ def trials(choose: random.Random) -> Iterator[Trial]:
             damage = choose.choice(list(DAMAGES))
             reader = choose.choice(victim.readers)
             words = f"{damage} in {victim.name}, {reader.arguments[0]}"
-            yield Trial(words, partial(_damage, victim, reader, damage, number))
+            quick = reader.arguments[0] in ("check", "evaluate", "predict", "generate")
+            yield Trial(words, partial(_damage, victim, reader, damage, number), quick)
 
 
 def _damage(victim: Victim, reader: Reader, damage: str, number: int, place: Place) -> str | None:

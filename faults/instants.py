@@ -13,15 +13,14 @@ from faults.rules import FINE, KILLED, misbehaviour
 from faults.survival import check_again, check_stopped
 from faults.trials import Place, Trial
 
-_TRIALS = 20  # of each command
-_SLOW_TRIALS = 3
+_TRIALS = {"quick": 20, "usual": 10, "long": 5, "slow": 2}  # of each command, by its cost
 
 
 def trials(choose: random.Random) -> Iterator[Trial]:
     """Yield kills of each command at random instants."""
     for case in CASES:
-        for _ in range(_SLOW_TRIALS if case.slow else _TRIALS):
-            yield Trial(case.name, partial(_kill, case))
+        for _ in range(_TRIALS[case.cost]):
+            yield Trial(case.name, partial(_kill, case), case.cost == "quick")
 
 
 def _kill(case: Case, place: Place) -> str | None:

@@ -12,17 +12,17 @@ from faults.rules import FINE, KILLED, misbehaviour
 from faults.survival import check_again, check_stopped
 from faults.trials import Place, Trial
 
-_POINTS = 48  # of each command; more than many have operations, which are then killed at each
-_SLOW_POINTS = 5
+# Points of each command by its cost. Some have fewer operations, and are killed before each.
+_POINTS = {"quick": 40, "usual": 20, "long": 10, "slow": 2}
 
 
 def trials(choose: random.Random) -> Iterator[Trial]:
     """Yield kills spread evenly over the operations of each command."""
     for case in CASES:
-        points = _SLOW_POINTS if case.slow else _POINTS
+        points = _POINTS[case.cost]
         for point in range(points):
             words = f"{case.name}, {point + 1} of {points}"
-            yield Trial(words, partial(_kill, case, point / points))
+            yield Trial(words, partial(_kill, case, point / points), case.cost == "quick")
 
 
 def _kill(case: Case, share: float, place: Place) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults import flips, full_disk, instants, kills, races, settings, signals, targets
+from faults import flips, full_disk, hostile, instants, kills, races, settings, signals, targets
 from faults.trials import Trials
 
 KINDS: dict[str, Trials] = {
@@ -13,5 +13,6 @@ KINDS: dict[str, Trials] = {
     "disk": full_disk.trials,
     "races": races.trials,
     "targets": targets.trials,
+    "hostile": hostile.trials,
     "settings": settings.trials,
 }

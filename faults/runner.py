@@ -39,8 +39,10 @@ class Result:
     skipped: str = ""
 
 
-def select(kinds: list[str], seed: int, *, scale: float, only: int | None) -> list[Task]:
-    """Return the trials of some kinds: all, an evenly spread part, or a single one.
+def select(
+    kinds: list[str], seed: int, *, scale: float = 1, quick: bool = False, only: int | None = None
+) -> list[Task]:
+    """Return the trials of some kinds: all, the quick ones, an evenly spread part, or one.
 
     A trial has the same number whatever part is run.
     """
@@ -52,12 +54,15 @@ def select(kinds: list[str], seed: int, *, scale: float, only: int | None) -> li
         ]
         if only is not None:
             tasks = [task for task in tasks if task.number == only]
-        elif scale < 1:
-            step, offset = 1 / scale, random.Random(f"{seed} part of {kind}").random()
-            places = {int((offset + k) * step) for k in range(int(len(tasks) * scale) + 1)}
-            tasks = [task for task in tasks if task.number in places]
-        chosen += tasks
+        tasks = [task for task in tasks if task.trial.quick or not quick]
+        chosen += tasks if scale >= 1 else [tasks[k] for k in _spread(len(tasks), scale)]
     return chosen
+
+
+def _spread(count: int, scale: float) -> list[int]:
+    """Return a part of the first `count` numbers, evenly spread; at least one."""
+    wanted = max(1, round(count * scale))
+    return [k * count // wanted for k in range(wanted)]
 
 
 _tasks: list[Task] = []  # for the workers, which are forked from this process

@@ -15,8 +15,8 @@ from faults.contents import changed, snapshot
 from faults.rules import FINE, misbehaviour
 from faults.trials import Place, Trial
 
-_SETTINGS = 320
-_OPTIONS = 220
+_SETTINGS = 260
+_OPTIONS = 180
 _MEMORY = 3 * 2**30  # bytes that a command may map
 
 _ARGUMENTS = ("seed", "device", "problem", "method", "self", "settings", "progress", "__class__")
@@ -90,7 +90,7 @@ def trials(choose: random.Random) -> Iterator[Trial]:
             yield Trial(f"{_shown(words)} with {environment}", partial(_run, words, environment))
     for environment in _START_ENVIRONMENTS:
         words = ("evaluate", "small-run", "--json")
-        yield Trial(f"a process with {environment}", partial(_process, words, environment))
+        yield Trial(f"a process with {environment}", partial(_process, words, environment), False)
 
 
 def _shown(words: tuple[str, ...]) -> str:

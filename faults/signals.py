@@ -16,7 +16,7 @@ from faults.survival import check_again, check_finished, check_stopped, left_beh
 from faults.trials import Place, Trial
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_TRIALS = 5  # of each command and signal
+_TRIALS = {"quick": 6, "usual": 4, "long": 2, "slow": 1}  # of each command and signal
 _CONTINUES = "run the same command again"
 
 
@@ -24,8 +24,9 @@ def trials(choose: random.Random) -> Iterator[Trial]:
     """Yield each signal at random instants of each command."""
     for case in CASES:
         for number in _SIGNALS:
-            for _ in range(1 if case.slow else _TRIALS):
-                yield Trial(f"{case.name}, {number.name}", partial(_stop, case, number))
+            for _ in range(_TRIALS[case.cost]):
+                words, quick = f"{case.name}, {number.name}", case.cost == "quick"
+                yield Trial(words, partial(_stop, case, number), quick)
 
 
 def _stop(case: Case, number: signal.Signals, place: Place) -> str | None:

@@ -131,9 +131,11 @@ def trials(choose: random.Random) -> Iterator[Trial]:
             for thing in THINGS if case is not DEMO else _REFUSED_BY_DEMO:
                 for flags in ((), (OVER,)) if kind != "folder" or case is not STUDY else ((),):
                     words = " ".join((case.name, *flags, "onto", thing))
-                    yield Trial(words, partial(_onto, case, thing, flags))
+                    quick = case.cost == "quick"
+                    yield Trial(words, partial(_onto, case, thing, flags), quick)
             for words, name in NAMES.items() if case is not DEMO else ():
-                yield Trial(f"{case.name}, {words}", partial(_named, case, name))
+                quick = case.cost == "quick"
+                yield Trial(f"{case.name}, {words}", partial(_named, case, name), quick)
             yield Trial(f"{case.name} in a locked folder", partial(_locked, case))
 
 

@@ -81,10 +81,11 @@ Attack = Callable[[Place], str | None]
 
 @dataclass(frozen=True)
 class Trial:
-    """One attack, and what it is called."""
+    """One attack, and what it is called; `quick` ones take a fraction of a second."""
 
     words: str
     attack: Attack
+    quick: bool = True
 
 
 Trials = Callable[[random.Random], Iterator[Trial]]
