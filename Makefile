@@ -3,16 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test setup format documents clean
+.PHONY: demo test faults setup format documents clean
 
 demo: $(READY)
 	$(BIN)/twoscale demo --out demo --overwrite
 
 test: $(READY)
-	$(BIN)/ruff format --check src tests scripts
-	$(BIN)/ruff check src tests scripts
+	$(BIN)/ruff format --check src tests scripts faults
+	$(BIN)/ruff check src tests scripts faults
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+# Attacks on the command line from outside: minutes; a small dose of it is part of the tests.
+faults: $(READY)
+	$(BIN)/python -m faults --json results/faults.json
 
 setup: $(READY)
 
@@ -24,8 +28,8 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 format: $(READY)
-	$(BIN)/ruff format src tests scripts
-	$(BIN)/ruff check --fix src tests scripts
+	$(BIN)/ruff format src tests scripts faults
+	$(BIN)/ruff check --fix src tests scripts faults
 
 # Makes anew what is generated in README.md and docs/: from the records, the code and the demo.
 documents: demo

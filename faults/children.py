@@ -1,0 +1,179 @@
+"""Commands of twoscale in forked children: the libraries are imported once, in the parent."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+PATIENCE = 60.0
+"""Seconds after which a command counts as hung; a busy machine must not reach them."""
+
+_PAUSE = 0.002  # seconds between two looks at a child
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: its exit status (minus the signal that killed it) and what it said."""
+
+    arguments: tuple[str, ...]
+    status: int
+    out: str
+    err: str
+    seconds: float
+    peak: int  # bytes of memory
+    hung: bool
+
+    @property
+    def command(self) -> str:
+        return " ".join(["twoscale", *map(_quoted, self.arguments)])
+
+
+class Child:
+    """A command under way."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        log: Path,
+        prepare: Callable[[], None] | None = None,
+    ) -> None:
+        self.arguments = tuple(arguments)
+        self._log = log
+        self._start = time.monotonic()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if not self.pid:
+            _be_the_command(self.arguments, folder, log, prepare)
+
+    def signal(self, number: int) -> None:
+        """Send a signal; nothing happens if the command has ended."""
+        os.kill(self.pid, number)  # not yet waited for, so its number is still its own
+
+    def wait(self, patience: float = PATIENCE) -> Outcome:
+        """Wait for the end of the command; one that takes too long is killed."""
+        hung = False
+        while True:
+            pid, status, usage = os.wait4(self.pid, 0 if hung else os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() - self._start > patience:
+                hung = True
+                self.signal(signal.SIGKILL)
+            else:
+                time.sleep(_PAUSE)
+        return Outcome(
+            self.arguments,
+            os.waitstatus_to_exitcode(status),
+            _said(self._log.with_suffix(".out")),
+            _said(self._log.with_suffix(".err")),
+            time.monotonic() - self._start,
+            usage.ru_maxrss * 1024,
+            hung,
+        )
+
+
+def _be_the_command(
+    arguments: tuple[str, ...], folder: Path, log: Path, prepare: Callable[[], None] | None
+) -> NoReturn:
+    """Run a command as if this process were nothing else, and end it."""
+    status = 70
+    try:
+        for number, suffix in ((1, ".out"), (2, ".err")):
+            file = os.open(log.with_suffix(suffix), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(file, number)
+            os.close(file)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdout = _text_stream(1, "strict")
+        sys.stderr = _text_stream(2, "backslashreplace")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.chdir(folder)
+        sys.argv = ["twoscale", *arguments]
+        if prepare:
+            prepare()
+        from twoscale.cli import main
+
+        main()
+    except SystemExit as stop:
+        status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except KeyboardInterrupt:  # it came after the command had ended
+        status = 128 + signal.SIGINT
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _text_stream(number: int, errors: str) -> io.TextIOWrapper:
+    """Return a stream as Python opens them for a terminal in UTF-8."""
+    raw = io.FileIO(number, "w", closefd=False)
+    return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", errors)
+
+
+def _said(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+
+def _quoted(word: str) -> str:
+    return word if word.isascii() and word.isprintable() and " " not in word else ascii(word)
+
+
+def warm_up() -> None:
+    """Import what commands need and make it ready, so that each child starts at once."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ.setdefault("TWOSCALE_COMMIT", "unknown")  # spares every run the question to git
+    import torch
+
+    torch.set_num_threads(1)
+    import h5py  # noqa: F401
+    import PIL.WebPImagePlugin  # noqa: F401
+    import yaml  # noqa: F401
+
+    import twoscale.cli.app  # noqa: F401
+    from twoscale.report.study_page import write_report  # noqa: F401
+
+    torch.linalg.eigh(torch.eye(8, dtype=torch.float64))
+    _draw_nothing()
+    _write_small_chunks()
+    gc.collect()
+    gc.freeze()  # the children share these pages
+
+
+def _draw_nothing() -> None:
+    """Let figures be written as small fixed pictures: drawing takes most of a command's time."""
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(buffer, "png")
+    pictures = {"png": buffer.getvalue(), "svg": b'<svg xmlns="http://www.w3.org/2000/svg"></svg>'}
+
+    def savefig(self: Figure, file: Any, *, format: str = "png", **options: Any) -> None:
+        if hasattr(file, "write"):
+            file.write(pictures[format])
+        else:
+            Path(file).write_bytes(pictures[format])
+
+    Figure.savefig = savefig  # type: ignore[method-assign,assignment]
+
+
+def _write_small_chunks() -> None:
+    """Let datasets have chunks of 16 fields on 16 x 16 nodes, so that small ones have several."""
+    from twoscale.data import generation, store
+
+    store._CHUNK_BYTES = 16 * 4 * 16**2
+    generation._BATCH_VALUES["cpu"] = 16 * 16**2
