@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twoscale.errors import TwoscaleError
 from twoscale.files.moves import flush, move_new, replace, restore
-from twoscale.files.work_folder import WorkFolder
+from twoscale.files.work_folder import WorkFolder, tidy
 
 Ours = Callable[[Path], bool]
 """Says whether something is of the kind that a command may replace when it is asked to."""
@@ -35,6 +35,7 @@ def check_target(path: str | Path, *, overwrite: bool, ours: Ours) -> Path:
         raise TwoscaleError(f"cannot write {str(path)!r}: {error}") from error
     if exists:
         if not overwrite:
+            tidy(place)
             raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")
         if not ours(place):
             raise TwoscaleError(
@@ -77,6 +78,7 @@ class Output:
                 replace(self.content, self.place, aside=self.work.replaced)
             else:
                 move_new(self.content, self.place)
+            self.work.request.unlink(missing_ok=True)  # there is nothing left to go on with
             flush_folder(self.place.parent)
 
     def close(self, *, keep: bool = False) -> None:
