@@ -13,7 +13,7 @@ from twoscale.errors import TwoscaleError
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 _VARIANCE_FLOOR = 1e-8
-_SMALLEST = 1e-12  # norm of a field
+_SMALLEST = 1e-12  # norm of a field, in the decoder's unit
 _UNSEEN = 1e-10  # of the largest squared length that a unit code can have as a field
 
 

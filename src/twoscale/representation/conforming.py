@@ -63,7 +63,8 @@ class _SkeletonBound(BlockPCA):
 
     def energies(self) -> Tensor:
         """Return the energy of each mode, in the norm that sees seams."""
-        return self.variances * self.scale[:, :1].square()
+        unit = self.unit
+        return (self.variances * (self.scale[:, :1] / unit).square()).double() * unit**2
 
     @property
     def layout(self) -> PatchLayout | None:

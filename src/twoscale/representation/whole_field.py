@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
+from twoscale.precision import unit_of
 from twoscale.representation.base import Representation
 from twoscale.source import FieldSource, as_source, gather, map_fields
 
@@ -93,6 +94,10 @@ class WholeField(Representation):
         except KeyError as error:
             raise TwoscaleError("the scale of the input fields is missing") from error
         return self
+
+    @property
+    def unit(self) -> float:
+        return unit_of(float(self.scale.std))
 
     @property
     def block_sizes(self) -> list[int]:
