@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.threads import one_thread
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -59,7 +60,8 @@ class Isometry:
     @classmethod
     def of(cls, gram: Tensor) -> Isometry:
         """Return the coordinates for a decoder with this Gram matrix (code, code)."""
-        values, vectors = torch.linalg.eigh(gram.double())
+        with one_thread():  # on more of them nearly equal values have other vectors
+            values, vectors = torch.linalg.eigh(gram.double())
         shown = values > _UNSEEN * values[-1]
         root, vectors = values[shown].sqrt(), vectors[:, shown]
         return cls(vectors * root, (vectors / root).mT)

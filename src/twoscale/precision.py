@@ -9,7 +9,6 @@ from threading import Lock
 
 import torch
 
-
 _LOCK = Lock()
 _users: list[bool] = []  # what each of those inside found
 
