@@ -166,6 +166,7 @@ mean_absolute_error = _mean_of(lambda b: b.error.abs())
 
 def median_sample(prediction: Tensor, truth: Tensor) -> int:
     """Return the sample whose relative error is closest to the median: neither best nor worst."""
+    truth = truth.double()  # squares of single precision may be infinite
     errors = (prediction - truth).flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
     return int((errors - errors.median()).abs().argmin())
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from tests.surrogate.tiny import tiny
 from twoscale import METHODS, Surrogate
-from twoscale.precision import unit_of
 
 _FACTORS = (2.0**100, 2.0**-100)  # 1.3e30 and 8e-31; powers of two round nothing
 
@@ -69,14 +66,3 @@ def test_fine_tuning_does_not_depend_on_the_unit(poisson16, objective, factor):
         assert scaled.finetuning_["weights"][name] == pytest.approx(expected, rel=1e-6)
         first, last = (one.history_["finetuning"]["components"][name] for one in (plain, scaled))
         assert last == pytest.approx([v * (1 if relative else factor) for v in first], rel=1e-6)
-
-
-@pytest.mark.parametrize("size", [3e-38, 1e-30, 0.3, 1.0, 2.0, 5.0, 1e20, 3e38])
-def test_a_unit_is_a_power_of_four_near_the_size(size):
-    unit = unit_of(size)
-    assert 0.5 <= size / unit < 2
-    assert math.log2(unit) % 2 == 0
-
-
-def test_nothing_has_unit_one():
-    assert unit_of(0.0) == 1

@@ -44,6 +44,11 @@ class Statistics:
     varying: Tensor  # (blocks, features), bool
     total: Tensor  # (blocks,): variance of all scaled features together
 
+    def largest(self, samples: int) -> float:
+        """Return a bound of all absolute values that so many samples can have."""
+        deviations = torch.where(self.varying, self.scale, 0.0) * samples**0.5
+        return float((self.mean.abs() + deviations).max())
+
     def with_common_scale(self) -> Statistics:
         """Return the same with one scale for all features of all blocks: the root mean variance.
 

@@ -83,6 +83,11 @@ class Representation(nn.Module, ABC):
         return 1.0
 
     @property
+    def mean_and_spread(self) -> tuple[float, float] | None:
+        """Return the sizes of the training fields' mean and of what they vary by, if known."""
+        return None
+
+    @property
     def code_size(self) -> int:
         return sum(self.block_sizes)
 

@@ -21,7 +21,7 @@ from twoscale.linalg.pca import (
     cached_rows,
     fit_statistics,
 )
-from twoscale.precision import unit_of
+from twoscale.precision import check_range, unit_of
 from twoscale.representation.base import Representation
 from twoscale.source import FieldSource, as_source, chunk_length, slices
 
@@ -102,6 +102,7 @@ class BlockPCA(Representation):
             first = next(pieces)
             self._prepare((height, width), first.device)
             statistics = fit_statistics(self._split(rows) for rows in chain([first], pieces))
+            check_range(statistics.largest(samples))
             if not self.standardised:
                 statistics = statistics.with_common_scale()
             blocks = self._scaled(source, statistics)
@@ -228,6 +229,15 @@ class BlockPCA(Representation):
         self._require_fit()
         shown = (self.vectors != 0).any(2)  # features that never vary have scale 1, and no part
         return unit_of(float(torch.where(shown, self.scale, 0).max()))
+
+    @property
+    def mean_and_spread(self) -> tuple[float, float]:
+        self._require_fit()
+        shown = (self.vectors != 0).any(2)
+        if not bool(shown.any()):
+            return float(self.mean.abs().max()), 0.0
+        mean, scale = (values[shown].double().square().mean() for values in (self.mean, self.scale))
+        return float(mean.sqrt()), float(scale.sqrt())
 
     @property
     def block_sizes(self) -> list[int]:
