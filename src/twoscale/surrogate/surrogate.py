@@ -23,18 +23,18 @@ from twoscale.source import chunk_length, slices
 from twoscale.surrogate.arguments import (
     Fields,
     as_fields,
-    check_finite,
+    check_prediction,
     problem_symmetries,
     real_fields,
     resolve_device,
 )
 from twoscale.surrogate.artifact import environment, read_artifact, surrogate_folder, write_artifact
 from twoscale.surrogate.context import FitContext
-from twoscale.surrogate.evaluation import Predict, evaluate_operator
+from twoscale.surrogate.evaluation import Predict, evaluate_operator, warn_of_failure
 from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, keeps_fields, tunable
 from twoscale.surrogate.methods import get_method, resolve, trains_on_fields
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
-from twoscale.surrogate.prediction import check_weights
+from twoscale.surrogate.prediction import check_stored_weights, check_weights
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
 from twoscale.surrogate.replay import replayed
 
@@ -221,12 +221,9 @@ class Surrogate:
         self.check_grid(fields.shape[1:])
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        if not fields.is_cuda:
-            check_finite(fields, "input")
         predict = partial(replayed, self.operator_)
         predicted = self._apply(predict, fields, batch_size or self._batch_size())
-        if fields.is_cuda:  # only now: it waits for the device, which is at work already
-            check_finite(fields, "input")
+        check_prediction(fields, predicted)  # only now: on CUDA it waits for the device
         return predicted.numpy() if isinstance(inputs, np.ndarray) else predicted
 
     def predict_parts(self, inputs: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -279,6 +276,7 @@ class Surrogate:
             common=self._common_layout(),
             problem=self.problem,
         )
+        warn_of_failure(metrics)
         timings = self.timings_ | metrics["timings"]
         metrics["timings"] = timings | {"total": sum(timings.values())}
         if self.peak_device_gigabytes_ is not None:
@@ -351,10 +349,11 @@ class Surrogate:
             raise TwoscaleError(f"{path} has a damaged manifest: {error!r}") from error
         operator = get_method(surrogate.method).build(grid, surrogate.settings)
         surrogate.operator_ = operator.restore(tensors).to(surrogate.device)
+        check_stored_weights(operator)
         surrogate.grid_ = grid
         surrogate.history_ = {}
         try:
-            surrogate.predict(torch.zeros(1, *grid.shape))
+            surrogate._apply(operator, torch.zeros(1, *grid.shape), 1)
         except (RuntimeError, TwoscaleError) as error:
             raise TwoscaleError(f"{path}: manifest and weights do not fit together") from error
         return surrogate
