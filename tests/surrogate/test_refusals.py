@@ -9,6 +9,8 @@ import torch
 from tests.surrogate.tiny import make, tiny
 from twoscale import METHODS, Surrogate
 from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.surrogate import arguments
+from twoscale.surrogate.arguments import check_prediction
 
 any_method = pytest.mark.parametrize("method", METHODS)
 
@@ -231,3 +233,16 @@ def test_nothing_else_is_a_seed(seed):
 def test_a_batch_holds_at_least_one_field(fitted, arrays, batch_size):
     with pytest.raises(TwoscaleError, match=f"at least 1, got {batch_size}"):
         fitted["local"].predict(arrays[2], batch_size=batch_size)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(("name", "place"), [("input", 0), ("predicted", 1)])
+def test_one_product_finds_what_is_not_finite_on_either_side(monkeypatch, value, name, place):
+    sides = torch.zeros(2, 7, 4, 5)
+    check_prediction(*sides)
+    sides[place, 6, 3, 4] = value  # beside a zero on the other side
+    for together in (2**31 - 1, 40):
+        monkeypatch.setattr(arguments, "_DOT_VALUES", together)
+        with pytest.raises(TwoscaleError, match=f"the {name} fields contain NaN or infinite"):
+            check_prediction(*sides)
+    check_prediction(*torch.full((2, 7, 4, 5), 1e30))

@@ -238,11 +238,10 @@ class Surrogate:
 
     def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
-        parts = [
-            predict(fields[part].to(self.device)).to(fields.device)
-            for part in slices(len(fields), length)
-        ]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        if len(fields) <= length:
+            return predict(fields.to(self.device)).to(fields.device)
+        parts = slices(len(fields), length)
+        return torch.cat([self._apply(predict, fields[part], length) for part in parts])
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
