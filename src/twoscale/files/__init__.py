@@ -24,7 +24,7 @@ from twoscale.files.reading import (
     read_text,
     unreadable,
 )
-from twoscale.files.work_folder import WorkFolder, sweep
+from twoscale.files.work_folder import WorkFolder, sweep, tidy
 from twoscale.files.writing import plain_json, to_json, write_json
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "sweep",
     "tensor_digest",
     "tensor_digests",
+    "tidy",
     "to_json",
     "told",
     "unreadable",

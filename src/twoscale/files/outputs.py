@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
-from twoscale.files.moves import flush, move_new, replace, restore
+from twoscale.files.moves import flush, move_new, remove, replace, restore
 from twoscale.files.work_folder import WorkFolder, tidy
 
 Ours = Callable[[Path], bool]
@@ -60,6 +60,7 @@ class Output:
             with told(self.place):
                 self.work = WorkFolder(self.place)
                 restore(self.place, aside=self.work.replaced)
+                remove(self.work.replaced)
             # Only now nobody else can put anything there; but somebody may have just done so.
             self._check()
         except BaseException:
@@ -73,12 +74,12 @@ class Output:
         """Move the content to its place; what was there is removed after that."""
         with told(self.place):
             flush(self.content)
+            self.work.begin_commit()
             if self._overwrite and os.path.lexists(self.place):
                 self._check()
                 replace(self.content, self.place, aside=self.work.replaced)
             else:
                 move_new(self.content, self.place)
-            self.work.request.unlink(missing_ok=True)  # there is nothing left to go on with
             flush_folder(self.place.parent)
 
     def close(self, *, keep: bool = False) -> None:

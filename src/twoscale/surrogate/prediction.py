@@ -150,6 +150,8 @@ def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> MLP:
     # By name: files hold tensors in any order, and the hidden layers are the settings'.
     first = tensors.get("network.0.weight")
     last = tensors.get(f"network.{2 * len(hidden)}.weight")
+    if any(one is not None and not one.numel() for one in (first, last)):
+        raise TwoscaleError("the weights of the network are empty: the artifact is damaged")
     ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
     return MLP((ends[0], *hidden, ends[1]))
 
