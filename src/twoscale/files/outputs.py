@@ -23,11 +23,20 @@ def is_file(path: Path) -> bool:
     return path.is_file()
 
 
+def check_name(path: str | Path) -> None:
+    """Raise if a name is not text: not all libraries can read files of such names."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise TwoscaleError(f"cannot write {str(path)!r}: its name is not UTF-8 text") from error
+
+
 def check_target(path: str | Path, *, overwrite: bool, ours: Ours) -> Path:
     """Return the place a result will go to, or raise before any work is done.
 
     Something that is there already is replaced only if asked, and only if it is `ours`.
     """
+    check_name(path)
     try:
         place = Path(path).resolve()
         exists = os.path.lexists(place)
