@@ -146,7 +146,7 @@ DAMAGE = {
         "a grid has whole numbers of nodes per side",
     ),
     "a grid beyond all memory": (
-        lambda f: edit_manifest(f, lambda m: m["grid"].update(height=10**7, width=10**7)),
+        lambda f: edit_manifest(f, lambda m: m["grid"].update(height=10**6, width=10**6)),
         "there is not enough memory for fields of",
     ),
     "layers without end": (

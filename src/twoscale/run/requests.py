@@ -83,8 +83,8 @@ def fit_runs(
     missing = [request for request in requests if request.out not in known]
     if not missing:
         raise TwoscaleError(
-            f"{requests[0].out.parent} holds all these runs already: choose another --out or pass "
-            "--overwrite"
+            f"{requests[0].out.parent} exists already, with all these runs: choose another --out "
+            "or pass --overwrite"
         )
     for run in fit_requests(dataset, missing, **options):
         if run is not None:

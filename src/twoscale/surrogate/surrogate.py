@@ -365,15 +365,12 @@ class Surrogate:
     @classmethod
     def _rebuilt(cls, manifest: dict[str, Any], *, device: str, problem: Problem | None) -> Self:
         """Return the surrogate that a manifest describes, still without its weights."""
-        settings = dict(manifest["settings"])
-        if settings.get("symmetries") == "none":  # an average over nothing was once allowed
-            settings.pop("average_symmetries", None)
         surrogate = cls(
             manifest["method"],
             seed=manifest["seed"],
             device=device,
             problem=problem or PROBLEMS.get(manifest["problem"]),
-            **settings,
+            **manifest["settings"],
         )
         surrogate.grid_ = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
         surrogate.timings_ = {name: float(one) for name, one in manifest["timings"].items()}
