@@ -67,22 +67,31 @@ def check_variation(mean: float, spread: float, name: str) -> None:
             f"the {name} fields vary by about {spread:.0e}, too near to the smallest numbers of "
             "single precision: multiply them by a large number first"
         )
+    problem = few_digits(mean, spread)
+    if problem is not None:
+        warnings.warn(f"the {name} fields {problem}", TwoscaleWarning, stacklevel=2)
+
+
+def few_digits(mean: float, spread: float) -> str | None:
+    """Return what to say of fields whose variation is nearly lost in their mean, or None.
+
+    `mean` and `spread` are the sizes of the mean field and of the deviations from it.
+    """
     digits = digits_left(mean, spread)
     if digits >= _FEW_DIGITS:
-        return
-    told = (
-        "are all the same in single precision, so that there is nothing to learn: if they do vary, "
-        "subtract their mean, or scale them"
-    )
-    if spread > 0:  # a power of ten: the same text for all representations of the same fields
-        share = f"1e{round(math.log10(spread / abs(mean)))}"
-        kept = max(0, round(digits))
-        told = (
-            f"vary by about {share} of their mean only, of which single precision keeps about "
-            f"{kept} digit{'' if kept == 1 else 's'}: subtract their mean, or fit differences to a "
-            "reference"
+        return None
+    if not spread > 0:
+        return (
+            "are all the same in single precision, so that there is nothing to learn: if they do "
+            "vary, subtract their mean, or scale them"
         )
-    warnings.warn(f"the {name} fields {told}", TwoscaleWarning, stacklevel=2)
+    # A power of ten: the same text for all representations of the same fields.
+    share = f"1e{round(math.log10(spread / abs(mean)))}"
+    kept = max(0, round(digits))
+    return (
+        f"vary by about {share} of their mean only, of which single precision keeps about {kept} "
+        f"digit{'' if kept == 1 else 's'}: subtract their mean, or fit differences to a reference"
+    )
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 from tests.cli.outcome import contents, refused
 from twoscale import TwoscaleError
 from twoscale.cli.demo import _check_folder
-from twoscale.files import WorkFolder
+from twoscale.files import WorkFolder, working
 
 
 def test_demo_makes_table_runs_and_report(twoscale, tmp_path):
@@ -58,8 +58,10 @@ def test_demo_does_not_replace_runs_of_other_folders(twoscale, tmp_path):
 
 def test_two_demos_do_not_share_a_folder(twoscale, tmp_path):
     out = tmp_path / "demo"
-    with WorkFolder(out / "demo"):
-        refused(twoscale("demo", "--out", out, "--samples", 500), "another command is writing")
+    with working(out / "demo"):
+        refused(
+            twoscale("demo", "--out", out, "--samples", 500), "another command is making a demo"
+        )
     assert not (out / "demo.json").exists()
 
 

@@ -96,7 +96,7 @@ def test_a_run_that_is_there_stops_all_before_any_work(twoscale, data, tmp_path)
     (out / "seed-1").mkdir(parents=True)
     command = ("fit", data, *QUICK, "--seeds", "0-1", "--out", out)
     refused(twoscale(*command), "seed-1 exists already", "--overwrite")
-    refused(twoscale(*command, "--overwrite"), "seed-1 is something else and is not replaced")
+    refused(twoscale(*command, "--overwrite"), "seed-1 is something else, or holds other files too")
     assert names(out) == ["seed-1"]
     assert names(out / "seed-1") == []
 
@@ -131,3 +131,65 @@ def test_a_training_that_diverges_leaves_nothing(twoscale, data, tmp_path, monke
     outcome = twoscale("fit", data, *QUICK, "--seeds", "0-1", "--out", tmp_path / "a" / "r")
     refused(outcome, "training diverged", "learning_rate")
     assert list(tmp_path.iterdir()) == []
+
+
+# Kills
+
+
+class Killed(BaseException):
+    """Ends a command at once, as a kill would."""
+
+
+def test_a_kill_between_two_runs_costs_no_training(data, tmp_path, monkeypatch):
+    """The runs that have appeared are kept; the others are not trained again."""
+    from twoscale.files import Checkpoint, Output
+
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
+    monkeypatch.setattr(Checkpoint, "worthwhile", lambda self: True)
+    outs = {seed: tmp_path / "r" / f"seed-{seed}" for seed in range(3)}
+    commit, committed = Output.commit, []
+
+    def killed(output):
+        if committed:
+            raise Killed
+        commit(output)
+        committed.append(output)
+
+    def close(output, *, keep=False):
+        output.work.release()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Output, "commit", killed)
+        patch.setattr(Output, "close", close)
+        patch.setattr("twoscale.files.work_folder.worth_keeping", lambda *arguments: True)
+        with pytest.raises(Killed):
+            fit_runs(Dataset(data), outs, method="local", settings={"epochs": 2})
+    told = []
+    runs = fit_runs(
+        Dataset(data),
+        outs,
+        method="local",
+        settings={"epochs": 2},
+        progress=lambda stage, *rest: told.append(stage),
+    )
+    assert [run.surrogate.seed for run in runs] == [0, 1, 2]
+    assert "training" not in told
+    assert names(tmp_path / "r") == ["seed-0", "seed-1", "seed-2"]
+
+
+def test_a_kept_run_that_is_damaged_is_told_before_the_work(twoscale, data, tmp_path):
+    out = tmp_path / "r"
+    assert twoscale("fit", data, *QUICK, "--seeds", "0-1", "--out", out).status == 0
+    (out / "seed-0" / "metrics.json").write_text("{}")
+    command = ("fit", data, *QUICK, "--seeds", "0-2", "--out", out)
+    refused(twoscale(*command), "metrics.json is damaged")
+    assert names(out) == ["seed-0", "seed-1"]
+
+
+def test_finished_seeds_are_kept_unless_nothing_is_to_be_resumed(twoscale, data, tmp_path):
+    out = tmp_path / "r"
+    assert twoscale("fit", data, *QUICK, "--seeds", "0-1", "--out", out).status == 0
+    command = ("fit", data, *QUICK, "--seeds", "0-2", "--out", out)
+    refused(twoscale(*command, "--no-resume"), "exists already")
+    assert twoscale(*command).status == 0
+    assert names(out) == ["seed-0", "seed-1", "seed-2"]

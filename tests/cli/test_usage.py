@@ -160,7 +160,7 @@ def test_other_peoples_folders_are_not_replaced(twoscale, commands, tmp_path, mo
     monkeypatch.chdir(mine / "inside")
     for out in (mine, ".", ".."):
         outcome = twoscale(*commands[command], "--overwrite", "--out", out)
-        refused(outcome, "is something else and is not replaced")
+        refused(outcome, "is something else, or holds other files too")
     assert contents(mine) == {"file.txt": b"keep"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "x.npy"]
 
@@ -180,7 +180,7 @@ def test_results_of_another_kind_are_not_replaced(twoscale, commands, data, run_
     for command, places in wrong.items():
         for out in places:
             outcome = twoscale(*commands[command], "--overwrite", "--out", out)
-            refused(outcome, "is something else and is not replaced")
+            refused(outcome, "is something else, or holds other files too")
     assert contents(tmp_path) == before
 
 
@@ -208,3 +208,15 @@ def test_a_link_leads_to_where_the_result_goes(twoscale, commands, tmp_path, com
     assert sorted(path.name for path in real.iterdir()) == ["a", "b"]
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["folder", "link", "real", "x.npy"]
+
+
+@pytest.mark.parametrize("kind", ["fit", "generate"])
+def test_files_of_others_inside_a_result_are_not_lost(twoscale, commands, tmp_path, kind):
+    out = tmp_path / "out"
+    assert twoscale(*commands[kind], "--out", out).status == 0
+    (out / "notes.txt").write_text("keep")
+    outcome = twoscale(*commands[kind], "--overwrite", "--out", out)
+    refused(outcome, "holds other files too, and is not replaced")
+    assert (out / "notes.txt").read_text() == "keep"
+    (out / "notes.txt").unlink()
+    assert twoscale(*commands[kind], "--overwrite", "--out", out).status == 0

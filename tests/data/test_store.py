@@ -217,7 +217,7 @@ def test_only_datasets_are_replaced(dataset, tmp_path):
     (other / "mine").write_text("x")
     recipe = {"resolution": 16, "samples": 4}
     for place in (other, other / "mine"):
-        with pytest.raises(TwoscaleError, match="is something else and is not replaced"):
+        with pytest.raises(TwoscaleError, match="is something else, or holds other files too"):
             generate(Poisson(), place, **recipe, overwrite=True)
     assert (other / "mine").read_text() == "x"
     assert generate(Poisson(), dataset.path, **recipe, overwrite=True).samples == 4

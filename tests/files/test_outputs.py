@@ -30,7 +30,7 @@ def test_what_is_there_is_replaced_only_if_asked_and_ours(tmp_path):
     path = folder_with(tmp_path / "x", "old")
     with pytest.raises(TwoscaleError, match="x exists already: choose another --out or pass --o"):
         check_target(path, overwrite=False, ours=lambda path: True)
-    with pytest.raises(TwoscaleError, match="is something else and is not replaced"):
+    with pytest.raises(TwoscaleError, match="is something else, or holds other files too"):
         check_target(path, overwrite=True, ours=lambda path: False)
     assert check_target(path, overwrite=True, ours=lambda path: True) == path
     assert names(path) == ["old"]
@@ -200,8 +200,12 @@ def test_an_interruption_keeps_what_can_go_on(tmp_path):
         attempt(OSError(errno.ENOSPC, "no space"))
     assert full.value.__notes__
     assert names(tmp_path) == [".x.twoscale-work"]
-    with pytest.raises(RuntimeError):
-        attempt(RuntimeError())
+    with pytest.raises(RuntimeError) as unexpected:
+        attempt(RuntimeError("the device failed"))
+    assert unexpected.value.__notes__
+    assert names(tmp_path) == [".x.twoscale-work"]
+    with pytest.raises(TwoscaleError):
+        attempt(TwoscaleError("what was given is wrong"))
     assert names(tmp_path) == []
 
 

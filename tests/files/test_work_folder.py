@@ -4,7 +4,7 @@ import os
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import WorkFolder, sweep
+from twoscale.files import WorkFolder, sweep, tidy
 from twoscale.files.work_folder import is_work_folder
 
 
@@ -143,3 +143,40 @@ def test_sweeping_removes_only_what_is_dead_and_done(tmp_path):
     sweep(tmp_path)
     left = [".held.twoscale-work", ".mine.twoscale-work", ".undone.twoscale-work"]
     assert [name for name in names(tmp_path) if name.startswith(".")] == left
+
+
+def test_a_full_disk_does_not_make_it_somebody_elses(tmp_path, monkeypatch):
+    """What it holds can be gone on with when there is room again."""
+    work = WorkFolder(tmp_path / "x")
+    work.checkpoints.mkdir()
+    (work.checkpoints / "state").write_text("s")
+    work.release()
+
+    def full(*arguments):
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(OSError, match="No space"):
+            WorkFolder(tmp_path / "x")
+    assert WorkFolder(tmp_path / "x").has_checkpoints()
+
+
+def test_content_that_was_moved_is_told_from_content_that_was_not(tmp_path):
+    work = WorkFolder(tmp_path / "x")
+    work.restart({"a": 1})
+    work.content.write_text("new")
+    work.begin_commit()
+    work.release()
+    (tmp_path / "x").write_text("old")
+    tidy(tmp_path / "x")
+    again = WorkFolder(tmp_path / "x")  # killed before the move: it can go on
+    assert again.continues({"a": 1})
+    again.begin_commit()
+    again.content.rename(tmp_path / "moved")
+    (tmp_path / "x").rename(again.content)  # killed after an exchange
+    (tmp_path / "moved").rename(tmp_path / "x")
+    again.release()
+    tidy(tmp_path / "x")
+    assert names(tmp_path) == ["x"]
+    assert (tmp_path / "x").read_text() == "new"

@@ -125,7 +125,9 @@ def test_a_file_in_the_place_of_a_folder_is_kept(name, tmp_path):
 
 
 def test_one_at_a_time(tmp_path):
-    refused = pytest.raises(TwoscaleError, match=r"another command is writing .*process \d+ on")
+    refused = pytest.raises(
+        TwoscaleError, match=r"another command is running a study in .*process \d+ on"
+    )
     with StudyFolder(tmp_path).locked(), refused, StudyFolder(tmp_path).locked():
         pass
     with StudyFolder(tmp_path).locked():

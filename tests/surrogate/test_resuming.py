@@ -60,7 +60,7 @@ def equal(one, two):
     assert all(torch.equal(one[key], two[key]) for key in one)
 
 
-@pytest.mark.parametrize("saves", [1, 3, 5])
+@pytest.mark.parametrize("saves", [1, 3, 4])
 @pytest.mark.parametrize("case", CASES)
 def test_every_method_goes_on(poisson16, tmp_path, case, saves):
     method, changes = CASES[case]
@@ -69,11 +69,25 @@ def test_every_method_goes_on(poisson16, tmp_path, case, saves):
     def make():
         return Surrogate(method, device="cpu", seed=3, **tiny(method, **changes))
 
-    whole = make().fit(*fields)
-    if killed(saves, lambda: make().fit(*fields, checkpoint=tmp_path / "kept")):
-        assert [path.name for path in tmp_path.iterdir()] == [".kept.twoscale-work"]
-    equal(weights(make().fit(*fields, checkpoint=tmp_path / "kept")), weights(whole))
+    epochs, whole = count_epochs(make(), fields)
+    assert killed(saves, lambda: make().fit(*fields, checkpoint=tmp_path / "kept"))
+    assert [path.name for path in tmp_path.iterdir()] == [".kept.twoscale-work"]
+    left, resumed = count_epochs(make(), fields, checkpoint=tmp_path / "kept")
+    equal(weights(resumed), weights(whole))
+    assert left < epochs or saves < 4
     assert list(tmp_path.iterdir()) == []
+
+
+def count_epochs(surrogate, fields, **options):
+    """Fit a surrogate; return the epochs that were run for it, and it."""
+    told = []
+
+    def progress(stage, done, total, remark):
+        if stage in ("training", "refinement"):
+            told.append(done)
+
+    fitted = surrogate.fit(*fields, progress=progress, **options)
+    return len(told), fitted
 
 
 def test_a_fine_tuning_goes_on(poisson16, tmp_path):

@@ -153,6 +153,10 @@ DAMAGE = {
         lambda f: edit_manifest(f, lambda m: m["settings"].update(hidden_layers=10**6)),
         "hidden_layers must be a whole number of at least 0 and at most 1000",
     ),
+    "layers beyond all memory": (
+        lambda f: edit_manifest(f, lambda m: m["settings"].update(hidden_width=10**6)),
+        "the weights do not fit the model",
+    ),
     "no settings": (
         lambda f: edit_manifest(f, lambda m: m.update(settings=None)),
         "has a damaged manifest: TypeError",

@@ -93,12 +93,12 @@ def test_it_ends_with_the_same_weights(tmp_path, monkeypatch, make, name, saves,
         stop_after(patch, saves)
         with pytest.raises(Stop):
             train_together(
-                make_tasks(make, PLANS[name], device=device), checkpoints=checkpoints, key="a"
+                make_tasks(make, PLANS[name], device=device), checkpoints=checkpoints, keys=["a"]
             )
     resumed = make_tasks(make, PLANS[name], device=device)
     seen = []
     (history,) = train_together(
-        resumed, checkpoints=checkpoints, key="a", progress=lambda *told: seen.append(told[1])
+        resumed, checkpoints=checkpoints, keys=["a"], progress=lambda *told: seen.append(told[1])
     )
     assert history == expected
     assert len(seen) < len(expected.training_loss) or saves < 4
@@ -119,9 +119,11 @@ def test_members_go_on_together(tmp_path, monkeypatch, small, device):
     with monkeypatch.context() as patch:
         stop_after(patch, 5)
         with pytest.raises(Stop):
-            train_together(make_tasks(mlp, plan, 3, device), checkpoints=checkpoints, key="a")
+            train_together(
+                make_tasks(mlp, plan, 3, device), checkpoints=checkpoints, keys=["a", "b", "c"]
+            )
     resumed = make_tasks(mlp, plan, 3, device)
-    assert train_together(resumed, checkpoints=checkpoints, key="a") == expected
+    assert train_together(resumed, checkpoints=checkpoints, keys=["a", "b", "c"]) == expected
     for one, two in zip(whole, resumed, strict=True):
         states = one.network.state_dict(), two.network.state_dict()
         assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
@@ -131,11 +133,11 @@ def test_members_go_on_together(tmp_path, monkeypatch, small, device):
 def test_a_finished_training_is_not_done_again(tmp_path):
     checkpoints = Checkpoints(tmp_path / "kept")
     tasks = make_tasks(mlp, PLANS["adam"])
-    (expected,) = train_together(tasks, checkpoints=checkpoints, key="a")
+    (expected,) = train_together(tasks, checkpoints=checkpoints, keys=["a"])
     again = make_tasks(mlp, PLANS["adam"])
     seen = []
     (history,) = train_together(
-        again, checkpoints=checkpoints, key="a", progress=lambda *told: seen.append(told)
+        again, checkpoints=checkpoints, keys=["a"], progress=lambda *told: seen.append(told)
     )
     assert history == expected
     assert not seen
@@ -143,19 +145,43 @@ def test_a_finished_training_is_not_done_again(tmp_path):
 
 
 @pytest.mark.usefixtures("always_due")
+@pytest.mark.parametrize("small", [True, False], ids=["apart", "as one bank"])
+def test_members_that_are_finished_are_found_whoever_is_beside_them(tmp_path, small):
+    """A study's cells appear one by one: after a kill, others are trained together."""
+    checkpoints = Checkpoints(tmp_path / "kept")
+    plan = make_plan(epochs=3, batch_size=16, small=small)
+    whole = train_together(make_tasks(mlp, plan, 3), checkpoints=checkpoints, keys=["a", "b", "c"])
+    rest = make_tasks(mlp, plan, 4)[1:]
+    seen = []
+    found = train_together(
+        rest, checkpoints=checkpoints, keys=["b", "c", "d"], progress=lambda *x: seen.append(x)
+    )
+    assert found[:2] == whole[1:]
+    assert len(seen) == 3
+    assert torch.equal(rest[2].network[0].weight, _trained(plan, 3).network[0].weight)
+
+
+def _trained(plan, member):
+    task = make_tasks(mlp, plan, member + 1)[member]
+    train_together([task])
+    return task
+
+
+@pytest.mark.usefixtures("always_due")
 def test_another_training_does_not_take_it_over(tmp_path):
     checkpoints = Checkpoints(tmp_path / "kept")
-    train_together(make_tasks(mlp, PLANS["adam"]), checkpoints=checkpoints, key="a")
+    train_together(make_tasks(mlp, PLANS["adam"]), checkpoints=checkpoints, keys=["a"])
     seen = []
     train_together(
         make_tasks(mlp, PLANS["adam"]),
         checkpoints=checkpoints,
-        key="b",
+        keys=["b"],
         progress=lambda *told: seen.append(told),
     )
     assert len(seen) == PLANS["adam"].epochs
 
 
 def test_a_short_training_saves_nothing(tmp_path):
-    train_together(make_tasks(mlp, PLANS["adam"]), checkpoints=Checkpoints(tmp_path / "kept"))
+    checkpoints = Checkpoints(tmp_path / "kept")
+    train_together(make_tasks(mlp, PLANS["adam"]), checkpoints=checkpoints, keys=["a"])
     assert list(tmp_path.iterdir()) == []

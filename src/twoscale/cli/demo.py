@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from twoscale.cli.display import progress_bar
 from twoscale.data import generate
 from twoscale.errors import TwoscaleError
-from twoscale.files import WorkFolder, atomic_output, read_json, told, write_json
+from twoscale.files import atomic_output, read_json, working, write_json
 from twoscale.files.work_folder import SUFFIX, is_work_folder
 from twoscale.problems import Poisson
 from twoscale.report.comparison import write_comparison
@@ -38,7 +36,7 @@ def run_demo(
     """
     resolve_device(device)
     _check_folder(out, overwrite=overwrite)
-    with _locked(out):
+    with working(out / "demo", subject=f"making a demo in {out}"):
         _check_folder(out, overwrite=overwrite)  # another demo may have finished meanwhile
         check_page(out / _PAGE, overwrite=True)
         _note(out, complete=False)
@@ -76,16 +74,6 @@ def _make(out: Path, *, samples: int, epochs: int, seed: int, device: str) -> di
             )
     write_comparison(out / _PAGE, dataset, runs, overwrite=True)
     return runs
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Keep other demos out of a folder."""
-    with told(out), WorkFolder(out / "demo") as work:
-        try:
-            yield
-        finally:
-            work.remove()
 
 
 def _check_folder(out: Path, *, overwrite: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from twoscale.cli.display import print_json, print_table, study_bars
-from twoscale.cli.options import DeviceOption, JsonOption, OutOption
+from twoscale.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output
 from twoscale.study.catalogue import asked_cells, load_study, study_names
@@ -79,6 +79,7 @@ def run(
         bool, typer.Option("--dry-run", help="Tell what is done and what would be run.")
     ] = False,
     device: DeviceOption = "auto",
+    resume: ResumeOption = True,
     json: JsonOption = False,
 ) -> None:
     """Run what is not finished of studies; an interrupted one continues where it stopped."""
@@ -92,7 +93,13 @@ def run(
         return
     with study_bars(studies[0].name if len(studies) == 1 else "studies") as progress:
         outcomes = run_studies(
-            studies, out, scale=_scale(scale), device=device, progress=progress, **wanted
+            studies,
+            out,
+            scale=_scale(scale),
+            device=device,
+            resume=resume,
+            progress=progress,
+            **wanted,
         )
     if json:
         print_json({name: _summary(outcome) for name, outcome in outcomes.items()})

@@ -13,13 +13,12 @@ import torch
 
 from twoscale.data.store import ARRAYS, Dataset
 from twoscale.errors import TwoscaleError
+from twoscale.precision import few_digits
 from twoscale.problems import Problem
 from twoscale.progress import Progress
 from twoscale.source import slices
 
 _SOLUTION_TOLERANCE = 1e-4
-_OFFSET_LIMIT = 1e4  # means in standard deviations; single precision then keeps two digits
-_SINGLE_DIGITS = -math.log10(np.finfo(np.float32).eps)
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,8 @@ class _Survey:
             )
         if self.constant:
             yield Finding("warning", f"{self.name}: constant fields in {_some(self.constant)}")
-        offset = self.spread.offset()
-        if offset > _OFFSET_LIMIT:
-            yield Finding("warning", f"{self.name}: {_offset_message(offset)}")
+        if (problem := self.spread.problem()) is not None:
+            yield Finding("warning", f"{self.name}: the fields {problem}")
 
 
 class _Spread:
@@ -82,27 +80,14 @@ class _Spread:
         self.sum += apart.sum(axis=0)
         self.squares += np.square(apart).sum(axis=0)
 
-    def offset(self) -> float:
-        """Return the largest |mean| of a node over the standard deviation of all fields."""
+    def problem(self) -> str | None:
+        """Return what is wrong with the deviation of all fields beside the largest mean."""
         if self.count < 2:
-            return 0.0
+            return None
         mean = self.sum / self.count
         variance = float((self.squares / self.count - mean**2).mean())
         largest = float(np.abs(self.first + mean).max())
-        if not largest:
-            return 0.0
-        return largest / math.sqrt(variance) if variance > 0 else math.inf
-
-
-def _offset_message(offset: float) -> str:
-    if math.isinf(offset):
-        return "all fields are the same"
-    kept = max(0, math.floor(_SINGLE_DIGITS - math.log10(offset)))
-    digits = "no digit" if not kept else f"{kept} digit{'s' if kept > 1 else ''}"
-    return (
-        f"means are {offset:.0e} times the standard deviation, of which single precision keeps "
-        f"{digits}: subtract the mean before importing"
-    )
+        return few_digits(largest, math.sqrt(max(variance, 0.0)))
 
 
 def check_dataset(dataset: Dataset, *, progress: Progress | None = None) -> list[Finding]:

@@ -44,7 +44,8 @@ def generate(
     description = describe(problem, grid, samples) | {"seed": seed}
     cuda = torch.device(device).type == "cuda"
     values = _BATCH_VALUES["cuda" if cuda else "cpu"]
-    with writing(path, description, overwrite=overwrite, resumable=True) as writer:
+    where = str(device)
+    with writing(path, description, overwrite=overwrite, resumable=True, device=where) as writer:
         length = max(1, values // resolution**2 // writer.chunk) * writer.chunk
 
         def solve(part: slice) -> tuple[slice, list[np.ndarray]]:

@@ -191,6 +191,15 @@ def is_dataset(path: Path) -> bool:
     return attributes.get("format") == FORMAT
 
 
+def is_replaceable(path: Path) -> bool:
+    """Say whether a folder is a twoscale dataset, and holds nothing but what we write."""
+    if not is_dataset(path):
+        return False
+    held = {entry.name for entry in path.iterdir()} - {"zarr.json"}
+    inside = {entry.name for name in ARRAYS for entry in (path / name).glob("*")}
+    return held <= set(ARRAYS) and inside <= {"zarr.json", "c"}
+
+
 def sample_chunk(height: int, width: int) -> int:
     """Return how many samples share a stored chunk: about 4 MiB of float32."""
     return max(1, _CHUNK_BYTES // (4 * height * width))

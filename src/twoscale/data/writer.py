@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from twoscale.data.chunks import StoredChunks
 from twoscale.data.store import (
@@ -18,12 +19,13 @@ from twoscale.data.store import (
     Dataset,
     checksum,
     description_digest,
-    is_dataset,
+    is_replaceable,
     sample_chunk,
 )
 from twoscale.errors import missing_extra
-from twoscale.files import Output, claimed, plain_json, told
+from twoscale.files import Output, claimed, plain_json, reporting_os_errors
 from twoscale.source import slices
+from twoscale.surrogate.artifact import environment
 from twoscale.threads import ahead, file_workers
 
 try:
@@ -35,15 +37,20 @@ except ImportError as error:
 
 @contextmanager
 def writing(
-    path: str | Path, description: dict[str, Any], *, overwrite: bool, resumable: bool = False
+    path: str | Path,
+    description: dict[str, Any],
+    *,
+    overwrite: bool,
+    resumable: bool = False,
+    device: str = "cpu",
 ) -> Iterator[DatasetWriter]:
     """Give a writer for the dataset at `path`, which appears there when the writer finishes.
 
-    A `resumable` one that is interrupted, and is opened again with the same description, goes on
-    after the last chunk that was safely written.
+    A `resumable` one that is interrupted, and is opened again with the same description on the same
+    `device`, goes on after the last chunk that was safely written.
     """
-    with claimed(path, overwrite=overwrite, ours=is_dataset) as output:
-        yield DatasetWriter(output, description, resumable=resumable)
+    with claimed(path, overwrite=overwrite, ours=is_replaceable) as output:
+        yield DatasetWriter(output, description, resumable=resumable, device=device)
 
 
 class DatasetWriter:
@@ -52,7 +59,9 @@ class DatasetWriter:
     Chunks of samples are logged with their checksums once they are written.
     """
 
-    def __init__(self, output: Output, description: dict[str, Any], *, resumable: bool) -> None:
+    def __init__(
+        self, output: Output, description: dict[str, Any], *, resumable: bool, device: str
+    ) -> None:
         self.output = output
         self.log = output.work.log if resumable else None
         grid = description["grid"]
@@ -60,8 +69,13 @@ class DatasetWriter:
         self.chunk = sample_chunk(grid["height"], grid["width"])
         self.checksums: dict[int, dict[str, str]] = {}
         self.attributes = plain_json(self._attributes(description))
-        if not (output.work.continues(self.attributes) and self._continue()):
-            output.work.restart(self.attributes)
+        if not resumable:
+            output.work.clear()
+            self._create()
+            return
+        request = self.attributes | {"environment": environment(torch.device(device))}
+        if not (output.work.continues(request) and self._continue()):
+            output.work.restart(request)
             self._create()
 
     def _attributes(self, description: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +100,7 @@ class DatasetWriter:
 
     def _create(self) -> None:
         shape = self.shape
-        with told(self.output.place):
+        with reporting_os_errors(self.output.place):
             self._group = zarr.create_group(
                 self.output.content, attributes=self.attributes, zarr_format=3
             )

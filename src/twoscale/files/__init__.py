@@ -5,6 +5,7 @@ from twoscale.files.checksums import (
     SUMS,
     check_file,
     content_digest,
+    file_digest,
     read_checked_json,
     read_sums,
     tensor_digest,
@@ -20,7 +21,6 @@ from twoscale.files.outputs import (
     check_target,
     claimed,
     is_file,
-    told,
 )
 from twoscale.files.reading import (
     is_a,
@@ -32,8 +32,8 @@ from twoscale.files.reading import (
     read_text,
     unreadable,
 )
-from twoscale.files.work_folder import WorkFolder, sweep, tidy
-from twoscale.files.writing import plain_json, to_json, write_json
+from twoscale.files.work_folder import WorkFolder, reporting_os_errors, sweep, tidy, working
+from twoscale.files.writing import plain_json, rewrite_json, to_json, write_json
 
 __all__ = [
     "SUMS",
@@ -49,6 +49,7 @@ __all__ = [
     "check_target",
     "claimed",
     "content_digest",
+    "file_digest",
     "flush",
     "is_a",
     "is_file",
@@ -65,13 +66,15 @@ __all__ = [
     "read_sums",
     "read_text",
     "remove",
+    "reporting_os_errors",
+    "rewrite_json",
     "sweep",
     "tensor_digest",
     "tensor_digests",
     "tidy",
     "to_json",
-    "told",
     "unreadable",
+    "working",
     "write_json",
     "write_sums",
 ]

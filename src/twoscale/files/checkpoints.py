@@ -16,6 +16,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleWarning
 from twoscale.files.checksums import content_digest, tensor_digests
+from twoscale.files.moves import replace_file
 
 # Saving begins after two seconds. From then on at most a twentieth of the work is at risk, unless
 # saving is so slow that it would take more than a fortieth of the time.
@@ -96,7 +97,7 @@ class Checkpoint:
         try:
             self.path.parent.mkdir(exist_ok=True)
             save_file(held, prepared, metadata={"facts": json.dumps(known)})
-            prepared.replace(self.path)
+            replace_file(prepared, self.path)
         except (OSError, SafetensorError) as error:
             self._possible = False
             prepared.unlink(missing_ok=True)

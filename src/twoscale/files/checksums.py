@@ -47,7 +47,7 @@ def content_digest(content: Mapping[str, Any], *, but: str = "") -> str:
 def write_sums(folder: Path) -> None:
     """Write the checksums of all files in a folder into one more file of it."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
-    lines = [f"{_file_digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files]
+    lines = [f"{file_digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
@@ -63,7 +63,7 @@ def read_sums(folder: Path) -> dict[str, str]:
 def check_file(folder: Path, name: str) -> None:
     """Raise if a file of a folder is not what the folder's checksums say."""
     path, expected = folder / name, read_sums(folder).get(name)
-    if _file_digest(path) != expected:
+    if file_digest(path) != expected:
         raise TwoscaleError(
             f"{path} is damaged: it does not match its checksum in {SUMS}; fit the run again, or "
             "take the file from a copy"
@@ -79,7 +79,8 @@ def read_checked_json(
     return content
 
 
-def _file_digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     digest = hashlib.sha256()
     with open_file(path) as file:
         while block := file.read(_BLOCK):

@@ -64,6 +64,12 @@ def new_folder(path: Path) -> None:
     path.mkdir()
 
 
+def replace_file(prepared: Path, path: Path) -> None:
+    """Let a prepared file take the place of another one, in one step and for good."""
+    flush_names(prepared)
+    prepared.replace(path)
+
+
 def flush(path: Path) -> None:
     """Wait until a file, or a folder with all that it holds, is safely on the disk."""
     held = [path]

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
 from twoscale.files.moves import flush, flush_names, move_new, remove, replace, restore
-from twoscale.files.work_folder import WorkFolder, tidy
+from twoscale.files.work_folder import (
+    MadeParents,
+    WorkFolder,
+    reporting_os_errors,
+    tidy,
+    worth_keeping,
+)
 
 Ours = Callable[[Path], bool]
 """Says whether something is of the kind that a command may replace when it is asked to."""
-
-CONTINUES = "run the same command again to go on where it stopped"
 
 
 def is_file(path: Path) -> bool:
@@ -48,7 +52,8 @@ def check_target(path: str | Path, *, overwrite: bool, ours: Ours) -> Path:
             raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")
         if not ours(place):
             raise TwoscaleError(
-                f"{path} is something else and is not replaced: choose another --out"
+                f"{path} is something else, or holds other files too, and is not replaced: choose "
+                "another --out"
             )
     return place
 
@@ -64,9 +69,9 @@ class Output:
         self._check = partial(check_target, path, overwrite=overwrite, ours=ours)
         self._overwrite = overwrite
         self.place = self._check()
-        self._parents = _Parents(self.place)
+        self._parents = MadeParents(self.place)
         try:
-            with told(self.place):
+            with reporting_os_errors(self.place):
                 self.work = WorkFolder(self.place)
                 restore(self.place, aside=self.work.replaced)
                 remove(self.work.replaced)
@@ -74,14 +79,14 @@ class Output:
             self._check()
         except BaseException:
             if hasattr(self, "work"):
-                self.work.release()
+                self.work.release() if self.work.request.exists() else self.work.remove()
             self._parents.remove()
             raise
         self.content = self.work.content
 
     def commit(self) -> None:
         """Move the content to its place; what was there is removed after that."""
-        with told(self.place):
+        with reporting_os_errors(self.place):
             flush(self.content)
             self.work.begin_commit()
             if self._overwrite and os.path.lexists(self.place):
@@ -104,27 +109,18 @@ class Output:
 def claimed(path: str | Path, *, overwrite: bool = False, ours: Ours = is_file) -> Iterator[Output]:
     """Claim a place for the block; nothing is left of a block that fails.
 
-    After an interruption or a failure of the disk, what has been saved to go on with stays.
+    What a later command can go on with stays (`worth_keeping`).
     """
     output = Output(path, overwrite=overwrite, ours=ours)
     keep = False
     try:
-        with told(output.place):
+        with reporting_os_errors(output.place):
             yield output
-    except (KeyboardInterrupt, TwoscaleError) as error:
-        keep = _worth_keeping(output.work, error)
-        if keep:
-            error.add_note(CONTINUES)
+    except BaseException as error:
+        keep = worth_keeping(output.work, error)
         raise
     finally:
         output.close(keep=keep)
-
-
-def _worth_keeping(work: WorkFolder, error: BaseException) -> bool:
-    """Say whether a command that ended so can go on later; a full disk keeps checkpoints only."""
-    if isinstance(error, KeyboardInterrupt):
-        return work.has_log() or work.has_checkpoints()
-    return isinstance(error.__cause__, OSError) and work.has_checkpoints()
 
 
 @contextmanager
@@ -136,26 +132,3 @@ def atomic_output(
         output.work.clear()
         yield output.content
         output.commit()
-
-
-@contextmanager
-def told(place: Path) -> Iterator[None]:
-    """Turn a failure of the system into one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise TwoscaleError(f"cannot write {place}: {error.strerror or error}") from error
-
-
-class _Parents:
-    """The folders above a place that had to be made, to be removed again if nothing comes."""
-
-    def __init__(self, place: Path) -> None:
-        self.made = [parent for parent in place.parents if not parent.exists()]
-        with told(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-
-    def remove(self) -> None:
-        for parent in self.made:
-            with suppress(OSError):  # not empty: it holds the result, or someone else's
-                parent.rmdir()

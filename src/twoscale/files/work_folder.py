@@ -12,9 +12,9 @@ import os
 import platform
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.files.moves import remove
@@ -27,6 +27,7 @@ except ImportError:  # not on Windows: two commands must not write one result th
     fcntl = None  # type: ignore[assignment]
 
 SUFFIX = ".twoscale-work"
+CONTINUES = "run the same command again to go on where it stopped"
 _FORMAT = "twoscale-work"
 _OWNER = "owner.json"
 _CONTENT, _REQUEST, _COMMITTING = "content", "request.json", "committing.json"
@@ -40,7 +41,7 @@ class WorkFolder:
     content has come, `checkpoints` holds states of long work, `request` what they belong to.
     """
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, *, subject: str = "") -> None:
         self.path = place.with_name(f".{place.name}{SUFFIX}")
         self.content = self.path / _CONTENT
         self.replaced = self.path / "replaced"
@@ -48,10 +49,10 @@ class WorkFolder:
         self.checkpoints = self.path / "checkpoints"
         self.request = self.path / _REQUEST
         self._committing = self.path / _COMMITTING
-        self._place = place
+        self._subject = subject or f"writing {place}"
         self._descriptor = self._lock()
-        if self._committing.exists() and self.content.exists():  # killed before it was moved
-            self._committing.rename(self.request)
+        if _unmoved(self.path):  # killed before its content was moved: it can still go on
+            write_json(self.request, read_json(self._committing)["request"])
 
     def _lock(self) -> int:
         """Return the open, locked owner file."""
@@ -64,7 +65,7 @@ class WorkFolder:
                 continue
             try:
                 if not _try_lock(descriptor):
-                    raise TwoscaleError(_busy(self._place, owner))
+                    raise TwoscaleError(_busy(self._subject, owner))
                 if not _is_file(owner, descriptor):  # locked, but removed meanwhile
                     os.close(descriptor)
                     continue
@@ -88,7 +89,7 @@ class WorkFolder:
             return
         except FileExistsError:
             pass
-        if not is_work_folder(self.path):
+        if os.path.lexists(self.path) and not is_work_folder(self.path):
             raise TwoscaleError(
                 f"{self.path} is in the way, and is not twoscale's: move it, or choose another name"
             )
@@ -96,10 +97,11 @@ class WorkFolder:
     def _take(self, descriptor: int) -> None:
         """Write down whose folder it is."""
         facts = {"format": _FORMAT, "process": os.getpid(), "host": platform.node()}
+        text = to_json(facts).encode()
         try:
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, to_json(facts).encode(), 0)
-        except OSError:  # a full disk: still ours, for the lock is
+            os.pwrite(descriptor, text, 0)
+            os.ftruncate(descriptor, len(text))  # only now: the file is ours at any moment
+        except OSError:  # a full disk
             self._give_up()
             raise
 
@@ -148,13 +150,67 @@ class WorkFolder:
     def begin_commit(self) -> None:
         """Note that the content is complete: once it has been moved, nothing can go on here."""
         if self.request.exists():
-            self.request.rename(self._committing)
+            facts = {"inode": self.content.stat().st_ino, "request": read_json(self.request)}
+            write_json(self._committing, facts)
+            self.request.unlink()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        self.release()
+@contextmanager
+def reporting_os_errors(place: Path) -> Iterator[None]:
+    """Turn a failure of the system into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise TwoscaleError(f"cannot write {place}: {error.strerror or error}") from error
+
+
+class MadeParents:
+    """The folders above a place that had to be made, to be removed again if nothing comes."""
+
+    def __init__(self, place: Path) -> None:
+        self.made = [parent for parent in place.parents if not parent.exists()]
+        with reporting_os_errors(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+
+    def remove(self) -> None:
+        for parent in self.made:
+            with suppress(OSError):  # not empty: it holds the result, or someone else's
+                parent.rmdir()
+
+
+@contextmanager
+def working(place: Path, *, subject: str = "") -> Iterator[WorkFolder]:
+    """Hold the work folder of a place for the block; it goes when the block has ended.
+
+    Of a block that was interrupted, or failed in an unexpected way, checkpoints stay.
+    """
+    parents = MadeParents(place)
+    try:
+        with reporting_os_errors(place):
+            work = WorkFolder(place, subject=subject)
+            keep = False
+            try:
+                yield work
+            except BaseException as error:
+                keep = worth_keeping(work, error)
+                raise
+            finally:
+                work.release() if keep else work.remove()
+    finally:
+        parents.remove()
+
+
+def worth_keeping(work: WorkFolder, error: BaseException) -> bool:
+    """Say whether a command that ended with an error can go on later, and note it there.
+
+    What is wrong with the input will be wrong again. A full disk keeps checkpoints only.
+    """
+    interrupted = isinstance(error, KeyboardInterrupt)
+    refused = isinstance(error, TwoscaleError) and not isinstance(error.__cause__, OSError)
+    keep = not refused and (work.has_checkpoints() or (interrupted and work.has_log()))
+    if keep and CONTINUES not in getattr(error, "__notes__", ()):
+        error.add_note(CONTINUES)
+    return keep
 
 
 def is_work_folder(path: Path) -> bool:
@@ -163,11 +219,11 @@ def is_work_folder(path: Path) -> bool:
         return False
     names = [entry.name for entry in _entries(path)]
     owner = path / _OWNER
-    if not names or (names == [_OWNER] and owner.stat().st_size == 0):
+    if not names:
         return True  # a process was stopped before it could write its name
     try:
-        return read_json(owner).get("format") == _FORMAT
-    except TwoscaleError:
+        return owner.lstat().st_size == 0 or read_json(owner).get("format") == _FORMAT
+    except (TwoscaleError, OSError):
         return False
 
 
@@ -176,10 +232,21 @@ def tidy(place: Path) -> None:
     path = place.with_name(f".{place.name}{SUFFIX}")
     if not is_work_folder(path):
         return
-    unmoved = (path / _COMMITTING).exists() and (path / _CONTENT).exists()
-    if not unmoved and not (path / _REQUEST).exists():
+    if not _unmoved(path) and not (path / _REQUEST).exists():
         with suppress(TwoscaleError, OSError):
             WorkFolder(place).remove()
+
+
+def _unmoved(path: Path) -> bool:
+    """Say whether a work folder holds content that was complete, but not yet moved to its place.
+
+    After an exchange there is content too: what was replaced.
+    """
+    try:
+        noted = read_json(path / _COMMITTING, require={"inode": int, "request": dict})
+        return (path / _CONTENT).stat().st_ino == noted["inode"]
+    except (TwoscaleError, OSError):
+        return False
 
 
 def sweep(folder: Path) -> None:
@@ -222,9 +289,9 @@ def _is_file(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _busy(place: Path, owner: Path) -> str:
+def _busy(subject: str, owner: Path) -> str:
     who = ""
     with suppress(TwoscaleError):
         facts = read_json(owner)
         who = f" (process {facts['process']} on {facts['host']})"
-    return f"another command is writing {place}{who}: wait for it, or choose another --out"
+    return f"another command is {subject}{who}: wait for it, or choose another --out"

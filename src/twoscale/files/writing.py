@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+from twoscale.files.moves import replace_file
+
 
 def to_json(content: Any) -> str:
     """Return readable JSON; numbers that JSON has no word for become null."""
@@ -16,6 +18,13 @@ def to_json(content: Any) -> str:
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file."""
     path.write_text(to_json(content) + "\n")
+
+
+def rewrite_json(path: Path, content: Any) -> None:
+    """Write a JSON file in one step: whoever reads it finds the old one or the new one."""
+    prepared = path.with_suffix(".new")
+    write_json(prepared, content)
+    replace_file(prepared, path)
 
 
 def plain_json(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import check_target, claimed, is_file, read_json, tidy, write_json
+from twoscale.files import check_target, claimed, file_digest, is_file, read_json, tidy, write_json
 from twoscale.report.page import Picture
 
 FIGURES = "figures"
@@ -56,8 +56,8 @@ def write_with_figures(
         drawn.content.mkdir()
         for picture in pictures:
             picture.write(drawn.content, kinds=kinds)
-        names = sorted(file.name for file in drawn.content.iterdir())
-        note = {"format": _FORMAT, "page": page.name, "files": names}
+        sums = {file.name: file_digest(file) for file in sorted(drawn.content.iterdir())}
+        note = {"format": _FORMAT, "page": page.name, "files": sums}
         write_json(drawn.content / _NOTE, note)
         written.content.write_text(text, encoding="utf-8")
         drawn.commit()
@@ -65,18 +65,15 @@ def write_with_figures(
 
 
 def _are_figures_of(page: Path) -> Callable[[Path], bool]:
-    """Return what says whether a folder holds the figures of a page and nothing else."""
+    """Return what says whether a folder holds the figures of a page, unchanged, and no more."""
 
     def are_figures(place: Path) -> bool:
         try:
-            note = read_json(place / _NOTE, require={"files": list})
-            names = {entry.name for entry in place.iterdir()} - {_NOTE}
+            note = read_json(place / _NOTE, require={"files": dict})
+            held = [entry for entry in place.iterdir() if entry.name != _NOTE]
+            unchanged = all(file_digest(one) == note["files"].get(one.name) for one in held)
         except (TwoscaleError, OSError):
             return False
-        return (
-            note.get("format") == _FORMAT
-            and note.get("page") == page.name
-            and all(name in note["files"] for name in names)
-        )
+        return unchanged and note.get("format") == _FORMAT and note.get("page") == page.name
 
     return are_figures

@@ -12,7 +12,7 @@ from twoscale.memory import available_memory, size_text
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs
-from twoscale.surrogate.artifact import MANIFEST, declared_processes, is_surrogate
+from twoscale.surrogate.artifact import MANIFEST, declared_processes, is_replaceable
 from twoscale.surrogate.resuming import kept_checkpoints
 
 
@@ -46,7 +46,7 @@ def finetune_run(
         _check_kept(dataset, split, allowed)
     stored = dataset.nbytes > allowed // 2
     declared_processes()  # raises if it is none
-    with claimed(out, overwrite=overwrite, ours=is_surrogate) as output:
+    with claimed(out, overwrite=overwrite, ours=is_replaceable) as output:
         asked = {
             "dataset": dataset.identity,
             "base": read_json(base.path / MANIFEST)["checksum"],

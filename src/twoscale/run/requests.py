@@ -11,13 +11,25 @@ from typing import Any
 
 from twoscale.data import Dataset, split_samples
 from twoscale.errors import TwoscaleError
-from twoscale.files import Checkpoints, Output, claimed, new_folder, tidy
+from twoscale.files import (
+    Checkpoints,
+    Output,
+    check_file,
+    check_target,
+    claimed,
+    content_digest,
+    new_folder,
+    read_sums,
+    tidy,
+    working,
+)
 from twoscale.memory import available_memory
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import Pair, loaded_pairs, stored_pairs, whole_fields_refused
 from twoscale.surrogate import Surrogate, fit_together
-from twoscale.surrogate.artifact import is_surrogate
+from twoscale.surrogate.arguments import resolve_device
+from twoscale.surrogate.artifact import is_replaceable, is_surrogate
 from twoscale.surrogate.resuming import kept_checkpoints
 from twoscale.surrogate.together import Data
 
@@ -77,18 +89,41 @@ def fit_runs(
         Request(Path(out), method, seed, settings or {}, training_samples)
         for seed, out in outs.items()
     ]
+    if len(requests) == 1:
+        return [run for run in fit_requests(dataset, requests, **options) if run is not None]
+    return _fit_several(dataset, requests, **options)
+
+
+def _fit_several(
+    dataset: Dataset,
+    requests: Sequence[Request],
+    *,
+    device: str = "auto",
+    overwrite: bool = False,
+    resume: bool = True,
+    **options: Any,
+) -> list[Run]:
+    """Fit several requests; their checkpoints outlive the first run that appears."""
     known: dict[Path, Run] = {}
-    if len(requests) > 1 and not options.get("overwrite"):
-        known = _finished(dataset, requests, options.get("device", "auto"))
+    if resume and not overwrite:
+        known = _finished(dataset, requests, device)
     missing = [request for request in requests if request.out not in known]
     if not missing:
         raise TwoscaleError(
             f"{requests[0].out.parent} exists already, with all these runs: choose another --out "
             "or pass --overwrite"
         )
-    for run in fit_requests(dataset, missing, **options):
-        if run is not None:
-            known[run.path] = run
+    for request in missing:
+        check_target(request.out, overwrite=overwrite, ours=is_replaceable)
+    asked = {"dataset": dataset.identity, "requests": [repr(request) for request in requests]}
+    first = requests[0].out.resolve()
+    place = first.with_name(f"{first.name}-and-others-{content_digest(asked)[:8]}")
+    with working(place, subject=f"fitting into {place.parent}") as work:
+        kept = kept_checkpoints(work, asked, device=resolve_device(device), resume=resume)
+        runs = fit_requests(
+            dataset, missing, device=device, overwrite=overwrite, checkpoints=kept, **options
+        )
+    known |= {run.path: run for run in runs if run is not None}
     return [known[request.out] for request in requests]
 
 
@@ -99,6 +134,8 @@ def _finished(dataset: Dataset, requests: Sequence[Request], device: str) -> dic
         if not is_surrogate(one.out):
             continue
         run = Run.open(one.out, device=device)
+        for name in read_sums(one.out):
+            check_file(one.out, name)
         asked = _surrogate(dataset, one, device)
         split = split_samples(dataset.samples, seed=one.seed, training=one.training_samples)
         config = run_config(dataset, asked, len(split.training))
@@ -141,26 +178,27 @@ def fit_requests(
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
     on_error: Callable[[Request, Exception], None] | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> list[Run | None]:
     """Fit any methods, seeds and variants on a dataset at once, and write their run folders.
 
     What they have in common is done once: fields are read once per split, equal representations are
     fitted once, networks on codes are trained side by side.
 
-    `memory` is the memory to stay within, in bytes (the machine's free memory unless told). Fields
+    `memory` is the memory to stay within, in bytes (by default the machine's free memory). Fields
     that would take more than half of it are read from disk on every pass instead. With `on_error`
     each run appears as soon as it is ready, and one that fails is reported there and given as None;
-    without it all run folders appear, or none. `resume` is as for `fit_run`; checkpoints are kept
-    for all requests together.
+    without it all run folders appear, or none. `resume` is as for `fit_run`. `checkpoints` are kept
+    beside the first run unless a place is given.
     """
     fits = _RequestedFits(dataset, requests, device, memory, progress)
     runs: list[Run | None] = [None] * len(requests)
     with ExitStack() as stack:
         outputs = [
-            stack.enter_context(claimed(one.out, overwrite=overwrite, ours=is_surrogate))
+            stack.enter_context(claimed(one.out, overwrite=overwrite, ours=is_replaceable))
             for one in requests
         ]
-        fits.keep_checkpoints(outputs[0], resume=resume)
+        fits.checkpoints = checkpoints or fits.own_checkpoints(outputs[0], resume=resume)
 
         def write(place: int) -> None:
             content = outputs[place].content
@@ -209,17 +247,16 @@ class _RequestedFits:
         self.loaded: tuple[Any, list[Pair]] = (None, [])
         self.tests: dict[int, Pair] = {}  # by seed
 
-    def keep_checkpoints(self, output: Output, *, resume: bool) -> None:
-        """Save the state of what takes long beside an output; go on from what is there."""
+    def own_checkpoints(self, output: Output, *, resume: bool) -> Checkpoints:
+        """Return the checkpoints beside an output: those of the same fits, or none yet."""
         surrogates = [(one.method, one.seed, one.settings) for one in self.surrogates]
-        samples = [len(split.training) for split in self.splits]
         asked = {
             "dataset": self.dataset.identity,
             "fits": surrogates,
-            "training_samples": samples,
+            "training_samples": [len(split.training) for split in self.splits],
         }
         device = self.surrogates[0].device
-        self.checkpoints = kept_checkpoints(output.work, asked, device=device, resume=resume)
+        return kept_checkpoints(output.work, asked, device=device, resume=resume)
 
     def fit(
         self, write: Callable[[int], None], failed: Callable[[int, Exception], None] | None
@@ -229,7 +266,7 @@ class _RequestedFits:
         fit_together(
             [self.surrogates[place] for place in order],
             [partial(self._training, place) for place in order],
-            same=[self._part(place) for place in order],
+            same=[(self.dataset.identity, *self._part(place)) for place in order],
             progress=self.progress,
             finished=lambda position: write(order[position]),
             failed=failed and (lambda position, error: failed(order[position], error)),

@@ -15,7 +15,7 @@ from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs, whole_fields_refused
 from twoscale.search import DEFAULT_BUDGET, fit_auto
 from twoscale.surrogate.arguments import resolve_device
-from twoscale.surrogate.artifact import declared_processes, is_surrogate
+from twoscale.surrogate.artifact import declared_processes, is_replaceable
 from twoscale.surrogate.methods import trains_on_fields
 from twoscale.surrogate.resuming import kept_checkpoints
 
@@ -51,7 +51,7 @@ def auto_run(
     if stored and memory and trains_on_fields(_USUAL, settings or {}):
         raise whole_fields_refused(dataset, f"{_USUAL} with an encoder")
     declared_processes()  # raises if it is none
-    with claimed(out, overwrite=overwrite, ours=is_surrogate) as output:
+    with claimed(out, overwrite=overwrite, ours=is_replaceable) as output:
         asked = {
             "dataset": dataset.identity,
             "budget": budget,

@@ -16,6 +16,7 @@ from twoscale.files import (
     plain_json,
     read_json,
     remove,
+    rewrite_json,
     write_json,
 )
 from twoscale.search.candidates import Candidate
@@ -77,7 +78,7 @@ class Journal:
             }
         )
         content["checksum"] = content_digest(content)
-        _write_whole(self.folder / "search.json", content)
+        rewrite_json(self.folder / "search.json", content)
         self._ticked = underway.began
         for path in self.folder.glob("best-*"):
             if path.name != self._folder(self._number).name:
@@ -89,7 +90,7 @@ class Journal:
         """Note how much of the search's time is used, at most once a second."""
         if elapsed - self._ticked >= 1.0:
             self._ticked = elapsed
-            _write_whole(self.folder / "elapsed.json", {"elapsed": elapsed})
+            rewrite_json(self.folder / "elapsed.json", {"elapsed": elapsed})
 
     def _write_best(self, best: Surrogate) -> None:
         self._number += 1
@@ -134,13 +135,6 @@ class Journal:
                 read_json(self.folder / "elapsed.json", require={"elapsed": float})["elapsed"]
             )
         return 0.0
-
-
-def _write_whole(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON file in one step."""
-    prepared = path.with_suffix(".new")
-    write_json(prepared, content)
-    prepared.replace(path)
 
 
 def _candidate(entry: dict[str, Any]) -> Candidate:

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import WorkFolder, atomic_output, check_name, read_json, sweep, told, write_json
+from twoscale.files import (
+    WorkFolder,
+    atomic_output,
+    check_name,
+    read_json,
+    sweep,
+    working,
+    write_json,
+)
 from twoscale.run.folder import CONFIG, ENVIRONMENT, HISTORY, METRICS, read_run_json
 from twoscale.study.cells import Cell, Data
 from twoscale.study.record_check import check_record
@@ -89,15 +97,16 @@ class StudyFolder:
         return self._recorded[cell.key]
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep others from running studies in this folder; a lock ends with its process."""
-        with told(self.path), WorkFolder(self.path / "study") as work:
+    def locked(self) -> Iterator[WorkFolder]:
+        """Keep others from running studies in this folder; a lock ends with its process.
+
+        Checkpoints of what is being fitted lie in the work folder that is given.
+        """
+        subject = f"running a study in {self.path}"
+        with working(self.path / "study", subject=subject) as work:
             for name in _PARTS:
                 sweep(self.path / name)
-            try:
-                yield
-            finally:
-                work.remove()
+            yield work
 
 
 def read_result(run: Path) -> Result:

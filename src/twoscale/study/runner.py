@@ -13,6 +13,7 @@ import torch
 
 from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
+from twoscale.files import Checkpoints, remove
 from twoscale.linalg.pca import SOLVERS, RankRule
 from twoscale.memory import available_memory
 from twoscale.problems import get_problem
@@ -27,6 +28,7 @@ from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
 from twoscale.study.telling import Log, TimeLeft, told
 from twoscale.surrogate.arguments import resolve_device
+from twoscale.surrogate.resuming import kept_checkpoints
 
 OnError = Callable[[Cell, Exception], None]
 
@@ -58,26 +60,29 @@ def run_studies(
     seeds: Sequence[int] | None = None,
     only: Collection[str] = (),
     device: str = "auto",
+    resume: bool = True,
     progress: Progress | None = None,
 ) -> dict[str, Outcome]:
     """Run what is not finished of the studies' cells, all of them together; write their records.
 
     `seeds` takes the place of the studies' own seeds; `only` names the methods to run. Cells that
-    fail are recorded and do not stop the others; they are tried again the next time.
+    fail are recorded and do not stop the others; they are tried again the next time. Fits that were
+    stopped go on from their last checkpoints, unless `resume` is false.
     """
     folder = StudyFolder(out)
     books = [_Book(study.at(scale), scale, folder) for study in studies]
     for book, cells in zip(books, asked_cells(studies, scale, seeds=seeds, only=only), strict=True):
         book.asked = cells
     chosen = str(resolve_device(device))
-    with folder.locked():
+    with folder.locked() as work:
+        kept = kept_checkpoints(work, {}, device=torch.device(chosen), resume=resume)
         for book in books:
             book.open()
         alone = {cell.key for book in books for cell in book.alone}
         others = [cell for book in books for cell in book.cells]
         plan = partial(make_plan, folder, others=others, alone=alone)
         plans = [plan(book.asked) for book in books]
-        running = _Running(books, folder, chosen, progress or _silent)
+        running = _Running(books, folder, chosen, progress or _silent, kept)
         running.run(plan([cell for book in books for cell in book.asked]))
         return {
             book.study.name: Outcome(plan, book.write(), folder.record(book.study.name))
@@ -143,9 +148,15 @@ class _Running:
     """Studies under way."""
 
     def __init__(
-        self, books: Sequence[_Book], folder: StudyFolder, device: str, progress: Progress
+        self,
+        books: Sequence[_Book],
+        folder: StudyFolder,
+        device: str,
+        progress: Progress,
+        checkpoints: Checkpoints,
     ) -> None:
         self.books, self.folder = books, folder
+        self.checkpoints = checkpoints  # of the group that is being fitted
         self.device = device
         self.progress = progress
         self.opened: tuple[Data, Dataset] | None = None
@@ -164,6 +175,7 @@ class _Running:
             finally:  # of an interrupted group, too, what is finished is finished
                 for book in self.books:
                     book.write()
+            remove(self.checkpoints.folder)
             clock.finish(group)
             done += len(group.cells)
         if total:
@@ -191,7 +203,8 @@ class _Running:
 
         try:
             dataset = self._dataset(group.data, tell)
-            work = _tune_cells if group.tuned else _fit_cells
+            fit = partial(_fit_cells, checkpoints=self.checkpoints)
+            work = _tune_cells if group.tuned else fit
             work(dataset, group.cells, self.folder, self.device, tell, fail)
         except Exception as error:  # of the dataset, say: no reason to stop the other groups
             for cell in group.cells:
@@ -264,6 +277,8 @@ def _fit_cells(
     device: str,
     progress: Progress,
     fail: OnError,
+    *,
+    checkpoints: Checkpoints,
 ) -> None:
     """Fit cells on the same number of training fields of a dataset, each into its folder."""
     places = {folder.cell(cell): cell for cell in cells}
@@ -277,6 +292,7 @@ def _fit_cells(
         device=device,
         progress=progress,
         on_error=lambda request, error: fail(places[request.out], error),
+        checkpoints=checkpoints,
     )
 
 

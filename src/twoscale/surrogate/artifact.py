@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from torch import Tensor
 from twoscale import _version
 from twoscale.errors import TwoscaleError
 from twoscale.files import (
+    SUMS,
     content_digest,
     open_file,
     plain_json,
@@ -30,6 +32,9 @@ FORMAT = "twoscale-surrogate"
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
+_RUN_FILES = {
+    f"{name}.json" for name in ("config", "split", "history", "metrics", "environment", "search")
+}
 
 
 def is_surrogate(path: Path) -> bool:
@@ -38,6 +43,15 @@ def is_surrogate(path: Path) -> bool:
         return read_json(path / MANIFEST).get("format") == FORMAT
     except TwoscaleError:
         return False
+
+
+def is_replaceable(path: Path) -> bool:
+    """Say whether a folder is a saved surrogate or run, and holds nothing but what we write."""
+    if not is_surrogate(path):
+        return False
+    held = {str(one.relative_to(path)) for one in path.rglob("*")}
+    figures = {name for name in held if re.fullmatch(r"figures(/[a-z]+\.png)?", name)}
+    return held - figures <= {MANIFEST, WEIGHTS, *_RUN_FILES, SUMS}
 
 
 def write_artifact(folder: Path, manifest: dict[str, Any], tensors: dict[str, Tensor]) -> None:

@@ -58,14 +58,15 @@ class FitContext:
     shared: SharedFits = field(default_factory=dict)
     peak_gigabytes: float | None = None
     checkpoints: Checkpoints | None = None
-    name: str = ""  # of the fit among those whose checkpoints are kept together
+    data: str = ""  # names the fields that are fitted, for the same purpose
+    name: str = ""  # of what is fitted, on which data and how: checkpoints are found by it
 
     def fit_representation(
         self, representation: Representation, fields: FieldSource, *, seed: int, name: str
     ) -> None:
         """Fit a representation, or take over an equal one; either costs what fitting it cost."""
         key = (name, repr(representation), fields.shape[0], seed)
-        checkpoint = self.checkpoints and self.checkpoints.named(repr(key))
+        checkpoint = self.checkpoints and self.checkpoints.named(repr((self.data, *key)))
         if key not in self.shared and checkpoint and (saved := checkpoint.load()):
             self.shared[key] = SharedFit(saved.tensors, saved.facts["stages"], saved.facts["peak"])
         if key in self.shared:
@@ -117,7 +118,7 @@ def train_members(
             progress=contexts[0].progress,
             name=stage,
             checkpoints=contexts[0].checkpoints,
-            key=repr((stage, [context.name for context in contexts])),
+            keys=[repr((stage, context.name)) for context in contexts],
             **hooks,
         )
     peak = device_peak_gigabytes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 from torch import Tensor, nn
@@ -150,10 +151,13 @@ def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> MLP:
     # By name: files hold tensors in any order, and the hidden layers are the settings'.
     first = tensors.get("network.0.weight")
     last = tensors.get(f"network.{2 * len(hidden)}.weight")
-    if any(one is not None and not one.numel() for one in (first, last)):
-        raise TwoscaleError("the weights of the network are empty: the artifact is damaged")
     ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
-    return MLP((ends[0], *hidden, ends[1]))
+    sizes = (ends[0], *hidden, ends[1])
+    for place, shape in enumerate(pairwise(sizes)):  # before anything is allocated
+        found = tensors.get(f"network.{2 * place}.weight")
+        if found is None or found.shape != shape[::-1] or not found.numel():
+            raise TwoscaleError("the weights do not fit the model: the artifact is damaged")
+    return MLP(sizes)
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from twoscale import _version
-from twoscale.files import Checkpoints, WorkFolder, tensor_digest, told
+from twoscale.files import Checkpoints, WorkFolder, tensor_digest, working
 from twoscale.source import FieldSource
+from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.context import FieldPairs
 
 
@@ -21,11 +21,10 @@ def kept_checkpoints(
 ) -> Checkpoints:
     """Return the checkpoints of what was asked for in a work folder.
 
-    Those of anything else, another device or another version are removed; so are all if nothing is
-    to be resumed.
+    Those of anything else, or of another device or version of any library, are removed; so are all
+    if nothing is to be resumed.
     """
-    versions = {"twoscale": _version.__version__, "torch": torch.__version__}
-    request = {**asked, **versions, "device": device.type}
+    request = {**asked, "environment": environment(device)}
     if not (resume and work.continues(request)):
         work.restart(request)
     return Checkpoints(work.checkpoints)
@@ -46,9 +45,8 @@ def fit_checkpoints(
     place = Path(path).resolve()
     fields = [source for pairs in data for source in (pairs.inputs, pairs.outputs)]
     request = {**asked, "fields": [_digest(source) for source in fields]}
-    with told(place), WorkFolder(place) as work:
+    with working(place, subject=f"fitting with the checkpoints of {place}") as work:
         yield kept_checkpoints(work, request, device=device)
-        work.remove()
 
 
 def _digest(source: FieldSource) -> str:

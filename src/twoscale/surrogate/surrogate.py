@@ -33,7 +33,7 @@ from twoscale.surrogate.arguments import (
 from twoscale.surrogate.artifact import (
     declared_processes,
     environment,
-    is_surrogate,
+    is_replaceable,
     read_artifact,
     write_artifact,
 )
@@ -309,7 +309,7 @@ class Surrogate:
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the surrogate as a folder; it appears complete or not at all."""
         self._check_fitted()
-        with atomic_output(path, overwrite=overwrite, ours=is_surrogate) as folder:
+        with atomic_output(path, overwrite=overwrite, ours=is_replaceable) as folder:
             folder.mkdir()
             self.write(folder)
 
@@ -387,6 +387,10 @@ class Surrogate:
         nodes = self.grid_.height * self.grid_.width
         if _NODE_BYTES * nodes > available_memory():
             raise TwoscaleError(f"there is not enough memory for fields of {self.grid_} nodes")
+        stored = sum(tensor.nbytes for tensor in tensors.values())
+        for name in ("width", "channels"):  # some layer maps so many channels to as many
+            if 4 * self.settings.get(name, 0) ** 2 > stored:
+                raise TwoscaleError(f"the weights do not fit {name}={self.settings[name]}")
         operator = get_method(self.method).build(self.grid_, self.settings)
         self.operator_ = operator.restore(tensors).to(self.device)
         check_stored_weights(operator)

@@ -47,9 +47,11 @@ def fit_together(
     `same` names the data of each: equal representations of neighbours with the same data are fitted
     once. `finished` is called with the place of each surrogate that is ready; `failed` with the
     place and error of one that is not, and the others go on (without it, the error is raised).
-    With `checkpoints` a later call with the same surrogates goes on from where this one stopped.
+    With `checkpoints` a later call goes on from where this one stopped, surrogate by surrogate:
+    those of the same method, settings, seed and data, as `same` names it.
     """
-    fits = _Fits(surrogates, progress, finished, failed, checkpoints)
+    names = [repr(one) for one in same or range(len(surrogates))]
+    fits = _Fits(surrogates, progress, finished, failed, checkpoints, names)
     shared: SharedFits = {}
     for place, given in enumerate(data):
         if same is None or not place or same[place] != same[place - 1]:
@@ -95,8 +97,10 @@ class _Fits:
         finished: Callable[[int], None] | None,
         failed: Failed | None,
         checkpoints: Checkpoints | None,
+        data: Sequence[str],
     ) -> None:
         self.checkpoints = checkpoints
+        self.data = data
         self.surrogates = surrogates
         self.progress = progress
         self.finished = finished
@@ -116,7 +120,13 @@ class _Fits:
         """Fit the representations; leave the network on codes waiting, or do all the rest."""
         fitting = self._begin(place, given)
         context = fitting.context
-        context.shared, context.checkpoints, context.name = shared, self.checkpoints, str(place)
+        context.shared = shared
+        if self.checkpoints is not None:
+            surrogate = self.surrogates[place]
+            context.checkpoints, context.data = self.checkpoints, self.data[place]
+            context.name = repr(
+                (context.data, surrogate.method, surrogate.settings, surrogate.seed)
+            )
         task = fitting.operator.prepare(fitting.training, fitting.validation, fitting.context)
         if task is not None and not isinstance(task.network, MLP):
             train_members([task], [fitting.context])  # alone anyway, and its data may be large

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from threading import Event, Lock
 
@@ -23,7 +24,7 @@ from twoscale.training.epochs import make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
 from twoscale.training.member import Judge, Member, Task
 from twoscale.training.plan import History, Pairs, Plan
-from twoscale.training.saving import SavedTraining
+from twoscale.training.saving import FinishedTraining, SavedTraining
 
 
 def train(
@@ -61,7 +62,7 @@ def train_together(
     begin_epoch: Callable[[int], None] | None = None,
     remark: Callable[[], str] | None = None,
     checkpoints: Checkpoints | None = None,
-    key: str = "",
+    keys: Sequence[str] = (),
 ) -> list[History]:
     """Train several networks side by side, each as `train` would train it alone.
 
@@ -69,55 +70,91 @@ def train_together(
     plans alike but for learning rate, weight decay and patience. Codes may differ in size. On a CPU
     each core takes one after the other, unless `begin_epoch` must find all at the same epoch.
 
-    With `checkpoints` the state is saved there now and then as that of `key`; a later call with the
-    same tasks goes on from it and ends with the same weights.
+    With `checkpoints` the state is saved there now and then; a later call goes on from it and ends
+    with the same weights. `keys` name each task by what it learns and how.
     """
     if len(tasks) > 1 and not all(isinstance(task.network, MLP) for task in tasks):
         raise TwoscaleError("only MLPs can be trained together")
+    stored = [FinishedTraining(checkpoints, key) for key in keys] if checkpoints else []
+    done = {place: one.restore(tasks[place]) for place, one in enumerate(stored)}
+    rest = [place for place in range(len(tasks)) if done.get(place) is None]
+    if not rest:
+        return [history for history in done.values() if history is not None]
+    run = _Run(
+        [tasks[place] for place in rest],
+        name,
+        progress,
+        checkpoints,
+        [keys[place] for place in rest] if checkpoints else [],
+        [stored[place] for place in rest] if checkpoints else [],
+    )
     cuda = tasks[0].training.inputs.is_cuda
     apart = tasks[0].plan.small and begin_epoch is None and not cuda
-    if len(tasks) > 1 and apart:
-        return _train_apart(tasks, progress, name, checkpoints, key)
-    return _train_bank(
-        tasks,
-        progress=progress,
-        name=name,
-        begin_epoch=begin_epoch,
-        remark=remark,
-        checkpoint=checkpoints.named(key) if checkpoints else None,
-    )
+    if len(rest) > 1 and apart:
+        trained = run.apart()
+    else:
+        trained = run.together(begin_epoch=begin_epoch, remark=remark)
+    known = {**done, **dict(zip(rest, trained, strict=True))}
+    return [history for place in range(len(tasks)) if (history := known[place]) is not None]
 
 
-def _train_apart(
-    tasks: Sequence[Task],
-    progress: Progress | None,
-    name: str,
-    checkpoints: Checkpoints | None,
-    key: str,
-) -> list[History]:
-    """Train small networks on the cores of a CPU, each on one of them, as they become free."""
-    stop, told = Event(), _Counted(progress, len(tasks))
-    workers = min(len(tasks), torch.get_num_threads())
-    # Around all of them too: flags are the process's, and threads would put back each other's.
-    with _repeatable(tasks[0].plan), ThreadPoolExecutor(workers) as pool:
-        done = [
-            pool.submit(
-                _train_bank,
+@dataclass(frozen=True)
+class _Run:
+    """Networks to train, what is told of it, and where their states are kept."""
+
+    tasks: Sequence[Task]
+    name: str
+    progress: Progress | None
+    checkpoints: Checkpoints | None
+    keys: Sequence[str]
+    finished: Sequence[FinishedTraining]
+
+    def apart(self) -> list[History]:
+        """Train small networks on the cores of a CPU, each on one of them, as they become free."""
+        stop, counted = Event(), _Counted(self.progress, len(self.tasks))
+        workers = min(len(self.tasks), torch.get_num_threads())
+        # Around all of them too: flags are the process's, and threads would put back each other's.
+        with _repeatable(self.tasks[0].plan), ThreadPoolExecutor(workers) as pool:
+            done = [pool.submit(one.together, stop=stop) for one in self._singles(counted)]
+            try:
+                for future in wait(done, return_when=FIRST_EXCEPTION).done:
+                    future.result()  # raises as soon as any of them fails
+                return [future.result()[0] for future in done]
+            except BaseException:
+                stop.set()
+                raise
+
+    def _singles(self, progress: Progress) -> Iterator[_Run]:
+        for place, task in enumerate(self.tasks):
+            own = slice(place, place + 1)
+            yield _Run(
                 [task],
-                stop=stop,
-                name=name,
-                progress=told,
-                checkpoint=checkpoints.named(f"{key} {place}") if checkpoints else None,
+                self.name,
+                progress,
+                self.checkpoints,
+                self.keys[own],
+                self.finished[own],
             )
-            for place, task in enumerate(tasks)
-        ]
-        try:
-            for future in wait(done, return_when=FIRST_EXCEPTION).done:
-                future.result()  # raises as soon as any of them fails
-            return [future.result()[0] for future in done]
-        except BaseException:
-            stop.set()
-            raise
+
+    def together(
+        self,
+        *,
+        begin_epoch: Callable[[int], None] | None = None,
+        remark: Callable[[], str] | None = None,
+        stop: Event | None = None,
+    ) -> list[History]:
+        """Train networks as one learner, until `stop` is set."""
+        checkpoint = self.checkpoints.named(repr(list(self.keys))) if self.checkpoints else None
+        return _train_bank(
+            self.tasks,
+            progress=self.progress,
+            name=self.name,
+            begin_epoch=begin_epoch,
+            remark=remark,
+            stop=stop,
+            checkpoint=checkpoint,
+            finished=self.finished,
+        )
 
 
 class _Counted:
@@ -145,6 +182,7 @@ def _train_bank(
     remark: Callable[[], str] | None = None,
     stop: Event | None = None,
     checkpoint: Checkpoint | None = None,
+    finished: Sequence[FinishedTraining] = (),
 ) -> list[History]:
     """Train networks as one learner, until `stop` is set."""
     plan = tasks[0].plan
@@ -168,7 +206,7 @@ def _train_bank(
                 orders,
                 partial(_set_rates, learner, members, epoch),
                 done=groups,
-                between=partial(saved.offer, epoch),
+                between=partial(saved.save_if_due, epoch),
             )
             groups = 0
             validation_losses = _numbers([member.judge() for member in members])
@@ -179,12 +217,14 @@ def _train_bank(
                 best = min(member.schedule.best for member in members)
                 text = remark() if remark else f"validation loss {best:.3g}"
                 progress(name, epoch + 1, plan.epochs, text)
-            saved.offer(epoch + 1)
-        saved.finish(plan.epochs)
+            saved.save_if_due(epoch + 1)
     learner.release()
-    for member in members:
+    earlier = checkpoint.earlier if checkpoint else 0.0
+    for place, member in enumerate(members):
         member.finish(name)
-        member.history.earlier_seconds = checkpoint.earlier if checkpoint else 0.0
+        member.history.earlier_seconds = earlier
+        if finished:
+            finished[place].save(member, earlier)
     return [member.history for member in members]
 
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from twoscale.files import Checkpoint, State
+from twoscale.files import Checkpoint, Checkpoints, State
 from twoscale.training.learner import Learner
-from twoscale.training.member import Member
+from twoscale.training.member import Member, Task
+from twoscale.training.plan import History
 
 
 class SavedTraining:
@@ -37,16 +38,10 @@ class SavedTraining:
             self.learner.set_rate(index, member.rate)
         return state.facts["epoch"], state.facts["groups"]
 
-    def offer(self, epoch: int, groups: int = 0) -> None:
-        """Save the state at a position if it is due."""
+    def save_if_due(self, epoch: int, groups: int = 0) -> None:
+        """Save the state at a position if so much was done since the last time."""
         if self.checkpoint is not None and self.checkpoint.due():
             self._save(self.checkpoint, epoch, groups)
-
-    def finish(self, epochs: int) -> None:
-        """Save the state at the end, so that what comes after it can be done again."""
-        if self.checkpoint is None or not self.checkpoint.worthwhile():
-            return
-        self._save(self.checkpoint, epochs, 0)
 
     def _save(self, checkpoint: Checkpoint, epoch: int, groups: int) -> None:
         state = State(
@@ -57,6 +52,34 @@ class SavedTraining:
             own = member.tensors(inside=groups > 0)
             state.tensors.update({f"member.{index}.{name}": one for name, one in own.items()})
         checkpoint.save(*state)
+
+
+class FinishedTraining:
+    """The outcome of one network's training, for a process that goes on with what comes after it.
+
+    `key` names the training by what it learns and how, so that it is found again whatever else is
+    trained beside it.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, key: str) -> None:
+        self.checkpoint = checkpoints.named(f"finished {key}")
+
+    def restore(self, task: Task) -> History | None:
+        """Give the network its weights and return the history, if it was trained before."""
+        state = self.checkpoint.load()
+        if state is None:
+            return None
+        task.network.load_state_dict(state.tensors)
+        task.noted.update(state.facts["noted"])
+        earlier = self.checkpoint.earlier
+        return History(**state.facts["history"] | {"earlier_seconds": earlier})
+
+    def save(self, member: Member, earlier: float) -> None:
+        """Save a trained network, if that took long."""
+        self.checkpoint.earlier = earlier
+        if self.checkpoint.worthwhile():
+            facts = {"history": vars(member.history), "noted": member.task.noted}
+            self.checkpoint.save(member.task.network.state_dict(), facts)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
