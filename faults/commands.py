@@ -9,7 +9,7 @@ from typing import Any
 from faults.contents import meaning, sizes, snapshot
 from faults.operations import read_log, watch
 from faults.rules import last_line
-from faults.templates import FIT, GENERATE, TUNE, save_at_once
+from faults.templates import FIT, GENERATE, TUNE, Undisturbed, save_at_once
 from faults.trials import Place
 
 
@@ -74,7 +74,7 @@ class Case:
         log = place.root / "operations"
         outcome = place.run(*self.command, prepare=both(self.prepare, watch(log)))
         if outcome.status:
-            raise RuntimeError(f"{outcome.command} fails undisturbed: {last_line(outcome)}")
+            raise Undisturbed(f"undisturbed, {outcome.command} fails: {last_line(outcome)}")
         return {
             "old": old,
             "new": {part: self.state(place, part) for part in self.parts},

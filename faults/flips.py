@@ -13,7 +13,7 @@ from typing import Any
 from faults.children import Outcome
 from faults.contents import Broken, digest, meaning, timeless
 from faults.rules import FINE, REFUSED, last_line, misbehaviour
-from faults.templates import FIT, GENERATE, TUNE
+from faults.templates import FIT, GENERATE, TUNE, Undisturbed
 from faults.trials import Place, Trial
 
 _RESULT = "result"
@@ -178,7 +178,7 @@ def _undamaged(victim: Victim, reader: Reader, place: Place) -> Any:
         _set_up(victim, reader, spare)
         outcome, answer = reader.read(spare)
         if outcome.status != FINE:
-            raise RuntimeError(f"{outcome.command} refuses the undamaged: {last_line(outcome)}")
+            raise Undisturbed(f"undamaged, {outcome.command} refuses it: {last_line(outcome)}")
         return {"answer": answer}
 
     name = f"answer-{victim.name}-" + "-".join(reader.arguments[:2]) + str(len(reader.arguments))
