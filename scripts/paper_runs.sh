@@ -20,4 +20,4 @@ for seed in $seeds; do
     runs+=("$run")
   done
 done
-$python -m twoscale.report.records "${runs[@]}" --out "$record" --command "$given"
+$python -m twoscale.report.records "${runs[@]}" --out "$record" --command "$given" --overwrite

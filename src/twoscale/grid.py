@@ -18,6 +18,9 @@ class Grid:
     width: int
 
     def __post_init__(self) -> None:
+        sides = (self.height, self.width)
+        if not all(isinstance(side, int) and not isinstance(side, bool) for side in sides):
+            raise TwoscaleError(f"a grid has whole numbers of nodes per side, got {sides}")
         if min(self.height, self.width) < 8:
             raise TwoscaleError(
                 f"a grid needs at least 8 nodes per side, got {self.height}x{self.width}"

@@ -30,6 +30,15 @@ def free_memory(device: torch.device) -> int:
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
+def require_memory(subject: str, needed: int, advice: str) -> None:
+    """Refuse what needs more memory than is free, before any of it is taken."""
+    free = available_memory()
+    if needed > free:
+        raise TwoscaleError(
+            f"{subject} needs {size_text(needed)} of memory, {size_text(free)} are free: {advice}"
+        )
+
+
 def peak_memory() -> int:
     """Return the most memory that this process ever had resident, in bytes."""
     peak = _kernel("/proc/self/status", "VmHWM")

@@ -58,6 +58,7 @@ def test_a_run_folder_holds_what_is_needed_to_trust_it(twoscale, data, tmp_path)
     assert files == {
         "manifest.json",
         "weights.safetensors",
+        "SHA256SUMS",
         "config.json",
         "split.json",
         "history.json",
@@ -129,7 +130,7 @@ def test_killed_generation_continues(twoscale, tmp_path):
     recipe = ["generate", "poisson", "--resolution", "64", "--samples", "8200", "--device", "cpu"]
     command = [sys.executable, "-m", "twoscale", *recipe, "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    log = tmp_path / "d.zarr.partial" / "written.jsonl"
+    log = tmp_path / ".d.zarr.twoscale-work" / "log.jsonl"
     while process.poll() is None and not (log.exists() and log.stat().st_size):
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)

@@ -8,6 +8,7 @@ from tests.cli.outcome import contents, refused
 from tests.surrogate.tiny import TINY
 from twoscale.cli import app
 from twoscale.data import Dataset, generate
+from twoscale.files import write_sums
 from twoscale.problems import Darcy
 from twoscale.run import Run, finetune_run, fit_run
 
@@ -179,6 +180,7 @@ def test_without_its_dataset(twoscale, run_folder, tmp_path):
     config = read(copy, "config")
     config["dataset"]["path"] = str(tmp_path / "gone.zarr")
     (copy / "config.json").write_text(json.dumps(config))
+    write_sums(copy)
     refused(twoscale("finetune", copy, "--out", tmp_path / "t"), "gone.zarr does not exist")
 
 

@@ -119,11 +119,11 @@ def test_a_member_that_diverges_does_not_take_the_others_with_it(data, tmp_path)
 
     reported = []
     with pytest.MonkeyPatch.context() as patch:
-        from twoscale.training import loop
+        from twoscale.training.member import Member
 
-        judge = loop._Member.judge
+        judge = Member.judge
         patch.setattr(
-            loop._Member,
+            Member,
             "judge",
             lambda self: judge(self) * (math.nan if self.task.plan.learning_rate == failing else 1),
         )

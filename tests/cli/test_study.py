@@ -109,14 +109,31 @@ def test_compare_lists_what_is_missing(twoscale, tiny, tmp_path):
     outcome = twoscale("study", "compare", out)
     assert outcome.status == 0
     assert "headline: no record" in outcome.out
+    before = contents(out)
     found = json.loads(twoscale("study", "compare", out, "--json").out)
     cells = found["cells"]
     assert {"study", "cell", "metric", "paper", "ours", "verdict"} <= set(cells[0])
     assert {cell["verdict"] for cell in cells} == {"missing"}
-    with (out / "comparison.csv").open(newline="") as stream:
+    assert contents(out) == before
+    table = tmp_path / "tables" / "all.csv"
+    assert str(table) in twoscale("study", "compare", out, "--csv", table).out
+    with table.open(newline="") as stream:
         written = list(csv.DictReader(stream))
     assert [row["cell"] for row in written if row["verdict"]] == [row["cell"] for row in cells]
     assert len(written) == len(cells) + len(found["times"])
+
+
+def test_compare_replaces_a_table_only_if_asked(twoscale, tmp_path):
+    write_record(tmp_path, make_record("mechanism", ["poisson-128 local"]), fields=False)
+    table = tmp_path / "mine.csv"
+    table.write_text("mine")
+    command = ("study", "compare", tmp_path, "--csv")
+    refused(twoscale(*command, table), "mine.csv exists already: choose another --csv or pass")
+    assert table.read_text() == "mine"
+    refused(twoscale(*command, tmp_path, "--overwrite"), "is a folder: give a file")
+    assert twoscale(*command, table, "--overwrite").status == 0
+    assert table.read_text().startswith("study,table,cell")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mechanism.json", "mine.csv"]
 
 
 def test_compare_ends_with_the_agreement_and_judges_no_time(twoscale, tmp_path):

@@ -55,7 +55,8 @@ def _interrupt(*arguments, **options):
 def _interrupted(outcome):
     assert outcome.status == 130
     assert "Traceback" not in outcome.err + outcome.out
-    assert [line for line in outcome.err.splitlines() if line.strip()] == ["twoscale: interrupted"]
+    (line,) = [line for line in outcome.err.splitlines() if line.strip()]
+    assert line.partition(";")[0] == "twoscale: interrupted"
 
 
 def test_an_interrupted_fit_leaves_nothing(twoscale, data, tmp_path, monkeypatch):
@@ -73,7 +74,7 @@ def test_any_command_can_be_interrupted(twoscale, data, run_folder, tmp_path, mo
         "evaluate": (run_folder,),
         "predict": (run_folder, tmp_path / "x.npy", "--out", tmp_path / "p.npy"),
     }
-    monkeypatch.setattr("twoscale.cli.app.np.load", _interrupt)
+    monkeypatch.setattr("twoscale.cli.app.open_npy", _interrupt)
     monkeypatch.setattr("twoscale.data.store.checksum", _interrupt)
     _interrupted(twoscale(command, *arguments[command]))
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
@@ -114,6 +115,7 @@ def test_an_interrupt_while_replacing_keeps_the_old_result(
         command = ("generate", "poisson", "--resolution", 16, "--samples", 4)
     before = out.read_bytes() if kind == "file" else contents(out)
     calls = []
+    monkeypatch.setattr("twoscale.files.moves._renameat2", lambda *arguments: False)
 
     def rename(source, destination):
         if "out" in (Path(source).name, Path(destination).name):

@@ -1,8 +1,9 @@
-import json
+import re
 
 import numpy as np
 import pytest
 
+from tests.data.tools import edit_description
 from twoscale.data import Dataset, check_dataset, generate, import_fields, store
 from twoscale.problems import Darcy, Poisson
 
@@ -78,10 +79,7 @@ def test_a_lost_chunk_is_an_error(tmp_path, monkeypatch):
 
 def test_an_unknown_problem_is_warned_of(tmp_path):
     dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=4)
-    file = dataset.path / "zarr.json"
-    content = json.loads(file.read_text())
-    content["attributes"]["problem"] = "stokes"
-    file.write_text(json.dumps(content))
+    edit_description(dataset.path, lambda attributes: attributes.update(problem="stokes"))
     levels = _levels(Dataset(dataset.path))
     (warning,) = _only(levels, "warning")
     assert "'stokes' is not known here" in warning
@@ -93,3 +91,30 @@ def test_an_input_without_a_solution_is_an_error(tmp_path):
     x = np.full((3, 8, 8), -1.0)
     levels = _levels(_import(tmp_path, x, np.ones((3, 8, 8)), problem=Darcy()))
     assert any("do not solve darcy" in error for error in _only(levels, "error"))
+
+
+@pytest.mark.parametrize(
+    ("offset", "words"),
+    [
+        (1e5, r"input: means are 1e\+05 times the standard deviation, .* keeps 1 digit:"),
+        (-1e7, r"input: means are .e\+0. times the standard deviation, .* keeps no digit:"),
+        (1e12, "input: all fields are the same"),
+        (1e3, None),
+        (0.0, None),
+    ],
+)
+def test_variation_lost_in_an_offset_is_warned_of(tmp_path, offset, words):
+    x, u = np.random.default_rng(0).standard_normal((2, 12, 8, 8))
+    dataset = _import(tmp_path, offset + x, u)
+    found = [w for w in _only(_levels(dataset), "warning") if "standard" in w or "same" in w]
+    assert len(found) == (words is not None)
+    if words:
+        assert re.match(words, found[0])
+
+
+def test_a_mean_field_counts_as_an_offset(tmp_path, monkeypatch):
+    """Fields that vary strongly in space, and hardly from sample to sample."""
+    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 8 * 8 * 5)
+    x, u = np.random.default_rng(0).standard_normal((2, 12, 8, 8))
+    x += 1e5 * np.linspace(-1, 1, 8)
+    assert any("means are 1e+05" in w for w in _only(_levels(_import(tmp_path, x, u)), "warning"))

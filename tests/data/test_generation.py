@@ -43,7 +43,7 @@ def test_metadata_tells_how_the_data_came_about(tmp_path):
     assert dataset.problem is not None
 
 
-class Stopped(BaseException):
+class Stopped(KeyboardInterrupt):
     """Stands for a keyboard interrupt."""
 
 
@@ -71,7 +71,7 @@ def test_interrupted_generation_continues_to_the_same_bytes(tmp_path, small_chun
         generate(problem, tmp_path / "cut.zarr", **options)
     assert sum(solved) == 17 - stop_after
     assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
-    assert not (tmp_path / "cut.zarr.partial").exists()
+    assert not (tmp_path / ".cut.zarr.twoscale-work").exists()
 
 
 def test_a_torn_log_line_is_written_again(tmp_path, small_chunks):
@@ -83,8 +83,28 @@ def test_a_torn_log_line_is_written_again(tmp_path, small_chunks):
     generate(Poisson(), tmp_path / "whole.zarr", **options)
     with pytest.raises(Stopped):
         generate(Poisson(), tmp_path / "cut.zarr", **options, progress=stop)
-    log = tmp_path / "cut.zarr.partial" / "written.jsonl"
+    log = tmp_path / ".cut.zarr.twoscale-work" / "log.jsonl"
     log.write_text(log.read_text()[:-20])
+    generate(Poisson(), tmp_path / "cut.zarr", **options)
+    assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
+
+
+def test_what_was_logged_but_is_lost_is_written_again(tmp_path, small_chunks):
+    """After a loss of power the log may know of chunks that never reached the disk."""
+
+    def stop(stage, done, total, remark):
+        if done == 12:
+            raise Stopped
+
+    options = {"resolution": 16, "samples": 17, "seed": 1}
+    generate(Poisson(), tmp_path / "whole.zarr", **options)
+    with pytest.raises(Stopped):
+        generate(Poisson(), tmp_path / "cut.zarr", **options, progress=stop)
+    content = tmp_path / ".cut.zarr.twoscale-work" / "content"
+    chunks = sorted(path for path in (content / "input" / "c").rglob("*") if path.is_file())
+    chunks[0].write_bytes(b"")
+    chunks[1].unlink()
+    (chunks[0].parent / "0.abc.partial").write_bytes(b"half")
     generate(Poisson(), tmp_path / "cut.zarr", **options)
     assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
 

@@ -1,3 +1,7 @@
+import os
+import warnings
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
@@ -130,7 +134,7 @@ def test_damaged_files(tmp_path, name):
 def test_damaged_npy(tmp_path, pair):
     files = _npy(tmp_path, *pair)
     files[1].write_bytes(b"no array")
-    with pytest.raises(TwoscaleError, match=r"u\.npy is damaged"):
+    with pytest.raises(TwoscaleError, match=r"u\.npy is damaged or not a readable npy file"):
         import_fields(files, tmp_path / "d")
 
 
@@ -168,3 +172,51 @@ def test_a_damaged_chunk_of_an_hdf5_file(tmp_path, pair):
     with pytest.raises(TwoscaleError, match=r"f\.h5 is damaged or not what its name says"):
         import_fields([tmp_path / "f.h5"], tmp_path / "d", input_key="a", output_key="u")
     assert not list(tmp_path.glob("d*"))
+
+
+@pytest.mark.parametrize("kind", [_npz, _hdf5, _mat5, _mat73])
+def test_two_files_must_be_npy(tmp_path, pair, kind):
+    (file,) = kind(tmp_path, *pair)
+    npy = _npy(tmp_path, *pair)[0]
+    for files in ([file, file], [npy, file], [file, npy]):
+        with pytest.raises(TwoscaleError, match=r"two files must be npy files, got .*/f\."):
+            import_fields(files, tmp_path / "d", input_key="a", output_key="u")
+
+
+def test_an_npz_that_is_called_npy(tmp_path, pair):
+    (file,) = _npz(tmp_path, *pair)
+    files = [*_npy(tmp_path, *pair)[:1], file.rename(tmp_path / "g.npy")]
+    with pytest.raises(TwoscaleError, match=r"g\.npy holds several arrays"):
+        import_fields(files, tmp_path / "d")
+
+
+def test_values_beyond_single_precision(tmp_path, pair):
+    x = pair[0].copy()
+    x[7, 2, 2] = 1e39
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _bad(tmp_path, x, pair[1], "beyond the range of single precision .*, first in sample 7")
+
+
+@pytest.mark.parametrize("shape", [(0, 8, 8), (3, 0, 8), (3, 8, 0)])
+def test_arrays_without_values(tmp_path, shape):
+    _bad(tmp_path, np.zeros(shape), np.zeros(shape), r"must have shape \(samples, height, width\)")
+
+
+SPECIAL = {
+    "a pipe, not a file": os.mkfifo,
+    "a device, not a file": lambda path: path.symlink_to("/dev/zero"),
+    "a folder, not a file": Path.mkdir,
+    "its symbolic links lead in a circle": lambda path: path.symlink_to(path),
+}
+
+
+@pytest.mark.parametrize("suffix", ["npz", "npy", "h5", "mat", "csv"])
+@pytest.mark.parametrize(("words", "make"), SPECIAL.items(), ids=SPECIAL)
+def test_things_that_are_no_files(tmp_path, suffix, words, make):
+    file = tmp_path / f"f.{suffix}"
+    make(file)
+    for files in ([file], [file, file]):
+        with pytest.raises(TwoscaleError, match=words):
+            import_fields(files, tmp_path / "d", input_key="a", output_key="u")
+    assert list(tmp_path.iterdir()) == [file]

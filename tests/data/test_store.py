@@ -1,21 +1,15 @@
-import json
 import shutil
 
 import numpy as np
 import pytest
 import torch
 
+from tests.data.tools import edit_description
 from twoscale.data import Dataset, generate, import_fields, store
 from twoscale.errors import TwoscaleError
 from twoscale.linalg.pca import RankRule
 from twoscale.problems import Poisson
 from twoscale.representation import PatchPCA
-
-
-@pytest.fixture
-def dataset(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
-    return generate(Poisson(), tmp_path / "d.zarr", resolution=16, samples=30, seed=0)
 
 
 def test_load_returns_ascending_samples(dataset):
@@ -137,32 +131,6 @@ def test_identity_follows_the_content(dataset, tmp_path):
     assert same.identity == dataset.identity != other.identity
 
 
-def _edit_attributes(path, change):
-    file = path / "zarr.json"
-    content = json.loads(file.read_text())
-    change(content["attributes"])
-    file.write_text(json.dumps(content))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda a: a.update(format="other"), "is not a twoscale dataset"),
-        (lambda a: a.update(format_version=99), "dataset format 99"),
-        (lambda a: a.pop("grid"), "is damaged"),
-        (lambda a: a.update(samples=31), "do not match its description"),
-        (lambda a: a["checksums"]["input"].pop(), "do not match its description"),
-        (lambda a: a.update(complete=False), "do not match its description"),
-        (lambda a: a.pop("distribution"), "is damaged.*lacks distribution"),
-        (lambda a: [a.pop(key) for key in ("seed", "solver")], "is damaged.*lacks seed, solver"),
-    ],
-)
-def test_damaged_descriptions(dataset, change, message):
-    _edit_attributes(dataset.path, change)
-    with pytest.raises(TwoscaleError, match=message):
-        Dataset(dataset.path)
-
-
 def test_missing_store(tmp_path):
     with pytest.raises(TwoscaleError, match="does not exist"):
         Dataset(tmp_path / "none.zarr")
@@ -228,7 +196,7 @@ def test_samples_that_are_not_there_are_told(dataset, indices):
 
 
 def test_an_unknown_problem_is_no_problem(dataset):
-    _edit_attributes(dataset.path, lambda a: a.update(problem="stokes"))
+    edit_description(dataset.path, lambda a: a.update(problem="stokes"))
     assert Dataset(dataset.path).problem is None
     assert Dataset(dataset.path).metadata["problem"] == "stokes"
 
@@ -239,7 +207,7 @@ def test_a_dataset_is_told_from_other_folders(dataset, tmp_path):
     assert store.is_dataset(dataset.path)
     assert not store.is_dataset(tmp_path)
     assert not store.is_dataset(tmp_path / "none")
-    _edit_attributes(dataset.path, lambda a: a.update(format="other"))
+    edit_description(dataset.path, lambda a: a.update(format="other"))
     assert not store.is_dataset(dataset.path)
 
 

@@ -5,14 +5,7 @@ from pathlib import Path
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import (
-    Parents,
-    beside,
-    complete,
-    put,
-    remove,
-    target,
-)
+from twoscale.files import Output, atomic_output, check_target, claimed, is_file, moves
 
 
 def names(folder):
@@ -29,26 +22,45 @@ def folder_with(path, name):
 
 
 def test_a_free_place_is_taken_as_it_is(tmp_path):
-    assert target(tmp_path / "x", overwrite=False, ours=lambda path: False) == tmp_path / "x"
+    assert check_target(tmp_path / "x", overwrite=False, ours=is_file) == tmp_path / "x"
     assert names(tmp_path) == []
 
 
 def test_what_is_there_is_replaced_only_if_asked_and_ours(tmp_path):
     path = folder_with(tmp_path / "x", "old")
     with pytest.raises(TwoscaleError, match="x exists already: choose another --out or pass --o"):
-        target(path, overwrite=False, ours=lambda path: True)
+        check_target(path, overwrite=False, ours=lambda path: True)
     with pytest.raises(TwoscaleError, match="is something else and is not replaced"):
-        target(path, overwrite=True, ours=lambda path: False)
-    assert target(path, overwrite=True, ours=lambda path: True) == path
+        check_target(path, overwrite=True, ours=lambda path: False)
+    assert check_target(path, overwrite=True, ours=lambda path: True) == path
+    assert names(path) == ["old"]
+
+
+def test_a_folder_is_never_replaced_by_a_file(tmp_path):
+    path = folder_with(tmp_path / "x", "old")
+    with (
+        pytest.raises(TwoscaleError, match="is something else"),
+        atomic_output(path, overwrite=True),
+    ):
+        pass
     assert names(path) == ["old"]
 
 
 def test_a_link_stands_for_what_it_leads_to(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert target(tmp_path / "link", overwrite=False, ours=Path.is_file) == tmp_path / "real"
+    assert check_target(tmp_path / "link", overwrite=False, ours=is_file) == tmp_path / "real"
     (tmp_path / "real").mkdir()
-    found = target(tmp_path / "link" / "x", overwrite=False, ours=Path.is_file)
+    found = check_target(tmp_path / "link" / "x", overwrite=False, ours=is_file)
     assert found == tmp_path / "real" / "x"
+
+
+def test_a_loop_of_links_is_told(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for path in (tmp_path / "a", tmp_path / "a" / "x"):
+        with pytest.raises(TwoscaleError):
+            check_target(path, overwrite=False, ours=is_file)
+    assert names(tmp_path) == ["a", "b"]
 
 
 # Complete or not at all
@@ -56,8 +68,7 @@ def test_a_link_stands_for_what_it_leads_to(tmp_path):
 
 def test_it_appears_when_all_is_written(tmp_path):
     path = tmp_path / "run"
-    with complete(path) as prepared:
-        assert prepared == beside(path)
+    with atomic_output(path) as prepared:
         prepared.mkdir()
         (prepared / "file").write_text("x")
         assert not path.exists()
@@ -68,7 +79,7 @@ def test_it_appears_when_all_is_written(tmp_path):
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_nothing_is_left_of_what_failed(tmp_path, error):
     def attempt():
-        with complete(tmp_path / "a" / "b" / "run") as prepared:
+        with atomic_output(tmp_path / "a" / "b" / "run") as prepared:
             folder_with(prepared, "file")
             raise error
 
@@ -79,7 +90,7 @@ def test_nothing_is_left_of_what_failed(tmp_path, error):
 
 def test_overwriting_replaces_the_whole_folder(tmp_path):
     path = folder_with(tmp_path / "run", "old")
-    with complete(path) as prepared:
+    with atomic_output(path, overwrite=True, ours=Path.is_dir) as prepared:
         folder_with(prepared, "new")
     assert names(path) == ["new"]
     assert names(tmp_path) == ["run"]
@@ -88,7 +99,7 @@ def test_overwriting_replaces_the_whole_folder(tmp_path):
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_failed_overwrite_keeps_the_old_folder(tmp_path, error):
     path = folder_with(tmp_path / "run", "old")
-    with pytest.raises(error), complete(path):
+    with pytest.raises(error), atomic_output(path, overwrite=True, ours=Path.is_dir):
         raise error
     assert names(path) == ["old"]
     assert names(tmp_path) == ["run"]
@@ -97,26 +108,50 @@ def test_a_failed_overwrite_keeps_the_old_folder(tmp_path, error):
 def test_a_file_is_replaced_like_a_folder(tmp_path):
     path = tmp_path / "p.npy"
     path.write_text("old")
-    with complete(path) as prepared:
+    with atomic_output(path, overwrite=True) as prepared:
         prepared.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
     assert names(tmp_path) == ["p.npy"]
 
 
-def test_remains_of_an_interrupted_attempt_are_cleared(tmp_path):
-    folder_with(tmp_path / "run.partial", "half")
-    folder_with(tmp_path / "run.old", "older")
-    with complete(tmp_path / "run") as prepared:
+@pytest.mark.parametrize("name", ["run.old", "run.partial", ".run.partial", "run.bak"])
+def test_neighbours_stay(tmp_path, name):
+    """Names that temporary files often have: a user's backup was lost once."""
+    folder_with(tmp_path / name, "mine")
+    with atomic_output(tmp_path / "run") as prepared:
+        folder_with(prepared, "new")
+    assert names(tmp_path / name) == ["mine"]
+    assert names(tmp_path) == sorted([name, "run"])
+
+
+def test_remains_of_a_killed_attempt_are_cleared(tmp_path):
+    output = Output(tmp_path / "run")
+    folder_with(output.content, "half")
+    output.work.release()
+    assert names(tmp_path) == [".run.twoscale-work"]
+    with atomic_output(tmp_path / "run") as prepared:
         assert not prepared.exists()
         folder_with(prepared, "new")
     assert names(tmp_path) == ["run"]
     assert names(tmp_path / "run") == ["new"]
 
 
+def test_what_a_kill_moved_aside_comes_back(tmp_path):
+    """On systems without an exchange in one step, between its two steps."""
+    work = tmp_path / ".run.twoscale-work"
+    work.mkdir()
+    (work / "owner.json").write_text('{"format": "twoscale-work"}')
+    folder_with(work / "replaced", "old")
+    with pytest.raises(TwoscaleError, match="exists already"), atomic_output(tmp_path / "run"):
+        pass
+    assert names(tmp_path / "run") == ["old"]
+
+
 @pytest.mark.parametrize("moment", [1, 2])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.EIO, "broken")])
 def test_an_interrupt_while_replacing_keeps_the_old(tmp_path, monkeypatch, moment, error):
+    monkeypatch.setattr(moves, "_renameat2", lambda *arguments: False)
     path = folder_with(tmp_path / "run", "old")
     calls = []
 
@@ -129,7 +164,7 @@ def test_an_interrupt_while_replacing_keeps_the_old(tmp_path, monkeypatch, momen
     monkeypatch.setattr(Path, "rename", rename)
 
     def attempt():
-        with complete(path) as prepared:
+        with atomic_output(path, overwrite=True, ours=Path.is_dir) as prepared:
             folder_with(prepared, "new")
 
     with pytest.raises((KeyboardInterrupt, TwoscaleError)):
@@ -138,28 +173,57 @@ def test_an_interrupt_while_replacing_keeps_the_old(tmp_path, monkeypatch, momen
     assert names(path) == ["old"]
 
 
-def test_parents_are_made_and_only_the_made_ones_removed(tmp_path):
-    (tmp_path / "a").mkdir()
-    place = tmp_path / "a" / "b" / "c" / "run"
-    parents = Parents(place)
-    assert place.parent.is_dir()
-    parents.remove()
-    assert names(tmp_path) == ["a"]
-    assert names(tmp_path / "a") == []
+def test_what_appears_meanwhile_is_not_replaced(tmp_path):
+    def attempt():
+        with atomic_output(tmp_path / "x") as prepared:
+            prepared.write_text("new")
+            (tmp_path / "x").write_text("keep")
+
+    with pytest.raises(TwoscaleError, match="exists"):
+        attempt()
+    assert (tmp_path / "x").read_text() == "keep"
+    assert names(tmp_path) == ["x"]
+
+
+def test_an_interruption_keeps_what_can_go_on(tmp_path):
+    def attempt(error):
+        with claimed(tmp_path / "x") as output:
+            output.work.checkpoints.mkdir(exist_ok=True)
+            (output.work.checkpoints / "state").write_text("s")
+            raise error
+
+    with pytest.raises(KeyboardInterrupt) as found:
+        attempt(KeyboardInterrupt())
+    assert found.value.__notes__ == ["run the same command again to go on where it stopped"]
+    assert names(tmp_path / ".x.twoscale-work" / "checkpoints") == ["state"]
+    with pytest.raises(TwoscaleError, match="no space") as full:
+        attempt(OSError(errno.ENOSPC, "no space"))
+    assert full.value.__notes__
+    assert names(tmp_path) == [".x.twoscale-work"]
+    with pytest.raises(RuntimeError):
+        attempt(RuntimeError())
+    assert names(tmp_path) == []
 
 
 def test_parents_that_hold_something_stay(tmp_path):
-    place = tmp_path / "b" / "c" / "run"
-    parents = Parents(place)
-    (tmp_path / "b" / "other").write_text("")
-    parents.remove()
-    assert names(tmp_path / "b") == ["other"]
+    def attempt():
+        with atomic_output(tmp_path / "a" / "b" / "x"):
+            (tmp_path / "a" / "other").write_text("")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        attempt()
+    assert names(tmp_path / "a") == ["other"]
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(TwoscaleError, match=r"cannot write .*run: "):
-        complete(tmp_path / "file" / "run").__enter__()
+    with (
+        pytest.raises(TwoscaleError, match=r"cannot write .*run: "),
+        atomic_output(tmp_path / "file" / "run"),
+    ):
+        pass
+    assert (tmp_path / "file").read_text() == "x"
 
 
 @pytest.mark.parametrize(
@@ -168,17 +232,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path):
 def test_a_failure_of_the_system_is_told_with_its_reason(tmp_path, error):
     with (
         pytest.raises(TwoscaleError, match=r"cannot write .*x: no space left"),
-        complete(tmp_path / "x"),
+        atomic_output(tmp_path / "x"),
     ):
         raise error
-    assert names(tmp_path) == []
-
-
-def test_put_and_remove(tmp_path):
-    put(folder_with(tmp_path / "new", "file"), tmp_path / "place")
-    assert names(tmp_path) == ["place"]
-    remove(tmp_path / "place")
-    remove(tmp_path / "place")
-    (tmp_path / "file").write_text("")
-    remove(tmp_path / "file")
     assert names(tmp_path) == []

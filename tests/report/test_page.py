@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from twoscale.report import figures
-from twoscale.report.page import Cell, Picture, Row, Section, Table, Tile, write_page
+from twoscale.report.page import Cell, Picture, Row, Section, Table, Tile, page_text
 
 
 @pytest.fixture
@@ -16,20 +16,17 @@ def figure():
     return figures.bars({"error": {"local": 1.0, "two-scale": 0.1}})
 
 
-def test_a_page_holds_its_pictures_and_escapes_its_text(figure, tmp_path):
+def test_a_page_holds_its_pictures_and_escapes_its_text(figure):
     picture = Picture("bars", "Bars", "What to see", figure)
     assert picture.png[:4] == b"\x89PNG"
     assert picture.png is picture.png
-    path = tmp_path / "page.html"
     table = Table.of_text(["method", "MRE %"], [["<local>", "1.0"]], note="a note")
-    write_page(
-        path,
+    text = page_text(
         title="Title",
         summary=["Summary"],
         sections=[Section("", tables=[table], pictures=[picture])],
         footer="Footer",
     )
-    text = path.read_text(encoding="utf-8")
     assert f'<img src="{picture.source}"' in text
     assert "&lt;local&gt;" in text
     for words in ("Title", "Summary", "What to see", "a note", "Footer"):
@@ -69,20 +66,17 @@ def test_a_drawing_survives_in_its_address(figure):
     assert shown == [one for one in written if "svg}" in one[0] and "metadata" not in one[0]]
 
 
-def test_several_sections_get_contents_and_tiles(tmp_path):
-    path = tmp_path / "page.html"
+def test_several_sections_get_contents_and_tiles():
     cell = Cell("1.2", 1.2, paper="1.3", verdict="off", note="seed 0: 1.2")
     origin = Table.of_text(["seed"], [["0"]], note="here.json")
     table = Table(["case", "MRE"], [Row([Cell("local"), cell], origin)], "A table")
-    write_page(
-        path,
+    text = page_text(
         title="Title",
         summary=["One.", "Two."],
         tiles=[Tile("94 %", "agree")],
         sections=[Section("First", tables=[table], anchor="first"), Section("Second")],
         footer="",
     )
-    text = path.read_text(encoding="utf-8")
     assert '<a href="#first">First</a>' in text
     assert "<strong>94 %</strong>" in text
     assert 'data-sort="1.2" title="seed 0: 1.2"' in text

@@ -127,7 +127,9 @@ def test_the_comparison_is_up_to_date():
     with (RESULTS / "study" / "comparison.csv").open(newline="", encoding="utf-8") as stream:
         written = list(csv.DictReader(stream))
     expected = [row.as_dict() for row in compare(read_records(RESULTS / "study"))]
-    hint = "run `twoscale study compare results/study`"
+    hint = (
+        "run `twoscale study compare results/study --csv results/study/comparison.csv --overwrite`"
+    )
     assert list(written[0]) == list(expected[0]), hint
     assert len(written) == len(expected), hint
     for found, row in zip(written, expected, strict=True):

@@ -121,13 +121,17 @@ def test_fields_are_read_from_beside_the_record(study):
 def test_a_damaged_record_or_field_file_is_named(tmp_path):
     path = write_record(tmp_path, make_record("some", CASES[:1]))
     path.with_suffix(".npz").write_bytes(b"nothing")
-    with pytest.raises(TwoscaleError, match=r"some\.npz is not a readable npz file"):
+    with pytest.raises(
+        TwoscaleError, match=r"some\.npz is damaged: remove it and run the study again"
+    ):
         read_study(path)
     path.with_suffix(".npz").unlink()
     record = json.loads(path.read_text())
     del record["cells"][0]["metrics"]
     path.write_text(json.dumps(record))
-    with pytest.raises(TwoscaleError, match=r"some\.json is damaged: a cell lacks .*metrics"):
+    with pytest.raises(
+        TwoscaleError, match=r"some\.json is damaged at cells\.0\.metrics: Field required"
+    ):
         read_study(path)
 
 

@@ -163,12 +163,54 @@ def test_seeds_and_methods_can_be_chosen():
             "wrong at tables.0.columns.0: .*no quantity is called",
         ),
         ("title: Tiny", "title: Tiny\nname: ../tiny", "wrong at name"),
+        ("title: Tiny", f"title: Tiny\nname: {'x' * 51}", "wrong at name: .* at most 50"),
+        ("seeds: [0, 1]", "seeds: [-1]", "wrong at seeds.0: .* greater than or equal to 0"),
+        ("samples: 100", "samples: 0", "wrong at samples"),
+        ("resolution: 16", f"resolution: {10**12}", "wrong at resolution"),
+        ("seeds: [0, 1]", f"seeds: {list(range(4000))}", "over 10,000 cells: give fewer"),
+        (
+            "method: local}",
+            f"method: local, settings: {{epochs: {list(range(1, 99))}, patience: "
+            f"{list(range(1, 99))}, batch_size: {list(range(1, 99))}}}}}",
+            "over 10,000 cells: give fewer",
+        ),
+        ("method: local}", "method: local, settings: {epochs: .inf}}", "epochs must be a whole"),
+        ("local: {epochs: 2}", "local: 3", "wrong at protocol.settings.local"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_sentence(old, new, message):
     with pytest.raises(TwoscaleError, match=message) as told:
         tiny_study(TEXT.replace(old, new, 1))
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "{method.__class__}",
+        "{method[0]}",
+        "{method!r}",
+        "{0}",
+        "{}",
+        "{epochs:999999999d}",
+        "{epochs:>99}",
+        "{epochs:{epochs}}",
+        "{method:.1%}",
+        "{training:d}",
+        "open {",
+        "{{epochs}}",
+    ],
+)
+def test_a_label_holds_names_only(label):
+    text = TEXT.replace("{method: local}", f"{{method: local, label: {label!r}}}")
+    with pytest.raises(TwoscaleError, match=r"of poisson-16 local may hold only \{names\} of"):
+        tiny_study(text)
+
+
+def test_labels_write_numbers_in_short_formats():
+    label = "{title} on {resolution}: {output_variance:.1%}, {epochs:,d}, {learning_rate:.1e}"
+    study = tiny_study(TEXT.replace("{method: local}", f"{{method: local, label: '{label}'}}"))
+    assert study.rows()[0].label == "Plain L2L on 16: 99.0%, 500, 1.0e-03"
 
 
 def test_a_text_that_is_no_mapping_is_refused():
@@ -187,7 +229,7 @@ def test_a_study_of_ones_own_is_read_from_its_file(tmp_path):
     with pytest.raises(TwoscaleError, match="has the name of the study headline: give it another"):
         load_study(str(tmp_path / "headline.yaml"))
     (tmp_path / "latin.yaml").write_bytes("title: Größe".encode("latin-1"))
-    with pytest.raises(TwoscaleError, match=r"latin\.yaml is not a text file in UTF-8"):
+    with pytest.raises(TwoscaleError, match=r"latin\.yaml is damaged"):
         load_study(str(tmp_path / "latin.yaml"))
 
 
@@ -199,7 +241,7 @@ def test_a_record_holds_the_definition_of_a_study_of_ones_own():
     small = recorded_study({"study": "headline", "scale": "small"})
     assert small == load_study("headline").at("small")
     assert recorded_study({"study": "tiny", "scale": "paper"}) is None
-    with pytest.raises(TwoscaleError, match="the record of tiny is damaged"):
+    with pytest.raises(TwoscaleError, match="in the record of tiny is wrong at name: Field requi"):
         recorded_study({"study": "tiny", "scale": "paper", "definition": {"title": 3}})
 
 

@@ -1,6 +1,8 @@
 """Running studies: each cell once, whatever happens in between."""
 
+import errno
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -167,11 +169,11 @@ def test_a_killed_study_is_finished_by_running_it_again(tmp_path, fits):
     process = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
     assert process.returncode == -signal.SIGKILL
     assert finished(read_tiny(tmp_path)) == ALL[:4]
-    assert list((tmp_path / "cells").glob("*.partial"))
+    assert list((tmp_path / "cells").glob(".*.twoscale-work"))
     run_study(tiny_study(), tmp_path, device="cpu")
     assert fits == [("+A1", 0), ("+A1", 1)]
     assert finished(read_tiny(tmp_path)) == ALL
-    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.rglob("*.twoscale-work"))
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
@@ -299,3 +301,59 @@ def test_a_dataset_that_cannot_be_made_fails_its_cells_only(tmp_path, monkeypatc
     outcome = run_study(tiny_study(text), tmp_path, device="cpu", seeds=[0], only=["local"])
     assert len(finished(outcome.record)) == 2
     assert not outcome.failed
+
+
+def test_logs_are_written_into_files_of_the_study_only(tmp_path):
+    """A link among the logs does not lead to somebody else's file."""
+    key = next(cell.key for cell in tiny_study().cells(seeds=[0], only=["local"]))
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "out" / "logs").mkdir(parents=True)
+    (tmp_path / "out" / "logs" / f"{key}.log").symlink_to(tmp_path / "mine.txt")
+    with pytest.raises(TwoscaleError, match="cannot write"):
+        run_study(tiny_study(), tmp_path / "out", device="cpu", seeds=[0], only=["local"])
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_full_disk_ends_a_study_in_one_sentence(copy, monkeypatch):
+    """What was on record before stays there."""
+    before = read_tiny(copy)
+
+    def full(self, text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("twoscale.study.telling.Log.write", full)
+    with pytest.raises(TwoscaleError, match=r"cannot write .*: No space left on device"):
+        run_study(tiny_study(), copy, device="cpu", seeds=[7], only=["local"])
+    assert finished(read_tiny(copy)) == finished(before)
+    assert not list(copy.rglob("*.twoscale-work"))
+
+
+def test_a_sample_that_is_not_in_the_test_set_is_chosen_anew(copy):
+    """A field file of somebody else's may name any; pictures of that sample are dropped."""
+    file = copy / "records" / "tiny.npz"
+    fields = dict(np.load(file))
+    np.savez_compressed(file, **{**fields, "poisson-16/sample": np.array(10**6)})
+    record = read_tiny(copy)
+    local, two_scale = (
+        next(cell for cell in record["cells"] if (cell["case"], cell["seed"]) == (case, 0))
+        for case in CASES[:2]
+    )
+    record["cells"].remove(local)
+    (copy / "records" / "tiny.json").write_text(json.dumps(record))
+    for cell in (local, two_scale):
+        shutil.rmtree(copy / "cells" / cell["key"])
+    run_study(tiny_study(), copy, device="cpu", seeds=[0], only=["local"])
+    found = np.load(file)
+    assert int(found["poisson-16/sample"]) == int(fields["poisson-16/sample"])
+    assert f"poisson-16/prediction/{CASES[0]}" in found
+    assert f"poisson-16/prediction/{CASES[1]}" not in found
+
+
+def test_what_is_not_the_studys_survives(tmp_path):
+    mine = {".lock": "1", "notes.txt": "mine", "cells/mine/notes.txt": "mine", "logs/mine.log": "a"}
+    for name, text in mine.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
+    assert finished(read_tiny(tmp_path)) == ALL[:1]
+    assert {name: (tmp_path / name).read_text() for name in mine} == mine

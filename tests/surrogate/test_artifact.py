@@ -4,6 +4,7 @@ import subprocess
 import pytest
 import torch
 
+from tests.surrogate.sealed import edit_manifest
 from twoscale import TwoscaleError, __version__
 from twoscale.surrogate import artifact
 from twoscale.surrogate.artifact import (
@@ -12,7 +13,6 @@ from twoscale.surrogate.artifact import (
     environment,
     is_surrogate,
     read_artifact,
-    surrogate_folder,
     write_artifact,
 )
 
@@ -28,8 +28,7 @@ def folder(tmp_path):
 
 
 def edit(folder, **changes):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(manifest | changes))
+    edit_manifest(folder, lambda manifest: manifest.update(changes))
 
 
 # Its folder
@@ -43,36 +42,15 @@ def test_a_surrogate_is_told_from_other_folders(folder, tmp_path):
     assert not is_surrogate(folder)
 
 
-def test_a_folder_appears_when_all_is_written(tmp_path):
-    path = tmp_path / "a" / "run"
-    with surrogate_folder(path) as scratch:
-        (scratch / "file").write_text("x")
-        assert not path.exists()
-    assert (path / "file").read_text() == "x"
-    assert [p.name for p in path.parent.iterdir()] == ["run"]
-
-
-def test_only_a_surrogate_is_replaced_and_only_if_asked(folder, tmp_path):
-    with pytest.raises(TwoscaleError, match="exists already"):
-        surrogate_folder(folder).__enter__()
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "mine").write_text("x")
-    for path in (other, other / "mine"):
-        with pytest.raises(TwoscaleError, match="is something else and is not replaced"):
-            surrogate_folder(path, overwrite=True).__enter__()
-    assert (other / "mine").read_text() == "x"
-    with surrogate_folder(folder, overwrite=True) as scratch:
-        (scratch / "new").write_text("y")
-    assert [p.name for p in folder.iterdir()] == ["new"]
-
-
 # The artifact
 
 
 def test_what_is_written_is_read(folder):
     manifest, tensors = read_artifact(folder)
-    assert manifest == {"format": FORMAT, "format_version": FORMAT_VERSION, "method": "local"}
+    head = {"format": FORMAT, "format_version": FORMAT_VERSION, "method": "local"}
+    assert manifest.items() >= head.items()
+    assert manifest.keys() - head.keys() == {"checksum", "tensors"}
+    assert manifest["tensors"].keys() == {"a", "b"}
     assert torch.equal(tensors["a"], torch.arange(6.0).reshape(2, 3).T)
     assert torch.equal(tensors["b"], torch.tensor([1, 2]))
 
@@ -108,10 +86,10 @@ def test_a_manifest_of_something_else_is_told(folder):
         read_artifact(folder)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None])
 def test_another_version_is_told(folder, version):
     edit(folder, format_version=version)
-    message = f"format version {version}; this twoscale reads version 1: use a matching release"
+    message = f"format version {version}; this twoscale reads version 2: use a matching release"
     with pytest.raises(TwoscaleError, match=message):
         read_artifact(folder)
 
@@ -127,6 +105,43 @@ def test_truncated_weights_are_told(folder, keep):
     content = (folder / "weights.safetensors").read_bytes()
     (folder / "weights.safetensors").write_bytes(content[:keep])
     with pytest.raises(TwoscaleError, match=r"weights\.safetensors is damaged"):
+        read_artifact(folder)
+
+
+def test_weights_can_be_read_by_whom_the_manifest_can(folder):
+    modes = {path.stat().st_mode for path in folder.iterdir()}
+    assert len(modes) == 1
+
+
+def test_any_flipped_bit_is_told(folder):
+    """In the weights, whatever it is; in the manifest, unless it stays the same content."""
+    for name in ("weights.safetensors", "manifest.json"):
+        whole = (folder / name).read_bytes()
+        for place in range(0, len(whole), 3):
+            content = bytearray(whole)
+            content[place] ^= 1 << place % 8
+            (folder / name).write_bytes(content)
+            try:
+                same = (
+                    json.loads(content) == json.loads(whole) if name == "manifest.json" else False
+                )
+            except ValueError:
+                same = False
+            if not same:
+                with pytest.raises(TwoscaleError):
+                    read_artifact(folder)
+        (folder / name).write_bytes(whole)
+    read_artifact(folder)
+
+
+def test_the_weights_of_another_are_told(folder, tmp_path):
+    (tmp_path / "other").mkdir()
+    tensors = {"a": torch.arange(6.0).reshape(3, 2), "b": torch.tensor([1, 3])}
+    write_artifact(tmp_path / "other", {"method": "local"}, tensors)
+    (folder / "weights.safetensors").write_bytes(
+        (tmp_path / "other" / "weights.safetensors").read_bytes()
+    )
+    with pytest.raises(TwoscaleError, match="is damaged, or belongs to another surrogate"):
         read_artifact(folder)
 
 
@@ -159,6 +174,13 @@ def test_the_environment_names_software_and_device(monkeypatch):
 def test_the_environment_names_the_processes_that_share_the_device(monkeypatch):
     monkeypatch.setenv("TWOSCALE_PROCESSES", "4")
     assert environment(torch.device("cpu"))["processes"] == 4
+
+
+@pytest.mark.parametrize("text", ["two", "0", "-1", "1.5", "1e3", "9" * 5000])
+def test_a_number_of_processes_that_is_none_is_told(monkeypatch, text):
+    monkeypatch.setenv("TWOSCALE_PROCESSES", text)
+    with pytest.raises(TwoscaleError, match="TWOSCALE_PROCESSES is the number of processes"):
+        environment(torch.device("cpu"))
 
 
 def test_without_git_the_commit_is_unknown(monkeypatch):

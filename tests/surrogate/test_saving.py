@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.surrogate.sealed import edit_manifest
 from twoscale import METHODS, Poisson, Surrogate, TwoscaleError
 from twoscale.surrogate import artifact
 
@@ -75,7 +76,7 @@ def test_the_folder_holds_json_and_safetensors_only(method, saved):
 def test_the_manifest_tells_how_it_was_made(saved):
     manifest = json.loads((saved / "two-scale" / "manifest.json").read_text())
     assert manifest["format"] == "twoscale-surrogate"
-    assert manifest["format_version"] == 1
+    assert manifest["format_version"] == 2
     assert manifest["method"] == "two-scale"
     assert manifest["grid"] == {"height": 16, "width": 16}
     assert manifest["problem"] == "poisson"
@@ -116,12 +117,6 @@ def copy(saved, tmp_path):
     return target
 
 
-def edit(folder, change):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
 DAMAGE = {
     "no folder": (lambda f: [p.unlink() for p in f.iterdir()] and f.rmdir(), "is not a folder"),
     "no manifest": (lambda f: (f / "manifest.json").unlink(), "manifest.json does not exist"),
@@ -130,43 +125,55 @@ DAMAGE = {
         "manifest.json is damaged or not JSON",
     ),
     "another format": (
-        lambda f: edit(f, lambda m: m.update(format="x")),
+        lambda f: edit_manifest(f, lambda m: m.update(format="x")),
         "is not a twoscale surrogate's manifest",
     ),
     "another version": (
-        lambda f: edit(f, lambda m: m.update(format_version=99)),
-        "has format version 99; this twoscale reads version 1",
+        lambda f: edit_manifest(f, lambda m: m.update(format_version=99)),
+        "has format version 99; this twoscale reads version 2",
     ),
     "no grid": (
-        lambda f: edit(f, lambda m: m.pop("grid")),
+        lambda f: edit_manifest(f, lambda m: m.pop("grid")),
         r"has a damaged manifest: KeyError\('grid'\)",
     ),
     "a grid of text": (
-        lambda f: edit(f, lambda m: m["grid"].update(height="16")),
-        "has a damaged manifest: TypeError",
+        lambda f: edit_manifest(f, lambda m: m["grid"].update(height="16")),
+        "a grid has whole numbers of nodes per side",
+    ),
+    "a grid of fractions": (
+        lambda f: edit_manifest(f, lambda m: m["grid"].update(height=16.0)),
+        "a grid has whole numbers of nodes per side",
+    ),
+    "a grid beyond all memory": (
+        lambda f: edit_manifest(f, lambda m: m["grid"].update(height=10**7, width=10**7)),
+        "there is not enough memory for fields of",
+    ),
+    "layers without end": (
+        lambda f: edit_manifest(f, lambda m: m["settings"].update(hidden_layers=10**6)),
+        "hidden_layers must be a whole number of at least 0 and at most 1000",
     ),
     "no settings": (
-        lambda f: edit(f, lambda m: m.update(settings=None)),
+        lambda f: edit_manifest(f, lambda m: m.update(settings=None)),
         "has a damaged manifest: TypeError",
     ),
     "an unknown setting": (
-        lambda f: edit(f, lambda m: m["settings"].update(colour="red")),
+        lambda f: edit_manifest(f, lambda m: m["settings"].update(colour="red")),
         "method two-scale with predictor=mlp has no setting 'colour'",
     ),
     "an unknown method": (
-        lambda f: edit(f, lambda m: m.update(method="magic")),
+        lambda f: edit_manifest(f, lambda m: m.update(method="magic")),
         "no method is called 'magic'",
     ),
     "another grid": (
-        lambda f: edit(f, lambda m: m.update(grid={"height": 24, "width": 32})),
-        "manifest and weights do not fit together",
+        lambda f: edit_manifest(f, lambda m: m.update(grid={"height": 24, "width": 32})),
+        "fitted on fields of .16, 16., these have shape .1, 24, 32.",
     ),
     "timings that are none": (
-        lambda f: edit(f, lambda m: m.update(timings=3)),
-        "has a damaged manifest: TypeError",
+        lambda f: edit_manifest(f, lambda m: m.update(timings=3)),
+        "has a damaged manifest: AttributeError",
     ),
     "a seed that is no number": (
-        lambda f: edit(f, lambda m: m.update(seed="one")),
+        lambda f: edit_manifest(f, lambda m: m.update(seed="one")),
         "the seed must be a whole number",
     ),
     "no weights": (
@@ -180,7 +187,7 @@ DAMAGE = {
         "weights.safetensors is damaged",
     ),
     "weights of another network": (
-        lambda f: edit(f, lambda m: m["settings"].update(hidden_width=9)),
+        lambda f: edit_manifest(f, lambda m: m["settings"].update(hidden_width=9)),
         "the weights do not fit the model",
     ),
 }
@@ -197,7 +204,7 @@ def test_damage_is_told(copy, damage):
 def test_weights_of_another_method_are_told(copy, saved):
     weights = (saved / "global" / "weights.safetensors").read_bytes()
     (copy / "weights.safetensors").write_bytes(weights)
-    with pytest.raises(TwoscaleError, match="the weights lack"):
+    with pytest.raises(TwoscaleError, match="belongs to another surrogate"):
         Surrogate.load(copy, device="cpu")
 
 

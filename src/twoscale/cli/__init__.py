@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -34,6 +35,8 @@ def main() -> NoReturn:
     """
     debug = _DEBUG in sys.argv
     sys.argv = [argument for argument in sys.argv if argument != _DEBUG]
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be text
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _stopped_by_signals(), _warnings_in_one_line():
             status = _run()
@@ -52,11 +55,14 @@ def _run() -> int:
         from rich.console import Console
 
         from twoscale.cli.app import app
+        from twoscale.cli.group import PassedOn
     except ImportError as error:
         raise missing_extra(error.name or "typer", "cli") from error
     Console.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign,assignment]
     try:
-        status = app(standalone_mode=False) or 0
+        return app(standalone_mode=False) or 0
+    except PassedOn as passed:
+        raise passed.error from passed.error.__cause__
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except Exception as error:
@@ -68,9 +74,6 @@ def _run() -> int:
             print(message)
             return _BAD_INPUT
         raise TwoscaleError(f"{message.rstrip('.')}. Try --help.") from error
-    if status == _INTERRUPTED:  # how Typer passes on an interruption
-        raise KeyboardInterrupt
-    return status
 
 
 def _tell(error: BaseException, debug: bool) -> int:

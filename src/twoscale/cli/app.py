@@ -19,6 +19,7 @@ from twoscale.cli.display import (
     progress_bar,
     search_bars,
 )
+from twoscale.cli.group import Commands
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
@@ -33,7 +34,7 @@ from twoscale.cli.study import study_app
 from twoscale.clock import parse_duration
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.files import atomic_output, check_target, is_file
+from twoscale.files import atomic_output, check_target, is_file, open_npy
 from twoscale.memory import parse_size
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, auto_run, finetune_run, fit_runs
@@ -45,6 +46,7 @@ from twoscale.surrogate.settings import parse_assignments, parse_seeds
 _AUTO = "auto"  # in place of a method: search for one
 
 app = typer.Typer(
+    cls=Commands,
     help="Small, fast surrogates of PDE solution operators by two-scale localised PCA.",
     epilog="First steps: [bold]twoscale demo[/bold]",
     no_args_is_help=True,
@@ -104,7 +106,7 @@ app.command(
     epilog="Examples: twoscale import pairs.npz --input a --output u --out data/mine.zarr · "
     "twoscale import a.npy u.npy --out data/mine.zarr",
 )(import_)
-app.command(epilog="Example: twoscale check data/p64.zarr")(check)
+app.command(epilog="Examples: twoscale check data/p64.zarr · twoscale check runs/a")(check)
 
 
 @app.command(
@@ -273,7 +275,7 @@ def predict(
     """Predict the solution fields of input fields, a part at a time from file to file."""
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, ours=is_file)
-    fields = _read_npy(inputs)
+    fields = open_npy(inputs)
     several = fields[None] if fields.ndim == 2 else fields
     with (
         atomic_output(out, overwrite=overwrite) as prepared,
@@ -290,18 +292,6 @@ def predict(
 
 app.command(epilog="Example: twoscale report studies")(report)
 app.command(epilog="Example: twoscale bench train --json")(bench)
-
-
-def _read_npy(path: Path) -> np.ndarray:
-    if not path.is_file():
-        raise TwoscaleError(f"{path} does not exist or is not a file")
-    try:
-        fields = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (ValueError, OSError, EOFError) as error:
-        raise TwoscaleError(f"{path} is not a readable npy file: {error}") from error
-    if not isinstance(fields, np.ndarray):
-        raise TwoscaleError(f"{path} holds several arrays: give an npy file with one")
-    return fields
 
 
 def _show(rows: dict[str, dict[str, Any]], json: bool, title: str) -> None:

@@ -13,6 +13,7 @@ from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
 from twoscale.errors import TwoscaleError
 from twoscale.problems import PROBLEMS, get_problem
+from twoscale.run.check import check_run, is_run
 from twoscale.surrogate.arguments import resolve_device
 
 
@@ -66,16 +67,20 @@ def import_(
 
 
 def check(
-    data: Annotated[Path, typer.Argument(help="A dataset.")], json: JsonOption = False
+    path: Annotated[
+        Path, typer.Argument(metavar="DATA|RUN", help="A dataset, run or saved surrogate.")
+    ],
+    json: JsonOption = False,
 ) -> None:
-    """Read every value of a dataset and tell what is wrong, odd or fine."""
-    dataset = Dataset(data)
+    """Read every value of a dataset or run and tell what is wrong, odd or fine."""
     with progress_bar() as progress:
-        findings = check_dataset(dataset, progress=progress)
+        findings = (
+            check_run(path) if is_run(path) else check_dataset(Dataset(path), progress=progress)
+        )
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:
         print_findings([(finding.level, finding.message) for finding in findings])
     errors = [finding.message for finding in findings if finding.level == "error"]
     if errors:
-        raise TwoscaleError(f"{data} has {len(errors)} error(s): {'; '.join(errors)}")
+        raise TwoscaleError(f"{path} has {len(errors)} error(s): {'; '.join(errors)}")

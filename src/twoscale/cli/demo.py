@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from twoscale.cli.display import progress_bar
 from twoscale.data import generate
 from twoscale.errors import TwoscaleError
-from twoscale.files import atomic_output, read_json, write_json
+from twoscale.files import WorkFolder, atomic_output, read_json, told, write_json
+from twoscale.files.work_folder import SUFFIX, is_work_folder
 from twoscale.problems import Poisson
 from twoscale.report.comparison import write_comparison
+from twoscale.report.figure_folder import check_page
 from twoscale.report.run_figures import illustrate_run
-from twoscale.run import fit_run
+from twoscale.run import Run, fit_run
 from twoscale.surrogate.arguments import resolve_device
 
 DEMO_METHODS = ("local", "overlap", "two-scale")
 RESOLUTION = 64
 _DATA = f"poisson-{RESOLUTION}.zarr"
+_PAGE = "report.html"
 _NOTE = "demo.json"  # says that a folder is a demo's, and whether it is finished
 _FORMAT = "twoscale-demo"
 
@@ -31,9 +36,19 @@ def run_demo(
     A folder that holds anything must be a demo's. One that is finished is made anew only with
     `overwrite`; one that was interrupted goes on.
     """
-    chosen = resolve_device(device)
+    resolve_device(device)
     _check_folder(out, overwrite=overwrite)
-    _note(out, complete=False)
+    with _locked(out):
+        _check_folder(out, overwrite=overwrite)  # another demo may have finished meanwhile
+        check_page(out / _PAGE, overwrite=True)
+        _note(out, complete=False)
+        runs = _make(out, samples=samples, epochs=epochs, seed=seed, device=device)
+        _note(out, complete=True)
+    return {method: run.metrics for method, run in runs.items()}
+
+
+def _make(out: Path, *, samples: int, epochs: int, seed: int, device: str) -> dict[str, Run]:
+    """Make data, runs and page in the demo's own folder, in place of earlier ones."""
     with progress_bar() as progress:
         dataset = generate(
             Poisson(),
@@ -41,11 +56,11 @@ def run_demo(
             resolution=RESOLUTION,
             samples=samples,
             seed=seed,
-            device=chosen,
+            device=resolve_device(device),
             overwrite=True,
             progress=progress,
         )
-    runs = {}
+    runs: dict[str, Run] = {}
     for method in DEMO_METHODS:
         with progress_bar(method) as progress:
             runs[method] = fit_run(
@@ -59,15 +74,24 @@ def run_demo(
                 progress=progress,
                 illustrate=illustrate_run,
             )
-    write_comparison(out / "report.html", dataset, runs)
-    _note(out, complete=True)
-    return {method: run.metrics for method, run in runs.items()}
+    write_comparison(out / _PAGE, dataset, runs, overwrite=True)
+    return runs
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Keep other demos out of a folder."""
+    with told(out), WorkFolder(out / "demo") as work:
+        try:
+            yield
+        finally:
+            work.remove()
 
 
 def _check_folder(out: Path, *, overwrite: bool) -> None:
     """Raise if the demo must not write into a folder."""
     try:
-        if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
+        if not os.path.lexists(out) or (out.is_dir() and all(map(_is_work, out.iterdir()))):
             return
         note = read_json(out / _NOTE)
     except TwoscaleError:
@@ -78,6 +102,11 @@ def _check_folder(out: Path, *, overwrite: bool) -> None:
         raise TwoscaleError(f"{out} holds something else: choose another --out")
     if note.get("complete") and not overwrite:
         raise TwoscaleError(f"{out} exists already: choose another --out or pass --overwrite")
+
+
+def _is_work(path: Path) -> bool:
+    """Say whether something was left by a command that was killed."""
+    return path.name.endswith(SUFFIX) and is_work_folder(path)
 
 
 def _note(out: Path, *, complete: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from twoscale.cli.options import OverwriteOption
 from twoscale.report.study_page import write_report
 
 
@@ -17,10 +18,11 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", help="The page to write, instead of DIR/report.html.")
     ] = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Show the records of studies: one page with tables, figures, and the paper's numbers beside.
 
     The page needs no other file and no network; figures are also written to a folder beside it.
     """
-    page = write_report(folder, out)
+    page = write_report(folder, out, overwrite=overwrite)
     print(f"{page}, and every figure as PNG and SVG in {page.parent / 'figures'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 from twoscale.cli.display import print_json, print_table, study_bars
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption
 from twoscale.errors import TwoscaleError
+from twoscale.files import atomic_output
 from twoscale.study.catalogue import asked_cells, load_study, study_names
 from twoscale.study.comparison import Row, agreement, by_study
 from twoscale.study.comparison import compare as compare_records
@@ -110,15 +112,21 @@ def run(
 def compare(
     folder: Annotated[Path, typer.Argument(help="The --out of studies, or a folder of records.")],
     times: Annotated[bool, typer.Option("--times", help="Show wall-clock times too.")] = False,
+    table: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Write everything to a CSV file.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the CSV file.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Hold the records of studies against the paper's numbers; also written as a CSV file."""
+    """Hold the records of studies against the paper's numbers."""
+    if table is not None:
+        _check_csv(table, overwrite=overwrite)
     records = read_records(folder)
     if not records:
         raise TwoscaleError(f"{folder} has no records of studies: run one with --out {folder}")
     rows = compare_records(records)
-    written = folder / "comparison.csv"
-    _write_csv(written, [row.as_dict() for row in rows])
+    if table is not None:
+        _write_csv(table, [row.as_dict() for row in rows], overwrite=overwrite)
     if json:
         print_json(_contents(rows))
         return
@@ -152,7 +160,8 @@ def compare(
             f"{study}: {counts.match} match{judged}, {counts.off} off "
             f"({counts.unexplained} of them unexplained), {counts.missing} missing"
         )
-    print(f"All of it, times included: {written}")
+    if table is not None:
+        print(f"All of it, times included: {table}")
     print(
         "~: derived from the deviations of the two values, where the paper prints none of a change"
     )
@@ -166,8 +175,19 @@ def _contents(rows: list[Row]) -> dict[str, Any]:
     return {"cells": cells, "times": times}
 
 
-def _write_csv(file: Path, rows: list[dict[str, Any]]) -> None:
-    with file.open("w", newline="", encoding="utf-8") as stream:
+def _check_csv(file: Path, *, overwrite: bool) -> None:
+    """Raise if a file must not be written; the sentences about --out would not fit here."""
+    if os.path.isdir(file):
+        raise TwoscaleError(f"{file} is a folder: give a file, such as {file / 'comparison.csv'}")
+    if os.path.lexists(file) and not overwrite:
+        raise TwoscaleError(f"{file} exists already: choose another --csv or pass --overwrite")
+
+
+def _write_csv(file: Path, rows: list[dict[str, Any]], *, overwrite: bool) -> None:
+    with (
+        atomic_output(file, overwrite=overwrite) as prepared,
+        prepared.open("w", newline="", encoding="utf-8") as stream,
+    ):
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)

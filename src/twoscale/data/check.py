@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from twoscale.progress import Progress
 from twoscale.source import slices
 
 _SOLUTION_TOLERANCE = 1e-4
+_OFFSET_LIMIT = 1e4  # means in standard deviations; single precision then keeps two digits
+_SINGLE_DIGITS = -math.log10(np.finfo(np.float32).eps)
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class _Survey:
         self.bad: list[int] = []
         self.constant: list[int] = []
         self.low, self.high = np.inf, -np.inf
+        self.spread = _Spread()
 
     def see(self, start: int, values: np.ndarray) -> None:
         finite = np.isfinite(values).all(axis=(1, 2))
@@ -45,6 +49,7 @@ class _Survey:
         self.constant += [start + int(i) for i in np.flatnonzero(finite & (low == high))]
         self.low = min(self.low, float(low[finite].min()))
         self.high = max(self.high, float(high[finite].max()))
+        self.spread.see(values[finite])
 
     def findings(self) -> Iterator[Finding]:
         if self.bad:
@@ -55,6 +60,49 @@ class _Survey:
             )
         if self.constant:
             yield Finding("warning", f"{self.name}: constant fields in {_some(self.constant)}")
+        offset = self.spread.offset()
+        if offset > _OFFSET_LIMIT:
+            yield Finding("warning", f"{self.name}: {_offset_message(offset)}")
+
+
+class _Spread:
+    """Means and deviations of the fields (batch, height, width) seen so far, node by node."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def see(self, values: np.ndarray) -> None:
+        if not self.count:
+            # Sums of what fields are apart from the first one: an offset does not swamp them.
+            self.first = values[0].astype(np.float64)
+            self.sum = np.zeros_like(self.first)
+            self.squares = np.zeros_like(self.first)
+        apart = values - self.first
+        self.count += len(values)
+        self.sum += apart.sum(axis=0)
+        self.squares += np.square(apart).sum(axis=0)
+
+    def offset(self) -> float:
+        """Return the largest |mean| of a node over the standard deviation of all fields."""
+        if self.count < 2:
+            return 0.0
+        mean = self.sum / self.count
+        variance = float((self.squares / self.count - mean**2).mean())
+        largest = float(np.abs(self.first + mean).max())
+        if not largest:
+            return 0.0
+        return largest / math.sqrt(variance) if variance > 0 else math.inf
+
+
+def _offset_message(offset: float) -> str:
+    if math.isinf(offset):
+        return "all fields are the same"
+    kept = max(0, math.floor(_SINGLE_DIGITS - math.log10(offset)))
+    digits = "no digit" if not kept else f"{kept} digit{'s' if kept > 1 else ''}"
+    return (
+        f"means are {offset:.0e} times the standard deviation, of which single precision keeps "
+        f"{digits}: subtract the mean before importing"
+    )
 
 
 def check_dataset(dataset: Dataset, *, progress: Progress | None = None) -> list[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -12,23 +12,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.errors import TwoscaleError, missing_extra
-from twoscale.files import content_digest, read_json
+from twoscale.data.chunks import StoredChunks
+from twoscale.errors import TwoscaleError
+from twoscale.files import content_digest, is_a, read_json
 from twoscale.grid import Grid
+from twoscale.memory import require_memory, short_of_memory
 from twoscale.problems import PROBLEMS, Problem
-from twoscale.source import chunk_length
+from twoscale.source import chunk_length, slices
 from twoscale.threads import ahead, file_workers
 
-try:
-    import zarr
-except ImportError as error:
-    raise missing_extra("zarr", "data") from error
-
 FORMAT = "twoscale-dataset"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 ARRAYS = ("input", "output")
 _CHUNK_BYTES = 2**22
-_DESCRIBED = ("problem", "seed", "distribution", "boundary_condition", "solver")
+_OPTIONAL = {
+    "problem": str,
+    "seed": int,
+    "distribution": dict,
+    "boundary_condition": str,
+    "solver": str,
+}
+"""Entries of a description that are of this type or null."""
 
 
 class Dataset:
@@ -36,9 +40,19 @@ class Dataset:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.metadata, self._arrays = _open(self.path)
-        self._held: dict[str, Tensor] = {}
+        self.metadata = _read_description(self.path)
         self.grid = Grid(self.metadata["grid"]["height"], self.metadata["grid"]["width"])
+        self._arrays = self._open_arrays()
+        self._held: dict[str, Tensor] = {}
+
+    def _open_arrays(self) -> dict[str, StoredChunks]:
+        shape = (self.samples, *self.grid.shape)
+        room = 2 * 4 * min(self.chunk, self.samples) * self.grid.height * self.grid.width
+        require_memory(f"reading {self.path} in parts", room, "its fields are too large")
+        try:
+            return {name: StoredChunks(self.path / name, shape, self.chunk) for name in ARRAYS}
+        except TwoscaleError as error:
+            raise TwoscaleError(f"{self.path} is damaged: {error}") from error
 
     @property
     def samples(self) -> int:
@@ -55,13 +69,12 @@ class Dataset:
 
     @property
     def dtype(self) -> str:
-        return str(self._arrays["output"].dtype)
+        return self._arrays["output"].dtype
 
     @property
     def identity(self) -> str:
-        """Return a digest of everything the dataset holds."""
-        text = json.dumps(self.metadata["checksums"], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Return a digest of everything the dataset holds: its fields and their description."""
+        return str(self.metadata["digest"])[:16]
 
     @property
     def chunk(self) -> int:
@@ -69,19 +82,21 @@ class Dataset:
         return int(self.metadata["chunk"])
 
     def read(self, name: str, start: int, stop: int, *, verify: bool = True) -> np.ndarray:
-        """Return consecutive fields of one array; whole chunks are held to their checksums."""
+        """Return consecutive fields of one array; their chunks are held to their checksums."""
+        first = start // self.chunk * self.chunk
+        last = min(-(-stop // self.chunk) * self.chunk, self.samples)
         try:
-            values = np.asarray(self._arrays[name][start:stop])
+            values = self._arrays[name].read(first, last)
+        except TwoscaleError:
+            raise
         except Exception as error:  # codecs raise many kinds of errors on damaged bytes
+            if short_of_memory(error):
+                raise
             raise self._damaged(name, start, stop) from error
-        if verify:
-            for first in range(-(-start // self.chunk) * self.chunk, stop, self.chunk):
-                last = min(first + self.chunk, self.samples)
-                if last <= stop and not self.intact(
-                    name, first, values[first - start : last - start]
-                ):
-                    raise self._damaged(name, first, last)
-        return values
+        for part in slices(len(values), self.chunk) if verify else ():
+            if not self.intact(name, first + part.start, values[part]):
+                raise self._damaged(name, first + part.start, first + part.stop)
+        return values[start - first : stop - first]
 
     def intact(self, name: str, first: int, values: np.ndarray) -> bool:
         """Say whether the chunk that starts at sample `first` is as it was written."""
@@ -170,9 +185,10 @@ class StoredFields:
 def is_dataset(path: Path) -> bool:
     """Say whether a folder is a twoscale dataset, whatever its state."""
     try:
-        return read_json(path / "zarr.json").get("attributes", {}).get("format") == FORMAT
+        attributes = read_json(path / "zarr.json", require={"attributes": dict})["attributes"]
     except TwoscaleError:
         return False
+    return attributes.get("format") == FORMAT
 
 
 def sample_chunk(height: int, width: int) -> int:
@@ -186,44 +202,77 @@ def checksum(values: np.ndarray) -> str:
 
 
 def description_digest(attributes: dict[str, Any]) -> str:
-    """Return the digest of a dataset's description: all attributes but the digest itself."""
+    """Return the digest of a dataset's description, the checksums of its fields included.
+
+    That is of all attributes but `digest`, where it is stored, as JSON with sorted keys.
+    """
     return content_digest(attributes, but="digest")
 
 
-def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the metadata and the arrays of a complete dataset."""
-    if not path.exists():
-        raise TwoscaleError(f"{path} does not exist: make it with 'twoscale generate' or 'import'")
+def _read_description(path: Path) -> dict[str, Any]:
+    """Return the attributes of a complete dataset, whose types and sizes are checked."""
     try:
-        group: Any = zarr.open_group(path, mode="r")
-        metadata: dict[str, Any] = dict(group.attrs)
-    except Exception as error:  # a damaged group raises many kinds of errors
-        raise TwoscaleError(f"{path} is not a readable Zarr group: {_short(error)}") from error
-    if metadata.get("format") != FORMAT:
+        group = read_json(path / "zarr.json", require={"attributes": dict, "node_type": str})
+    except TwoscaleError as error:
+        if not os.path.lexists(path):
+            raise TwoscaleError(
+                f"{path} does not exist: make it with 'twoscale generate' or 'import'"
+            ) from error
+        raise TwoscaleError(f"{path} is not a readable Zarr group: {error}") from error
+    attributes: dict[str, Any] = group["attributes"]
+    if attributes.get("format") != FORMAT:
         raise TwoscaleError(
             f"{path} is not a twoscale dataset: make one with 'twoscale generate' or 'import'"
         )
-    if metadata.get("format_version") != FORMAT_VERSION:
+    if attributes.get("format_version") != FORMAT_VERSION:
         raise TwoscaleError(
-            f"{path} has dataset format {metadata.get('format_version')}; this twoscale reads "
-            f"{FORMAT_VERSION}"
+            f"{path} has dataset format {attributes.get('format_version')}; this twoscale reads "
+            f"{FORMAT_VERSION}: generate or import it again"
         )
-    try:
-        grid = metadata["grid"]
-        shape = (metadata["samples"], grid["height"], grid["width"])
-        arrays = {name: group[name] for name in ARRAYS}
-        missing = [key for key in _DESCRIBED if key not in metadata]
-        if missing:
-            raise KeyError(f"its description lacks {', '.join(missing)}")
-        whole = metadata["complete"] and all(array.shape == shape for array in arrays.values())
-        chunks = -(-shape[0] // metadata["chunk"])
-        whole = whole and all(len(metadata["checksums"][name]) == chunks for name in ARRAYS)
-    except Exception as error:
-        raise TwoscaleError(f"{path} is damaged: {_short(error)}") from error
-    if not whole:
-        raise TwoscaleError(f"{path} is damaged: its arrays do not match its description")
-    return metadata, arrays
+    if attributes.get("complete") is not True:
+        raise TwoscaleError(f"{path} is not complete: generate or import it again")
+    if attributes.get("digest") != description_digest(attributes):
+        raise TwoscaleError(
+            f"{path} is damaged: its description has changed since it was written; generate or "
+            "import it again"
+        )
+    wrong = _wrong_entries(attributes)
+    if wrong:
+        raise TwoscaleError(f"{path} is damaged: its description lacks a proper {', '.join(wrong)}")
+    return attributes
 
 
-def _short(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+def _wrong_entries(attributes: dict[str, Any]) -> list[str]:
+    """Return the names of entries that are missing, of a wrong type or at odds with others."""
+    wrong = [key for key, kind in _OPTIONAL.items() if not _is_optional(attributes, key, kind)]
+    grid: Any = attributes.get("grid")
+    samples: Any = attributes.get("samples")
+    if not (isinstance(grid, dict) and _is_count(grid.get("height"), grid.get("width"))):
+        return [*wrong, "grid"]
+    chunk = sample_chunk(grid["height"], grid["width"])
+    if not _is_count(attributes.get("chunk")) or attributes["chunk"] != chunk:
+        return [*wrong, "chunk"]
+    if not _is_count(samples):
+        return [*wrong, "samples"]
+    # As many as the file has room for: a lie about the samples ends here.
+    if not _are_checksums(attributes.get("checksums"), -(-samples // chunk)):
+        return [*wrong, "checksums"]
+    return wrong
+
+
+def _is_count(*values: Any) -> bool:
+    return all(is_a(value, int) and value > 0 for value in values)
+
+
+def _is_optional(attributes: dict[str, Any], key: str, kind: type) -> bool:
+    return key in attributes and (attributes[key] is None or is_a(attributes[key], kind))
+
+
+def _are_checksums(value: Any, chunks: int) -> bool:
+    """Say whether there is one text for each chunk of each array."""
+    return isinstance(value, dict) and all(
+        isinstance(sums := value.get(name), list)
+        and len(sums) == chunks
+        and all(isinstance(text, str) for text in sums)
+        for name in ARRAYS
+    )

@@ -7,12 +7,23 @@ from twoscale.files.checksums import (
     content_digest,
     read_checked_json,
     read_sums,
+    tensor_digest,
     tensor_digests,
     write_sums,
 )
 from twoscale.files.moves import flush, new_folder, remove
+from twoscale.files.npy import NpyHeader, open_npy, read_npy_header
 from twoscale.files.outputs import Output, atomic_output, check_target, claimed, is_file, told
-from twoscale.files.reading import check_regular, read_json, read_text
+from twoscale.files.reading import (
+    is_a,
+    open_file,
+    parse_json,
+    parsing,
+    read_bytes,
+    read_json,
+    read_text,
+    unreadable,
+)
 from twoscale.files.work_folder import WorkFolder, sweep
 from twoscale.files.writing import plain_json, to_json, write_json
 
@@ -20,28 +31,37 @@ __all__ = [
     "SUMS",
     "Checkpoint",
     "Checkpoints",
+    "NpyHeader",
     "Output",
     "State",
     "WorkFolder",
     "atomic_output",
     "check_file",
-    "check_regular",
     "check_target",
     "claimed",
     "content_digest",
     "flush",
+    "is_a",
     "is_file",
     "new_folder",
+    "open_file",
+    "open_npy",
+    "parse_json",
+    "parsing",
     "plain_json",
+    "read_bytes",
     "read_checked_json",
     "read_json",
+    "read_npy_header",
     "read_sums",
     "read_text",
     "remove",
     "sweep",
+    "tensor_digest",
     "tensor_digests",
     "to_json",
     "told",
+    "unreadable",
     "write_json",
     "write_sums",
 ]

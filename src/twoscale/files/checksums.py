@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.files.reading import read_json, read_text
+from twoscale.files.reading import open_file, read_json, read_text
 from twoscale.threads import ahead, file_workers
 
 SUMS = "SHA256SUMS"
@@ -63,7 +63,7 @@ def read_sums(folder: Path) -> dict[str, str]:
 def check_file(folder: Path, name: str) -> None:
     """Raise if a file of a folder is not what the folder's checksums say."""
     path, expected = folder / name, read_sums(folder).get(name)
-    if expected is None or (path.is_file() and _file_digest(path) != expected):
+    if _file_digest(path) != expected:
         raise TwoscaleError(
             f"{path} is damaged: it does not match its checksum in {SUMS}; fit the run again, or "
             "take the file from a copy"
@@ -81,7 +81,7 @@ def read_checked_json(
 
 def _file_digest(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
 from twoscale.files.moves import flush, move_new, replace, restore
-from twoscale.files.work_folder import WorkFolder
+from twoscale.files.work_folder import WorkFolder, tidy
 
 Ours = Callable[[Path], bool]
 """Says whether something is of the kind that a command may replace when it is asked to."""
@@ -34,6 +35,7 @@ def check_target(path: str | Path, *, overwrite: bool, ours: Ours) -> Path:
         raise TwoscaleError(f"cannot write {str(path)!r}: {error}") from error
     if exists:
         if not overwrite:
+            tidy(place)
             raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")
         if not ours(place):
             raise TwoscaleError(
@@ -50,14 +52,16 @@ class Output:
     """
 
     def __init__(self, path: str | Path, *, overwrite: bool = False, ours: Ours = is_file) -> None:
-        self.place = check_target(path, overwrite=overwrite, ours=ours)
+        self._check = partial(check_target, path, overwrite=overwrite, ours=ours)
+        self._overwrite = overwrite
+        self.place = self._check()
         self._parents = _Parents(self.place)
         try:
             with told(self.place):
                 self.work = WorkFolder(self.place)
                 restore(self.place, aside=self.work.replaced)
             # Only now nobody else can put anything there; but somebody may have just done so.
-            check_target(path, overwrite=overwrite, ours=ours)
+            self._check()
         except BaseException:
             if hasattr(self, "work"):
                 self.work.release()
@@ -69,10 +73,12 @@ class Output:
         """Move the content to its place; what was there is removed after that."""
         with told(self.place):
             flush(self.content)
-            if os.path.lexists(self.place):
+            if self._overwrite and os.path.lexists(self.place):
+                self._check()
                 replace(self.content, self.place, aside=self.work.replaced)
             else:
                 move_new(self.content, self.place)
+            self.work.request.unlink(missing_ok=True)  # there is nothing left to go on with
             flush_folder(self.place.parent)
 
     def close(self, *, keep: bool = False) -> None:

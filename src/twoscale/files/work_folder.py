@@ -29,6 +29,7 @@ except ImportError:  # not on Windows: two commands must not write one result th
 SUFFIX = ".twoscale-work"
 _FORMAT = "twoscale-work"
 _OWNER = "owner.json"
+_REQUEST = "request.json"
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
@@ -45,7 +46,7 @@ class WorkFolder:
         self.replaced = self.path / "replaced"
         self.log = self.path / "log.jsonl"
         self.checkpoints = self.path / "checkpoints"
-        self.request = self.path / "request.json"
+        self.request = self.path / _REQUEST
         self._place = place
         self._descriptor = self._lock()
 
@@ -71,6 +72,13 @@ class WorkFolder:
                     os.close(descriptor)
                 raise
 
+    def _give_up(self) -> None:
+        """Remove the folder again, if nothing is in it yet."""
+        with suppress(OSError):
+            if [entry.name for entry in _entries(self.path)] == [_OWNER]:
+                (self.path / _OWNER).unlink()
+            self.path.rmdir()
+
     def _make(self) -> None:
         try:
             self.path.mkdir(parents=True)
@@ -85,8 +93,12 @@ class WorkFolder:
     def _take(self, descriptor: int) -> None:
         """Write down whose folder it is."""
         facts = {"format": _FORMAT, "process": os.getpid(), "host": platform.node()}
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, to_json(facts).encode(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, to_json(facts).encode(), 0)
+        except OSError:  # a full disk: still ours, for the lock is
+            self._give_up()
+            raise
 
     def has_log(self) -> bool:
         """Say whether a part of the content is finished."""
@@ -98,7 +110,8 @@ class WorkFolder:
 
     def clear(self) -> None:
         """Remove everything that was prepared."""
-        known = (self.content, self.replaced, self.log, self.checkpoints, self.request)
+        # The request first: without it the rest is of no use, and `tidy` removes it.
+        known = (self.request, self.content, self.replaced, self.log, self.checkpoints)
         for entry in known:
             remove(entry)
 
@@ -149,13 +162,20 @@ def is_work_folder(path: Path) -> bool:
         return False
 
 
+def tidy(place: Path) -> None:
+    """Remove the work folder of a result if a dead process left it, and nothing can go on in it."""
+    path = place.with_name(f".{place.name}{SUFFIX}")
+    if is_work_folder(path) and not (path / _REQUEST).exists():
+        with suppress(TwoscaleError, OSError):
+            WorkFolder(place).remove()
+
+
 def sweep(folder: Path) -> None:
-    """Remove the work folders in a folder whose processes are dead and whose results are there."""
+    """Tidy up after all results that a folder holds."""
     for path in folder.glob(f".*{SUFFIX}"):
         place = path.with_name(path.name.removeprefix(".").removesuffix(SUFFIX))
-        if os.path.lexists(place) and is_work_folder(path):
-            with suppress(TwoscaleError, OSError):
-                WorkFolder(place).remove()
+        if os.path.lexists(place):
+            tidy(place)
 
 
 def _entries(path: Path) -> Iterator[os.DirEntry[str]]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from twoscale.errors import TwoscaleError
+from twoscale.report.guard import explained
 from twoscale.report.related import chosen_cases, with_base
 from twoscale.report.results import CaseResult, StudyResult, text
 from twoscale.study.audit import MARGINS, Audit, audit, read_margins
@@ -60,12 +63,16 @@ def audited(
 
 
 def study_audits(study: StudyResult, definition: Study | None) -> list[Audited]:
-    """Return all audits that the figures of a study show, case by case."""
+    """Return all audits that the figures of a study show, case by case.
+
+    A figure whose options are wrong has none; where it would stand, the page says so.
+    """
     found: list[Audited] = []
     for figure in definition.figures if definition else ():
         if figure.kind == "equivalence":
-            part, options = chosen_cases(study, figure.options)
-            found += audited(part, **options)
+            with suppress(TwoscaleError), explained(figure.options):
+                part, options = chosen_cases(study, figure.options)
+                found += audited(part, **options)
     comparisons = list(dict.fromkeys(one.words for one in found))
     return sorted(found, key=lambda one: comparisons.index(one.words))
 

@@ -11,12 +11,15 @@ from twoscale.data import Dataset
 from twoscale.fields import median_sample
 from twoscale.problems import Problem
 from twoscale.report import figures, tables
-from twoscale.report.page import Picture, Section, Table, write_page
+from twoscale.report.figure_folder import write_with_figures
+from twoscale.report.page import Picture, Section, Table, page_text
 from twoscale.run import Run
 from twoscale.surrogate.methods import METHODS
 
 
-def write_comparison(page: Path, dataset: Dataset, runs: dict[str, Run]) -> None:
+def write_comparison(
+    page: Path, dataset: Dataset, runs: dict[str, Run], *, overwrite: bool = False
+) -> None:
     """Write `page` and its `figures/*.png` from runs of `local`, `two-scale` and others."""
     test = runs["local"].test_samples
     inputs, truth = dataset.load("input", test), dataset.load("output", test)
@@ -24,20 +27,15 @@ def write_comparison(page: Path, dataset: Dataset, runs: dict[str, Run]) -> None
     metrics = {method: run.metrics for method, run in runs.items()}
     pictures = _field_pictures(dataset.problem, runs, inputs, truth, predictions)
     pictures += _test_set_pictures(metrics, truth, predictions)
-    place = page.parent / "figures"
-    place.mkdir(exist_ok=True)
-    for picture in pictures:
-        picture.write(place)
     rows = [[METHODS[method].title, *tables.cells(metrics[method])] for method in runs]
     table = Table.of_text(tables.header(), rows, note=tables.NOTE)
-    write_page(
-        page,
+    text = page_text(
         title="Seams at patch borders, and their removal",
         summary=[_summary(metrics)],
         sections=[Section("", tables=[table], pictures=pictures)],
         footer=_footer(dataset, runs),
-        overwrite=True,  # the folder is the demo's
     )
+    write_with_figures(page, text, pictures, kinds=("png",), overwrite=overwrite)
 
 
 def _summary(metrics: dict[str, dict[str, Any]]) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
+from twoscale.errors import TwoscaleError
 from twoscale.report.audits import Audited, study_audits
 from twoscale.report.display import ABSENT, display, number
+from twoscale.report.guard import explained
 from twoscale.report.page import Cell, Row, Table
 from twoscale.report.related import chosen_cases
 from twoscale.report.results import StudyResult
@@ -38,13 +42,18 @@ def derived_tables(study: StudyResult, definition: Study | None) -> list[Table]:
         found.append(_audit_table(audits))
     for figure in definition.figures if definition else ():
         if figure.kind == "time-projection":
-            part, options = chosen_cases(study, figure.options)
-            quantity = options.get("quantity", QUANTITY)
-            crossing = crossings(scalings(part, quantity=quantity))
-            if crossing:
-                title = f"How the {display(quantity).words} grows, and where two methods cross"
-                found.append(_crossing_table(crossing, title))
+            with suppress(TwoscaleError), explained(figure.options):
+                found += _crossing_tables(study, figure.options)
     return found
+
+
+def _crossing_tables(study: StudyResult, options: Mapping[str, Any]) -> list[Table]:
+    """Return the table of a time projection, if any two of its methods can be compared."""
+    part, own = chosen_cases(study, options)
+    quantity = own.get("quantity", QUANTITY)
+    crossing = crossings(scalings(part, quantity=quantity))
+    title = f"How the {display(quantity).words} grows, and where two methods cross"
+    return [_crossing_table(crossing, title)] if crossing else []
 
 
 def _audit_table(audits: Sequence[Audited]) -> Table:

@@ -67,6 +67,7 @@ def generated(root: Path) -> dict[Path, str]:
     """Return every page with a generated part, as it should be."""
     results, readme = root / "results", root / "README.md"
     performance, representations = root / "docs/performance.md", root / "docs/representations.md"
+    safety = root / "docs/safety.md"
     return {
         readme: refreshed(
             readme,
@@ -76,6 +77,9 @@ def generated(root: Path) -> dict[Path, str]:
             },
         ),
         performance: refreshed(performance, {"bench": bench_table(results)}),
+        safety: refreshed(
+            safety, {"faults": faults_table(results), "killed": killed_sentences(results)}
+        ),
         representations: refreshed(
             representations,
             {"equal": beyond_table(results / "study", "Representations of equal code size")},
@@ -84,6 +88,31 @@ def generated(root: Path) -> dict[Path, str]:
         root / "docs/results.md": results_page(results / "study"),
         root / "docs/figures.md": figures_page(),
     }
+
+
+def faults_table(results: Path) -> str:
+    """Return how many attacks of each kind were tried on the command line, and how many failed."""
+    record = read_json(results / "faults.json", require={"kinds": list, "trials": int})
+    lines = ["| kind | tried | failed |", "| --- | --- | --- |"]
+    lines += [
+        f"| {kind['name']} | {kind['tried']} | {kind['failed']} |" for kind in record["kinds"]
+    ]
+    lines.append(f"| **all** | **{record['trials']}** | **{record['failed']}** |")
+    commit = record["environment"]["commit"]
+    return "\n".join([*lines, "", f"Record: `results/faults.json`, commit {commit}."])
+
+
+def killed_sentences(results: Path) -> str:
+    """Return what kills took from a long training, in two sentences."""
+    record = read_json(results / "killed-training.json", require={"lost_seconds": list})
+    lost, share = max(record["lost_seconds"]), record["largest_share_lost"]
+    same = "the same weights" if record["same_weights"] else "other weights"
+    return (
+        f"Measured: a training of {record['training_seconds']:.0f} s was killed at "
+        f"{record['kills']} random instants and ended with {same} as one left alone. "
+        f"A kill lost at most {lost:.1f} s, {100 * share:.1f} % of the training.\n\n"
+        "Record: `results/killed-training.json`, made by `scripts/killed_training.py`."
+    )
 
 
 def figures_page() -> str:

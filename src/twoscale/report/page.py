@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from twoscale.errors import missing_extra
-from twoscale.files import atomic_output
 from twoscale.report import figures
 
 try:
@@ -56,6 +55,11 @@ class Picture:
     def svg(self) -> bytes:
         """Return the picture as a drawing."""
         return re.sub(rb"<!--.*?-->|(?<=\n) +", b"", self._rendered("svg"))
+
+    def render(self) -> None:
+        """Make the picture in both forms now: some errors come only then."""
+        for kind in ("png", "svg"):
+            getattr(self, kind)
 
     def _rendered(self, kind: str) -> bytes:
         buffer = io.BytesIO()
@@ -148,17 +152,15 @@ class Tile:
     words: str
 
 
-def write_page(
-    path: Path,
+def page_text(
     *,
     title: str,
     summary: Sequence[str],
     sections: Sequence[Section],
     footer: str,
     tiles: Sequence[Tile] = (),
-    overwrite: bool = False,
-) -> None:
-    """Write the page; it appears complete or not at all."""
+) -> str:
+    """Return the page's text."""
     environment = Environment(
         loader=PackageLoader("twoscale", "report"),
         autoescape=True,
@@ -168,6 +170,4 @@ def write_page(
     text = environment.get_template("page.html").render(
         title=title, summary=summary, sections=sections, footer=footer, tiles=tiles
     )
-    with atomic_output(path, overwrite=overwrite) as prepared:
-        # Without indentation, which makes up half of a large page.
-        prepared.write_text(re.sub(r"\n\s+", "\n", text.strip()) + "\n", encoding="utf-8")
+    return re.sub(r"\n\s+", "\n", text.strip()) + "\n"  # indentation is half of a large page

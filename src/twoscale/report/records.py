@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from twoscale.files import read_json, write_json
+from twoscale.files import atomic_output, read_json, write_json
 from twoscale.run.folder import SEARCH
 from twoscale.study.folder import epochs
 from twoscale.study.statistics import Spread, spread
@@ -66,9 +66,10 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--command", required=True)
+    parser.add_argument("--overwrite", action="store_true")
     given = parser.parse_args()
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(given.out, collect(given.runs, command=given.command))
+    with atomic_output(given.out, overwrite=given.overwrite) as prepared:
+        write_json(prepared, collect(given.runs, command=given.command))
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from twoscale.errors import TwoscaleError
+from twoscale.study.field_file import read_fields
 from twoscale.study.folder import read_record
 from twoscale.study.quantities import is_share, values_by_seed
 from twoscale.study.statistics import Spread, spread
@@ -184,7 +183,6 @@ def read_study(path: Path, labels: Mapping[str, str] | None = None) -> StudyResu
         CaseResult(name, "", tuple(sorted(found, key=lambda cell: cell["seed"])))
         for name, found in cells.items()
     ]
-    fields = path.with_suffix(".npz")
     return StudyResult(
         name=content["study"],
         record=path,
@@ -193,16 +191,8 @@ def read_study(path: Path, labels: Mapping[str, str] | None = None) -> StudyResu
         command=content.get("command", ""),
         environments=tuple(content["environments"]),
         failed=tuple(content.get("failed", ())),
-        fields=_read_fields(fields) if fields.is_file() else {},
+        fields=read_fields(path.with_suffix(".npz")),
     )
-
-
-def _read_fields(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (ValueError, OSError, EOFError, BadZipFile) as error:
-        raise TwoscaleError(f"{path} is not a readable npz file: {error}") from error
 
 
 def _labelled(cases: list[CaseResult], labels: Mapping[str, str]) -> list[CaseResult]:

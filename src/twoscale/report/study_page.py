@@ -11,7 +11,9 @@ from twoscale.report.agreement import agreement_table
 from twoscale.report.charts import KINDS, draw
 from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT, display, number, with_spread
-from twoscale.report.page import Cell, Picture, Row, Section, Table, write_page
+from twoscale.report.figure_folder import check_page, write_with_figures
+from twoscale.report.guard import explained
+from twoscale.report.page import Cell, Picture, Row, Section, Table, page_text
 from twoscale.report.results import CaseResult, StudyResult
 from twoscale.report.studies import Studies, read_studies
 from twoscale.report.study_tables import ALONE, SHARES, StudyRow, StudyTable, Value, study_tables
@@ -31,30 +33,28 @@ _PAPER_NOTE = (
 )
 
 
-def write_report(folder: Path, out: Path | None = None) -> Path:
+def write_report(folder: Path, out: Path | None = None, *, overwrite: bool = False) -> Path:
     """Write the report of all records in a study folder; return its path.
 
     `report.html` needs no other file; every figure is also written to `figures/` beside it, as PNG
-    and SVG.
+    and SVG. What is there already is replaced only with `overwrite`, and only if it is a page and
+    the figures of that page.
     """
-    studies = read_studies(folder)
     page = folder / "report.html" if out is None else out
+    check_page(page, overwrite=overwrite)
+    studies = read_studies(folder)
     sections = [_study_section(study, studies) for study in studies.results]
-    place = page.parent / "figures"
-    place.mkdir(parents=True, exist_ok=True)
-    for section in sections:
-        for picture in section.pictures:
-            picture.write(place, kinds=("png", "svg"))
+    pictures = [picture for section in sections for picture in section.pictures]
     if studies.compared:
         sections.insert(0, _paper_section(studies))
-    write_page(
-        page,
+    text = page_text(
         title=TITLE,
         summary=[*sentences(studies), ALONE],
         tiles=tiles(studies),
         sections=sections,
         footer=_footer(studies),
     )
+    write_with_figures(page, text, pictures, kinds=("png", "svg"), overwrite=overwrite)
     return page
 
 
@@ -123,18 +123,28 @@ def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture]
     for position, one in enumerate(asked, 1):
         title = one.title or KINDS[one.kind].title if one.kind in KINDS else one.kind
         try:
-            figure = draw(one.kind, study, one.options)
+            with explained(one.options):
+                picture = _picture(study, one, title, f"{study.name}-{position}-{one.kind}")
         except TwoscaleError as error:
             remarks.append(f"Not drawn: {title} ({error}).")
             continue
-        if figure is None:
+        if picture is None:
             remarks.append(f"Not drawn: {title} (none of its cases has been run).")
             continue
-        kind = KINDS[one.kind]
-        name = f"{study.name}-{position}-{one.kind}"
-        caption = one.options.get("caption", kind.caption)
-        pictures.append(Picture(name, title, caption, figure, vector=kind.vector))
+        pictures.append(picture)
     return pictures, remarks
+
+
+def _picture(study: StudyResult, asked: Asked, title: str, name: str) -> Picture | None:
+    """Return a figure that a study asks for, rendered; None if it has nothing to show."""
+    figure = draw(asked.kind, study, asked.options)
+    if figure is None:
+        return None
+    kind = KINDS[asked.kind]
+    caption = asked.options.get("caption", kind.caption)
+    picture = Picture(name, title, caption, figure, vector=kind.vector)
+    picture.render()
+    return picture
 
 
 def _table(table: StudyTable, study: StudyResult) -> Table:

@@ -120,7 +120,7 @@ def _best(studies: Studies) -> list[str]:
             words += f", in {_seconds(coded[0])}"
             best = coded[0]
         plain = [case for case in cases if case.method == _PLAIN and not case.objective]
-        if plain and plain[0] is not best:
+        if plain and plain[0] is not best and _error(best) > 0:
             factor = _error(plain[0]) / _error(best)
             words += f", {factor:.1f} times below plain patches ({_spread(plain[0])})"
         if missing:
@@ -144,7 +144,7 @@ def _beyond(studies: Studies) -> list[str]:
         ]
         rival = min(usual, key=_error)
         best = min(others, key=_error, default=rival)
-        if _error(best) < _error(rival):
+        if 0 < _error(best) < _error(rival):
             found.append(
                 f"{place_title(place)}: beyond the paper's protocol, {best.label} has "
                 f"{_spread(best)} in {_seconds(best)}, "
@@ -172,7 +172,8 @@ def _crossings(studies: Studies) -> list[str]:
     """Return a sentence for each number of training fields at which a method overtakes another."""
     found = []
     for study in studies.results:
-        along = [curve for curve in curves(study, "training") if len(curve.at) > 1]
+        learned = study.where(lambda case: _error(case) > 0)
+        along = [curve for curve in curves(learned, "training") if len(curve.at) > 1]
         for pair in combinations(along, 2):
             if len({curve.cases[0].place for curve in pair}) == 1:
                 found += _overtakings(*pair)

@@ -12,8 +12,8 @@ from twoscale.memory import available_memory, size_text
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs
-from twoscale.run.resuming import run_checkpoints
 from twoscale.surrogate.artifact import MANIFEST, declared_processes, is_surrogate
+from twoscale.surrogate.resuming import kept_checkpoints
 
 
 def finetune_run(
@@ -47,12 +47,17 @@ def finetune_run(
     stored = dataset.nbytes > allowed // 2
     declared_processes()  # raises if it is none
     with claimed(out, overwrite=overwrite, ours=is_surrogate) as output:
-        asked = {"base": read_json(base.path / MANIFEST)["checksum"], "plan": plan}
-        checkpoints = run_checkpoints(output, dataset, asked, device=start.device, resume=resume)
+        asked = {
+            "dataset": dataset.identity,
+            "base": read_json(base.path / MANIFEST)["checksum"],
+            "training_samples": len(split.training),
+            "plan": plan,
+        }
+        kept = kept_checkpoints(output.work, asked, device=start.device, resume=resume)
         pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
         training, validation, test = pairs
         surrogate = start.finetune(
-            *training, validation=validation, progress=progress, checkpoints=checkpoints, **plan
+            *training, validation=validation, progress=progress, checkpoints=kept, **plan
         )
         config = run_config(dataset, surrogate, len(split.training), base=base.config["hash"])
         new_folder(output.content)

@@ -152,7 +152,8 @@ def run_config(
     if base is not None:
         content |= {"base": base, "finetuning": surrogate.finetuning_}
     digest = _digest(content)
-    content["dataset"] = {"path": str(dataset.path.resolve()), **content["dataset"]}
+    path = str(dataset.path.resolve()).encode(errors="replace").decode()  # JSON holds only text
+    content["dataset"] = {"path": path, **content["dataset"]}
     return {"hash": digest, **content}
 
 

@@ -15,9 +15,9 @@ from twoscale.memory import available_memory
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import Pair, loaded_pairs, stored_pairs, whole_fields_refused
-from twoscale.run.resuming import run_checkpoints
 from twoscale.surrogate import Surrogate, fit_together
 from twoscale.surrogate.artifact import is_surrogate
+from twoscale.surrogate.resuming import kept_checkpoints
 from twoscale.surrogate.together import Data
 
 
@@ -177,13 +177,13 @@ class _RequestedFits:
         """Save the state of what takes long beside an output; go on from what is there."""
         surrogates = [(one.method, one.seed, one.settings) for one in self.surrogates]
         samples = [len(split.training) for split in self.splits]
-        self.checkpoints = run_checkpoints(
-            output,
-            self.dataset,
-            {"fits": surrogates, "training_samples": samples},
-            device=self.surrogates[0].device,
-            resume=resume,
-        )
+        asked = {
+            "dataset": self.dataset.identity,
+            "fits": surrogates,
+            "training_samples": samples,
+        }
+        device = self.surrogates[0].device
+        self.checkpoints = kept_checkpoints(output.work, asked, device=device, resume=resume)
 
     def fit(
         self, write: Callable[[int], None], failed: Callable[[int, Exception], None] | None

@@ -14,8 +14,10 @@ from twoscale.progress import Progress
 from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs, whole_fields_refused
 from twoscale.search import DEFAULT_BUDGET, fit_auto
+from twoscale.surrogate.arguments import resolve_device
 from twoscale.surrogate.artifact import declared_processes, is_surrogate
 from twoscale.surrogate.methods import trains_on_fields
+from twoscale.surrogate.resuming import kept_checkpoints
 
 _USUAL = "two-scale"
 
@@ -40,7 +42,8 @@ def auto_run(
     The run is one of the method that was found; `search.json` tells how. The test split has no part
     in the choice. Loading counts towards the budget. Fields that would take more than half of the
     `memory` are read on every pass, and no encoder is tried on them. An interruption ends the
-    search with the best surrogate so far.
+    search with the best surrogate so far. One that was killed goes on, with the time it had left,
+    unless `resume` is false.
     """
     start = now()
     split = split_samples(dataset.samples, seed=seed, training=training_samples)
@@ -49,6 +52,14 @@ def auto_run(
         raise whole_fields_refused(dataset, f"{_USUAL} with an encoder")
     declared_processes()  # raises if it is none
     with claimed(out, overwrite=overwrite, ours=is_surrogate) as output:
+        asked = {
+            "dataset": dataset.identity,
+            "budget": budget,
+            "seed": seed,
+            "settings": dict(settings or {}),
+            "training_samples": len(split.training),
+        }
+        kept = kept_checkpoints(output.work, asked, device=resolve_device(device), resume=resume)
         pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
         training, validation, test = pairs
         found = fit_auto(
@@ -60,6 +71,7 @@ def auto_run(
             problem=dataset.problem,
             progress=progress,
             start=start,
+            journal_folder=kept.folder,
             **(settings or {}),
         )
         surrogate = found.surrogate

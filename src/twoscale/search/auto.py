@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from twoscale.clock import now, parse_duration
@@ -14,6 +15,7 @@ from twoscale.progress import Progress
 from twoscale.search.candidates import Space
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
+from twoscale.search.journal import Journal
 from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import as_record
 from twoscale.search.trials import Search
@@ -51,6 +53,7 @@ def fit_auto(
     progress: Progress | None = None,
     clock: Callable[[], float] = now,
     start: float | None = None,
+    journal_folder: Path | None = None,
     **settings: Any,
 ) -> Found:
     """Return the surrogate of least validation error that a search finds within a time budget.
@@ -58,7 +61,8 @@ def fit_auto(
     `budget` is in seconds, or a text such as "2min". Settings that are given stay as they are in
     all candidates; `symmetries` are declared by it and tried. Without `validation`, the last tenth
     of a shuffle is held out, as `Surrogate.fit` does. The budget begins at the time `start` of the
-    clock, now unless told. An interruption ends the search with the best surrogate so far.
+    clock, now unless told. An interruption ends the search with the best surrogate so far. A search
+    that was killed goes on from what it kept in `journal_folder`, which must be of the same call.
     """
     seconds = parse_duration(budget)
     begun = clock() if start is None else start
@@ -75,14 +79,31 @@ def fit_auto(
         stored=not isinstance(training.inputs, ArraySource),
     )
     options = {"seed": seed, "device": device, "problem": plain.problem}
-    fitter = FieldFitter(space, training, held_out, options, clock, progress)
+    fitter = FieldFitter(space, training, held_out, options, clock, None)
+    journal = resumed = None
+    if journal_folder is not None:
+        journal = Journal(journal_folder, lambda: fitter.best)
+        fitter.checkpoints = journal.training()
+        resumed = journal.resume(device=device, problem=plain.problem)
+    before = 0.0
+    if resumed is not None:
+        before = resumed.elapsed
+        if resumed.best is not None:
+            fitter.resume(resumed.best, min(trial.error for trial in resumed.trials))
+
+    def elapsed() -> float:
+        return before + clock() - begun
+
+    fitter.progress = _ticking(progress, journal, elapsed)
     with worthwhile_threads():
         found = search(
             space,
             fitter,
             budget=seconds,
-            clock=lambda: clock() - begun,
-            report=_reporter(progress, lambda: clock() - begun),
+            clock=elapsed,
+            report=_reporter(progress, elapsed),
+            journal=journal,
+            resumed=resumed,
         )
     assert fitter.best is not None
     record = as_record(found, space) | {"explanation": explain(found, space)}
@@ -97,6 +118,21 @@ def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) ->
     if given not in GROUPS:
         raise TwoscaleError(f"symmetries must be one of {', '.join(GROUPS)}, got '{given}'")
     return given
+
+
+def _ticking(
+    progress: Progress | None, journal: Journal | None, elapsed: Callable[[], float]
+) -> Progress | None:
+    """Return a progress function that also lets the journal know of the time."""
+    if journal is None:
+        return progress
+
+    def tick(stage: str, done: int, total: int, remark: str) -> None:
+        journal.tick(elapsed())
+        if progress:
+            progress(stage, done, total, remark)
+
+    return tick
 
 
 def _reporter(progress: Progress | None, elapsed: Callable[[], float]) -> Report | None:

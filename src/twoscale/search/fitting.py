@@ -12,6 +12,7 @@ from torch import Tensor
 from twoscale.clock import now
 from twoscale.errors import TwoscaleError
 from twoscale.fields import ACCURACY, Batch, measure_all
+from twoscale.files import Checkpoints
 from twoscale.memory import short_of_memory
 from twoscale.progress import Progress
 from twoscale.search.candidates import Candidate, Space
@@ -35,7 +36,9 @@ class FieldFitter:
         options: Mapping[str, Any],
         clock: Callable[[], float] = now,
         progress: Progress | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
+        self.checkpoints = checkpoints  # of the candidate that is being fitted
         self.space = space
         self.training = training
         self.validation = validation
@@ -45,8 +48,12 @@ class FieldFitter:
         self._shared: SharedFits = {}
         self._options = options  # of every surrogate: seed, device, problem
         self._clock = clock
-        self._progress = progress  # told of what happens inside a fit
+        self.progress = progress  # told of what happens inside a fit
         _check_size(validation)
+
+    def resume(self, best: Surrogate, error: float) -> None:
+        """Take over the best surrogate of a search that was stopped."""
+        self.best, self._least = best, error
 
     def fit(self, candidate: Candidate) -> Outcome:
         """Fit a candidate and judge it on the validation fields."""
@@ -57,7 +64,7 @@ class FieldFitter:
         return outcome
 
     def _judged(self, candidate: Candidate) -> tuple[Surrogate, Outcome]:
-        epochs = _Epochs(self._clock, self._progress)
+        epochs = _Epochs(self._clock, self.progress)
         surrogate = self._fitted(candidate, self.training, self._shared, progress=epochs)
         latent = surrogate.operator_.latent
         assert latent is not None
@@ -77,7 +84,7 @@ class FieldFitter:
         """Return the validation error of a candidate that learns from half of the samples."""
         half = _first(self.training, self.space.samples // 2)
         with _told_if_too_much(candidate):
-            surrogate = self._fitted(candidate, half, {}, progress=self._progress)
+            surrogate = self._fitted(candidate, half, {}, progress=self.progress)
             return _error(surrogate.predict, self.validation)
 
     def _fitted(
@@ -93,7 +100,8 @@ class FieldFitter:
         fitting = surrogate.begin(
             training.inputs, training.outputs, validation=pairs, progress=progress
         )
-        fitting.context.shared = shared
+        fitting.context.shared, fitting.context.checkpoints = shared, self.checkpoints
+        fitting.context.name = f"{training.inputs.shape[0]} {self.space.identity(candidate)}"
         fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
         return surrogate.finish(fitting.operator, fitting.shape, fitting.context)
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from twoscale.clock import duration_text
 from twoscale.errors import TwoscaleError
 from twoscale.search.candidates import Candidate, Space
+from twoscale.search.journal import Journal, Resumed, Underway
 from twoscale.search.neighbours import LONGER, Step, longer_training, steps
 from twoscale.search.timing import CAUTION, encoder_pace, expected_seconds
 from twoscale.search.trials import PERFECT, Outcome, Search, Trial
@@ -53,17 +54,22 @@ def search(
     budget: float,
     clock: Callable[[], float],
     report: Report | None = None,
+    journal: Journal | None = None,
+    resumed: Resumed | None = None,
 ) -> Search:
     """Return the search for the candidate of least validation error within `budget` seconds.
 
     It begins with the cheapest candidate and goes on from the best one so far, to the neighbour
     that is cheapest for the share of the error it may remove. The first is always fitted; no other
     is begun that is not expected to be ready in time. An interruption ends it with the best one so
-    far, if there is one. `clock` tells the seconds since the budget began.
+    far, if there is one. `clock` tells the seconds since the budget began. A `journal` is told of
+    each candidate before it is fitted; with what it `resumed` the search goes on from there.
     """
-    found = Search(budget)
+    found = Search(budget, resumed.trials if resumed else [])
+    cheapest = Underway(Step(space.first, "cheapest", 1.0), None, clock())
+    first = resumed.underway if resumed else cheapest
     try:
-        _explore(found, space, fitter, clock, report)
+        _explore(found, space, fitter, clock, report, journal, first)
         _compare_with_half(found, space, fitter, clock, report)
     except KeyboardInterrupt:
         if found.best is None:
@@ -74,24 +80,33 @@ def search(
 
 
 def _explore(
-    found: Search, space: Space, fitter: Fitter, clock: Callable[[], float], report: Report | None
+    found: Search,
+    space: Space,
+    fitter: Fitter,
+    clock: Callable[[], float],
+    report: Report | None,
+    journal: Journal | None,
+    first: Underway,
 ) -> None:
     """Try one candidate after the other until `found` says why there is no other."""
-    seen: set[str] = set()
-    step: Step | None = Step(space.first, "cheapest", 1.0)
-    expected: float | None = None
-    while step is not None:
-        seen.add(space.identity(step.candidate))
+    seen = {space.identity(trial.candidate) for trial in found.trials}
+    underway = first
+    while True:
+        candidate = underway.step.candidate
+        seen.add(space.identity(candidate))
         if report:
-            report(found, step.candidate.label)
-        found.trials.append(_attempt(step, expected, fitter, clock))
+            report(found, candidate.label)
+        if journal:
+            journal.begin(found.trials, underway)
+        found.trials.append(_attempt(underway, fitter, clock))
         step, expected = _next(found, space, fitter, seen, clock)
+        if step is None:
+            return
+        underway = Underway(step, expected, clock())
 
 
-def _attempt(
-    step: Step, expected: float | None, fitter: Fitter, clock: Callable[[], float]
-) -> Trial:
-    start = clock()
+def _attempt(underway: Underway, fitter: Fitter, clock: Callable[[], float]) -> Trial:
+    step, expected = underway.step, underway.expected
     outcome, failure = None, None
     try:
         outcome = fitter.fit(step.candidate)
@@ -101,7 +116,8 @@ def _attempt(
         failure = str(error)
     if outcome is not None and not math.isfinite(outcome.error):
         outcome, failure = None, "its predictions are not finite"
-    return Trial(step.candidate, step.reason, expected, clock() - start, outcome, failure)
+    seconds = clock() - underway.began
+    return Trial(step.candidate, step.reason, expected, seconds, outcome, failure)
 
 
 def _next(

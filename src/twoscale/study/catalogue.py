@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.files import read_text
 from twoscale.study.cells import Cell
-from twoscale.study.definition import SCALES, Scale, Study
+from twoscale.study.definition import SCALES, Scale, Study, first_problem
+from twoscale.study.yaml_text import parse_yaml
 
 try:
     import yaml
@@ -38,8 +40,6 @@ def load_study(name: str) -> Study:
     """Return the study of a name, or of a YAML file of one's own."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
-            raise TwoscaleError(f"{path} does not exist or is not a file")
         return _own_study(path)
     if name not in study_names():
         raise TwoscaleError(
@@ -50,10 +50,7 @@ def load_study(name: str) -> Study:
 
 
 def _own_study(path: Path) -> Study:
-    try:
-        study = parse_study(path.read_text(encoding="utf-8"), name=path.stem)
-    except UnicodeDecodeError as error:
-        raise TwoscaleError(f"{path} is not a text file in UTF-8") from error
+    study = parse_study(read_text(path), name=path.stem)
     if study.name in study_names():  # its record would pass for that study's
         raise TwoscaleError(
             f"{path} has the name of the study {study.name}: give it another one, such as "
@@ -73,12 +70,7 @@ def recorded_study(record: Mapping[str, Any]) -> Study | None:
         return load_study(record["study"]).at("small" if record["scale"] == "small" else "paper")
     if "definition" not in record:
         return None
-    try:
-        return Study.model_validate(record["definition"])
-    except ValidationError as error:
-        raise TwoscaleError(
-            f"the record of {record['study']} is damaged: it holds no proper definition of it"
-        ) from error
+    return _checked(record["definition"], f"the definition in the record of {record['study']}")
 
 
 def asked_cells(
@@ -101,23 +93,27 @@ def asked_cells(
 
 def parse_study(text: str, *, name: str) -> Study:
     """Return the study that a YAML text defines; what it says of the small scale is merged in."""
+    source = f"the study {name}"
+    content = parse_yaml(text, source=source)
+    if not isinstance(content, dict):
+        raise TwoscaleError(f"{source} should be a YAML mapping of title, cases, ...")
+    usual = yaml.safe_load(_SMALL.read_text(encoding="utf-8"))
+    small = _merged(usual, content.get("small") or {})
+    return _checked({"name": name, **content, "small": small}, source, scales=SCALES)
+
+
+def _checked(content: Any, source: str, *, scales: Sequence[Scale] = ("paper",)) -> Study:
+    """Return the study of some content, all of whose cells at some scales can be."""
     try:
-        content = yaml.safe_load(text)
-        if not isinstance(content, dict):
-            raise TwoscaleError(f"the study {name} should be a YAML mapping of title, cases, ...")
-        usual = yaml.safe_load(_SMALL.read_text(encoding="utf-8"))
-        content["small"] = _merged(usual, content.get("small") or {})
-        study = Study.model_validate({"name": name, **content})
-    except yaml.YAMLError as error:
-        raise TwoscaleError(
-            f"the study {name} is not YAML: {' '.join(str(error).split())}"
-        ) from error
+        study = Study.model_validate(content)
+        for scale in scales:
+            study.at(scale).cells()
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise TwoscaleError(f"the study {name} is wrong at {place}: {first['msg']}") from error
-    for scale in SCALES:
-        study.at(scale).cells()  # raises if a case cannot be
+        raise TwoscaleError(f"{source} is wrong at {first_problem(error)}") from error
+    except TwoscaleError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise TwoscaleError(f"{source} is wrong: {' '.join(str(error).split())}") from error
     return study
 
 

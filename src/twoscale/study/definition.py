@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
+from math import prod
 from typing import Annotated, Any, Literal
 
 from twoscale.errors import TwoscaleError, missing_extra
@@ -16,12 +17,27 @@ from twoscale.study.quantities import check_quantity
 from twoscale.surrogate.methods import get_method
 
 try:
-    from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 except ImportError as error:
     raise missing_extra(error.name or "pydantic", "study") from error
 
 Scale = Literal["paper", "small"]
 SCALES: tuple[Scale, ...] = ("paper", "small")
+
+# Records and figures are files that begin with this name.
+StudyName = Annotated[str, Field(pattern=r"^\w[\w. -]*$", max_length=50)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Size = Annotated[int, Field(ge=1, le=10**9)]
+Label = Annotated[str, Field(max_length=200)]
+
+_MOST_CELLS = 10_000
+_FIELD = re.compile(r"\{(?P<name>\w+)(:(?P<format>,?(\.\d)?[defg%]?))?\}")  # of a label
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return where something is wrong first, and what is."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
 class _Strict(BaseModel):
@@ -35,10 +51,10 @@ class Entry(_Strict):
     objective: str | list[str | None] | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
     problem: str | list[str] | None = None
-    resolution: int | list[int] | None = None
-    training: int | list[int | None] | None = None
-    seeds: list[int] | None = None
-    label: str | None = None  # may hold {names} of the case's parts and settings, and {title}
+    resolution: Size | list[Size] | None = None
+    training: Size | list[Size | None] | None = None
+    seeds: list[Seed] | None = None
+    label: Label | None = None  # may hold {names} of the case's parts and settings, and {title}
 
 
 class Table(_Strict):
@@ -74,7 +90,7 @@ class Protocol(_Strict):
 
     settings: dict[str, dict[str, Any]] = Field(default_factory=dict)  # by method or predictor
     finetuning: dict[str, Any] = Field(default_factory=dict)
-    fixed_steps: int | None = Field(default=None, ge=1)
+    fixed_steps: Size | None = None
 
     def cell(self, case: Case, seed: int) -> Cell:
         """Return the cell of a case and a seed under this protocol."""
@@ -92,34 +108,35 @@ class Protocol(_Strict):
 class Small(_Strict):
     """What the small scale changes; its protocol takes the place of the study's own."""
 
-    resolution: dict[int, int]
-    samples: int
-    training: dict[int, int] = Field(default_factory=dict)
-    seeds: list[int]
+    resolution: dict[Size, Size]
+    samples: Size
+    training: dict[Size, Size] = Field(default_factory=dict)
+    seeds: list[Seed]
     protocol: Protocol
 
 
 class Study(_Strict):
     """A list of cases with seeds, and what to show of them."""
 
-    name: str = Field(pattern=r"^\w[\w. -]*$")  # its record's file is called so
+    name: StudyName
     title: str
     question: str
     position: int = 0  # among the studies that are listed
-    seeds: list[int] = Field(min_length=1)
-    alone: list[int] = Field(default_factory=list)  # seeds fitted one by one, for honest times
+    seeds: list[Seed] = Field(min_length=1)
+    alone: list[Seed] = Field(default_factory=list)  # seeds fitted one by one, for honest times
     problem: str | list[str] = "poisson"
-    resolution: int | list[int] = 128
-    samples: int = SAMPLES
+    resolution: Size | list[Size] = 128
+    samples: Size = SAMPLES
     protocol: Protocol = Protocol()
     cases: list[Entry] = Field(min_length=1)
     small: Small
-    tables: list[Table] = Field(default_factory=list)
-    figures: list[Figure] = Field(default_factory=list)
+    tables: list[Table] = Field(default_factory=list, max_length=100)
+    figures: list[Figure] = Field(default_factory=list, max_length=100)
     compare: Compare = Compare()
 
     def rows(self) -> list[Row]:
         """Return the cases in order, each once, with their seeds and labels."""
+        self._check_count()
         rows: dict[Case, Row] = {}
         for entry in self.cases:
             for case in self._expand(entry):
@@ -185,16 +202,29 @@ class Study(_Strict):
             small=small,
         )
 
-    def _expand(self, entry: Entry) -> Iterator[Case]:
-        places = [
+    def _check_count(self) -> None:
+        """Raise if lists multiply out to more cells than anybody can mean."""
+        count = 0
+        for entry in self.cases:
+            lists = [*self._places(entry), *_choices(entry), _several(entry.objective)]
+            count += prod(map(len, lists)) * len(self.seeds if entry.seeds is None else entry.seeds)
+        if count > _MOST_CELLS:
+            raise TwoscaleError(
+                f"the study {self.name} has over {_MOST_CELLS:,} cells: give fewer values or seeds"
+            )
+
+    def _places(self, entry: Entry) -> list[list[Any]]:
+        """Return the problems, resolutions, methods and training sizes of an entry."""
+        return [
             _several(self.problem if entry.problem is None else entry.problem),
             _several(self.resolution if entry.resolution is None else entry.resolution),
             _several(entry.method),
             _several(entry.training),
         ]
-        choices = [_several(value) for value in entry.settings.values()]
-        for problem, resolution, method, training in product(*places):
-            for values in product(*choices):
+
+    def _expand(self, entry: Entry) -> Iterator[Case]:
+        for problem, resolution, method, training in product(*self._places(entry)):
+            for values in product(*_choices(entry)):
                 for objective in _several(entry.objective):
                     yield Case(
                         problem=problem,
@@ -214,6 +244,11 @@ class Row:
     case: Case
     seeds: tuple[int, ...]
     label: str | None
+
+
+def _choices(entry: Entry) -> list[list[Any]]:
+    """Return the values of each setting of an entry."""
+    return [_several(value) for value in entry.settings.values()]
 
 
 def _several(value: Any) -> list[Any]:
@@ -256,9 +291,13 @@ def _label(label: str | None, case: Case) -> str | None:
     own = ("problem", "resolution", "method", "training")
     parts = case.resolved | {name: getattr(case, name) for name in own}
     parts["title"] = get_method(case.method).title
+    if label is None:
+        return None
     try:
-        return label and label.format(**parts)
-    except (KeyError, ValueError, IndexError) as error:
+        if set("{}") & set(_FIELD.sub("", label)):
+            raise ValueError("a brace is left")
+        return _FIELD.sub(lambda found: format(parts[found["name"]], found["format"] or ""), label)
+    except (KeyError, ValueError, TypeError) as error:
         raise TwoscaleError(
             f"the label '{label}' of {case.id} may hold only {{names}} of {', '.join(parts)}"
         ) from error

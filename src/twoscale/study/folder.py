@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,13 +13,12 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import WorkFolder, atomic_output, read_json, sweep, told, write_json
 from twoscale.run.folder import CONFIG, ENVIRONMENT, HISTORY, METRICS, read_run_json
 from twoscale.study.cells import Cell, Data
+from twoscale.study.record_check import check_record
 from twoscale.surrogate.artifact import MANIFEST, WEIGHTS
 
 RECORD_FORMAT = 1
 
-_CELL = {"case", "key", "seed", "metrics", "environment"}
-_CELL |= {"problem", "resolution", "training", "method", "objective"}
-_FAILED = {"case", "key", "seed", "error"}
+_PARTS = ("data", "cells", "logs", "records")
 _RESULT = ("config_hash", "metrics", "retained", "epochs", "weights", "model_bytes", "processes")
 
 
@@ -38,8 +38,15 @@ class StudyFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if self.path.exists() and not self.path.is_dir():
+        if os.path.lexists(self.path) and not os.path.isdir(self.path):
             raise TwoscaleError(f"{self.path} is not a folder: choose another --out")
+        for name in _PARTS:
+            part = self.path / name
+            if os.path.lexists(part) and not part.is_dir():
+                raise TwoscaleError(
+                    f"{part} is in the way of a folder of that name: move it, or choose another "
+                    "--out"
+                )
         self._recorded: dict[str, Result] = {}
         for record in read_records(self.path / "records"):
             self._recorded |= recorded_results(record)
@@ -74,7 +81,7 @@ class StudyFolder:
         run = self.cell(cell)
         try:
             self._recorded[cell.key] = read_result(run)
-        except (TwoscaleError, OSError, KeyError) as error:
+        except (TwoscaleError, OSError, LookupError, TypeError, AttributeError) as error:
             raise TwoscaleError(
                 f"the run folder of {cell.name} is damaged ({error}): remove {run} to run it again"
             ) from error
@@ -84,7 +91,8 @@ class StudyFolder:
     def locked(self) -> Iterator[None]:
         """Keep others from running studies in this folder; a lock ends with its process."""
         with told(self.path), WorkFolder(self.path / "study") as work:
-            sweep(self.path / "cells")
+            for name in _PARTS:
+                sweep(self.path / name)
             try:
                 yield
             finally:
@@ -122,21 +130,12 @@ def epochs(curve: dict[str, Any]) -> dict[str, Any]:
 
 def read_record(file: Path) -> dict[str, Any]:
     """Return a study's record, checked."""
-    record = read_json(
-        file, require={"study": str, "scale": str, "environments": list, "cells": list}
-    )
+    record = read_json(file)
     if record.get("format") != RECORD_FORMAT:
         raise TwoscaleError(
             f"{file} has record format {record.get('format')}; this twoscale reads {RECORD_FORMAT}"
         )
-    for entries, needed in ((record["cells"], _CELL), (record.get("failed", []), _FAILED)):
-        for cell in entries:
-            lacking = needed - cell.keys() if isinstance(cell, dict) else needed
-            if lacking:
-                raise TwoscaleError(f"{file} is damaged: a cell lacks {', '.join(sorted(lacking))}")
-    for cell in record["cells"]:
-        if cell["environment"] not in range(len(record["environments"])):
-            raise TwoscaleError(f"{file} is damaged: the environment of a cell is missing")
+    check_record(file, record)
     return record
 
 

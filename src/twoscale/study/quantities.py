@@ -114,7 +114,7 @@ def _at(*path: str) -> Reader:
         value: Any = cell
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
-        return None if value is None else float(value)
+        return float(value) if isinstance(value, int | float) else None
 
     return read
 

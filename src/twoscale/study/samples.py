@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -14,14 +13,12 @@ from torch import Tensor
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.fields import median_sample, radial_spectrum
-from twoscale.files import atomic_output
 from twoscale.run import Run
 from twoscale.source import slices
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Study
+from twoscale.study.field_file import Fields, read_fields, write_field_file
 from twoscale.study.folder import StudyFolder, read_record
-
-Fields = dict[str, np.ndarray]
 
 _SEED = 0
 _KIND = "qualitative"  # of the figures that show fields
@@ -50,7 +47,7 @@ def write_fields(
     for cell in cells:
         if cell.seed == _SEED and _place(cell) in drawn:
             places.setdefault(_place(cell), []).append(cell)
-    own = _read(file)
+    own = read_fields(file)
     runs = {
         place: [cell for cell in some if folder.has_run(cell)] for place, some in places.items()
     }
@@ -67,8 +64,7 @@ def write_fields(
         else:
             fields |= _kept(old, place, some)
     if changed:
-        with atomic_output(file, overwrite=True) as prepared, prepared.open("wb") as stream:
-            np.savez_compressed(stream, **fields)  # type: ignore[arg-type]
+        write_field_file(file, fields)
 
 
 def _at_place(
@@ -88,13 +84,13 @@ def _at_place(
     where = next(iter(runs.values())).surrogate.device
     inputs, truth = (dataset.load(name, test).to(where) for name in ("input", "output"))
     gone = any(_name(cell) in old and cell.key not in runs for cell in cells)
-    if f"{place}/sample" in old and (gone or first.key not in runs):
-        sample = test.index(int(old[f"{place}/sample"]))  # the pictures that are kept show it
+    shown = int(old.get(f"{place}/sample", -1))
+    if shown in test and (gone or first.key not in runs):
+        sample = test.index(shown)  # the pictures that are kept show it
     else:
         chooser = runs.get(first.key, runs[here[0].key])
         sample = median_sample(chooser.surrogate.predict(inputs), truth)
-    same = int(old.get(f"{place}/sample", -1)) == test[sample]
-    fields = _kept(old, place, cells) if same else {}
+    fields = _kept(old, place, cells) if shown == test[sample] else {}
     fields[f"{place}/sample"] = np.array(test[sample])
     fields[f"{place}/input"] = inputs[sample].cpu().numpy()
     fields[f"{place}/truth"] = truth[sample].cpu().numpy()
@@ -118,7 +114,7 @@ def _elsewhere(file: Path, own: Fields, places: Mapping[str, Sequence[Cell]]) ->
         if other == file or not record.exists():
             continue
         try:
-            theirs = _read(other)
+            theirs = read_fields(other)
         except TwoscaleError:  # theirs to mend
             continue
         keys = {cell["key"] for cell in read_record(record)["cells"]}
@@ -171,13 +167,3 @@ def _place(cell: Cell) -> str:
 
 def _name(cell: Cell) -> str:
     return f"{_place(cell)}/prediction/{cell.case.id}"
-
-
-def _read(file: Path) -> Fields:
-    if not file.exists():
-        return {}
-    try:
-        with np.load(file, allow_pickle=False) as stored:
-            return dict(stored)
-    except (ValueError, OSError, EOFError, BadZipFile) as error:
-        raise TwoscaleError(f"{file} is damaged: remove it and run the study again") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,6 +10,9 @@ from pathlib import Path
 
 from twoscale.progress import Progress
 from twoscale.study.planning import Group
+
+# A link would lead to somebody else's file, and a pipe would keep the study waiting.
+_OWN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class Log:
@@ -20,8 +24,10 @@ class Log:
 
     def write(self, text: str) -> None:
         moment = datetime.now().astimezone().isoformat(timespec="seconds")
-        with self.path.open("a") as log:
-            log.write(f"{moment} {text}\n")
+        line = f"{moment} {text}\n".encode(errors="backslashreplace")
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _OWN_FILE, 0o666)
+        with open(descriptor, "ab") as log:
+            log.write(line)
 
 
 def told(progress: Progress, logs: Sequence[Log]) -> Progress:

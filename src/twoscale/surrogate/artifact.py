@@ -18,8 +18,8 @@ from torch import Tensor
 from twoscale import _version
 from twoscale.errors import TwoscaleError
 from twoscale.files import (
-    check_regular,
     content_digest,
+    open_file,
     plain_json,
     read_json,
     tensor_digests,
@@ -78,7 +78,7 @@ def read_artifact(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    check_regular(path)
+    open_file(path).close()  # raises if it is none
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:

@@ -14,6 +14,8 @@ from twoscale.predictors import KERNELS
 from twoscale.surrogate.predictors import OPTIMISERS, PREDICTORS
 from twoscale.symmetries import GROUPS
 
+_LARGEST = 10**9  # of a count: what is more is a slip, and would run for years
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -23,16 +25,18 @@ class Setting:
     read: Callable[[Any], Any]
 
 
-def whole(low: int) -> Callable[[Any], int]:
-    """Return the check for a whole number of at least `low`."""
+def whole(low: int, high: int | None = None) -> Callable[[Any], int]:
+    """Return the check for a whole number of at least `low`, and at most `high`."""
+    wanted = f"a whole number of at least {low}" + (f" and at most {high}" if high else "")
 
     def read(value: Any) -> int:
         number = float(value)
-        if isinstance(value, bool) or number != int(number) or number < low:
-            raise ValueError(f"a whole number of at least {low}")
+        most = _LARGEST if high is None else high
+        if isinstance(value, bool) or number != int(number) or not low <= number <= most:
+            raise ValueError(wanted)
         return int(number)
 
-    return _explain(read, f"a whole number of at least {low}")
+    return _explain(read, wanted)
 
 
 def real(low: float, high: float, wanted: str) -> Callable[[Any], float]:
@@ -138,7 +142,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "kernel_samples": Setting("training fields of the kernel at most, or none", _optional(_COUNT)),
     "objective": Setting("latent objective", choice(OBJECTIVES)),
-    "hidden_layers": Setting("hidden layers of the latent network", whole(0)),
+    "hidden_layers": Setting("hidden layers of the latent network", whole(0, 1000)),
     "hidden_width": Setting("width of the hidden layers", _COUNT),
     "epochs": Setting("passes over the training set", _COUNT),
     "batch_size": Setting("samples per optimiser step", _COUNT),
@@ -153,9 +157,9 @@ SETTINGS: dict[str, Setting] = {
     "refinement_weight_decay": Setting("L2 weight decay of the RefinementNet", _DECAY),
     "refinement_patience": Setting("the RefinementNet's plateau patience", _COUNT),
     "channels": Setting("channels of the RefinementNet", _COUNT),
-    "layers": Setting("Fourier layers", _COUNT),
+    "layers": Setting("Fourier layers", whole(1, 1000)),
     "width": Setting("channels of the Fourier layers, or of an encoder's finest level", _COUNT),
-    "blocks": Setting("residual blocks of an encoder on each level, down and up", _COUNT),
+    "blocks": Setting("residual blocks of an encoder on each level, down and up", whole(1, 1000)),
     "cut": Setting(
         "side of the squares of nodes an encoder starts from, or none", _optional(_COUNT)
     ),
@@ -224,6 +228,9 @@ def _unknown(owner: str, name: str, defaults: Mapping[str, Any], owners: Sequenc
     return f"{owner} has no setting '{name}'{hint}: it has {', '.join(sorted(defaults))}"
 
 
+_OPTIONS = {"seed": "--seed", "device": "--device", "method": "--method", "problem": "the dataset"}
+
+
 def parse_assignments(assignments: list[str]) -> dict[str, str]:
     """Return the settings of `key=value` texts."""
     pairs = {}
@@ -231,7 +238,11 @@ def parse_assignments(assignments: list[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise TwoscaleError(f"a setting is written key=value, got '{text}'")
-        pairs[name.strip().replace("-", "_")] = value.strip()
+        key = name.strip().replace("-", "_")
+        if key in _OPTIONS or not key.isidentifier() or key == "self":
+            place = f": it comes from {_OPTIONS[key]}" if key in _OPTIONS else ""
+            raise TwoscaleError(f"'{key}' is not a setting{place}")
+        pairs[key] = value.strip()
     return pairs
 
 

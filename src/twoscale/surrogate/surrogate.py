@@ -17,6 +17,7 @@ from twoscale.clock import add_seconds, forget_device_peak
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, atomic_output
 from twoscale.grid import Grid
+from twoscale.memory import available_memory
 from twoscale.patches import PatchLayout
 from twoscale.problems import PROBLEMS, Problem, get_problem
 from twoscale.progress import Progress
@@ -44,8 +45,11 @@ from twoscale.surrogate.operators import FieldOperator, LatentOperator
 from twoscale.surrogate.prediction import check_weights
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
 from twoscale.surrogate.replay import replayed
+from twoscale.surrogate.resuming import fit_checkpoints
 
 Array = TypeVar("Array", np.ndarray, Tensor)
+
+_NODE_BYTES = 64  # of memory for each node of a field, at least: some copies of it
 
 
 class Surrogate:
@@ -100,10 +104,19 @@ class Surrogate:
         *,
         validation: tuple[Fields, Fields] | None = None,
         progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Self:
-        """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out."""
+        """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out.
+
+        With a path as `checkpoint` the state of a long fit is kept beside it, and the same call
+        goes on from there after the process was killed.
+        """
         fitting = self.begin(inputs, outputs, validation=validation, progress=progress)
-        fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
+        asked = {"method": self.method, "settings": self.settings, "seed": self.seed}
+        data = (fitting.training, fitting.validation)
+        with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
+            fitting.context.checkpoints = kept
+            fitting.operator.fit(*data, fitting.context)
         return self.finish(fitting.operator, fitting.shape, fitting.context)
 
     def begin(
@@ -342,31 +355,44 @@ class Surrogate:
         """
         manifest, tensors = read_artifact(Path(path))
         try:
-            settings = dict(manifest["settings"])
-            if settings.get("symmetries") == "none":  # an average over nothing was once allowed
-                settings.pop("average_symmetries", None)
-            surrogate = cls(
-                manifest["method"],
-                seed=manifest["seed"],
-                device=device,
-                problem=problem or PROBLEMS.get(manifest["problem"]),
-                **settings,
-            )
-            grid = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
-            surrogate.timings_ = dict(manifest["timings"])
-            surrogate.peak_device_gigabytes_ = manifest.get("peak_device_gigabytes")
-            surrogate.trained_together_ = manifest.get("trained_together", 1)
-            surrogate.finetuning_ = manifest.get("finetuning")
-            surrogate.chosen_ = manifest.get("chosen", {})
-            surrogate.training_samples_ = manifest["training_samples"]
-        except (KeyError, TypeError) as error:
+            surrogate = cls._rebuilt(manifest, device=device, problem=problem)
+            surrogate._restore(tensors)
+        except TwoscaleError as error:
+            raise TwoscaleError(f"{path} cannot be loaded: {error}") from error
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise TwoscaleError(f"{path} has a damaged manifest: {error!r}") from error
-        operator = get_method(surrogate.method).build(grid, surrogate.settings)
-        surrogate.operator_ = operator.restore(tensors).to(surrogate.device)
-        surrogate.grid_ = grid
-        surrogate.history_ = {}
-        try:
-            surrogate.predict(torch.zeros(1, *grid.shape))
-        except (RuntimeError, TwoscaleError) as error:
+        except RuntimeError as error:
             raise TwoscaleError(f"{path}: manifest and weights do not fit together") from error
         return surrogate
+
+    @classmethod
+    def _rebuilt(cls, manifest: dict[str, Any], *, device: str, problem: Problem | None) -> Self:
+        """Return the surrogate that a manifest describes, still without its weights."""
+        settings = dict(manifest["settings"])
+        if settings.get("symmetries") == "none":  # an average over nothing was once allowed
+            settings.pop("average_symmetries", None)
+        surrogate = cls(
+            manifest["method"],
+            seed=manifest["seed"],
+            device=device,
+            problem=problem or PROBLEMS.get(manifest["problem"]),
+            **settings,
+        )
+        surrogate.grid_ = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
+        surrogate.timings_ = {name: float(one) for name, one in manifest["timings"].items()}
+        surrogate.peak_device_gigabytes_ = manifest["peak_device_gigabytes"]
+        surrogate.trained_together_ = int(manifest["trained_together"])
+        surrogate.finetuning_ = manifest["finetuning"]
+        surrogate.chosen_ = dict(manifest["chosen"])
+        surrogate.training_samples_ = int(manifest["training_samples"])
+        surrogate.history_ = {}
+        return surrogate
+
+    def _restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take over saved weights; a prediction shows whether they fit the rest."""
+        nodes = self.grid_.height * self.grid_.width
+        if _NODE_BYTES * nodes > available_memory():
+            raise TwoscaleError(f"there is not enough memory for fields of {self.grid_} nodes")
+        operator = get_method(self.method).build(self.grid_, self.settings)
+        self.operator_ = operator.restore(tensors).to(self.device)
+        self.predict(torch.zeros(1, *self.grid_.shape))

@@ -40,10 +40,13 @@ class History:
     validation_loss: list[float] = field(default_factory=list)
     learning_rate: list[float] = field(default_factory=list)
     best_epoch: int = -1
-    earlier_seconds: float = 0.0  # that the training took in processes that were stopped
+    earlier_seconds: float = field(default=0.0, compare=False)  # in processes that were stopped
 
     def as_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
+        found = dict(vars(self))
+        if not self.earlier_seconds:
+            del found["earlier_seconds"]
+        return found
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,20 @@ class Kind:
     @property
     def options(self) -> set[str]:
         """Return the names of the options the function takes."""
-        return {
-            name
-            for name, parameter in inspect.signature(self.function).parameters.items()
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        }
+        return set(self._parameters)
+
+    @property
+    def required(self) -> set[str]:
+        """Return the names of the options that must be given."""
+        return {name for name, one in self._parameters.items() if one.default is one.empty}
+
+    @property
+    def _parameters(self) -> dict[str, inspect.Parameter]:
+        found = inspect.signature(self.function).parameters
+        return {name: one for name, one in found.items() if one.kind is one.KEYWORD_ONLY}
 
 
+_MOST = 100  # entries of an option
 _DEVIATION = "Bars are one standard deviation over seeds."
 _SHARES = "†: a shared time, not to be compared with others."
 
@@ -168,4 +175,12 @@ def check_kind(kind: str, options: Mapping[str, Any]) -> Kind:
     if unknown:
         known = ", ".join(sorted(KINDS[kind].options | COMMON))
         raise TwoscaleError(f"figures of kind {kind} take no '{unknown[0]}': they take {known}")
+    missing = sorted(KINDS[kind].required - set(options))
+    if missing:
+        raise TwoscaleError(f"figures of kind {kind} need a {missing[0]}")
+    if not isinstance(options.get("caption", ""), str):
+        raise TwoscaleError("its caption is not a text")
+    for name, value in options.items():
+        if isinstance(value, list | dict) and len(value) > _MOST:
+            raise TwoscaleError(f"its {name} has more than {_MOST} entries")
     return KINDS[kind]

@@ -64,6 +64,7 @@ _WIDTH, _HEIGHT = 3.4, 2.7  # inches of one panel
 _AT_MOST = 3  # panels in a row
 _RANGE = 2.5  # from here on an axis is logarithmic
 _MANTISSAS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3))  # of the numbers on a logarithmic axis
+_LARGEST = 2000.0  # square inches of a figure: some 130 MB of pixels
 _LETTER = 0.066  # inches of a letter in a legend
 
 
@@ -167,6 +168,8 @@ def lighten(colour: str, share: float) -> str:
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of a size in inches, with a little room around what is drawn."""
+    if width * height > _LARGEST:
+        raise TwoscaleError(f"it would be {width:.0f} by {height:.0f} inches large")
     room = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
     return Figure(figsize=(width, height), layout=room)
 

@@ -1,0 +1,215 @@
+"""Arrays in MATLAB files of versions 5 to 7, parsed here: SciPy's parser crashes on damaged ones.
+
+The format: https://www.mathworks.com/help/pdf_doc/matlab/matfile_format.pdf. A file is a header of
+128 bytes and then elements, one for each variable: plain, or packed by zlib. An element is a tag of
+type and size, and its content; that of a variable is again elements: flags, shape, name, values.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal, Protocol
+
+import numpy as np
+
+from twoscale.data.readers.base import StoredArray, reading
+from twoscale.errors import TwoscaleError
+from twoscale.files import open_file
+from twoscale.memory import require_memory
+
+_HEADER = 128
+_MATRIX, _PACKED = 14, 15  # types of elements
+_VALUES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8"}
+_VALUES |= {13: "u8"}
+_OTHERS = {1: "cell", 2: "struct", 3: "object", 4: "char", 5: "sparse", 16: "function"}
+_NUMBERS = range(6, 16)  # classes of variables: double, single and whole numbers
+_COMPLEX = 0x800
+_LONGEST = 1024  # bytes of a name or a shape
+_MOST = 10_000  # variables
+_PIECE = 2**20  # bytes unpacked at once
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A variable and where its values are: `start` bytes into the file, or into what is packed."""
+
+    kind: int
+    is_complex: bool
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    stored: int
+    start: int
+    packed: tuple[int, int] | None  # where in the file, how many bytes
+
+
+@contextmanager
+def open_mat(file: Path) -> Iterator[MatArchive]:
+    """Give the arrays of a MAT file."""
+    with open_file(file) as handle:
+        with reading(file):
+            archive = MatArchive(file, handle)
+        yield archive
+
+
+class MatArchive:
+    """The variables of a MAT file."""
+
+    def __init__(self, file: Path, handle: BinaryIO) -> None:
+        self.file = file
+        self.handle = handle
+        start = handle.read(_HEADER)
+        orders: dict[bytes, Literal["little", "big"]] = {b"IM": "little", b"MI": "big"}
+        if len(start) < _HEADER or start[126:] not in orders:
+            raise ValueError("it has not the header of a MAT file of version 5 or later")
+        self.order = orders[start[126:]]
+        self.variables = dict(self._scan())
+
+    def names(self) -> list[str]:
+        return list(self.variables)
+
+    def array(self, name: str) -> StoredArray | None:
+        variable = self.variables.get(name)
+        if variable is None:
+            return None
+        self._refuse_unusual(name, variable)
+        count = math.prod(variable.shape)
+        if variable.stored != count * variable.dtype.itemsize:
+            raise TwoscaleError(
+                f"{self.file} is damaged: '{name}' claims the shape {variable.shape} and "
+                f"{variable.stored} bytes"
+            )
+        if variable.packed is None:
+            values: np.ndarray = np.memmap(
+                self.handle, variable.dtype, "r", variable.start, (count,)
+            )
+        else:
+            advice = "save it with MATLAB's option -v7.3, which is read in parts"
+            require_memory(f"'{name}' of {self.file}", variable.stored, advice)
+            values = self._unpack(variable)
+        return values.reshape(variable.shape, order="F")
+
+    def _refuse_unusual(self, name: str, variable: _Variable) -> None:
+        subject = f"'{name}' of {self.file}"
+        if variable.kind not in _NUMBERS:
+            kind = _OTHERS.get(variable.kind, "another class")
+            raise TwoscaleError(f"{subject} is a MATLAB {kind}: give an array of numbers")
+        if variable.is_complex:
+            raise TwoscaleError(f"{subject} is complex: fields must be real numbers")
+        if min(variable.shape, default=0) < 1:
+            raise TwoscaleError(f"{subject} is without values: its shape is {variable.shape}")
+
+    def _scan(self) -> Iterator[tuple[str, _Variable]]:
+        """Yield the variables by name; no values are read."""
+        end = self.handle.seek(0, 2)
+        place = _HEADER
+        for _ in range(_MOST):
+            if place >= end:
+                return
+            self.handle.seek(place)
+            kind, size, inline = self._tag(self.handle)
+            if inline is not None or place + 8 + size > end:
+                raise ValueError("it ends too early")
+            if kind == _MATRIX:
+                yield self._describe(self.handle, place + 8, None)
+            elif kind == _PACKED:
+                packed = place + 8, size
+                inner = _Unpacked(self.handle, *packed)
+                if self._tag(inner)[0] != _MATRIX:
+                    raise ValueError("it has packed content that is no variable")
+                yield self._describe(inner, 8, packed)
+            else:
+                raise ValueError(f"it has an element of type {kind}")
+            place += 8 + size
+        raise ValueError(f"it has more than {_MOST} variables")
+
+    def _tag(self, stream: _Stream) -> tuple[int, int, bytes | None]:
+        """Return an element's type and size, and its content where that is inside of the tag."""
+        tag = _exactly(stream, 8)
+        first = int.from_bytes(tag[:4], self.order)
+        if first >> 16:
+            if first >> 16 > 4:
+                raise ValueError("it has a damaged element")
+            return first & 0xFFFF, first >> 16, tag[4 : 4 + (first >> 16)]
+        return first, int.from_bytes(tag[4:], self.order), None
+
+    def _describe(
+        self, stream: _Stream, start: int, packed: tuple[int, int] | None
+    ) -> tuple[str, _Variable]:
+        """Return the name and the description of a variable whose content begins at `start`."""
+        parts = []
+        for _ in ("flags", "shape", "name"):
+            _, size, inline = self._tag(stream)
+            if size > _LONGEST:
+                raise ValueError(f"it has a name or a shape of {size} bytes")
+            padding = 0 if inline is not None else -size % 8
+            parts.append(_exactly(stream, size + padding)[:size] if inline is None else inline)
+            start += 8 if inline is not None else 8 + size + padding
+        flags = int.from_bytes(parts[0][:4], self.order)
+        sides = len(parts[1]) // 4
+        shape = tuple(
+            int.from_bytes(parts[1][4 * k : 4 * k + 4], self.order, signed=True)
+            for k in range(sides)
+        )
+        kind, dtype, stored = flags & 0xFF, np.dtype(np.uint8), 0
+        if kind in _NUMBERS:
+            code, stored, inline = self._tag(stream)
+            if code not in _VALUES:
+                raise ValueError(f"it has values of type {code}")
+            dtype = np.dtype(_VALUES[code]).newbyteorder(self.order)
+            start += 4 if inline is not None else 8
+        name = parts[2].decode("latin1")
+        is_complex = bool(flags & _COMPLEX)
+        return name, _Variable(kind, is_complex, shape, dtype, stored, start, packed)
+
+    def _unpack(self, variable: _Variable) -> np.ndarray:
+        assert variable.packed is not None
+        stream = _Unpacked(self.handle, *variable.packed)
+        _exactly(stream, variable.start)
+        raw = np.empty(variable.stored, np.uint8)
+        for start in range(0, variable.stored, _PIECE):
+            piece = raw[start : start + _PIECE]
+            piece[:] = np.frombuffer(_exactly(stream, len(piece)), np.uint8)
+        stream.read(8)  # padding at most; zlib verifies its checksum at the end
+        if not stream.inflater.eof:
+            raise ValueError("it is packed in a damaged way")
+        return raw.view(variable.dtype)
+
+
+class _Unpacked:
+    """What is packed at some place of a file, unpacked as it is read."""
+
+    def __init__(self, handle: BinaryIO, start: int, size: int) -> None:
+        self.handle = handle
+        self.place = start
+        self.end = start + size
+        self.inflater = zlib.decompressobj()
+
+    def read(self, size: int, /) -> bytes:
+        content = b""
+        while len(content) < size and not self.inflater.eof:
+            packed = self.inflater.unconsumed_tail
+            if not packed:
+                self.handle.seek(self.place)
+                packed = self.handle.read(min(2**16, self.end - self.place))
+                self.place += len(packed)
+            piece = self.inflater.decompress(packed, size - len(content))
+            if not piece and not packed:
+                break
+            content += piece
+        return content
+
+
+def _exactly(stream: _Stream, size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) != size:
+        raise ValueError("it ends too early")
+    return content

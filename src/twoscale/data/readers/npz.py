@@ -1,0 +1,116 @@
+"""Arrays in npz files, unpacked as they are read: nothing is held but the samples asked for."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from twoscale.data.readers.base import StoredArray, reading
+from twoscale.errors import TwoscaleError
+from twoscale.files import NpyHeader, open_file, read_npy_header
+from twoscale.memory import require_memory
+
+_SUFFIX = ".npy"
+_PIECE = 2**22  # bytes unpacked at once where an array is read as a whole
+_ENCRYPTED = 0x1  # a flag of a member of a zip file
+
+
+@contextmanager
+def open_npz(file: Path) -> Iterator[NpzArchive]:
+    """Give the arrays of an npz file."""
+    with open_file(file) as handle:
+        with reading(file):
+            archive = zipfile.ZipFile(handle)
+        with archive:
+            yield NpzArchive(file, archive)
+
+
+class NpzArchive:
+    """The members of an npz file whose names end in npy."""
+
+    def __init__(self, file: Path, archive: zipfile.ZipFile) -> None:
+        self.file = file
+        self.archive = archive
+
+    def names(self) -> list[str]:
+        members = self.archive.namelist()
+        return [name.removesuffix(_SUFFIX) for name in members if name.endswith(_SUFFIX)]
+
+    def array(self, name: str) -> StoredArray | None:
+        if name not in self.names():
+            return None
+        member = self.archive.getinfo(name + _SUFFIX)
+        self._refuse_unusual(name, member)
+        stream = self.archive.open(member)
+        header = read_npy_header(stream)
+        if header.offset + header.nbytes != member.file_size:
+            raise TwoscaleError(
+                f"{self.file} is damaged: '{name}' claims the shape {header.shape} of "
+                f"{header.dtype}, which does not take the {member.file_size} bytes it has"
+            )
+        if header.fortran:
+            return self._whole(name, stream, header)
+        return StreamedArray(stream, header)
+
+    def _refuse_unusual(self, name: str, member: zipfile.ZipInfo) -> None:
+        if member.flag_bits & _ENCRYPTED:
+            raise TwoscaleError(
+                f"'{name}' of {self.file} is encrypted: write it with numpy.savez first"
+            )
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise TwoscaleError(
+                f"'{name}' of {self.file} is compressed in another way than NumPy does: write it "
+                "with numpy.savez_compressed first"
+            )
+
+    def _whole(self, name: str, stream: IO[bytes], header: NpyHeader) -> np.ndarray:
+        """Return an array in Fortran's order: its samples are spread over all of its bytes."""
+        advice = "save it in C order (numpy.ascontiguousarray), which is read in parts"
+        require_memory(f"'{name}' of {self.file} in Fortran's order", header.nbytes, advice)
+        values = np.empty(math.prod(header.shape), header.dtype)
+        raw = values.view(np.uint8)
+        for start in range(0, header.nbytes, _PIECE):
+            piece = raw[start : start + _PIECE]
+            piece[:] = np.frombuffer(_exactly(stream, len(piece)), np.uint8)
+        _verify(stream)
+        return values.reshape(header.shape, order="F")
+
+
+class StreamedArray:
+    """An array (samples, ...) unpacked as it is read, in order."""
+
+    def __init__(self, stream: IO[bytes], header: NpyHeader) -> None:
+        self.shape = header.shape
+        self.dtype = header.dtype
+        self._stream = stream
+        self._next = 0
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        if part.start != self._next:
+            raise RuntimeError(f"sample {self._next} comes next, asked for {part.start}")
+        sample = math.prod(self.shape[1:]) * self.dtype.itemsize
+        values = np.frombuffer(
+            _exactly(self._stream, (part.stop - part.start) * sample), self.dtype
+        )
+        self._next = part.stop
+        if self._next == self.shape[0]:
+            _verify(self._stream)
+        return values.reshape(-1, *self.shape[1:])
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) != size:
+        raise ValueError("it ends too early")
+    return content
+
+
+def _verify(stream: IO[bytes]) -> None:
+    """Let the zip file's checksum be verified, which happens when its end is seen."""
+    stream.read(1)

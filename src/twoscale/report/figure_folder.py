@@ -1,0 +1,74 @@
+"""The page of a report and the folder of its figures: where they may be written, and how."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from twoscale.errors import TwoscaleError
+from twoscale.files import check_target, claimed, is_file, read_json, write_json
+from twoscale.report.page import Picture
+
+FIGURES = "figures"
+_NOTE = "twoscale-figures.json"  # says of which page a folder holds the figures, and their names
+_FORMAT = "twoscale-figures"
+
+
+def check_page(page: Path, *, overwrite: bool) -> None:
+    """Raise if a page and the folder of its figures must not be written."""
+    place = page.parent / FIGURES
+    if os.path.isdir(page):
+        raise TwoscaleError(
+            f"{page} is a folder, and a report is a page: give a file, such as "
+            f"{page / 'report.html'}"
+        )
+    if page.name == FIGURES:
+        raise TwoscaleError(f"a page cannot be called {FIGURES}, as the folder beside it is")
+    check_target(page, overwrite=overwrite, ours=is_file)
+    if os.path.lexists(place) and not _are_figures_of(page)(place):
+        raise TwoscaleError(
+            f"{place} is not the figures of {page.name} alone, and is not replaced: move it, or "
+            "write the page into another folder"
+        )
+    check_target(place, overwrite=overwrite, ours=_are_figures_of(page))
+
+
+def write_with_figures(
+    page: Path, text: str, pictures: Iterable[Picture], *, kinds: Sequence[str], overwrite: bool
+) -> None:
+    """Write a page, and the figures beside it, each complete or not at all."""
+    place = page.parent / FIGURES
+    with (
+        claimed(page, overwrite=overwrite) as written,
+        claimed(place, overwrite=overwrite, ours=_are_figures_of(page)) as drawn,
+    ):
+        for output in (written, drawn):
+            output.work.clear()
+        drawn.content.mkdir()
+        for picture in pictures:
+            picture.write(drawn.content, kinds=kinds)
+        names = sorted(file.name for file in drawn.content.iterdir())
+        note = {"format": _FORMAT, "page": page.name, "files": names}
+        write_json(drawn.content / _NOTE, note)
+        written.content.write_text(text, encoding="utf-8")
+        drawn.commit()
+        written.commit()
+
+
+def _are_figures_of(page: Path) -> Callable[[Path], bool]:
+    """Return what says whether a folder holds the figures of a page and nothing else."""
+
+    def are_figures(place: Path) -> bool:
+        try:
+            note = read_json(place / _NOTE, require={"files": list})
+            names = {entry.name for entry in place.iterdir()} - {_NOTE}
+        except (TwoscaleError, OSError):
+            return False
+        return (
+            note.get("format") == _FORMAT
+            and note.get("page") == page.name
+            and all(name in note["files"] for name in names)
+        )
+
+    return are_figures

@@ -1,0 +1,167 @@
+"""A search under way on disk: what was tried, what is being fitted, the best surrogate so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.files import (
+    Checkpoints,
+    content_digest,
+    new_folder,
+    plain_json,
+    read_json,
+    remove,
+    write_json,
+)
+from twoscale.search.candidates import Candidate
+from twoscale.search.neighbours import Step
+from twoscale.search.trials import Outcome, Trial
+from twoscale.surrogate import Surrogate
+
+_HISTORY = "history.json"
+
+
+@dataclass(frozen=True)
+class Underway:
+    """A candidate that is being fitted, the seconds it should take, and when it was begun."""
+
+    step: Step
+    expected: float | None
+    began: float
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What is left of a search that was stopped; `elapsed` is how much of its time was used."""
+
+    trials: list[Trial]
+    underway: Underway
+    elapsed: float
+    best: Surrogate | None
+
+
+class Journal:
+    """Keeps a search in a folder, so that another process can go on with it.
+
+    The best surrogate is written whenever it has changed, then the trials, in one step each.
+    """
+
+    def __init__(self, folder: Path, best: Callable[[], Surrogate | None]) -> None:
+        self.folder = folder
+        self._best = best
+        self._written: Surrogate | None = None
+        self._number = 0
+        self._ticked = 0.0
+        self._resumed: Underway | None = None
+
+    def training(self) -> Checkpoints:
+        """Return the checkpoints of the candidate that is being fitted."""
+        return Checkpoints(self.folder / "candidate")
+
+    def begin(self, trials: Sequence[Trial], underway: Underway) -> None:
+        """Note that a candidate is being fitted after some trials."""
+        self.folder.mkdir(exist_ok=True)
+        best = self._best()
+        if best is not None and best is not self._written:
+            self._write_best(best)
+        content = plain_json(
+            {
+                "trials": [asdict(trial) for trial in trials],
+                "underway": asdict(underway),
+                "best": None if best is None else self._number,
+            }
+        )
+        content["checksum"] = content_digest(content)
+        _write_whole(self.folder / "search.json", content)
+        self._ticked = underway.began
+        for path in self.folder.glob("best-*"):
+            if path.name != self._folder(self._number).name:
+                remove(path)
+        if underway != self._resumed:
+            remove(self.folder / "candidate")
+
+    def tick(self, elapsed: float) -> None:
+        """Note how much of the search's time is used, at most once a second."""
+        if elapsed - self._ticked >= 1.0:
+            self._ticked = elapsed
+            _write_whole(self.folder / "elapsed.json", {"elapsed": elapsed})
+
+    def _write_best(self, best: Surrogate) -> None:
+        self._number += 1
+        folder = self._folder(self._number)
+        new_folder(folder)
+        best.write(folder)
+        write_json(folder / _HISTORY, best.history_)
+        self._written = best
+
+    def _folder(self, number: int) -> Path:
+        return self.folder / f"best-{number}"
+
+    def resume(self, **options: Any) -> Resumed | None:
+        """Return the search that was left here, or None; options are those of `Surrogate.load`."""
+        try:
+            content = read_json(self.folder / "search.json")
+            if content.pop("checksum", None) != content_digest(content):
+                return None
+            best = None
+            if content["best"] is not None:
+                self._number = content["best"]
+                best = self._written = self._load_best(options)
+            underway = self._resumed = _underway(content["underway"])
+            return Resumed(
+                [_trial(entry) for entry in content["trials"]],
+                underway,
+                max(underway.began, self._elapsed()),
+                best,
+            )
+        except (TwoscaleError, KeyError, TypeError):  # of another version, or damaged
+            return None
+
+    def _load_best(self, options: dict[str, Any]) -> Surrogate:
+        folder = self._folder(self._number)
+        surrogate = Surrogate.load(folder, **options)
+        surrogate.history_ = read_json(folder / _HISTORY)
+        return surrogate
+
+    def _elapsed(self) -> float:
+        with suppress(TwoscaleError):
+            return float(
+                read_json(self.folder / "elapsed.json", require={"elapsed": float})["elapsed"]
+            )
+        return 0.0
+
+
+def _write_whole(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file in one step."""
+    prepared = path.with_suffix(".new")
+    write_json(prepared, content)
+    prepared.replace(path)
+
+
+def _candidate(entry: dict[str, Any]) -> Candidate:
+    return Candidate(**entry | {"tuned": _pairs(entry["tuned"])})
+
+
+def _pairs(entry: list[list[Any]]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, value) for name, value in entry)
+
+
+def _trial(entry: dict[str, Any]) -> Trial:
+    outcome = entry["outcome"]
+    if outcome is not None:
+        outcome = Outcome(**outcome | {"tuned": _pairs(outcome["tuned"])})
+    return Trial(**entry | {"candidate": _candidate(entry["candidate"]), "outcome": outcome})
+
+
+def _underway(entry: dict[str, Any]) -> Underway:
+    step = entry["step"]
+    return Underway(
+        Step(**step | {"candidate": _candidate(step["candidate"])}),
+        entry["expected"],
+        entry["began"],
+    )

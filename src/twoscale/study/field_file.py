@@ -1,0 +1,49 @@
+"""The file of a study's fields: arrays by name, `place/prediction/case` and the like."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+
+from twoscale.errors import TwoscaleError
+from twoscale.files import atomic_output, open_file
+
+Fields = dict[str, np.ndarray]
+
+_LARGEST = 10**9  # bytes of all arrays; those of a study of the paper have 10**7
+_NUMBERS = "biuf"  # kinds of arrays: booleans, whole numbers, floats
+
+
+def read_fields(file: Path) -> Fields:
+    """Return the fields in a file; none if there is no file."""
+    if not file.exists():
+        return {}
+    open_file(file).close()  # raises if it is none
+    try:
+        with ZipFile(file) as archive:  # which says how large everything is
+            if sum(member.file_size for member in archive.infolist()) > _LARGEST:
+                raise ValueError("it is too large")
+        with np.load(file, allow_pickle=False) as stored:
+            fields = dict(stored)
+        for name, values in fields.items():
+            _check(name, values)
+    except Exception as error:  # NumPy and zipfile raise of every kind on broken files
+        raise TwoscaleError(f"{file} is damaged: remove it and run the study again") from error
+    return fields
+
+
+def _check(name: str, values: np.ndarray) -> None:
+    """Raise unless something is an array of finite numbers; that of a sample is one number."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in _NUMBERS:
+        raise TypeError(f"{name} is no array of numbers")
+    if name.endswith("/sample") and not (values.size == 1 and math.isfinite(values.item())):
+        raise ValueError(f"{name} is not one number")
+
+
+def write_field_file(file: Path, fields: Fields) -> None:
+    """Write the fields of a study in one step."""
+    with atomic_output(file, overwrite=True) as prepared, prepared.open("wb") as stream:
+        np.savez_compressed(stream, **fields)  # type: ignore[arg-type]

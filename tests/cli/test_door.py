@@ -1,0 +1,127 @@
+"""Whatever goes wrong leaves the command line as one sentence and an exit status."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+from tests.cli.outcome import refused
+from twoscale.errors import TwoscaleWarning
+
+COMMAND = [sys.executable, "-m", "twoscale"]
+
+
+def break_with(monkeypatch, error):
+    def broken(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("twoscale.cli.data.is_run", broken)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "there is not enough memory"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+            "there is not enough memory",
+        ),
+        (RecursionError("maximum"), "nested too deeply"),
+        (PermissionError(13, "Permission denied", "x"), "the system refused"),
+        (ZeroDivisionError("by\nzero"), "unexpected ZeroDivisionError: by zero; --debug shows"),
+    ],
+)
+def test_any_error_is_one_sentence(twoscale, data, monkeypatch, error, words):
+    break_with(monkeypatch, error)
+    refused(twoscale("check", data), words)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_debug_shows_where_it_came_from(twoscale, data, monkeypatch, place):
+    break_with(monkeypatch, ZeroDivisionError("by zero"))
+    words = ["check", str(data)]
+    words.insert(place, "--debug")
+    outcome = twoscale(*words)
+    assert outcome.status == 2
+    assert "Traceback" in outcome.err
+    assert "in broken" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("twoscale: unexpected ZeroDivisionError")
+
+
+def test_our_warnings_are_one_line_each_time(twoscale, data, monkeypatch):
+    def warn(path):
+        warnings.warn("something\nodd", TwoscaleWarning, stacklevel=1)
+        warnings.warn("something\nodd", TwoscaleWarning, stacklevel=1)
+        return False
+
+    monkeypatch.setattr("twoscale.cli.data.is_run", warn)
+    outcome = twoscale("check", data)
+    assert outcome.status == 0
+    assert outcome.err.splitlines() == ["twoscale: warning: something odd"] * 2
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_signals_end_a_command_as_ctrl_c_does(tmp_path, name, status):
+    """What can go on is kept, and goes on; the exit status says which signal it was."""
+    out = tmp_path / "d.zarr"
+    recipe = ["generate", "poisson", "--samples", "200000", "--out", str(out)]
+    process = subprocess.Popen([*COMMAND, *recipe], stderr=subprocess.PIPE, text=True)
+    log = tmp_path / ".d.zarr.twoscale-work" / "log.jsonl"
+    while process.poll() is None and not (log.exists() and log.stat().st_size):
+        time.sleep(0.01)
+    process.send_signal(getattr(signal, name))
+    _, err = process.communicate()
+    assert process.returncode == status
+    assert err == ("twoscale: interrupted; run the same command again to go on where it stopped\n")
+    assert [path.name for path in tmp_path.iterdir()] == [".d.zarr.twoscale-work"]
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored():
+    """As `nohup` asks for."""
+    code = """
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+from twoscale.cli import main, _stopped_by_signals
+with _stopped_by_signals():
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    assert signal.getsignal(signal.SIGTERM) not in (signal.SIG_IGN, signal.SIG_DFL)
+assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["study", "list"], ["study", "list", "--json"]])
+def test_a_reader_that_goes_away_is_no_error(arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.run(
+        [*COMMAND, *arguments], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert process.returncode == 0
+    assert process.stderr == ""
+
+
+@pytest.mark.parametrize("key", ["seed", "device", "problem", "method", "self"])
+def test_names_that_are_no_settings(twoscale, data, tmp_path, key):
+    outcome = twoscale("fit", data, "--set", f"{key}=3", "--out", tmp_path / "r")
+    refused(outcome, f"'{key}' is not a setting")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_number_of_processes_is_told_before_the_work(twoscale, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("TWOSCALE_PROCESSES", "two")
+    for method in ("local", "auto"):
+        outcome = twoscale("fit", data, "--method", method, "--out", tmp_path / "r")
+        refused(outcome, "TWOSCALE_PROCESSES")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sizes_beyond_all_memory_are_told(twoscale, data, tmp_path):
+    settings = ("--method", "local", "--set", "hidden_width=1e6", "--set", "epochs=1")
+    refused(twoscale("fit", data, *settings, "--out", tmp_path / "r"), "not enough memory")
+    assert list(tmp_path.iterdir()) == []

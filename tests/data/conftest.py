@@ -1,0 +1,11 @@
+import pytest
+
+from twoscale.data import generate, store
+from twoscale.problems import Poisson
+
+
+@pytest.fixture
+def dataset(tmp_path, monkeypatch):
+    """Thirty Poisson pairs, 16x16, in chunks of four."""
+    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
+    return generate(Poisson(), tmp_path / "d.zarr", resolution=16, samples=30, seed=0)

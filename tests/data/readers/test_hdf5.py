@@ -1,0 +1,203 @@
+import io
+import os
+import tempfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.damage import read_or_refused, repeatable
+from twoscale import memory
+from twoscale.data import import_fields
+from twoscale.data.readers import base, hdf5, open_pair
+from twoscale.errors import TwoscaleError
+
+VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
+
+
+@pytest.fixture(params=["f.h5", "f.mat"], ids=["HDF5", "MATLAB 7.3"])
+def file(request, tmp_path):
+    return tmp_path / request.param
+
+
+def refused(file, words, key="u"):
+    before = sorted(file.parent.iterdir())
+    with pytest.raises(TwoscaleError, match=words) as caught:
+        import_fields([file], file.parent / "d", input_key="a", output_key=key)
+    assert sorted(file.parent.iterdir()) == before
+    return str(caught.value)
+
+
+@pytest.fixture
+def opened(file):
+    """An HDF5 file with a sound input, to which a test adds an output."""
+    with h5py.File(file, "w") as made:
+        made["a"] = VALUES
+        yield made
+
+
+def test_virtual_datasets_are_refused(file, opened):
+    """Where a source is missing they read as zeros."""
+    layout = h5py.VirtualLayout(VALUES.shape, np.float64)
+    layout[:] = h5py.VirtualSource("missing.h5", "u", VALUES.shape)
+    opened.create_virtual_dataset("u", layout)
+    opened.close()
+    assert "copy its values into one file" in refused(file, "'u' of .* is a virtual dataset")
+
+
+def test_values_kept_in_other_files_are_refused(file, opened):
+    secret = file.parent / "secret"
+    secret.write_bytes(bytes(VALUES.nbytes))
+    opened.create_dataset(
+        "u", VALUES.shape, np.float64, external=[(os.fspath(secret), 0, VALUES.nbytes)]
+    )
+    opened.close()
+    assert "copy its values into one file" in refused(file, "keeps its values in other files")
+
+
+@pytest.mark.parametrize("key", ["u", "group/u", "/group/./u"])
+def test_links_to_other_files_are_refused(file, opened, key):
+    with h5py.File(file.parent / "other.h5", "w") as other:
+        other["u"] = VALUES
+    opened["u"] = h5py.ExternalLink("other.h5", "/u")
+    opened["group"] = h5py.ExternalLink("other.h5", "/")
+    opened.close()
+    assert "give that file" in refused(file, "is a link to another file", key)
+
+
+def test_a_link_that_would_wait_for_ever_is_not_opened(file, opened):
+    os.mkfifo(file.parent / "pipe.h5")
+    opened["u"] = h5py.ExternalLink("pipe.h5", "/u")
+    opened.close()
+    refused(file, "is a link to another file")
+    refused(file, r"it holds a$", "v")
+
+
+def test_links_inside_of_a_file_are_told_with_their_target(file, opened):
+    opened["u"] = h5py.SoftLink("/group/values")
+    opened.close()
+    refused(file, "is a link: give the array's own name, '/group/values'")
+
+
+@pytest.mark.parametrize("options", [{}, {"chunks": (2, 8, 10)}], ids=["contiguous", "chunked"])
+def test_arrays_that_were_never_written_are_refused(file, opened, options):
+    opened.create_dataset("u", VALUES.shape, np.float64, **options)
+    opened.close()
+    refused(file, "'u' of .* was (never|not completely) written")
+
+
+def test_arrays_of_any_claimed_size_are_refused_at_once(file, opened):
+    opened.create_dataset("u", (10**9, 64, 64), np.float64, chunks=(64, 64, 64))
+    opened.close()
+    refused(file, "0 of its 15625000 chunks are there")
+
+
+def test_arrays_written_in_part_are_refused(file, opened):
+    array = opened.create_dataset("u", VALUES.shape, np.float64, chunks=(2, 8, 5))
+    array[:4] = VALUES[:4]
+    opened.close()
+    refused(file, "was not completely written: 4 of its 6 chunks are there")
+
+
+def test_chunks_must_fit_the_memory(file, opened, monkeypatch):
+    opened.create_dataset("u", data=VALUES, chunks=VALUES.shape)
+    opened.close()
+    monkeypatch.setattr(memory, "available_memory", lambda: 3000)
+    refused(file, r"one chunk of 'u' of .* needs 3\.84 kB of memory, 3 kB are free")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.zeros((0, 8, 8)), "is without values"),
+        (np.zeros((6, 0, 8)), "is without values"),
+        (h5py.Empty("f8"), "is without values"),
+        (np.float64(3), r"must have shape \(samples, height, width\)"),
+        (np.array([b"x"] * 6), "must be real numbers"),
+        (np.zeros(6, "f8,i4"), "must be real numbers"),
+        (["x", "y"], "must be real numbers"),
+    ],
+)
+def test_arrays_that_are_no_fields(file, opened, values, words):
+    opened["u"] = values
+    opened.close()
+    refused(file, words)
+
+
+def test_groups_and_types_are_no_arrays(file, opened):
+    opened.create_group("group")
+    opened["type"] = np.dtype(np.float64)
+    opened.close()
+    for key in ("group", "type", "a/b", "", "/"):
+        refused(file, rf"has no array '{key}' \(--output\): it holds a$", key)
+
+
+def test_names_of_many_arrays_and_of_circles(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as made:
+        group = made.create_group("g")
+        group["self"] = group
+        group["top"] = made
+        for name in range(150):
+            group[f"{name:03}"] = 0
+    with hdf5.open_hdf5(tmp_path / "f.h5") as archive:
+        assert archive.names() == [f"g/{name:03}" for name in range(100)]
+        assert archive.array("g/self/top/g/000").shape == ()
+    sentence = refused(tmp_path / "f.h5", "it holds g/000")
+    assert sentence.endswith("g/019 and 80 more")
+
+
+def test_compressed_and_compact_arrays_are_read(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as made:
+        made.create_dataset("a", data=VALUES, chunks=(4, 8, 3), compression="gzip", shuffle=True)
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple(VALUES.shape)
+        array = h5py.h5d.create(made.id, b"u", h5py.h5t.NATIVE_DOUBLE, space, plist)
+        array.write(h5py.h5s.ALL, h5py.h5s.ALL, VALUES)
+    dataset = import_fields([tmp_path / "f.h5"], tmp_path / "d", input_key="a", output_key="u")
+    for name in ("input", "output"):
+        assert np.array_equal(dataset.read(name, 0, 6), VALUES.astype(np.float32))
+
+
+def sound():
+    """Return the bytes of an HDF5 file."""
+    file = io.BytesIO()
+    with h5py.File(file, "w") as made:
+        made["group/a"] = VALUES[:2]
+        made.create_dataset("u", data=VALUES, chunks=(2, 8, 10), fletcher32=True)
+    return file.getvalue()
+
+
+SOUND = sound()
+
+
+@st.composite
+def damaged(draw):
+    """An HDF5 file with some bits turned, and perhaps cut short."""
+    content = bytearray(SOUND)
+    for _ in range(draw(st.integers(0, 3))):
+        content[draw(st.integers(0, len(content) - 1))] ^= 1 << draw(st.integers(0, 7))
+    return bytes(content[: draw(st.integers(0, len(content)))] if draw(st.booleans()) else content)
+
+
+@repeatable
+@given(damaged())
+def test_any_damage_is_told_without_a_traceback(content):
+    """Values that changed in place cannot be told: most HDF5 files have no checksums."""
+
+    def read(file):
+        with open_pair([file], "group/a", "u") as pair, base.reading(file):
+            return [np.array(array[slice(0, 2)]) for array in pair]
+
+    def names(file):
+        with hdf5.open_hdf5(file) as archive, base.reading(file):
+            return archive.names()
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "f.h5"
+        file.write_bytes(content)
+        read_or_refused(lambda: read(file))
+        read_or_refused(lambda: names(file))

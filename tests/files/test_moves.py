@@ -1,0 +1,124 @@
+import os
+
+import pytest
+
+from twoscale.files import moves
+from twoscale.files.moves import flush, move_new, new_folder, remove, replace, restore
+
+
+@pytest.fixture(params=["in one step", "in two"])
+def way(request, monkeypatch):
+    """With the system call that exchanges two names, and without."""
+    if request.param == "in two":
+        monkeypatch.setattr(moves, "_renameat2", lambda *arguments: False)
+
+
+def folder_with(path, name):
+    path.mkdir()
+    (path / name).write_text(name)
+    return path
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.usefixtures("way")
+def test_a_new_name_is_taken_and_an_old_one_is_not(tmp_path):
+    new = folder_with(tmp_path / "new", "x")
+    move_new(new, tmp_path / "place")
+    assert names(tmp_path) == ["place"]
+    for other in ("file", "empty", "link"):
+        {
+            "file": lambda path: path.write_text("keep"),
+            "empty": lambda path: path.mkdir(),
+            "link": lambda path: path.symlink_to("nowhere"),
+        }[other](tmp_path / other)
+        with pytest.raises(FileExistsError):
+            move_new(tmp_path / "place", tmp_path / other)
+    assert names(tmp_path) == ["empty", "file", "link", "place"]
+    assert (tmp_path / "file").read_text() == "keep"
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_the_old_one_is_left_aside(tmp_path, kind):
+    for name in ("old", "new"):
+        if kind == "file":
+            (tmp_path / name).write_text(name)
+        else:
+            folder_with(tmp_path / name, name)
+    replace(tmp_path / "new", tmp_path / "old", aside=tmp_path / "aside")
+    assert names(tmp_path) == ["aside", "old"]
+    if kind == "file":
+        assert (tmp_path / "old").read_text() == "new"
+        assert (tmp_path / "aside").read_text() == "old"
+    else:
+        assert names(tmp_path / "old") == ["new"]
+        assert names(tmp_path / "aside") == ["old"]
+
+
+def test_a_crash_between_two_steps_is_undone(tmp_path):
+    folder_with(tmp_path / "aside", "old")
+    restore(tmp_path / "place", aside=tmp_path / "aside")
+    assert names(tmp_path) == ["place"]
+    restore(tmp_path / "place", aside=tmp_path / "aside")
+    folder_with(tmp_path / "aside", "older")
+    restore(tmp_path / "place", aside=tmp_path / "aside")
+    assert names(tmp_path / "place") == ["old"]
+
+
+def test_a_failure_between_two_steps_is_undone(tmp_path, monkeypatch):
+    monkeypatch.setattr(moves, "_renameat2", lambda *arguments: False)
+    folder_with(tmp_path / "place", "old")
+    with pytest.raises(FileNotFoundError):
+        replace(tmp_path / "nothing", tmp_path / "place", aside=tmp_path / "aside")
+    assert names(tmp_path / "place") == ["old"]
+
+
+def test_the_name_is_never_absent(tmp_path, monkeypatch):
+    """Where the system can, the exchange is one call: before it the old one, after it the new."""
+    if moves._system_call() is None:
+        pytest.skip("this system has no renameat2")
+    folder_with(tmp_path / "place", "old")
+    folder_with(tmp_path / "new", "new")
+
+    def crash(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(moves.Path, "rename", crash)
+    with pytest.raises(KeyboardInterrupt):
+        replace(tmp_path / "new", tmp_path / "place", aside=tmp_path / "aside")
+    assert names(tmp_path / "place") == ["new"]
+
+
+def test_removal_follows_no_link(tmp_path):
+    folder_with(tmp_path / "real", "x")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    remove(tmp_path / "link")
+    assert names(tmp_path) == ["real"]
+    remove(tmp_path / "real")
+    remove(tmp_path / "real")
+    (tmp_path / "file").write_text("")
+    remove(tmp_path / "file")
+    assert names(tmp_path) == []
+
+
+def test_a_new_folder_is_empty(tmp_path):
+    folder_with(tmp_path / "x", "old")
+    new_folder(tmp_path / "x")
+    assert names(tmp_path / "x") == []
+
+
+def test_everything_below_a_folder_is_flushed(tmp_path, monkeypatch):
+    folder_with(tmp_path / "a", "file")
+    folder_with(tmp_path / "a" / "b", "other")
+    (tmp_path / "a" / "link").symlink_to("nowhere")
+    flushed = []
+    monkeypatch.setattr(
+        os, "fsync", lambda number: flushed.append(os.readlink(f"/proc/self/fd/{number}"))
+    )
+    flush(tmp_path / "a")
+    known = [path.removeprefix(f"{tmp_path}/") for path in flushed]
+    assert sorted(known) == ["a", "a/b", "a/b/other", "a/file"]
+    assert known[-1] == "a"

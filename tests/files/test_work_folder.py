@@ -1,0 +1,145 @@
+import multiprocessing
+import os
+
+import pytest
+
+from twoscale.errors import TwoscaleError
+from twoscale.files import WorkFolder, sweep
+from twoscale.files.work_folder import is_work_folder
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_it_lies_beside_the_result_and_goes_with_all_its_entries(tmp_path):
+    work = WorkFolder(tmp_path / "x")
+    assert names(tmp_path) == [".x.twoscale-work"]
+    work.content.mkdir()
+    (work.content / "file").write_text("half")
+    work.log.write_text("")
+    work.remove()
+    assert names(tmp_path) == []
+
+
+def test_only_one_holds_it(tmp_path):
+    work = WorkFolder(tmp_path / "x")
+    with pytest.raises(
+        TwoscaleError,
+        match=rf"another command is writing .*x \(process {os.getpid()} on .*\): wait",
+    ):
+        WorkFolder(tmp_path / "x")
+    work.release()
+    WorkFolder(tmp_path / "x").remove()
+    assert names(tmp_path) == []
+
+
+def _hold(path, barrier):
+    WorkFolder(path)
+    barrier.wait()
+    barrier.wait()
+    os._exit(9)  # as a kill: nothing is cleaned up
+
+
+def test_a_lock_ends_with_its_process(tmp_path):
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(2)
+    process = context.Process(target=_hold, args=(tmp_path / "x", barrier))
+    process.start()
+    barrier.wait()
+    with pytest.raises(TwoscaleError, match=f"process {process.pid} on"):
+        WorkFolder(tmp_path / "x")
+    barrier.wait()
+    process.join()
+    assert names(tmp_path) == [".x.twoscale-work"]
+    WorkFolder(tmp_path / "x").remove()
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("mine", ["a file", "a folder", "a link", "an owner of another kind"])
+def test_what_somebody_else_has_under_that_name_stays(tmp_path, mine):
+    path = tmp_path / ".x.twoscale-work"
+    if mine == "a file":
+        path.write_text("keep")
+    elif mine == "a folder":
+        path.mkdir()
+        (path / "content").write_text("keep")
+    elif mine == "a link":
+        (tmp_path / "real").mkdir()
+        path.symlink_to(tmp_path / "real")
+    else:
+        path.mkdir()
+        (path / "owner.json").write_text('{"owner": "me"}')
+    before = names(tmp_path)
+    with pytest.raises(TwoscaleError, match="is in the way, and is not twoscale's"):
+        WorkFolder(tmp_path / "x")
+    assert names(tmp_path) == before
+    assert not is_work_folder(path)
+
+
+@pytest.mark.parametrize("stopped", ["before the owner", "before its name", "at work"])
+def test_one_that_was_left_is_taken_over(tmp_path, stopped):
+    path = tmp_path / ".x.twoscale-work"
+    path.mkdir()
+    if stopped == "before its name":
+        (path / "owner.json").touch()
+    if stopped == "at work":
+        (path / "owner.json").write_text('{"format": "twoscale-work"}')
+        (path / "content").write_text("half")
+    assert is_work_folder(path)
+    WorkFolder(tmp_path / "x").remove()
+    assert names(tmp_path) == []
+
+
+def test_what_somebody_put_into_it_stays(tmp_path):
+    work = WorkFolder(tmp_path / "x")
+    (work.path / "mine").write_text("keep")
+    work.remove()
+    assert names(tmp_path / ".x.twoscale-work") == ["mine"]
+
+
+def test_a_removal_meanwhile_is_noticed(tmp_path, monkeypatch):
+    """Between opening and locking, the last owner may remove the folder."""
+    real = os.open
+    removed = []
+
+    def slow(path, *arguments):
+        descriptor = real(path, *arguments)
+        if not removed and str(path).endswith("owner.json"):
+            removed.append(path)
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))
+        return descriptor
+
+    monkeypatch.setattr(os, "open", slow)
+    work = WorkFolder(tmp_path / "x")
+    assert removed
+    assert (work.path / "owner.json").stat().st_size
+    work.remove()
+
+
+def test_a_state_belongs_to_a_request(tmp_path):
+    work = WorkFolder(tmp_path / "x")
+    assert not work.continues({"a": 1})
+    work.restart({"a": (1, 2)})
+    work.log.write_text("")
+    assert work.continues({"a": [1, 2]})
+    assert not work.continues({"a": [1, 3]})
+    assert work.has_log()
+    work.restart({"a": 3})
+    assert not work.has_log()
+    work.remove()
+
+
+def test_sweeping_removes_only_what_is_dead_and_done(tmp_path):
+    for name in ("done", "undone", "held"):
+        work = WorkFolder(tmp_path / name)
+        if name != "held":
+            work.release()
+        if name != "undone":
+            (tmp_path / name).mkdir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / ".mine.twoscale-work").write_text("keep")
+    sweep(tmp_path)
+    left = [".held.twoscale-work", ".mine.twoscale-work", ".undone.twoscale-work"]
+    assert [name for name in names(tmp_path) if name.startswith(".")] == left

@@ -1,0 +1,104 @@
+"""A fit that is killed goes on from its last checkpoint, to the same weights."""
+
+import pytest
+import torch
+
+from tests.surrogate.tiny import tiny
+from twoscale import METHODS, Surrogate
+from twoscale.files import Checkpoint, Checkpoints
+
+
+class Killed(BaseException):
+    """Ends a fit at once, as a kill would."""
+
+
+@pytest.fixture(autouse=True)
+def always_due(monkeypatch):
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
+    monkeypatch.setattr(Checkpoint, "worthwhile", lambda self: True)
+
+
+def kill(saves):
+    """Return a change of `Checkpoint.save` that kills after so many saves."""
+    save, count = Checkpoint.save, 0
+
+    def counted(self, *state):
+        nonlocal count
+        save(self, *state)
+        count += 1
+        if count == saves:
+            raise Killed
+
+    return counted
+
+
+def killed(saves, work):
+    """Do some work that is killed after so many saves; say whether it was."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoint, "save", kill(saves))
+        try:
+            work()
+        except Killed:
+            return True
+    return False
+
+
+CASES = {
+    **{method: (method, {}) for method in METHODS},
+    "encoder": ("two-scale", {"predictor": "encoder", "epochs": 2}),
+    "affine-mlp": ("local", {"predictor": "affine-mlp"}),
+    "field": ("two-scale", {"objective": "field"}),
+}
+
+
+def weights(surrogate):
+    return surrogate.operator_.state_dict()
+
+
+def equal(one, two):
+    assert one.keys() == two.keys()
+    assert all(torch.equal(one[key], two[key]) for key in one)
+
+
+@pytest.mark.parametrize("saves", [1, 3, 5])
+@pytest.mark.parametrize("case", CASES)
+def test_every_method_goes_on(poisson16, tmp_path, case, saves):
+    method, changes = CASES[case]
+    fields = poisson16.inputs[:90], poisson16.outputs[:90]
+
+    def make():
+        return Surrogate(method, device="cpu", seed=3, **tiny(method, **changes))
+
+    whole = make().fit(*fields)
+    if killed(saves, lambda: make().fit(*fields, checkpoint=tmp_path / "kept")):
+        assert [path.name for path in tmp_path.iterdir()] == [".kept.twoscale-work"]
+    equal(weights(make().fit(*fields, checkpoint=tmp_path / "kept")), weights(whole))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fine_tuning_goes_on(poisson16, tmp_path):
+    base = Surrogate("two-scale", device="cpu", **tiny("two-scale")).fit(*poisson16)
+    plan = {"objective": "A3", "epochs": 4, "warm_up": 1, "ramp": 2}
+    whole = base.finetune(*poisson16, **plan)
+    kept = Checkpoints(tmp_path / "kept")
+    assert killed(2, lambda: base.finetune(*poisson16, checkpoints=kept, **plan))
+    tuned = base.finetune(*poisson16, checkpoints=kept, **plan)
+    equal(weights(tuned), weights(whole))
+    one, two = (found.history_["finetuning"] for found in (whole, tuned))
+    two.pop("earlier_seconds")
+    assert one == two
+
+
+@pytest.mark.parametrize("change", ["fields", "settings", "seed"])
+def test_another_fit_does_not_take_it_over(poisson16, tmp_path, change):
+    fields = poisson16.inputs[:90], poisson16.outputs[:90]
+
+    def make(**changes):
+        return Surrogate("local", device="cpu", **tiny("local") | changes)
+
+    assert killed(4, lambda: make().fit(*fields, checkpoint=tmp_path / "kept"))
+    other = {"settings": {"epochs": 2}, "seed": {"seed": 5}}.get(change, {})
+    if change == "fields":
+        fields = fields[0], 2 * fields[1]
+    resumed = make(**other).fit(*fields, checkpoint=tmp_path / "kept")
+    equal(weights(resumed), weights(make(**other).fit(*fields)))
