@@ -107,8 +107,9 @@ def _be_the_command(
         main()
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except KeyboardInterrupt:  # it came after the command had ended
-        status = 128 + signal.SIGINT
+    except KeyboardInterrupt:  # it came after the command had ended: nobody is left to answer
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
         traceback.print_exc()
         status = 1
