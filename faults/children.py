@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -144,12 +145,15 @@ def warm_up() -> None:
     import PIL.WebPImagePlugin  # noqa: F401
     import yaml  # noqa: F401
 
-    import twoscale.cli.app  # noqa: F401
+    from twoscale.cli.app import app
+    from twoscale.errors import TwoscaleError
     from twoscale.report.study_page import write_report  # noqa: F401
 
     torch.linalg.eigh(torch.eye(8, dtype=torch.float64))
+    with suppress(TwoscaleError):  # what reads arguments is imported when the first ones are read
+        app(["check", "no-such-dataset"], standalone_mode=False)
     _draw_nothing()
-    _write_small_chunks()
+    _make_things_small()
     gc.collect()
     gc.freeze()  # the children share these pages
 
@@ -172,9 +176,14 @@ def _draw_nothing() -> None:
     Figure.savefig = savefig  # type: ignore[method-assign,assignment]
 
 
-def _write_small_chunks() -> None:
-    """Let datasets have chunks of 16 fields on 16 x 16 nodes, so that small ones have several."""
+def _make_things_small() -> None:
+    """Let chunks hold 16 fields on 16 x 16 nodes, so that small datasets have several; demos too.
+
+    What commands do with their files stays the same.
+    """
+    from twoscale.cli import demo
     from twoscale.data import generation, store
 
+    demo.RESOLUTION = 16
     store._CHUNK_BYTES = 16 * 4 * 16**2
     generation._BATCH_VALUES["cpu"] = 16 * 16**2

@@ -20,7 +20,7 @@ class Case:
     `old` is the template that lies at the target before; then the command has --overwrite, unless
     it adds to what is there. `parts` are the results that appear each in one step. Results of
     `growing` ones appear piece by piece. What is not `fixed` differs from run to run. By its `cost`
-    (quick, usual, long, slow) a command is tried more or less often.
+    (quick, usual, long) a command is tried more or less often.
     """
 
     name: str
@@ -146,7 +146,7 @@ REPORT = Case(
 )
 STUDY = Case("study run", _study, "result", ("tiny.yaml",), growing=True, cost="long")
 DEMO = Case(
-    "demo", ("demo", "--samples", "500", "--epochs", "1"), "result", growing=True, cost="slow"
+    "demo", ("demo", "--samples", "500", "--epochs", "1"), "result", growing=True, cost="long"
 )
 
 FRESH = (

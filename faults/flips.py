@@ -74,6 +74,12 @@ def _run_readers(name: str) -> tuple[Reader, ...]:
 
 _GO_ON = Reader((*GENERATE, *_OUT), answer=f"{_RESULT}/zarr.json", confirms=("check", _RESULT))
 _STUDY = ("study", "run", "tiny.yaml", "--scale", "small", "--out", "small-study")
+_STUDY_READERS = (
+    Reader(("report", "small-study", "--out", "page.html"), answer="bytes"),
+    Reader(("study", "compare", "small-study", "--json")),
+    Reader(_STUDY, ("tiny.yaml",), "small-study/records"),
+    Reader((*_STUDY, "--seeds", "0,1"), ("tiny.yaml",), "small-study/records"),
+)
 
 VICTIMS = (
     Victim(
@@ -100,15 +106,11 @@ VICTIMS = (
     Victim("searched", _run_readers("searched"), 80, twin="small-run"),
     Victim(
         "small-study",
-        (
-            Reader(("report", "small-study", "--out", "page.html"), answer="bytes"),
-            Reader(("study", "compare", "small-study", "--json")),
-            Reader(_STUDY, ("tiny.yaml",), "small-study/records"),
-            Reader((*_STUDY, "--seeds", "0,1"), ("tiny.yaml",), "small-study/records"),
-        ),
-        110,
-        below=("records", "data", "cells"),
+        _STUDY_READERS,
+        90,
+        below=("data", "cells"),
     ),
+    Victim("small-study", _STUDY_READERS, 40, below=("records",)),
     Victim("half-generated", (_GO_ON,), 40),
     Victim("half-fitted", (Reader(("fit", "data.zarr", *FIT, *_OUT), answer=_RESULT),), 40),
     Victim("half-tuned", (Reader(("finetune", "small-run", *TUNE, *_OUT), answer=_RESULT),), 40),

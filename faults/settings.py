@@ -15,8 +15,8 @@ from faults.contents import changed, snapshot
 from faults.rules import FINE, misbehaviour
 from faults.trials import Place, Trial
 
-_SETTINGS = 260
-_OPTIONS = 180
+_SETTINGS = 220
+_OPTIONS = 150
 _MEMORY = 3 * 2**30  # bytes that a command may map
 
 _ARGUMENTS = ("seed", "device", "problem", "method", "self", "settings", "progress", "__class__")

@@ -16,7 +16,7 @@ from faults.survival import check_again, check_finished, check_stopped, left_beh
 from faults.trials import Place, Trial
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_TRIALS = {"quick": 6, "usual": 4, "long": 2, "slow": 1}  # of each command and signal
+_TRIALS = {"quick": 5, "usual": 3, "long": 2}  # of each command and signal
 _CONTINUES = "run the same command again"
 
 
