@@ -383,3 +383,10 @@ def test_median_sample_is_the_middle_one():
     truth = torch.ones(3, 4, 4)
     prediction = truth * torch.tensor([1.0, 1.5, 1.1])[:, None, None]
     assert median_sample(prediction, truth) == 2
+
+
+def test_the_median_sample_of_fields_whose_squares_are_infinite(generator):
+    truth = torch.rand(3, 8, 8, generator=generator)
+    prediction = truth * torch.tensor([1.3, 1.1, 1.2])[:, None, None]
+    for size in (1e-30, 1.0, 1e30):
+        assert median_sample(prediction * size, truth * size) == 2

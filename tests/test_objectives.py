@@ -3,6 +3,7 @@ import torch
 
 from twoscale import TwoscaleError
 from twoscale.objectives import OBJECTIVES, CodeLoss, Isometry, code_weights
+from twoscale.threads import one_thread
 
 SIZES = [3, 7]  # coarse and residual
 
@@ -116,3 +117,14 @@ def test_directions_that_no_field_shows_are_left_out(generator):
 def test_an_unknown_objective_is_told_with_those_that_are_known():
     with pytest.raises(TwoscaleError, match="called 'mse': known are vector, block-balanced, sco"):
         code_weights("mse", SIZES, torch.ones(10))
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_coordinates_do_not_depend_on_threads(generator):
+    """Nearly equal values have other vectors as soon as a last digit differs."""
+    decoder = torch.randn(300, 290, generator=generator, dtype=torch.float64)
+    several = Isometry.of(decoder @ decoder.T)
+    with one_thread():
+        alone = Isometry.of(decoder @ decoder.T)
+    assert torch.equal(several.forth, alone.forth)
+    assert torch.equal(several.back, alone.back)

@@ -8,7 +8,7 @@ metric the parts are added over the whole test set first. Fields are (batch, hei
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
@@ -38,6 +38,10 @@ class Batch:
     def known_inputs(self) -> Tensor:
         assert self.inputs is not None
         return self.inputs
+
+    def in_unit(self, unit: float) -> Batch:
+        """Return the same with prediction and truth in a unit; inputs have another one."""
+        return replace(self, prediction=self.prediction / unit, truth=self.truth / unit)
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,23 @@ def _affine(
 
     finish = _ratio if power == 1 else _root_ratio
     return AffineMeasure(parts, finish, values, weigh, power, fixed, mean=weight is None)
+
+
+def in_unit(measure: AffineMeasure, unit: float) -> AffineMeasure:
+    """Return a measure that takes all values in a unit of the fields, so that squares stay finite.
+
+    A mean is then in that unit as well; what is relative stays the same.
+    """
+
+    def weigh(batch: Batch, values: Tensor) -> Tensor:
+        return measure.weight(batch.in_unit(unit), values)
+
+    return _affine(
+        lambda batch: measure.values(batch) / unit,
+        power=measure.power,
+        weight=None if measure.mean else weigh,
+        fixed=measure.fixed,
+    )
 
 
 def _count(batch: Batch, values: Tensor) -> Tensor:
@@ -145,6 +166,7 @@ mean_absolute_error = _mean_of(lambda b: b.error.abs())
 
 def median_sample(prediction: Tensor, truth: Tensor) -> int:
     """Return the sample whose relative error is closest to the median: neither best nor worst."""
+    truth = truth.double()  # squares of single precision may be infinite
     errors = (prediction - truth).flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
     return int((errors - errors.median()).abs().argmin())
 

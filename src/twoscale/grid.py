@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from twoscale.errors import TwoscaleError
 
+_MOST_NODES = 10**6  # per side: a field of more would not fit any memory
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -21,6 +23,10 @@ class Grid:
         sides = (self.height, self.width)
         if not all(isinstance(side, int) and not isinstance(side, bool) for side in sides):
             raise TwoscaleError(f"a grid has whole numbers of nodes per side, got {sides}")
+        if max(sides) > _MOST_NODES:
+            raise TwoscaleError(
+                f"a grid has at most {_MOST_NODES} nodes per side, got {max(sides)}"
+            )
         if min(self.height, self.width) < 8:
             raise TwoscaleError(
                 f"a grid needs at least 8 nodes per side, got {self.height}x{self.width}"

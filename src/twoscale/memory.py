@@ -13,6 +13,7 @@ import torch
 from twoscale.errors import TwoscaleError
 
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")
+_BEYOND = 1e18  # bytes: more than any machine has
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
@@ -82,10 +83,10 @@ def short_of_memory(error: BaseException | None) -> bool:
 def parse_size(text: str) -> int:
     """Return the bytes of a size such as `800MB` or `1.5 GB`."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", text, re.IGNORECASE)
-    size = round(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
-    if size < 1:
+    size = float(found[1]) * _UNITS[found[2].upper()] if found else 0
+    if not 1 <= size < _BEYOND:
         raise TwoscaleError(f"a size of memory is given like 800MB or 1.5GB, got '{text}'")
-    return size
+    return round(size)
 
 
 def size_text(size: float) -> str:

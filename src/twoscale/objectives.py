@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.threads import one_thread
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 _VARIANCE_FLOOR = 1e-8
-_SMALLEST = 1e-12  # norm of a field
+_SMALLEST = 1e-12  # norm of a field, in the decoder's unit
 _UNSEEN = 1e-10  # of the largest squared length that a unit code can have as a field
 
 
@@ -59,7 +60,8 @@ class Isometry:
     @classmethod
     def of(cls, gram: Tensor) -> Isometry:
         """Return the coordinates for a decoder with this Gram matrix (code, code)."""
-        values, vectors = torch.linalg.eigh(gram.double())
+        with one_thread():  # on more of them nearly equal values have other vectors
+            values, vectors = torch.linalg.eigh(gram.double())
         shown = values > _UNSEEN * values[-1]
         root, vectors = values[shown].sqrt(), vectors[:, shown]
         return cls(vectors * root, (vectors / root).mT)

@@ -1,15 +1,88 @@
-"""Single-precision products on tensor cores, for networks on whole fields."""
+"""Single precision: units that keep squares within its range, and products on tensor cores."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
 import torch
 
+from twoscale.errors import TwoscaleError, TwoscaleWarning
+
+_LARGEST = 2.0**120  # 1.3e36: sums and differences of a few such numbers are finite
+_STEP = 2.0**-23  # from one number to the next, relative
+_SMALLEST = 2.0**-120  # 7.5e-37: a sixtieth of it still has all its digits
+_FEW_DIGITS = 3  # from a mean of 1e4 deviations on, errors of 5e-3 were seen to grow
+
 _LOCK = Lock()
 _users: list[bool] = []  # what each of those inside found
+
+
+def unit_of(size: float) -> float:
+    """Return a unit for numbers of this size, a power of four: `size` is from 1/2 to 2 of it.
+
+    Squares of fields of 1e20 or 1e-25 leave the range of single precision; measured in their unit
+    they do not. Numbers divided by a power of two, and square roots of a power of four, keep every
+    digit: wherever the squares were in range, results stay the same to the last bit.
+
+    >>> unit_of(5.0), unit_of(1e-30) * 4.0**50, unit_of(0.0)
+    (4.0, 1.0, 1.0)
+    """
+    if size == 0 or not math.isfinite(size):
+        return 1.0
+    _, exponent = math.frexp(size)
+    return 4.0 ** (exponent // 2)
+
+
+def check_range(largest: float) -> None:
+    """Raise if fields with values of up to `largest` have sums beyond the range of float32."""
+    if not largest <= _LARGEST:  # not a number either: a sum was beyond it already
+        raise TwoscaleError(
+            "some fields have values too near to the end of single precision (3.4e38): divide the "
+            "inputs or outputs by a large number first"
+        )
+
+
+def digits_left(mean: float, spread: float) -> float:
+    """Return how many decimal digits of a variation by `spread` around `mean` float32 keeps.
+
+    >>> round(digits_left(0.0, 1.0)), round(digits_left(1.0, 1e-6)), digits_left(1.0, 0.0)
+    (7, 1, -inf)
+    """
+    if spread == 0:
+        return -math.inf
+    return math.log10(spread / (max(abs(mean), spread) * _STEP))
+
+
+def check_variation(mean: float, spread: float, name: str) -> None:
+    """Warn if single precision keeps few digits of the variation of fields; raise if it is tiny.
+
+    `mean` and `spread` are the sizes of the mean field and of the deviations from it.
+    """
+    if 0 < spread < _SMALLEST:
+        raise TwoscaleError(
+            f"the {name} fields vary by about {spread:.0e}, too near to the smallest numbers of "
+            "single precision: multiply them by a large number first"
+        )
+    digits = digits_left(mean, spread)
+    if digits >= _FEW_DIGITS:
+        return
+    told = (
+        "are all the same in single precision, so that there is nothing to learn: if they do vary, "
+        "subtract their mean, or scale them"
+    )
+    if spread > 0:  # a power of ten: the same text for all representations of the same fields
+        share = f"1e{round(math.log10(spread / abs(mean)))}"
+        kept = max(0, round(digits))
+        told = (
+            f"vary by about {share} of their mean only, of which single precision keeps about "
+            f"{kept} digit{'' if kept == 1 else 's'}: subtract their mean, or fit differences to a "
+            "reference"
+        )
+    warnings.warn(f"the {name} fields {told}", TwoscaleWarning, stacklevel=2)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import torch
 from twoscale import RankRule, TwoscaleError
 from twoscale.linalg import pca
 from twoscale.linalg.pca import SOLVERS, Blocks, fit_statistics
+from twoscale.threads import one_thread
 
 any_solver = pytest.mark.parametrize("solver", SOLVERS)
 
@@ -322,3 +323,23 @@ def test_covariances_in_small_groups_are_the_same(blocks, monkeypatch):
     one_by_one = pca.covariance(blocks, rule, seed=0)
     assert together.ranks == one_by_one.ranks
     torch.testing.assert_close(one_by_one.vectors, together.vectors, rtol=0, atol=1e-5)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize(("samples", "features"), [(203, 62), (62, 203), (350, 350)])
+def test_full_components_do_not_depend_on_threads(samples, features):
+    blocks = make_blocks(make_data(samples, 2, features, decay=lambda k: 0.95**k))
+    rule = RankRule(variance=0.9999)
+    several = pca.full(blocks, rule, seed=0)
+    with one_thread():
+        alone = pca.full(blocks, rule, seed=0)
+    assert several.ranks == alone.ranks
+    assert torch.equal(several.vectors, alone.vectors)
+    assert torch.equal(several.variances, alone.variances)
+
+
+def test_full_components_are_orthonormal_beyond_the_rank_of_the_data():
+    data = make_data(30, 1, 50, decay=lambda k: k < 5)
+    found = pca.full(make_blocks(data), RankRule(components=12), seed=0)
+    products = found.vectors[0].T @ found.vectors[0]
+    torch.testing.assert_close(products, torch.eye(12), rtol=0, atol=1e-5)

@@ -48,3 +48,22 @@ def test_all_pictures_render(fields, tmp_path):
         path = tmp_path / f"{number}.png"
         figures.save(picture, path)
         assert path.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-36, 1e20, 3e38])
+def test_fields_of_any_size_are_drawn(fields, tmp_path, size):
+    inputs, truth, _ = fields
+    truth = truth / truth.abs().max() * size
+    predictions = {"local": truth * 0.9}
+    panels = figures.field_panels(inputs, truth, predictions, 1, SEAMS)
+    assert any(axis.get_title() == "error, 10 %" for axis in panels.axes)
+    pictures = [panels, figures.spectra(truth, predictions), figures.densities(truth, predictions)]
+    for picture in pictures:
+        figures.save(picture, tmp_path / "picture.png")
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_that_are_all_the_same_have_a_density(tmp_path):
+    same = torch.full((2, 8, 8), 1e20)
+    figures.save(figures.densities(same, {"local": same}), tmp_path / "picture.png")

@@ -169,7 +169,9 @@ def test_energies_are_those_of_decoded_unit_codes(make, fields):
     modes = fitted.decode(units) - fitted.decode(torch.zeros_like(units))
     expected = fitted.variances.flatten()[fitted.places] * modes.square().sum((1, 2))
     found = fitted.energies()
-    torch.testing.assert_close(found.flatten()[fitted.places], expected, rtol=1e-3, atol=1e-9)
+    torch.testing.assert_close(
+        found.flatten()[fitted.places], expected.double(), rtol=1e-3, atol=1e-9
+    )
     assert int((found > 0).sum()) == fitted.code_size
 
 

@@ -3,9 +3,10 @@ import torch
 
 from tests.representation.contract import Chunks
 from twoscale import PatchLayout, Poisson
+from twoscale.errors import TwoscaleWarning
 from twoscale.predictors import count_parameters
 from twoscale.surrogate.context import FieldPairs, FitContext
-from twoscale.surrogate.evaluation import evaluate_operator
+from twoscale.surrogate.evaluation import evaluate_operator, warn_of_failure
 from twoscale.surrogate.methods import METHODS, resolve
 
 COMMON = PatchLayout.tiling((16, 16), (4, 4))
@@ -123,3 +124,20 @@ def test_without_an_equation_there_is_no_residual(overlap, held_out):
 
 def test_only_inference_is_timed_here(overlap, held_out):
     assert set(evaluate(overlap, held_out)["timings"]) == {"inference"}
+
+
+def test_errors_of_one_and_more_are_told(recwarn):
+    warn_of_failure({"mre": 0.9})
+    assert not recwarn.list
+    with pytest.warns(TwoscaleWarning, match="is 250 %: fields of zeros would be no worse"):
+        warn_of_failure({"mre": 2.5})
+    with pytest.warns(TwoscaleWarning, match="is infinite or undefined"):
+        warn_of_failure({"mre": None})
+
+
+@torch.no_grad()
+def test_relative_errors_of_zero_fields_are_none(overlap):
+    zeros = FieldPairs(Chunks(torch.ones(5, 16, 16)), Chunks(torch.zeros(5, 16, 16)))
+    metrics = evaluate_operator(overlap, overlap, zeros, common=COMMON, problem=None)
+    assert metrics["mre"] is None
+    assert metrics["mae"] > 0

@@ -228,15 +228,3 @@ def test_what_is_no_predictor_is_refused(given, wanted):
 def test_a_class_that_is_not_registered_is_told_to_be():
     with pytest.raises(TwoscaleError, match=r"predictor must be one of .*register_predictor"):
         Surrogate("local", predictor=Mean)
-
-
-def test_a_surrogate_that_averaged_over_nothing_is_loaded_still(arrays, tmp_path):
-    x, u, new = arrays
-    surrogate = Surrogate("local", predictor="affine", patches=2, device="cpu").fit(x, u)
-    surrogate.save(tmp_path / "saved")
-    path = tmp_path / "saved" / "manifest.json"
-    text = path.read_text()
-    assert '"average_symmetries": false' in text
-    path.write_text(text.replace('"average_symmetries": false', '"average_symmetries": true'))
-    loaded = Surrogate.load(tmp_path / "saved", device="cpu")
-    np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))

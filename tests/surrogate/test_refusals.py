@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.surrogate.tiny import make
-from twoscale import METHODS, Surrogate, TwoscaleError
+from tests.surrogate.tiny import make, tiny
+from twoscale import METHODS, Surrogate
+from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.surrogate import arguments
+from twoscale.surrogate.arguments import check_prediction
 
 any_method = pytest.mark.parametrize("method", METHODS)
 
@@ -65,6 +68,79 @@ def test_one_bad_value_anywhere_in_the_training_set_is_found(arrays):
     bad[77, 3, 5] = -np.inf
     with pytest.raises(TwoscaleError, match="the input fields contain NaN or infinite values"):
         make("local").fit(bad, u)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("two-scale", {}),
+        ("conforming", {}),
+        ("fno", {}),
+        ("two-scale", {"predictor": "encoder"}),
+        ("two-scale", {"predictor": "kernel"}),
+    ],
+)
+def test_values_near_the_ends_of_single_precision_are_refused(arrays, method, settings):
+    x, u, _, _ = arrays
+    surrogate = Surrogate(method, device="cpu", **tiny(method, **settings))
+    unit = u / abs(u).max()
+    for side in ((x, unit * np.float32(3e38)), (x / abs(x).max() * np.float32(3e38), u)):
+        with pytest.raises(TwoscaleError, match="too near to the end of single precision"):
+            surrogate.fit(*side)
+    with pytest.raises(
+        TwoscaleError, match=r"infinite values \(in single precision, which ends at"
+    ):
+        surrogate.fit(x, unit.astype(np.float64) * 1e40)
+    with pytest.raises(TwoscaleError, match=r"output fields vary by .*, too near to the smallest"):
+        surrogate.fit(x, unit * np.float32(1e-38))
+
+
+def test_predictions_that_are_not_finite_are_refused(arrays):
+    x, u, _, _ = arrays
+    surrogate = make("two-scale", predictor="affine").fit(x, u * np.float32(1e30 / abs(u).max()))
+    far = np.full_like(x[:2], 1e15)
+    for given in (far, torch.from_numpy(far)):
+        with pytest.raises(TwoscaleError, match=r"predicted fields contain NaN .*: the inputs may"):
+            surrogate.predict(given)
+
+
+def test_sums_that_overflow_are_no_reason_to_refuse(arrays):
+    x, u, _, _ = arrays
+    surrogate = make("local", predictor="affine").fit(x, u * np.float32(1e34 / abs(u).max()))
+    assert np.isfinite(surrogate.predict(np.repeat(x, 40, 0))).all()
+
+
+@pytest.mark.parametrize(("method", "settings"), [("global", {}), ("fno", {}), ("refinement", {})])
+def test_a_mean_of_a_million_deviations_is_told_once(arrays, method, settings):
+    x, u, _, _ = arrays
+    wide = u.astype(np.float64) + 1e6 * u.std()
+    with pytest.warns(TwoscaleWarning) as told:
+        make(method, **settings).fit(x, wide)
+    (warning,) = told.list
+    assert "the training output fields vary by about 1e-6 of their mean" in str(warning.message)
+    with pytest.warns(TwoscaleWarning, match="the training input fields vary by about 1e-5"):
+        make(method, **settings).fit(x + np.float32(1e5 * x.std()), u)
+
+
+def test_a_variation_that_the_conversion_loses_is_told(arrays):
+    x, u, _, _ = arrays
+    with pytest.warns(TwoscaleWarning, match="output fields are all the same in single precision"):
+        make("local").fit(x, u.astype(np.float64) + 1e12 * u.std())
+
+
+@pytest.mark.parametrize("method", ["two-scale", "fno"])
+def test_a_training_that_diverges_without_infinities_is_told(arrays, method):
+    x, u, _, _ = arrays
+    rate = {"learning_rate": 10.0, "epochs": 5}
+    with pytest.warns(TwoscaleWarning, match=r"training diverged: .* epoch 1 on .* epoch \d, but"):
+        make(method, **rate).fit(x, u)
+
+
+def test_ordinary_trainings_are_not_told(arrays, recwarn):
+    x, u, _, _ = arrays
+    for method in ("two-scale", "fno"):
+        make(method, epochs=20).fit(x, u)
+    assert not recwarn.list
 
 
 def test_unequal_numbers_of_fields_are_refused(arrays):
@@ -157,3 +233,16 @@ def test_nothing_else_is_a_seed(seed):
 def test_a_batch_holds_at_least_one_field(fitted, arrays, batch_size):
     with pytest.raises(TwoscaleError, match=f"at least 1, got {batch_size}"):
         fitted["local"].predict(arrays[2], batch_size=batch_size)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(("name", "place"), [("input", 0), ("predicted", 1)])
+def test_one_product_finds_what_is_not_finite_on_either_side(monkeypatch, value, name, place):
+    sides = torch.zeros(2, 7, 4, 5)
+    check_prediction(*sides)
+    sides[place, 6, 3, 4] = value  # beside a zero on the other side
+    for together in (2**31 - 1, 40):
+        monkeypatch.setattr(arguments, "_DOT_VALUES", together)
+        with pytest.raises(TwoscaleError, match=f"the {name} fields contain NaN or infinite"):
+            check_prediction(*sides)
+    check_prediction(*torch.full((2, 7, 4, 5), 1e30))

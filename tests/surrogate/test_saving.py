@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ DAMAGE = {
         "a grid has whole numbers of nodes per side",
     ),
     "a grid beyond all memory": (
-        lambda f: edit_manifest(f, lambda m: m["grid"].update(height=10**7, width=10**7)),
+        lambda f: edit_manifest(f, lambda m: m["grid"].update(height=10**6, width=10**6)),
         "there is not enough memory for fields of",
     ),
     "layers without end": (
@@ -220,3 +221,11 @@ def test_a_problem_of_ones_own_is_given_again_at_loading(fitted, tmp_path):
         surrogate.problem = known
     assert Surrogate.load(tmp_path / "s").problem is None
     assert Surrogate.load(tmp_path / "s", problem=Heat()).problem.name == "heat"
+
+
+def test_weights_that_are_not_finite_are_refused(fitted, tmp_path):
+    broken = deepcopy(fitted["local"])
+    next(broken.operator_.parameters()).data[0] = float("nan")
+    broken.save(tmp_path / "broken")
+    with pytest.raises(TwoscaleError, match=r"weights .* NaN or infinite: the artifact is damaged"):
+        Surrogate.load(tmp_path / "broken")

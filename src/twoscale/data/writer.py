@@ -22,7 +22,7 @@ from twoscale.data.store import (
     sample_chunk,
 )
 from twoscale.errors import missing_extra
-from twoscale.files import Output, claimed, told
+from twoscale.files import Output, claimed, plain_json, told
 from twoscale.source import slices
 from twoscale.threads import ahead, file_workers
 
@@ -59,10 +59,10 @@ class DatasetWriter:
         self.shape = (description["samples"], grid["height"], grid["width"])
         self.chunk = sample_chunk(grid["height"], grid["width"])
         self.checksums: dict[int, dict[str, str]] = {}
-        attributes = self._attributes(description)
-        if not (output.work.continues(attributes) and self._continue()):
-            output.work.restart(attributes)
-            self._create(attributes)
+        self.attributes = plain_json(self._attributes(description))
+        if not (output.work.continues(self.attributes) and self._continue()):
+            output.work.restart(self.attributes)
+            self._create()
 
     def _attributes(self, description: dict[str, Any]) -> dict[str, Any]:
         head = {"format": FORMAT, "format_version": FORMAT_VERSION, "complete": False}
@@ -84,11 +84,11 @@ class DatasetWriter:
         self.checksums = dict(self._intact(self._read_log(self.log), stored))
         return True
 
-    def _create(self, attributes: dict[str, Any]) -> None:
+    def _create(self) -> None:
         shape = self.shape
         with told(self.output.place):
             self._group = zarr.create_group(
-                self.output.content, attributes=attributes, zarr_format=3
+                self.output.content, attributes=self.attributes, zarr_format=3
             )
             for name in ARRAYS:
                 self._group.create_array(
@@ -155,8 +155,7 @@ class DatasetWriter:
         """Add the checksums to the description and move the dataset to its place."""
         ordered = [self.checksums[start] for start in sorted(self.checksums)]
         sums = {name: [entry[name] for entry in ordered] for name in ARRAYS}
-        found = dict(self._group.attrs) | {"complete": True, "checksums": sums}
-        found.pop("digest", None)
-        self._group.attrs.update(found | {"digest": description_digest(found)})
+        whole = self.attributes | {"complete": True, "checksums": sums}
+        self._group.attrs.put(whole | {"digest": description_digest(whole)})
         self.output.commit()
         return Dataset(self.output.place)

@@ -13,7 +13,15 @@ from twoscale.files.checksums import (
 )
 from twoscale.files.moves import flush, new_folder, remove
 from twoscale.files.npy import NpyHeader, open_npy, read_npy_header
-from twoscale.files.outputs import Output, atomic_output, check_target, claimed, is_file, told
+from twoscale.files.outputs import (
+    Output,
+    atomic_output,
+    check_name,
+    check_target,
+    claimed,
+    is_file,
+    told,
+)
 from twoscale.files.reading import (
     is_a,
     open_file,
@@ -24,7 +32,7 @@ from twoscale.files.reading import (
     read_text,
     unreadable,
 )
-from twoscale.files.work_folder import WorkFolder, sweep
+from twoscale.files.work_folder import WorkFolder, sweep, tidy
 from twoscale.files.writing import plain_json, to_json, write_json
 
 __all__ = [
@@ -37,6 +45,7 @@ __all__ = [
     "WorkFolder",
     "atomic_output",
     "check_file",
+    "check_name",
     "check_target",
     "claimed",
     "content_digest",
@@ -59,6 +68,7 @@ __all__ = [
     "sweep",
     "tensor_digest",
     "tensor_digests",
+    "tidy",
     "to_json",
     "told",
     "unreadable",

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
-from twoscale.files.moves import flush, move_new, replace, restore
+from twoscale.files.moves import flush, move_new, remove, replace, restore
 from twoscale.files.work_folder import WorkFolder, tidy
 
 Ours = Callable[[Path], bool]
@@ -23,11 +23,20 @@ def is_file(path: Path) -> bool:
     return path.is_file()
 
 
+def check_name(path: str | Path) -> None:
+    """Raise if a name is not text: not all libraries can read files of such names."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise TwoscaleError(f"cannot write {str(path)!r}: its name is not UTF-8 text") from error
+
+
 def check_target(path: str | Path, *, overwrite: bool, ours: Ours) -> Path:
     """Return the place a result will go to, or raise before any work is done.
 
     Something that is there already is replaced only if asked, and only if it is `ours`.
     """
+    check_name(path)
     try:
         place = Path(path).resolve()
         exists = os.path.lexists(place)
@@ -60,6 +69,7 @@ class Output:
             with told(self.place):
                 self.work = WorkFolder(self.place)
                 restore(self.place, aside=self.work.replaced)
+                remove(self.work.replaced)
             # Only now nobody else can put anything there; but somebody may have just done so.
             self._check()
         except BaseException:
@@ -73,12 +83,12 @@ class Output:
         """Move the content to its place; what was there is removed after that."""
         with told(self.place):
             flush(self.content)
+            self.work.begin_commit()
             if self._overwrite and os.path.lexists(self.place):
                 self._check()
                 replace(self.content, self.place, aside=self.work.replaced)
             else:
                 move_new(self.content, self.place)
-            self.work.request.unlink(missing_ok=True)  # there is nothing left to go on with
             flush_folder(self.place.parent)
 
     def close(self, *, keep: bool = False) -> None:

@@ -29,7 +29,7 @@ except ImportError:  # not on Windows: two commands must not write one result th
 SUFFIX = ".twoscale-work"
 _FORMAT = "twoscale-work"
 _OWNER = "owner.json"
-_REQUEST = "request.json"
+_CONTENT, _REQUEST, _COMMITTING = "content", "request.json", "committing.json"
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
@@ -42,13 +42,16 @@ class WorkFolder:
 
     def __init__(self, place: Path) -> None:
         self.path = place.with_name(f".{place.name}{SUFFIX}")
-        self.content = self.path / "content"
+        self.content = self.path / _CONTENT
         self.replaced = self.path / "replaced"
         self.log = self.path / "log.jsonl"
         self.checkpoints = self.path / "checkpoints"
         self.request = self.path / _REQUEST
+        self._committing = self.path / _COMMITTING
         self._place = place
         self._descriptor = self._lock()
+        if self._committing.exists() and self.content.exists():  # killed before it was moved
+            self._committing.rename(self.request)
 
     def _lock(self) -> int:
         """Return the open, locked owner file."""
@@ -111,7 +114,8 @@ class WorkFolder:
     def clear(self) -> None:
         """Remove everything that was prepared."""
         # The request first: without it the rest is of no use, and `tidy` removes it.
-        known = (self.request, self.content, self.replaced, self.log, self.checkpoints)
+        kept = (self.content, self.replaced, self.log, self.checkpoints)
+        known = (self.request, self._committing, *kept)
         for entry in known:
             remove(entry)
 
@@ -141,6 +145,11 @@ class WorkFolder:
         self.clear()
         write_json(self.request, request)
 
+    def begin_commit(self) -> None:
+        """Note that the content is complete: once it has been moved, nothing can go on here."""
+        if self.request.exists():
+            self.request.rename(self._committing)
+
     def __enter__(self) -> Self:
         return self
 
@@ -165,7 +174,10 @@ def is_work_folder(path: Path) -> bool:
 def tidy(place: Path) -> None:
     """Remove the work folder of a result if a dead process left it, and nothing can go on in it."""
     path = place.with_name(f".{place.name}{SUFFIX}")
-    if is_work_folder(path) and not (path / _REQUEST).exists():
+    if not is_work_folder(path):
+        return
+    unmoved = (path / _COMMITTING).exists() and (path / _CONTENT).exists()
+    if not unmoved and not (path / _REQUEST).exists():
         with suppress(TwoscaleError, OSError):
             WorkFolder(place).remove()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import check_target, claimed, is_file, read_json, write_json
+from twoscale.files import check_target, claimed, is_file, read_json, tidy, write_json
 from twoscale.report.page import Picture
 
 FIGURES = "figures"
@@ -25,13 +25,19 @@ def check_page(page: Path, *, overwrite: bool) -> None:
         )
     if page.name == FIGURES:
         raise TwoscaleError(f"a page cannot be called {FIGURES}, as the folder beside it is")
+    tidy(place.resolve())
     check_target(page, overwrite=overwrite, ours=is_file)
     if os.path.lexists(place) and not _are_figures_of(page)(place):
         raise TwoscaleError(
             f"{place} is not the figures of {page.name} alone, and is not replaced: move it, or "
             "write the page into another folder"
         )
-    check_target(place, overwrite=overwrite, ours=_are_figures_of(page))
+    check_target(place, overwrite=_replaceable(page, overwrite), ours=_are_figures_of(page))
+
+
+def _replaceable(page: Path, overwrite: bool) -> bool:
+    """Say whether figures of a page may be replaced: if asked, or if a kill kept the page away."""
+    return overwrite or not os.path.lexists(page)
 
 
 def write_with_figures(
@@ -41,7 +47,9 @@ def write_with_figures(
     place = page.parent / FIGURES
     with (
         claimed(page, overwrite=overwrite) as written,
-        claimed(place, overwrite=overwrite, ours=_are_figures_of(page)) as drawn,
+        claimed(
+            place, overwrite=_replaceable(page, overwrite), ours=_are_figures_of(page)
+        ) as drawn,
     ):
         for output in (written, drawn):
             output.work.clear()

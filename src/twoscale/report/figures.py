@@ -68,6 +68,9 @@ def draw_fields(
     seams: Seams,
 ) -> None:
     """Draw truth above input, and predictions above their errors, into two rows of axes."""
+    inputs, truth = inputs.astype(np.float64), truth.astype(np.float64)
+    # In double precision: squares and differences of single precision may be infinite.
+    predictions = {name: field.astype(np.float64) for name, field in predictions.items()}
     errors = {name: field - truth for name, field in predictions.items()}
     worst = max(float(np.abs(error).max()) for error in errors.values()) or 1.0
     top = float(np.abs(truth).max()) or 1.0
@@ -76,8 +79,8 @@ def draw_fields(
     _field(axes[1, 0], inputs, "input", cmap="cividis")
     for column, (name, error) in enumerate(errors.items(), 1):
         _field(axes[0, column], predictions[name], name, vmin=low, vmax=top, cmap="viridis")
-        relative = np.linalg.norm(error) / np.linalg.norm(truth)
-        title = f"error, {100 * relative:.2g} %"
+        size = float(np.linalg.norm(truth))
+        title = f"error, {100 * np.linalg.norm(error) / size:.2g} %" if size else "error"
         shown = _field(axes[1, column], error, title, vmin=-worst, vmax=worst, cmap="RdBu_r")
         _draw_seams(axes[1, column], seams)
     figure = axes[0, 0].figure
@@ -137,7 +140,7 @@ def densities(truth: Tensor, predictions: Predictions) -> Figure:
     figure = _figure(2, 1.2)
     axis = figure.subplots()
     low, high = float(truth.min()), float(truth.max())
-    edges = np.linspace(low, high if high > low else low + 1.0, 81)
+    edges = np.linspace(low, high if high > low else low + max(1.0, abs(low)), 81)
     for name, fields in {"truth": truth, **predictions}.items():
         heights, _ = np.histogram(fields.numpy(), bins=edges, density=True)
         axis.stairs(heights, edges, color=colour(name), label=name, linewidth=_width(name))

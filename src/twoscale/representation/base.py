@@ -75,6 +75,19 @@ class Representation(nn.Module, ABC):
         return None
 
     @property
+    def unit(self) -> float:
+        """Return a power of four about as large as the decoded deviations from the mean field.
+
+        Codes have no unit; whatever squares decoded fields divides them by this one before.
+        """
+        return 1.0
+
+    @property
+    def mean_and_spread(self) -> tuple[float, float] | None:
+        """Return the sizes of the training fields' mean and of what they vary by, if known."""
+        return None
+
+    @property
     def code_size(self) -> int:
         return sum(self.block_sizes)
 

@@ -21,6 +21,7 @@ from twoscale.linalg.pca import (
     cached_rows,
     fit_statistics,
 )
+from twoscale.precision import check_range, unit_of
 from twoscale.representation.base import Representation
 from twoscale.source import FieldSource, as_source, chunk_length, slices
 
@@ -101,6 +102,7 @@ class BlockPCA(Representation):
             first = next(pieces)
             self._prepare((height, width), first.device)
             statistics = fit_statistics(self._split(rows) for rows in chain([first], pieces))
+            check_range(statistics.largest(samples))
             if not self.standardised:
                 statistics = statistics.with_common_scale()
             blocks = self._scaled(source, statistics)
@@ -186,19 +188,20 @@ class BlockPCA(Representation):
         return self.scale * values
 
     def energies(self) -> Tensor:
-        """Return the energy (blocks, largest rank) of each mode: zero beyond a block's rank.
+        """Return the energy (blocks, largest rank) of each mode, float64: zero beyond its rank.
 
         It is what the mode contributes to the mean square of the decoded training fields, summed
         over nodes: its variance times the squared norm of the field that a unit of it decodes to.
         """
         self._require_fit()
+        unit = self.unit
         norms = torch.zeros_like(self.variances).flatten()
         for part in slices(self.code_size, chunk_length(*self._fitted_shape)):
             places = torch.arange(part.start, part.stop, device=self.places.device)
             units = torch.nn.functional.one_hot(places, self.code_size).to(self.mean.dtype)
-            fields = self._join(self._deviations(units))
+            fields = self._join(self._deviations(units)) / unit
             norms[self.places[part]] = fields.square().sum((1, 2))
-        return self.variances * norms.reshape(self.variances.shape)
+        return (self.variances * norms.reshape(self.variances.shape)).double() * unit**2
 
     def truncate(self, ranks: Sequence[int]) -> bool:
         """Keep the leading modes, so many of each block; say whether that took any away."""
@@ -220,6 +223,21 @@ class BlockPCA(Representation):
     def _require_fit(self) -> None:
         if self.vectors is None:
             raise TwoscaleError("this representation is not fitted yet: call fit first")
+
+    @property
+    def unit(self) -> float:
+        self._require_fit()
+        shown = (self.vectors != 0).any(2)  # features that never vary have scale 1, and no part
+        return unit_of(float(torch.where(shown, self.scale, 0).max()))
+
+    @property
+    def mean_and_spread(self) -> tuple[float, float]:
+        self._require_fit()
+        shown = (self.vectors != 0).any(2)
+        if not bool(shown.any()):
+            return float(self.mean.abs().max()), 0.0
+        mean, scale = (values[shown].double().square().mean() for values in (self.mean, self.scale))
+        return float(mean.sqrt()), float(scale.sqrt())
 
     @property
     def block_sizes(self) -> list[int]:

@@ -121,6 +121,14 @@ class Chain(Representation):
         return {name: sum(values) / len(values) for name, values in shares.items()}
 
     @property
+    def unit(self) -> float:
+        return max(stage.unit for _, stage in self._named())
+
+    @property
+    def mean_and_spread(self) -> tuple[float, float] | None:
+        return self._named()[0][1].mean_and_spread
+
+    @property
     def layout(self) -> PatchLayout | None:
         """Return the finest stage's patches."""
         layouts = [stage.layout for _, stage in self._named() if stage.layout is not None]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
+from twoscale.precision import check_range, unit_of
 from twoscale.representation.base import Representation
 from twoscale.source import FieldSource, as_source, gather, map_fields
 
@@ -25,6 +26,7 @@ class Normaliser(nn.Module):
         super().__init__()
         self.register_buffer("mean", torch.zeros(()))
         self.register_buffer("std", torch.ones(()))
+        self._spread = 1.0  # of the latest fit: zero where `std` is one in its place
 
     def fit(self, fields: FieldSource) -> Self:
         total = square = shift = count = 0.0
@@ -39,9 +41,15 @@ class Normaliser(nn.Module):
             count += values.numel()
         mean = total / count
         spread = max(square / count - mean**2, 0.0) ** 0.5
+        check_range(abs(shift + mean) + spread * count**0.5)
+        self._spread = spread
         self.mean = torch.tensor(shift + mean, dtype=torch.float32, device=device)
         self.std = torch.tensor(spread or 1.0, dtype=torch.float32, device=device)
         return self
+
+    @property
+    def mean_and_spread(self) -> tuple[float, float]:
+        return abs(float(self.mean)), self._spread
 
     def apply_to(self, fields: FieldSource) -> Tensor:
         """Return all fields, normalised, as one tensor."""
@@ -93,6 +101,14 @@ class WholeField(Representation):
         except KeyError as error:
             raise TwoscaleError("the scale of the input fields is missing") from error
         return self
+
+    @property
+    def unit(self) -> float:
+        return unit_of(float(self.scale.std))
+
+    @property
+    def mean_and_spread(self) -> tuple[float, float]:
+        return self.scale.mean_and_spread
 
     @property
     def block_sizes(self) -> list[int]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, split_samples
-from twoscale.files import Checkpoints, Output, claimed, new_folder
+from twoscale.errors import TwoscaleError
+from twoscale.files import Checkpoints, Output, claimed, new_folder, tidy
 from twoscale.memory import available_memory
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
@@ -69,13 +70,53 @@ def fit_runs(
 ) -> list[Run]:
     """Fit a method for several seeds at once; `outs` names each seed's run folder.
 
-    Options are those of `fit_requests`. All run folders appear, or none.
+    Options are those of `fit_requests`. All run folders appear, or none. If a kill let only some
+    appear, those are not fitted again.
     """
     requests = [
         Request(Path(out), method, seed, settings or {}, training_samples)
         for seed, out in outs.items()
     ]
-    return [run for run in fit_requests(dataset, requests, **options) if run is not None]
+    known: dict[Path, Run] = {}
+    if len(requests) > 1 and not options.get("overwrite"):
+        known = _finished(dataset, requests, options.get("device", "auto"))
+    missing = [request for request in requests if request.out not in known]
+    if not missing:
+        raise TwoscaleError(
+            f"{requests[0].out.parent} exists already, with all these runs: choose another --out "
+            "or pass --overwrite"
+        )
+    for run in fit_requests(dataset, missing, **options):
+        if run is not None:
+            known[run.path] = run
+    return [known[request.out] for request in requests]
+
+
+def _finished(dataset: Dataset, requests: Sequence[Request], device: str) -> dict[Path, Run]:
+    """Return the runs that are there already and are just what is asked for, by their folders."""
+    found = {}
+    for one in requests:
+        if not is_surrogate(one.out):
+            continue
+        run = Run.open(one.out, device=device)
+        asked = _surrogate(dataset, one, device)
+        split = split_samples(dataset.samples, seed=one.seed, training=one.training_samples)
+        config = run_config(dataset, asked, len(split.training))
+        if run.config["hash"] == config["hash"]:
+            found[one.out] = run
+            tidy(one.out.resolve())
+    return found
+
+
+def _surrogate(dataset: Dataset, request: Request, device: str) -> Surrogate:
+    """Return the surrogate of a request, to be fitted."""
+    return Surrogate(
+        request.method,
+        seed=request.seed,
+        device=device,
+        problem=dataset.problem,
+        **request.settings,
+    )
 
 
 @dataclass(frozen=True)
@@ -155,12 +196,7 @@ class _RequestedFits:
         self.dataset = dataset
         self.requests = requests
         self.progress = progress
-        self.surrogates = [
-            Surrogate(
-                one.method, seed=one.seed, device=device, problem=dataset.problem, **one.settings
-            )
-            for one in requests
-        ]
+        self.surrogates = [_surrogate(dataset, one, device) for one in requests]
         self.splits = [
             split_samples(dataset.samples, seed=one.seed, training=one.training_samples)
             for one in requests

@@ -22,8 +22,6 @@ from twoscale.surrogate import Surrogate
 from twoscale.surrogate.context import FieldPairs, SharedFits
 from twoscale.surrogate.nearest import NearestCodes
 
-_LARGEST = 1e15  # sums of squares of such values are far from the end of single precision
-
 
 class FieldFitter:
     """Fits candidates on the same fields; equal representations once. Keeps the best surrogate."""
@@ -49,7 +47,7 @@ class FieldFitter:
         self._options = options  # of every surrogate: seed, device, problem
         self._clock = clock
         self.progress = progress  # told of what happens inside a fit
-        _check_size(validation)
+        _check_not_zero(validation)
 
     def resume(self, best: Surrogate, error: float) -> None:
         """Take over the best surrogate of a search that was stopped."""
@@ -134,18 +132,13 @@ class _Epochs:
         return max(1e-6, (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1))
 
 
-def _check_size(pairs: FieldPairs) -> None:
+def _check_not_zero(pairs: FieldPairs) -> None:
     """Raise if there are no errors relative to the outputs."""
     largest = max(float(chunk.abs().max()) for chunk in pairs.outputs.chunks())
     if largest == 0:
         raise TwoscaleError(
             "all validation outputs are zero, so that errors relative to them have no meaning: "
             "check the data, or name a method"
-        )
-    if largest > _LARGEST:
-        raise TwoscaleError(
-            f"outputs of up to {largest:.1g} are too large for single precision: "
-            "divide the fields by such a number"
         )
 
 

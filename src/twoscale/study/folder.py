@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import WorkFolder, atomic_output, read_json, sweep, told, write_json
+from twoscale.files import WorkFolder, atomic_output, check_name, read_json, sweep, told, write_json
 from twoscale.run.folder import CONFIG, ENVIRONMENT, HISTORY, METRICS, read_run_json
 from twoscale.study.cells import Cell, Data
 from twoscale.study.record_check import check_record
@@ -38,6 +38,7 @@ class StudyFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        check_name(self.path)
         if os.path.lexists(self.path) and not os.path.isdir(self.path):
             raise TwoscaleError(f"{self.path} is not a folder: choose another --out")
         for name in _PARTS:

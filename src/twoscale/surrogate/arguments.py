@@ -14,6 +14,8 @@ from twoscale.problems import Problem
 from twoscale.source import ArraySource, FieldSource
 from twoscale.symmetries import GROUPS
 
+_DOT_VALUES = 2**31 - 1  # at most, in one product
+
 Fields = np.ndarray | Tensor | FieldSource
 
 
@@ -52,7 +54,8 @@ def real_fields(array: Any, name: str) -> Tensor:
     if isinstance(array, np.ndarray):
         if array.dtype.kind not in "fiub":
             raise TwoscaleError(f"the {name} fields must be real numbers, got dtype {array.dtype}")
-        values = np.ascontiguousarray(array, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what becomes infinite is refused with all that is
+            values = np.ascontiguousarray(array, dtype=np.float32)
         tensor = torch.from_numpy(values if values.flags.writeable else values.copy())
     elif isinstance(array, Tensor):
         if array.is_complex():
@@ -69,8 +72,32 @@ def real_fields(array: Any, name: str) -> Tensor:
 
 def check_finite(fields: Tensor, name: str) -> None:
     """Raise if any value is NaN or infinite."""
-    if math.isfinite(float(fields.sum())):  # tells at a tenth of the cost, unless it overflows
+    if not math.isfinite(float(fields.sum())):  # tells at a tenth of the cost
+        _look_closely(fields, name)
+
+
+def check_prediction(inputs: Tensor, predicted: Tensor) -> None:
+    """Raise if any value of a prediction or of its inputs is NaN or infinite.
+
+    One product sees to both, and a GPU is waited for once: whatever is multiplied by NaN or an
+    infinity is one of them too.
+    """
+    one, other = inputs.reshape(-1), predicted.reshape(-1)
+    if len(one) <= _DOT_VALUES and math.isfinite(float(torch.dot(one, other))):
         return
+    _look_closely(inputs, "input")
+    _look_closely(
+        predicted,
+        "predicted",
+        ": the inputs may be far from those of the training, or values near that end",
+    )
+
+
+def _look_closely(fields: Tensor, name: str, cause: str = "") -> None:
+    """Raise if a value is not finite; the sum of finite ones may be infinite."""
     for chunk in ArraySource(fields).chunks():
         if not bool(torch.isfinite(chunk).all()):
-            raise TwoscaleError(f"the {name} fields contain NaN or infinite values")
+            raise TwoscaleError(
+                f"the {name} fields contain NaN or infinite values (in single precision, which "
+                f"ends at 3.4e38){cause}"
+            )

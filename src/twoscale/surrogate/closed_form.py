@@ -33,13 +33,13 @@ class _Judge:
     """Errors of codes as errors of decoded fields."""
 
     metric: Tensor  # (code, coordinates): ||e @ metric|| is the norm of what e adds to a field
-    size: float  # norm of all validation fields
+    size: float  # norm of all validation fields, in the decoder's unit as well
 
     @classmethod
     def of(cls, decoder: Representation, validation: Pairs) -> _Judge:
         metric = decoder_isometry(decoder).forth
         with torch.no_grad():
-            size = float(decoder.decode(validation.targets).double().norm())
+            size = float(decoder.decode(validation.targets).double().norm()) / decoder.unit
         return cls(metric, size or 1.0)
 
     def error(self, predicted: Tensor, true: Tensor) -> float:

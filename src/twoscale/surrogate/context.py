@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 from torch import Tensor
 
 from twoscale.clock import Clock, device_peak_gigabytes, forget_device_peak
+from twoscale.errors import TwoscaleWarning
 from twoscale.files import Checkpoints
+from twoscale.precision import check_variation
 from twoscale.progress import Progress
 from twoscale.representation import Representation
 from twoscale.source import FieldSource
-from twoscale.training import Task, train_together
+from twoscale.training import History, Task, mean_loss, train_together
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class FitContext:
             self.end_part()
             clock = Clock()
             representation.fit(fields, seed=seed, clock=clock, name=name)
+            if (level := representation.mean_and_spread) is not None:
+                check_variation(*level, f"training {name}")
             peak = self.end_part()
             fit = self.shared[key] = SharedFit(representation.state_dict(), clock.seconds, peak)
             if checkpoint and checkpoint.worthwhile():
@@ -106,6 +111,7 @@ def train_members(
     """
     clock = Clock()
     with clock.stage(stage):
+        starts = [None if "begin_epoch" in hooks else _untrained_loss(task) for task in tasks]
         histories = train_together(
             tasks,
             progress=contexts[0].progress,
@@ -116,7 +122,28 @@ def train_members(
         )
     peak = device_peak_gigabytes()
     seconds = clock.seconds[stage] + max(history.earlier_seconds for history in histories)
-    for context, history in zip(contexts, histories, strict=True):
+    for context, history, start in zip(contexts, histories, starts, strict=True):
+        _warn_of_divergence(history, start, stage)
         context.clock.add(stage, seconds / len(tasks))
         context.count_peak(peak)
         context.histories[stage] = {**history.as_dict(), "members": len(tasks)}
+
+
+def _untrained_loss(task: Task) -> float:
+    """Return the validation loss before the first step; objectives must not change on the way."""
+    if task.judge:
+        return float(task.judge())
+    return float(mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch))
+
+
+def _warn_of_divergence(history: History, start: float | None, stage: str) -> None:
+    risen = history.divergence(start)
+    if risen is not None:
+        warnings.warn(
+            f"{stage} diverged: the validation loss rose from {risen.start:.2g} to "
+            f"{risen.highest:.2g} from epoch {risen.epoch} on and did not come back; the best "
+            f"weights are kept, those of epoch {history.best_epoch + 1}, but try a smaller "
+            "learning_rate",
+            TwoscaleWarning,
+            stacklevel=2,
+        )

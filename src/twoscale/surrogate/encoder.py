@@ -65,7 +65,7 @@ class EncoderPredictor(CodePredictor):
         self.network = self.make_network(seed=seed).to(training.inputs.device)
         self.mean = decoder.decode(training.targets.mean(0, keepdim=True))[0]
         few = decoder.decode(training.targets[:_DECODED])
-        spread = (few - self.mean).square().mean().sqrt()
+        spread = decoder.unit * ((few - self.mean) / decoder.unit).square().mean().sqrt()
         self.spread = torch.where(spread > 0, spread, torch.ones_like(spread))
         loss = self._loss(training.targets, decoder)
         held_out = Pairs(validation.inputs, self._targets(validation, decoder))
@@ -88,11 +88,15 @@ class EncoderPredictor(CodePredictor):
         return CodeLoss(code_weights(self.objective, decoder.block_sizes, variance))
 
     def _targets(self, pairs: Pairs, decoder: Representation) -> Tensor:
-        """Return the codes, and beside them what the relative loss needs of the fields."""
+        """Return the codes, and beside them the fields' norms in the decoder's unit.
+
+        Only the relative loss needs the latter.
+        """
         if self.objective != "field":
             return pairs.targets
+        unit = decoder.unit
         sizes = [
-            decoder.decode(pairs.targets[part]).flatten(1).norm(dim=1, keepdim=True)
+            (decoder.decode(pairs.targets[part]) / unit).flatten(1).norm(dim=1, keepdim=True)
             for part in slices(len(pairs.targets), _DECODED)
         ]
         return torch.cat([pairs.targets, torch.cat(sizes)], 1)

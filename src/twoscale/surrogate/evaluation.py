@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from twoscale.clock import Clock
+from twoscale.errors import TwoscaleWarning
 from twoscale.fields import (
     ACCURACY,
     Batch,
@@ -66,7 +69,26 @@ def evaluate_operator(
     metrics["parameters"] = count_parameters(operator)
     metrics["samples"] = test.outputs.shape[0]
     metrics["timings"] = dict(clock.seconds)
-    return metrics
+    return {name: _finite(value) for name, value in metrics.items()}
+
+
+def _finite(value: Any) -> Any:
+    """Return a metric, or None for one that is no number: relative to zero, or of infinities."""
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def warn_of_failure(metrics: Mapping[str, Any]) -> None:
+    """Warn if predictions are no better than fields of zeros."""
+    error = metrics["mre"]
+    if error is None or error >= 1:
+        size = "infinite or undefined" if error is None else f"{100 * error:.3g} %"
+        warnings.warn(
+            f"the relative error of the predictions is {size}: fields of zeros would be no worse",
+            TwoscaleWarning,
+            stacklevel=2,
+        )
 
 
 def _explained(latent: LatentOperator) -> dict[str, float]:

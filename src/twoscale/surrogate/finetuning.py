@@ -20,6 +20,7 @@ from twoscale.fields import (
     AffineMeasure,
     Batch,
     flux_trace_error,
+    in_unit,
     relative_l2,
     residual_rms,
     trace_error,
@@ -153,8 +154,14 @@ def keeps_fields(plan: FinetunePlan, *, common: PatchLayout, problem: Problem | 
 class FinetuneRecord:
     """What a fine-tuning resolved and went through."""
 
-    weights: dict[str, float]  # per further term
+    weights: dict[str, float]  # per further term, for values as the metrics report them
     components: dict[str, list[float]] = field(default_factory=dict)  # validation, per epoch
+    unit: float = 1.0  # in which the objective takes fields
+
+    def note(self, values: Mapping[str, float]) -> None:
+        """Take an epoch's terms, as the metrics report them."""
+        for name, value in values.items():
+            self.components.setdefault(name, []).append(value * _size_of(name, self.unit))
 
     def remark(self) -> str:
         """Return the latest components in one line."""
@@ -181,9 +188,9 @@ def finetune_operator(
         held_out = objective.pairs(tuned, validation, context)
         pairs = objective.pairs(tuned, training, context)
         _calibrate(objective, tuned, held_out, OBJECTIVES[plan.objective])
-    record = FinetuneRecord(
-        {name: weight for name, weight in objective.weights.items() if name != "reconstruction"}
-    )
+    further = {name: w for name, w in objective.weights.items() if name != "reconstruction"}
+    weights = {name: weight / _size_of(name, decoder.unit) for name, weight in further.items()}
+    record = FinetuneRecord(weights, unit=decoder.unit)
     _train(objective, tuned, pairs, held_out, plan, context, record)
     return tuned, record
 
@@ -200,8 +207,7 @@ def _train(
     def judge() -> float:
         """Return the objective with the full weights."""
         values = objective.measure(tuned.predictor, held_out)
-        for name, value in values.items():
-            record.components.setdefault(name, []).append(value)
+        record.note(values)
         return sum(objective.weights[name] * value for name, value in values.items())
 
     network = tuned.predictor.trained
@@ -238,9 +244,9 @@ def _terms(
     terms: dict[str, Term] = {}
     for name in ("reconstruction", *OBJECTIVES[plan.objective]):
         if name == "spectral":
-            terms[name] = SpectralTerm()
+            terms[name] = SpectralTerm(decoder.unit)
             continue
-        measure = _measure(name, layout, problem)
+        measure = in_unit(_measure(name, layout, problem), decoder.unit)
         if _on_codes(measure, plan):
             terms[name] = code_term(measure, decoder, sample)
         else:
@@ -262,6 +268,11 @@ def _measure(name: str, layout: PatchLayout, problem: Problem | None) -> AffineM
     if name == "residual":
         return residual_rms(problem)
     return flux_trace_error(problem, layout.seams)
+
+
+def _size_of(term: str, unit: float) -> float:
+    """Return what a term's value is multiplied by if fields are: relative ones stay the same."""
+    return 1.0 if term in ("reconstruction", "spectral") else unit
 
 
 def _one_sample(pairs: FieldPairs) -> Batch:

@@ -13,10 +13,14 @@ _REMEMBERED: dict[Representation, Isometry | None] = {}
 
 
 def decoder_isometry(decoder: Representation) -> Isometry:
-    """Return the coordinates for a fitted decoder; inside `one_isometry`, always the same."""
+    """Return the coordinates for a fitted decoder; inside `one_isometry`, always the same.
+
+    Their distances are those of decoded fields in the decoder's `unit`: no square of them leaves
+    the range of single precision, however large or small the fields are.
+    """
     known = _REMEMBERED.get(decoder)
     if known is None:
-        known = Isometry.of(decoder_gram(decoder))
+        known = Isometry.of(decoder_gram(decoder) / decoder.unit**2)
         if decoder in _REMEMBERED:
             _REMEMBERED[decoder] = known
     return known

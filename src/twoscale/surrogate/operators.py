@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.patches import PatchLayout
-from twoscale.precision import tensor_cores
+from twoscale.precision import check_variation, tensor_cores
 from twoscale.representation import Normaliser, Representation
 from twoscale.representation.base import subset
 from twoscale.source import FieldSource, map_fields
@@ -185,6 +185,9 @@ class FullFieldOperator(FieldOperator):
             self.output_scale.fit(training.outputs)
             pairs = self._normalised(training)
             held_out = self._normalised(validation)
+        if stage == "training":  # in front of other networks the representations have told already
+            check_variation(*self.input_scale.mean_and_spread, "training input")
+            check_variation(*self.output_scale.mean_and_spread, "training output")
         self.network = self.make_network(context.seed).to(pairs.inputs.device)
         task = Task(self.network, pairs, held_out, _mean_square, self.plan, context.seed)
         train_members([task], [context], stage=stage)

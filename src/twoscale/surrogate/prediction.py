@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
@@ -151,6 +150,8 @@ def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> MLP:
     # By name: files hold tensors in any order, and the hidden layers are the settings'.
     first = tensors.get("network.0.weight")
     last = tensors.get(f"network.{2 * len(hidden)}.weight")
+    if any(one is not None and not one.numel() for one in (first, last)):
+        raise TwoscaleError("the weights of the network are empty: the artifact is damaged")
     ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
     return MLP((ends[0], *hidden, ends[1]))
 
@@ -165,9 +166,20 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 def check_weights(module: nn.Module) -> None:
     """Raise if a fit has left any number that is NaN or infinite."""
-    for name, value in module.state_dict().items():
-        if not bool(torch.isfinite(value).all()):
-            raise TwoscaleError(
-                f"the fit gave {name} values that are NaN or infinite: take a larger ridge (none "
-                "chooses one) if it is a closed form, a smaller learning_rate if it was trained"
-            )
+    if name := _not_finite(module):
+        raise TwoscaleError(
+            f"the fit gave {name} values that are NaN or infinite: take a larger ridge (none "
+            "chooses one) if it is a closed form, a smaller learning_rate if it was trained"
+        )
+
+
+def check_stored_weights(module: nn.Module) -> None:
+    """Raise if any number that was read from an artifact is NaN or infinite."""
+    if name := _not_finite(module):
+        raise TwoscaleError(f"the weights {name} are NaN or infinite: the artifact is damaged")
+
+
+def _not_finite(module: nn.Module) -> str | None:
+    """Return the name of the first tensor with a value that is NaN or infinite."""
+    values = module.state_dict().items()
+    return next((name for name, value in values if not bool(value.isfinite().all())), None)

@@ -25,7 +25,7 @@ from twoscale.source import chunk_length, slices
 from twoscale.surrogate.arguments import (
     Fields,
     as_fields,
-    check_finite,
+    check_prediction,
     problem_symmetries,
     real_fields,
     resolve_device,
@@ -38,11 +38,11 @@ from twoscale.surrogate.artifact import (
     write_artifact,
 )
 from twoscale.surrogate.context import FitContext
-from twoscale.surrogate.evaluation import Predict, evaluate_operator
+from twoscale.surrogate.evaluation import Predict, evaluate_operator, warn_of_failure
 from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, keeps_fields, tunable
 from twoscale.surrogate.methods import get_method, resolve, trains_on_fields
 from twoscale.surrogate.operators import FieldOperator, LatentOperator
-from twoscale.surrogate.prediction import check_weights
+from twoscale.surrogate.prediction import check_stored_weights, check_weights
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
 from twoscale.surrogate.replay import replayed
 from twoscale.surrogate.resuming import fit_checkpoints
@@ -244,12 +244,9 @@ class Surrogate:
         self.check_grid(fields.shape[1:])
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        if not fields.is_cuda:
-            check_finite(fields, "input")
         predict = partial(replayed, self.operator_)
         predicted = self._apply(predict, fields, batch_size or self._batch_size())
-        if fields.is_cuda:  # only now: it waits for the device, which is at work already
-            check_finite(fields, "input")
+        check_prediction(fields, predicted)  # only now: on CUDA it waits for the device
         return predicted.numpy() if isinstance(inputs, np.ndarray) else predicted
 
     def predict_parts(self, inputs: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -264,11 +261,10 @@ class Surrogate:
 
     def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
-        parts = [
-            predict(fields[part].to(self.device)).to(fields.device)
-            for part in slices(len(fields), length)
-        ]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        if len(fields) <= length:
+            return predict(fields.to(self.device)).to(fields.device)
+        parts = slices(len(fields), length)
+        return torch.cat([self._apply(predict, fields[part], length) for part in parts])
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
@@ -302,6 +298,7 @@ class Surrogate:
             common=self._common_layout(),
             problem=self.problem,
         )
+        warn_of_failure(metrics)
         timings = self.timings_ | metrics["timings"]
         metrics["timings"] = timings | {"total": sum(timings.values())}
         if self.peak_device_gigabytes_ is not None:
@@ -368,15 +365,12 @@ class Surrogate:
     @classmethod
     def _rebuilt(cls, manifest: dict[str, Any], *, device: str, problem: Problem | None) -> Self:
         """Return the surrogate that a manifest describes, still without its weights."""
-        settings = dict(manifest["settings"])
-        if settings.get("symmetries") == "none":  # an average over nothing was once allowed
-            settings.pop("average_symmetries", None)
         surrogate = cls(
             manifest["method"],
             seed=manifest["seed"],
             device=device,
             problem=problem or PROBLEMS.get(manifest["problem"]),
-            **settings,
+            **manifest["settings"],
         )
         surrogate.grid_ = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
         surrogate.timings_ = {name: float(one) for name, one in manifest["timings"].items()}
@@ -395,4 +389,5 @@ class Surrogate:
             raise TwoscaleError(f"there is not enough memory for fields of {self.grid_} nodes")
         operator = get_method(self.method).build(self.grid_, self.settings)
         self.operator_ = operator.restore(tensors).to(self.device)
-        self.predict(torch.zeros(1, *self.grid_.shape))
+        check_stored_weights(operator)
+        self._apply(operator, torch.zeros(1, *self.grid_.shape), 1)

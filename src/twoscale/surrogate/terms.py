@@ -100,15 +100,21 @@ class FieldTerm(Term):
 
 
 class SpectralTerm(Term):
-    """Distance of the minibatch's mean radial spectra; the truth travels as its spectrum."""
+    """Distance of the minibatch's mean radial spectra; the truth travels as its spectrum.
+
+    Fields are taken in a `unit` of theirs: the distance has fourth powers of them.
+    """
 
     finish = staticmethod(weighted_spectral_distance)
 
+    def __init__(self, unit: float = 1.0) -> None:
+        self.unit = unit
+
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
-        return radial_spectrum(batch.truth)
+        return radial_spectrum(batch.truth / self.unit)
 
     def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
-        return radial_spectrum(prediction.fields).sum(0), prepared.sum(0)
+        return radial_spectrum(prediction.fields / self.unit).sum(0), prepared.sum(0)
 
 
 class AbsoluteTerm(Term):

@@ -48,6 +48,32 @@ class History:
             del found["earlier_seconds"]
         return found
 
+    def divergence(self, start: float | None = None) -> Divergence | None:
+        """Return how the validation loss left its `start` for good, if it did.
+
+        It has risen to ten times the loss before the first step (by default that of the first
+        epoch), and neither the training nor the validation loss came back to half of it. Noise and
+        a plateau do not rise that far, and a network that overfits has a small training loss.
+        """
+        losses = [loss if math.isfinite(loss) else math.inf for loss in self.validation_loss]
+        first = losses[0] if start is None else start
+        high = [epoch for epoch, loss in enumerate(losses, 1) if loss >= _RISEN * first]
+        if not high or first == 0 or not math.isfinite(first):
+            return None
+        ends = (self.training_loss[-1], self.validation_loss[-1])
+        if any(end < _BACK * first for end in ends):
+            return None
+        return Divergence(first, max(losses), high[0])
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """From which validation loss to which a training rose, and in which epoch, counted from 1."""
+
+    start: float
+    highest: float
+    epoch: int
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -127,6 +153,9 @@ class OneCycle(Schedule):
         rest = min((done - _RISE) / (1 - _RISE), 1.0)
         return self.plan.learning_rate * 0.5 * (1 + math.cos(math.pi * rest))
 
+
+_RISEN = 10.0  # of the loss at the start, to be called a divergence
+_BACK = 0.5  # of it, to have come back
 
 _RISE = 0.1
 _FIRST = 1e-3  # the first steps, too, are steps
