@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -117,6 +118,8 @@ def _be_the_command(
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+        with suppress(KeyboardInterrupt):
+            threading._shutdown()  # waits for threads that still write, as the end of Python does
         os._exit(status)
 
 

@@ -77,8 +77,8 @@ _STUDY = ("study", "run", "tiny.yaml", "--scale", "small", "--out", "small-study
 _STUDY_READERS = (
     Reader(("report", "small-study", "--out", "page.html"), answer="bytes"),
     Reader(("study", "compare", "small-study", "--json")),
-    Reader(_STUDY, ("tiny.yaml",), "small-study/records"),
-    Reader((*_STUDY, "--seeds", "0,1"), ("tiny.yaml",), "small-study/records"),
+    Reader(_STUDY, ("tiny.yaml",), "small-study/records/tiny.json"),
+    Reader((*_STUDY, "--seeds", "0,1"), ("tiny.yaml",), "small-study/records/tiny.json"),
 )
 
 VICTIMS = (
