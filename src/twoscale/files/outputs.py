@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
-from twoscale.files.moves import flush, move_new, remove, replace, restore
+from twoscale.files.moves import flush, flush_names, move_new, remove, replace, restore
 from twoscale.files.work_folder import WorkFolder, tidy
 
 Ours = Callable[[Path], bool]
@@ -89,7 +89,7 @@ class Output:
                 replace(self.content, self.place, aside=self.work.replaced)
             else:
                 move_new(self.content, self.place)
-            flush_folder(self.place.parent)
+            flush_names(self.place.parent)
 
     def close(self, *, keep: bool = False) -> None:
         """End the claim; `keep` leaves what lets the same command go on where it stopped."""
@@ -145,16 +145,6 @@ def told(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise TwoscaleError(f"cannot write {place}: {error.strerror or error}") from error
-
-
-def flush_folder(folder: Path) -> None:
-    """Wait until the names in a folder are safely on the disk."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 class _Parents:
