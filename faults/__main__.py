@@ -11,15 +11,22 @@ from typing import Any
 
 from faults.children import warm_up
 from faults.registry import KINDS
-from faults.runner import Result, run_tasks, select
+from faults.runner import Result, pick, run_tasks, select
 
 
 def main() -> int:
     """Run what was asked for; return 1 if any trial failed."""
     asked = _arguments()
     warm_up()
-    wanted = {"scale": asked.scale, "quick": asked.quick, "only": asked.only}
-    tasks = select(asked.kinds or list(KINDS), asked.seed, **wanted)
+    tasks = [
+        task
+        for kind in asked.kinds or KINDS
+        for task in (
+            [pick(kind, asked.seed, asked.only)]
+            if asked.only is not None
+            else select(kind, asked.seed, scale=asked.scale, dose=asked.dose, quick=asked.quick)
+        )
+    ]
     results = []
     for result in run_tasks(tasks, seed=asked.seed, workers=asked.workers):
         results.append(result)
@@ -37,6 +44,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--seed", type=int, default=0, help="of everything random")
     parser.add_argument("--scale", type=float, default=1.0, help="part of the trials to run")
+    parser.add_argument("--dose", type=int, help="trials of each kind at most")
     parser.add_argument("--quick", action="store_true", help="leave out what takes long")
     parser.add_argument("--only", type=int, help="the number of a single trial")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
@@ -49,11 +57,14 @@ def _arguments() -> argparse.Namespace:
 
 
 def _failure(result: Result, seed: int) -> str:
-    repeat = f"python -m faults {result.task.kind} --seed {seed} --only {result.task.number}"
-    return (
-        f"FAILED {result.task.kind} {result.task.number} ({result.task.trial.words}): "
-        f"{result.wrong} | last command: twoscale {result.command} | repeat: {repeat}"
+    """Return one line: what was tried, what went wrong, and how to repeat it."""
+    task = result.task
+    line = (
+        f"FAILED {task.kind} {task.number} ({task.trial.words}): {result.wrong} "
+        f"| last command: twoscale {result.command[:300]} "
+        f"| repeat: python -m faults {task.kind} --seed {seed} --only {task.number}"
     )
+    return ascii(" ".join(line.split()))[1:-1]
 
 
 def _table(results: list[Result]) -> str:

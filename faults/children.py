@@ -7,9 +7,11 @@ import io
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -107,14 +109,17 @@ def _be_the_command(
         main()
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except KeyboardInterrupt:  # it came after the command had ended
-        status = 128 + signal.SIGINT
+    except KeyboardInterrupt:  # it came after the command had ended: nobody is left to answer
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
         traceback.print_exc()
         status = 1
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+        with suppress(KeyboardInterrupt):
+            threading._shutdown()  # waits for threads that still write, as the end of Python does
         os._exit(status)
 
 
@@ -143,12 +148,15 @@ def warm_up() -> None:
     import PIL.WebPImagePlugin  # noqa: F401
     import yaml  # noqa: F401
 
-    import twoscale.cli.app  # noqa: F401
+    from twoscale.cli.app import app
+    from twoscale.errors import TwoscaleError
     from twoscale.report.study_page import write_report  # noqa: F401
 
     torch.linalg.eigh(torch.eye(8, dtype=torch.float64))
+    with suppress(TwoscaleError):  # what reads arguments is imported when the first ones are read
+        app(["check", "no-such-dataset"], standalone_mode=False)
     _draw_nothing()
-    _write_small_chunks()
+    _make_things_small()
     gc.collect()
     gc.freeze()  # the children share these pages
 
@@ -171,9 +179,14 @@ def _draw_nothing() -> None:
     Figure.savefig = savefig  # type: ignore[method-assign,assignment]
 
 
-def _write_small_chunks() -> None:
-    """Let datasets have chunks of 16 fields on 16 x 16 nodes, so that small ones have several."""
+def _make_things_small() -> None:
+    """Let chunks hold 16 fields on 16 x 16 nodes, so that small datasets have several; demos too.
+
+    What commands do with their files stays the same.
+    """
+    from twoscale.cli import demo
     from twoscale.data import generation, store
 
+    demo.RESOLUTION = 16
     store._CHUNK_BYTES = 16 * 4 * 16**2
     generation._BATCH_VALUES["cpu"] = 16 * 16**2

@@ -9,7 +9,7 @@ from typing import Any
 from faults.contents import meaning, sizes, snapshot
 from faults.operations import read_log, watch
 from faults.rules import last_line
-from faults.templates import FIT, GENERATE, TUNE, save_at_once
+from faults.templates import FIT, GENERATE, TUNE, Undisturbed, save_at_once
 from faults.trials import Place
 
 
@@ -20,7 +20,7 @@ class Case:
     `old` is the template that lies at the target before; then the command has --overwrite, unless
     it adds to what is there. `parts` are the results that appear each in one step. Results of
     `growing` ones appear piece by piece. What is not `fixed` differs from run to run. By its `cost`
-    (quick, usual, long, slow) a command is tried more or less often.
+    (quick, usual, long) a command is tried more or less often.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Case:
         log = place.root / "operations"
         outcome = place.run(*self.command, prepare=both(self.prepare, watch(log)))
         if outcome.status:
-            raise RuntimeError(f"{outcome.command} fails undisturbed: {last_line(outcome)}")
+            raise Undisturbed(f"undisturbed, {outcome.command} fails: {last_line(outcome)}")
         return {
             "old": old,
             "new": {part: self.state(place, part) for part in self.parts},
@@ -146,7 +146,7 @@ REPORT = Case(
 )
 STUDY = Case("study run", _study, "result", ("tiny.yaml",), growing=True, cost="long")
 DEMO = Case(
-    "demo", ("demo", "--samples", "500", "--epochs", "1"), "result", growing=True, cost="slow"
+    "demo", ("demo", "--samples", "500", "--epochs", "1"), "result", growing=True, cost="long"
 )
 
 FRESH = (

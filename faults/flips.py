@@ -13,7 +13,7 @@ from typing import Any
 from faults.children import Outcome
 from faults.contents import Broken, digest, meaning, timeless
 from faults.rules import FINE, REFUSED, last_line, misbehaviour
-from faults.templates import FIT, GENERATE, TUNE
+from faults.templates import FIT, GENERATE, TUNE, Undisturbed
 from faults.trials import Place, Trial
 
 _RESULT = "result"
@@ -74,6 +74,12 @@ def _run_readers(name: str) -> tuple[Reader, ...]:
 
 _GO_ON = Reader((*GENERATE, *_OUT), answer=f"{_RESULT}/zarr.json", confirms=("check", _RESULT))
 _STUDY = ("study", "run", "tiny.yaml", "--scale", "small", "--out", "small-study")
+_STUDY_READERS = (
+    Reader(("report", "small-study", "--out", "page.html"), answer="bytes"),
+    Reader(("study", "compare", "small-study", "--json")),
+    Reader(_STUDY, ("tiny.yaml",), "small-study/records/tiny.json"),
+    Reader((*_STUDY, "--seeds", "0,1"), ("tiny.yaml",), "small-study/records/tiny.json"),
+)
 
 VICTIMS = (
     Victim(
@@ -100,15 +106,11 @@ VICTIMS = (
     Victim("searched", _run_readers("searched"), 80, twin="small-run"),
     Victim(
         "small-study",
-        (
-            Reader(("report", "small-study", "--out", "page.html"), answer="bytes"),
-            Reader(("study", "compare", "small-study", "--json")),
-            Reader(_STUDY, ("tiny.yaml",), "small-study/records"),
-            Reader((*_STUDY, "--seeds", "0,1"), ("tiny.yaml",), "small-study/records"),
-        ),
-        110,
-        below=("records", "data", "cells"),
+        _STUDY_READERS,
+        90,
+        below=("data", "cells"),
     ),
+    Victim("small-study", _STUDY_READERS, 40, below=("records",)),
     Victim("half-generated", (_GO_ON,), 40),
     Victim("half-fitted", (Reader(("fit", "data.zarr", *FIT, *_OUT), answer=_RESULT),), 40),
     Victim("half-tuned", (Reader(("finetune", "small-run", *TUNE, *_OUT), answer=_RESULT),), 40),
@@ -178,7 +180,7 @@ def _undamaged(victim: Victim, reader: Reader, place: Place) -> Any:
         _set_up(victim, reader, spare)
         outcome, answer = reader.read(spare)
         if outcome.status != FINE:
-            raise RuntimeError(f"{outcome.command} refuses the undamaged: {last_line(outcome)}")
+            raise Undisturbed(f"undamaged, {outcome.command} refuses it: {last_line(outcome)}")
         return {"answer": answer}
 
     name = f"answer-{victim.name}-" + "-".join(reader.arguments[:2]) + str(len(reader.arguments))

@@ -13,7 +13,7 @@ from faults.rules import FINE, KILLED, misbehaviour
 from faults.survival import check_again, check_stopped
 from faults.trials import Place, Trial
 
-_TRIALS = {"quick": 20, "usual": 10, "long": 5, "slow": 2}  # of each command, by its cost
+_TRIALS = {"quick": 16, "usual": 8, "long": 5}  # of each command, by its cost
 
 
 def trials(choose: random.Random) -> Iterator[Trial]:

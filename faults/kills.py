@@ -13,7 +13,7 @@ from faults.survival import check_again, check_stopped
 from faults.trials import Place, Trial
 
 # Points of each command by its cost. Some have fewer operations, and are killed before each.
-_POINTS = {"quick": 40, "usual": 20, "long": 10, "slow": 2}
+_POINTS = {"quick": 40, "usual": 16, "long": 10}
 
 
 def trials(choose: random.Random) -> Iterator[Trial]:

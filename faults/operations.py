@@ -1,4 +1,4 @@
-"""The file operations of a command, counted, so that it can be killed before any of them."""
+"""The file operations of a command, counted, so that a signal can come before any of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import functools
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,12 +28,15 @@ _NAMED = {
 }
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
+_HEAD_START = 0.05  # seconds that the main thread, which gets all signals, has before the others
+
 
 class Operations:
-    """A log of the operations of this process, which ends before the one numbered `fatal`."""
+    """A log of the operations of this process; it gets a signal before the one numbered `fatal`."""
 
-    def __init__(self, log: Path, fatal: int | None = None) -> None:
+    def __init__(self, log: Path, fatal: int | None = None, number: int = signal.SIGKILL) -> None:
         self.fatal = fatal
+        self.number = number
         self.count = 0
         self.folder = os.getcwd()
         self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -44,24 +49,26 @@ class Operations:
             self.note("open", arguments[0])
 
     def note(self, what: str, place: Any) -> None:
-        """Log an operation that is about to happen, or die in its place."""
+        """Log an operation that is about to happen."""
         if not isinstance(place, int) and not self._inside(place):
             return
         self.count += 1
         name = "" if isinstance(place, int) else os.path.relpath(os.fsdecode(place), self.folder)
         os.write(self.log, f"{what} {name!a}\n".encode())
         if self.count == self.fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.number)
+            if threading.current_thread() is not threading.main_thread():
+                time.sleep(_HEAD_START)
 
     def _inside(self, place: Any) -> bool:
         return os.path.abspath(os.fsdecode(place)).startswith(self.folder + os.sep)
 
 
-def watch(log: Path, fatal: int | None = None) -> Callable[[], None]:
+def watch(log: Path, fatal: int | None = None, number: int = signal.SIGKILL) -> Callable[[], None]:
     """Return what a child has to do so that its operations are logged, and one is its last."""
 
     def prepare() -> None:
-        operations = Operations(log, fatal)
+        operations = Operations(log, fatal, number)
         _wrap_unaudited(operations)
         sys.addaudithook(operations.audit)
 

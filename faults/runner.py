@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faults.registry import KINDS
-from faults.templates import Templates
+from faults.templates import Templates, Undisturbed
 from faults.trials import Place, Skipped, Trial
 
 _MEMORY_FOLDER = Path("/dev/shm")  # a file system in memory is several times as fast
@@ -40,29 +40,27 @@ class Result:
 
 
 def select(
-    kinds: list[str], seed: int, *, scale: float = 1, quick: bool = False, only: int | None = None
+    kind: str, seed: int, *, scale: float = 1, dose: int | None = None, quick: bool = False
 ) -> list[Task]:
-    """Return the trials of some kinds: all, the quick ones, an evenly spread part, or one.
+    """Return the trials of a kind: all, or a part that is evenly spread over them.
 
+    The part is a share (`scale`), or a number of trials (`dose`), of all or of the `quick` ones.
     A trial has the same number whatever part is run.
     """
-    chosen = []
-    for kind in kinds:
-        tasks = [
-            Task(kind, number, trial)
-            for number, trial in enumerate(KINDS[kind](random.Random(f"{seed} {kind}")))
-        ]
-        if only is not None:
-            tasks = [task for task in tasks if task.number == only]
-        tasks = [task for task in tasks if task.trial.quick or not quick]
-        chosen += tasks if scale >= 1 else [tasks[k] for k in _spread(len(tasks), scale)]
-    return chosen
+    tasks = [task for task in _all(kind, seed) if task.trial.quick or not quick]
+    wanted = len(tasks) if scale >= 1 else max(1, round(len(tasks) * scale))
+    wanted = wanted if dose is None else min(wanted, dose)
+    return [tasks[k * len(tasks) // wanted] for k in range(wanted)]
 
 
-def _spread(count: int, scale: float) -> list[int]:
-    """Return a part of the first `count` numbers, evenly spread; at least one."""
-    wanted = max(1, round(count * scale))
-    return [k * count // wanted for k in range(wanted)]
+def pick(kind: str, seed: int, number: int) -> Task:
+    """Return a single trial of a kind."""
+    return _all(kind, seed)[number]
+
+
+def _all(kind: str, seed: int) -> list[Task]:
+    trials = KINDS[kind](random.Random(f"{seed} {kind}"))
+    return [Task(kind, number, trial) for number, trial in enumerate(trials)]
 
 
 _tasks: list[Task] = []  # for the workers, which are forked from this process
@@ -101,7 +99,9 @@ def _attack(index: int) -> tuple[int, str | None, float, str, str]:
         wrong = task.trial.attack(place)
     except Skipped as reason:
         skipped = str(reason)
-    except Exception:  # a mistake of the suite, or a template that cannot be made
+    except Undisturbed as error:
+        wrong = str(error)
+    except Exception:  # a mistake of the suite
         wrong = "the trial itself failed: " + " | ".join(traceback.format_exc().splitlines()[-3:])
     finally:
         place.close()

@@ -11,25 +11,32 @@ from functools import partial
 
 from faults.children import Outcome
 from faults.commands import CASES, Case, both
+from faults.operations import watch
 from faults.rules import FINE, misbehaviour
 from faults.survival import check_again, check_finished, check_stopped, left_behind
 from faults.trials import Place, Trial
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_TRIALS = {"quick": 6, "usual": 4, "long": 2, "slow": 1}  # of each command and signal
+_INSTANTS = {"quick": 2, "usual": 1, "long": 1}  # trials of each command and signal, by its cost
+_OPERATIONS = {"quick": 8, "usual": 2, "long": 1}
+_CONTENT = ".twoscale-work/content/"
 _CONTINUES = "run the same command again"
 
 
 def trials(choose: random.Random) -> Iterator[Trial]:
-    """Yield each signal at random instants of each command."""
+    """Yield each signal at random instants and before random file operations of each command."""
     for case in CASES:
         for number in _SIGNALS:
-            for _ in range(_TRIALS[case.cost]):
-                words, quick = f"{case.name}, {number.name}", case.cost == "quick"
-                yield Trial(words, partial(_stop, case, number), quick)
+            quick = case.cost == "quick"
+            for _ in range(_INSTANTS[case.cost]):
+                words = f"{case.name}, {number.name} at an instant"
+                yield Trial(words, partial(_at_instant, case, number), quick)
+            for _ in range(_OPERATIONS[case.cost]):
+                words = f"{case.name}, {number.name} before an operation"
+                yield Trial(words, partial(_before_operation, case, number), quick)
 
 
-def _stop(case: Case, number: signal.Signals, place: Place) -> str | None:
+def _at_instant(case: Case, number: signal.Signals, place: Place) -> str | None:
     """Send a signal at an instant of the time a command takes; run it again."""
     delay = place.random.random() * case.reference(place)["seconds"]
     case.set_up(place)
@@ -40,9 +47,20 @@ def _stop(case: Case, number: signal.Signals, place: Place) -> str | None:
     os.close(ready)
     time.sleep(delay)
     child.signal(number)
-    outcome = child.wait()
-    wrong = _check(case, number, outcome, place)
+    wrong = _check(case, number, child.wait(), place, tidy=False)
     return wrong and f"{number.name} after {delay:.3f} s: {wrong}"
+
+
+def _before_operation(case: Case, number: signal.Signals, place: Place) -> str | None:
+    """Let a command get a signal when it is about to change a file; run it again."""
+    operations = case.reference(place)["operations"]
+    last = place.random.randrange(len(operations))
+    case.set_up(place)
+    fatal = watch(place.root / "operations", last + 1, number)
+    outcome = place.run(*case.command, prepare=both(case.prepare, fatal))
+    # One that comes when a command begins or tidies up may leave work for the next command.
+    wrong = _check(case, number, outcome, place, tidy=_CONTENT in operations[last])
+    return wrong and f"{number.name} before operation {last + 1} ({operations[last]}): {wrong}"
 
 
 def _when_ready(says_so: int) -> None:
@@ -58,7 +76,8 @@ def _when_ready(says_so: int) -> None:
     cli._run = say_and_run
 
 
-def _check(case: Case, number: int, outcome: Outcome, place: Place) -> str | None:
+def _check(case: Case, number: int, outcome: Outcome, place: Place, *, tidy: bool) -> str | None:
+    """Return what is wrong after a signal; with `tidy` also if anything is left behind."""
     wrong = misbehaviour(outcome, allowed=(FINE, 128 + number, -number))
     if wrong:
         return wrong
@@ -69,7 +88,7 @@ def _check(case: Case, number: int, outcome: Outcome, place: Place) -> str | Non
         return check_finished(case, place)
     if outcome.status == -number and case.fixed and not complete:
         return "the signal killed it before it had ended"
-    if _CONTINUES not in outcome.err and outcome.status > 0 and not case.growing:
+    if tidy and _CONTINUES not in outcome.err and not case.growing:
         wrong = left_behind(case, place) or _unasked_parents(case, place, complete)
         if wrong:
             return wrong

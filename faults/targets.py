@@ -101,8 +101,6 @@ THINGS: dict[str, Thing] = {
     "a pipe": Thing(lambda place, path: os.mkfifo(path)),
     "a device": Thing(_device),
 }
-_REFUSED_BY_DEMO = [name for name in THINGS if name not in ("nothing", "an empty folder")]
-_REFUSED_BY_DEMO = [name for name in _REFUSED_BY_DEMO if "link" not in name or "full" in name]
 
 NAMES = {
     "a name of 255 bytes": "n" * 255,
@@ -126,14 +124,14 @@ NAMES = {
 
 def trials(choose: random.Random) -> Iterator[Trial]:
     """Yield commands against things at their target, and against odd names."""
-    for kind, cases in _COMMANDS.items():
+    for cases in _COMMANDS.values():
         for case in cases:
-            for thing in THINGS if case is not DEMO else _REFUSED_BY_DEMO:
-                for flags in ((), (OVER,)) if kind != "folder" or case is not STUDY else ((),):
+            for thing in THINGS:
+                for flags in ((), (OVER,)) if case is not STUDY else ((),):
                     words = " ".join((case.name, *flags, "onto", thing))
                     quick = case.cost == "quick"
                     yield Trial(words, partial(_onto, case, thing, flags), quick)
-            for words, name in NAMES.items() if case is not DEMO else ():
+            for words, name in NAMES.items():
                 quick = case.cost == "quick"
                 yield Trial(f"{case.name}, {words}", partial(_named, case, name), quick)
             yield Trial(f"{case.name} in a locked folder", partial(_locked, case))
@@ -147,10 +145,12 @@ def _onto(case: Case, thing: str, flags: tuple[str, ...], place: Place) -> str |
     path = place.path / target
     THINGS[thing].make(place, path)
     _put_siblings(place, path)
-    replaced = bool(flags) and THINGS[thing].kind == _KIND[case.name]
-    if case.name == FIT_SEEDS.name and flags and thing == "runs":
-        replaced = True
-    return _check(case, place, replaceable=str(path.resolve()) if replaced else "")
+    replaceable = ""
+    if flags and (THINGS[thing].kind == _KIND[case.name] or (case.inside and thing == "runs")):
+        replaceable = str(path.resolve())
+    elif case.name == STUDY.name and thing == "a study":
+        replaceable = str(path / "records")  # the record of a study grows with it
+    return _check(case, place, replaceable=replaceable)
 
 
 def _put_siblings(place: Place, path: Path) -> None:
@@ -216,7 +216,7 @@ def _check(
     if must_refuse and outcome.status == FINE:
         return "it wrote where it must not"
     new = sorted(set(after) - set(before))
-    if outcome.status != FINE:
+    if outcome.status != FINE and not case.growing:
         return f"refused, but left {new[0]!a}" if new else None
     figures = os.path.join(os.path.dirname(place_of_result), "figures")
     allowed = (place_of_result, *((figures,) if case.beside else ()))

@@ -57,6 +57,10 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
+class Undisturbed(Exception):
+    """A command that fails although nothing was done to it, in a sentence."""
+
+
 class Templates:
     """A folder of templates, shared by processes; a lock lets one of them make what is missing."""
 
@@ -111,7 +115,7 @@ class Templates:
                 self.get(word)
         outcome = Child([*arguments, "--out", name], self.root, self.root / f"{name}.log").wait()
         if outcome.status:
-            raise RuntimeError(f"cannot make {name}: {outcome.command}: {outcome.err}")
+            raise Undisturbed(f"undisturbed, {outcome.command} fails: {outcome.err.strip()}")
 
 
 def _fields(seed: int, samples: int = 12) -> np.ndarray:
