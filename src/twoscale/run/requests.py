@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import (
     Checkpoints,
     Output,
+    WorkFolder,
     check_file,
     check_target,
     claimed,
@@ -108,16 +109,18 @@ def _fit_several(
     if resume and not overwrite:
         known = _finished(dataset, requests, device)
     missing = [request for request in requests if request.out not in known]
+    asked = {"dataset": dataset.identity, "requests": [repr(request) for request in requests]}
+    first = requests[0].out.resolve()
+    place = first.with_name(f"{first.name}-and-others-{content_digest(asked)[:8]}")
     if not missing:
+        with suppress(TwoscaleError):  # of a command that was killed at its very end
+            WorkFolder(place).remove()
         raise TwoscaleError(
             f"{requests[0].out.parent} exists already, with all these runs: choose another --out "
             "or pass --overwrite"
         )
     for request in missing:
         check_target(request.out, overwrite=overwrite, ours=is_replaceable)
-    asked = {"dataset": dataset.identity, "requests": [repr(request) for request in requests]}
-    first = requests[0].out.resolve()
-    place = first.with_name(f"{first.name}-and-others-{content_digest(asked)[:8]}")
     with working(place, subject=f"fitting into {place.parent}") as work:
         kept = kept_checkpoints(work, asked, device=resolve_device(device), resume=resume)
         runs = fit_requests(
