@@ -119,7 +119,8 @@ def _be_the_command(
         sys.stdout.flush()
         sys.stderr.flush()
         with suppress(KeyboardInterrupt):
-            threading._shutdown()  # waits for threads that still write, as the end of Python does
+            # Threads may still write: the end of Python waits for them.
+            threading._shutdown()  # type: ignore[attr-defined]
         os._exit(status)
 
 

@@ -155,7 +155,7 @@ def _random_options(choose: random.Random) -> tuple[str, ...]:
 
 def _value(option: str, choose: random.Random) -> str:
     """Return any value, but none that only asks for hours of work."""
-    values = _SMALL
+    values: tuple[str, ...] = _SMALL
     if option in ("--samples", "--epochs", "--resolution", "--budget", "--seeds"):
         values = tuple(value for value in _SMALL if len(value) < 6 or len(value) > 20)
     return choose.choice(values)

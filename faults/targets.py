@@ -51,8 +51,8 @@ def _folder(place: Place, path: Path) -> None:
     (path / "sub" / "data.bin").write_bytes(bytes(range(256)))
 
 
-def _template(name: str) -> Callable[[Place, Path], None]:
-    return lambda place, path: place.put(name, str(path.relative_to(place.path))) and None
+def _template(name: str) -> Callable[[Place, Path], object]:
+    return lambda place, path: place.put(name, str(path.relative_to(place.path)))
 
 
 def _link_to(kind: str) -> Callable[[Place, Path], None]:

@@ -190,7 +190,7 @@ def save_at_once() -> None:
     checkpoints._COST_LIMIT = 0
 
 
-_FILES: dict[str, Callable[[Templates, Path], None]] = {
+_FILES: dict[str, Callable[[Templates, Path], object]] = {
     "inputs.npy": _npy(3, 5),
     "a.npy": _npy(1, 12),
     "u.npy": _npy(2, 12),
@@ -198,7 +198,7 @@ _FILES: dict[str, Callable[[Templates, Path], None]] = {
     "pairs.h5": _hdf5,
     "pairs.mat": _mat,
     "runs": _runs,
-    "tiny.yaml": lambda templates, path: path.write_text(TINY_STUDY) and None,
+    "tiny.yaml": lambda templates, path: path.write_text(TINY_STUDY),
     "half-generated": _interrupted(GENERATE, "log.jsonl"),
     "half-fitted": _interrupted(("fit", "data.zarr", *FIT), "checkpoints"),
     "half-tuned": _interrupted(("finetune", "small-run", *TUNE), "checkpoints"),

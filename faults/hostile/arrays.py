@@ -74,7 +74,7 @@ VALUES: dict[str, Callable[[Path], object]] = {
     "dates": _values(np.zeros((5, 16, 16), "datetime64[s]")),
     "no samples": _values(_ONES[:0]),
     "no nodes": _values(_ONES[:, :0]),
-    "a single number": _values(np.float32(1)),
+    "a single number": _values(np.array(1, np.float32)),
     "five axes": _values(_ONES[None, None]),
     "another grid": _values(np.ones((5, 7, 9), np.float32)),
     "one node": _values(np.ones((5, 1, 1), np.float32)),
@@ -105,4 +105,4 @@ def _read(
     needs: tuple[str, ...],
     place: Place,
 ) -> str | None:
-    return read(lambda _: make(place.path / "x.npy") and None, words, needs, place, harmless=False)
+    return read(lambda _: make(place.path / "x.npy"), words, needs, place, harmless=False)

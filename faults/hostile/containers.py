@@ -146,7 +146,7 @@ def trials(choose: random.Random) -> Iterator[Trial]:
 
 def _read(name: str, make: Callable[[Path], object], harmless: bool, place: Place) -> str | None:
     words = ("import", name, *_KEYS)
-    return read(lambda _: make(place.path / name) and None, words, (), place, harmless=harmless)
+    return read(lambda _: make(place.path / name), words, (), place, harmless=harmless)
 
 
 def _damaged(name: str, place: Place) -> str | None:

@@ -17,7 +17,7 @@ MAPPED = 3 * 2**30
 RESIDENT = 2**30
 PATIENCE = 30.0
 
-Maker = Callable[[Place], None]
+Maker = Callable[[Place], object]
 """Puts a hostile thing into a place."""
 
 
@@ -69,6 +69,11 @@ def _deep(path: Path) -> None:
     path.write_text("[" * 200_000)
 
 
+def _hole(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 2**40)
+
+
 ODD: dict[str, Callable[[Path], object]] = {
     "a pipe": os.mkfifo,
     "an endless device": lambda path: path.symlink_to("/dev/zero"),
@@ -79,5 +84,5 @@ ODD: dict[str, Callable[[Path], object]] = {
     "deep nesting": _deep,
     "noise": lambda path: path.write_bytes(bytes(range(256)) * 40),
     "zeros": lambda path: path.write_bytes(bytes(10_000)),
-    "a huge hole": lambda path: (path.touch(), os.truncate(path, 2**40)),
+    "a huge hole": _hole,
 }

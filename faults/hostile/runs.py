@@ -20,9 +20,9 @@ from faults.trials import Place, Trial
 from twoscale.files import tensor_digests, write_sums
 
 _NAME = "small-run"
-_EVALUATE = ("evaluate", _NAME)
-_PREDICT = ("predict", _NAME, "inputs.npy", "--out", "result.npy")
-_TUNE = ("finetune", _NAME, *TUNE, "--out", "result")
+_EVALUATE: tuple[str, ...] = ("evaluate", _NAME)
+_PREDICT: tuple[str, ...] = ("predict", _NAME, "inputs.npy", "--out", "result.npy")
+_TUNE: tuple[str, ...] = ("finetune", _NAME, *TUNE, "--out", "result")
 _CHECK = ("check", _NAME)
 _READERS = (_EVALUATE, _PREDICT, _TUNE, _CHECK)
 _MUTATED = {
