@@ -94,6 +94,15 @@ def ahead(
                 future.cancel()
 
 
+def done_to_its_end(function: Callable[[], Result]) -> Result:
+    """Return function(), which is done to its end even if the waiting for it is interrupted.
+
+    For work that other threads do on: what they write must not come after a clean-up.
+    """
+    with ThreadPoolExecutor(1) as pool:  # whose end waits
+        return pool.submit(function).result()
+
+
 def file_workers() -> int:
     """Return how many threads to read or write files with."""
     return min(8, os.cpu_count() or 1)

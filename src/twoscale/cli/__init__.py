@@ -28,6 +28,9 @@ class _Stopped(KeyboardInterrupt):
         self.status = 128 + number
 
 
+_stops: list[_Stopped] = []  # the requests to stop that have come
+
+
 def main() -> NoReturn:
     """Run the command line: whatever goes wrong becomes one sentence and an exit status.
 
@@ -60,7 +63,7 @@ def _run() -> int:
         raise missing_extra(error.name or "typer", "cli") from error
     Console.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign,assignment]
     try:
-        return app(standalone_mode=False) or 0
+        status = app(standalone_mode=False) or 0
     except PassedOn as passed:
         raise passed.error from passed.error.__cause__
     except typer.Abort as error:
@@ -74,6 +77,9 @@ def _run() -> int:
             print(message)
             return _BAD_INPUT
         raise TwoscaleError(f"{message.rstrip('.')}. Try --help.") from error
+    if status == _INTERRUPTED:  # while the arguments were read: Typer's own answer
+        raise _stops[-1] if _stops else KeyboardInterrupt
+    return status
 
 
 def _tell(error: BaseException, debug: bool) -> int:
@@ -109,7 +115,8 @@ def _stopped_by_signals() -> Iterator[None]:
     """Let requests to end act as Ctrl-C does: a search keeps its best, others clean up."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise _Stopped(number)
+        _stops.append(_Stopped(number))
+        raise _stops[-1]
 
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {}

@@ -26,7 +26,7 @@ from twoscale.errors import missing_extra
 from twoscale.files import Output, claimed, plain_json, reporting_os_errors
 from twoscale.source import slices
 from twoscale.surrogate.artifact import environment
-from twoscale.threads import ahead, file_workers
+from twoscale.threads import ahead, done_to_its_end, file_workers
 
 try:
     import zarr
@@ -71,12 +71,12 @@ class DatasetWriter:
         self.attributes = plain_json(self._attributes(description))
         if not resumable:
             output.work.clear()
-            self._create()
+            done_to_its_end(self._create)
             return
         request = self.attributes | {"environment": environment(torch.device(device))}
         if not (output.work.continues(request) and self._continue()):
             output.work.restart(request)
-            self._create()
+            done_to_its_end(self._create)
 
     def _attributes(self, description: dict[str, Any]) -> dict[str, Any]:
         head = {"format": FORMAT, "format_version": FORMAT_VERSION, "complete": False}
@@ -119,7 +119,7 @@ class DatasetWriter:
     @staticmethod
     def _read_log(log: Path) -> dict[int, dict[str, str]]:
         written: dict[int, dict[str, str]] = {}
-        for line in log.read_text().splitlines():
+        for line in log.read_text(errors="replace").splitlines():
             try:
                 entry = json.loads(line)
                 written[entry["start"]] = {name: entry[name] for name in ARRAYS}
@@ -170,6 +170,7 @@ class DatasetWriter:
         ordered = [self.checksums[start] for start in sorted(self.checksums)]
         sums = {name: [entry[name] for entry in ordered] for name in ARRAYS}
         whole = self.attributes | {"complete": True, "checksums": sums}
-        self._group.attrs.put(whole | {"digest": description_digest(whole)})
+        whole["digest"] = description_digest(whole)
+        done_to_its_end(lambda: self._group.attrs.put(whole))
         self.output.commit()
         return Dataset(self.output.place)

@@ -21,6 +21,7 @@ from twoscale.files.outputs import (
     check_target,
     claimed,
     is_file,
+    resolve_target,
 )
 from twoscale.files.reading import (
     is_a,
@@ -67,6 +68,7 @@ __all__ = [
     "read_text",
     "remove",
     "reporting_os_errors",
+    "resolve_target",
     "rewrite_json",
     "sweep",
     "tensor_digest",

@@ -27,6 +27,17 @@ def is_file(path: Path) -> bool:
     return path.is_file()
 
 
+def resolve_target(path: str | Path) -> Path:
+    """Return where a path leads to, or raise if that is nowhere."""
+    check_name(path)
+    try:
+        place = Path(path).resolve()
+        os.path.lexists(place)
+    except (OSError, RuntimeError, ValueError) as error:  # loops of links, names with zero bytes
+        raise TwoscaleError(f"cannot write {str(path)!r}: {error}") from error
+    return place
+
+
 def check_name(path: str | Path) -> None:
     """Raise if a name is not text: not all libraries can read files of such names."""
     try:
@@ -40,13 +51,8 @@ def check_target(path: str | Path, *, overwrite: bool, ours: Ours) -> Path:
 
     Something that is there already is replaced only if asked, and only if it is `ours`.
     """
-    check_name(path)
-    try:
-        place = Path(path).resolve()
-        exists = os.path.lexists(place)
-    except (OSError, RuntimeError, ValueError) as error:  # loops of links, names with zero bytes
-        raise TwoscaleError(f"cannot write {str(path)!r}: {error}") from error
-    if exists:
+    place = resolve_target(path)
+    if os.path.lexists(place):
         if not overwrite:
             tidy(place)
             raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")

@@ -8,9 +8,17 @@ from pathlib import Path
 from twoscale.data import Finding
 from twoscale.errors import TwoscaleError
 from twoscale.files import SUMS, check_file, read_sums
-from twoscale.run.folder import CONFIG, Run, read_run_json
+from twoscale.run.folder import (
+    CONFIG,
+    ENVIRONMENT,
+    HISTORY,
+    METRICS,
+    SPLIT,
+    Run,
+    read_run_json,
+)
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.artifact import MANIFEST
+from twoscale.surrogate.artifact import MANIFEST, WEIGHTS
 
 
 def is_run(path: Path) -> bool:
@@ -48,7 +56,10 @@ def _file_findings(path: Path) -> Iterator[Finding]:
     except TwoscaleError as error:
         yield Finding("error", str(error))
         return
-    damaged = []
+    known = {MANIFEST, WEIGHTS, CONFIG, SPLIT, HISTORY, METRICS, ENVIRONMENT}
+    damaged = [
+        f"{path / SUMS} is damaged: it does not list {name}" for name in sorted(known - set(names))
+    ]
     for name in names:
         try:
             check_file(path, name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
-from twoscale.files import claimed, new_folder, read_json
+from twoscale.files import claimed, new_folder, read_json, resolve_target
 from twoscale.memory import available_memory, size_text
 from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
@@ -34,7 +34,7 @@ def finetune_run(
     in memory, and are refused where they do not fit. One that was stopped goes on from its last
     checkpoint, unless `resume` is false.
     """
-    if base.path.resolve().is_relative_to(Path(out).resolve()):
+    if base.path.resolve().is_relative_to(resolve_target(out)):
         raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another --out")
     dataset = data or base.dataset
     start = base.surrogate.with_problem(dataset.problem)

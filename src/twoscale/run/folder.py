@@ -27,7 +27,7 @@ CONFIG, SPLIT, HISTORY = "config.json", "split.json", "history.json"
 METRICS, ENVIRONMENT, SEARCH = "metrics.json", "environment.json", "search.json"
 
 _REQUIRED: dict[str, dict[str, type]] = {
-    CONFIG: {"hash": str, "dataset": dict},
+    CONFIG: {"hash": str, "dataset": dict, "training_samples": int},
     SPLIT: {"training": list, "validation": list, "test": list},
     METRICS: {"timings": dict, "common_seams": dict},
     SEARCH: {"trials": list, "explanation": list},
@@ -54,6 +54,11 @@ class Run:
         surrogate = Surrogate.load(folder, device=device)
         check_file(folder, MANIFEST)
         config = read_run_json(folder, CONFIG)
+        for name in ("path", "identity"):
+            if not isinstance(config["dataset"].get(name), str):
+                raise TwoscaleError(
+                    f"{folder / CONFIG} is damaged: it lacks a proper dataset {name}"
+                )
         return cls(folder, surrogate, config)
 
     @property

@@ -14,6 +14,8 @@ from twoscale.files import (
     WorkFolder,
     atomic_output,
     check_name,
+    content_digest,
+    plain_json,
     read_json,
     sweep,
     working,
@@ -145,6 +147,8 @@ def read_record(file: Path) -> dict[str, Any]:
         raise TwoscaleError(
             f"{file} has record format {record.get('format')}; this twoscale reads {RECORD_FORMAT}"
         )
+    if "checksum" in record and record.pop("checksum") != content_digest(record):
+        raise TwoscaleError(f"{file} is damaged: it has changed since it was written")
     check_record(file, record)
     return record
 
@@ -206,5 +210,6 @@ def _described(cell: Cell) -> dict[str, Any]:
 
 def write_record(file: Path, record: dict[str, Any]) -> None:
     """Write a record in one step: whoever reads it finds the old one or the new one."""
+    sealed = plain_json(record)
     with atomic_output(file, overwrite=True) as prepared:
-        write_json(prepared, record)
+        write_json(prepared, sealed | {"checksum": content_digest(sealed)})

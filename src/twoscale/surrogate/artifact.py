@@ -83,6 +83,8 @@ def read_artifact(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if manifest.get("checksum") != content_digest(manifest, but="checksum"):
         raise TwoscaleError(f"{folder / MANIFEST} is damaged: it has changed since it was written")
     tensors = _read_weights(folder / WEIGHTS)
+    if any(tensor.is_complex() for tensor in tensors.values()):
+        raise TwoscaleError(f"{folder / WEIGHTS} is damaged: it holds complex numbers")
     if tensor_digests(tensors) != manifest.get("tensors"):
         raise TwoscaleError(
             f"{folder / WEIGHTS} is damaged, or belongs to another surrogate: its numbers do not "
