@@ -1,8 +1,11 @@
 import threading
+import time
+from threading import Event
 
 import pytest
 import torch
 
+from twoscale import threads
 from twoscale.threads import ahead, one_thread, worthwhile_threads
 
 pytestmark = pytest.mark.usefixtures("two_threads")
@@ -128,3 +131,30 @@ def test_threads_are_used_where_they_pay_off(steps, threads):
     with worthwhile_threads(ticking(*steps)):
         assert torch.get_num_threads() == threads
     assert torch.get_num_threads() == 2
+
+
+def test_work_is_done_to_its_end_even_if_the_waiting_is_interrupted(monkeypatch):
+    begun, done = Event(), []
+
+    def work():
+        begun.set()
+        time.sleep(0.05)
+        done.append(True)
+        return 7
+
+    assert threads.done_to_its_end(work) == 7
+
+    def interrupted(self, timeout=None):
+        begun.wait()
+        raise KeyboardInterrupt
+
+    done.clear()
+    monkeypatch.setattr("twoscale.threads.Future.result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        threads.done_to_its_end(work)
+    assert done == [True]
+
+
+def test_an_error_of_such_work_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        threads.done_to_its_end(lambda: 1 // 0)

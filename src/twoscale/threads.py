@@ -7,7 +7,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Thread
 from time import perf_counter
 from typing import TypeVar
 
@@ -99,8 +100,21 @@ def done_to_its_end(function: Callable[[], Result]) -> Result:
 
     For work that other threads do on: what they write must not come after a clean-up.
     """
-    with ThreadPoolExecutor(1) as pool:  # whose end waits
-        return pool.submit(function).result()
+    outcome: Future[Result] = Future()
+
+    def work() -> None:
+        try:
+            outcome.set_result(function())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    thread = Thread(target=work)
+    try:
+        thread.start()
+        return outcome.result()
+    finally:
+        with suppress(RuntimeError):  # it was not even started
+            thread.join()
 
 
 def file_workers() -> int:
