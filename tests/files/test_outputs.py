@@ -22,17 +22,17 @@ def folder_with(path, name):
 
 
 def test_a_free_place_is_taken_as_it_is(tmp_path):
-    assert check_target(tmp_path / "x", overwrite=False, ours=is_file) == tmp_path / "x"
+    assert check_target(tmp_path / "x", overwrite=False, may_replace=is_file) == tmp_path / "x"
     assert names(tmp_path) == []
 
 
 def test_what_is_there_is_replaced_only_if_asked_and_ours(tmp_path):
     path = folder_with(tmp_path / "x", "old")
     with pytest.raises(TwoscaleError, match="x exists already: choose another --out or pass --o"):
-        check_target(path, overwrite=False, ours=lambda path: True)
+        check_target(path, overwrite=False, may_replace=lambda path: True)
     with pytest.raises(TwoscaleError, match="is something else, or holds other files too"):
-        check_target(path, overwrite=True, ours=lambda path: False)
-    assert check_target(path, overwrite=True, ours=lambda path: True) == path
+        check_target(path, overwrite=True, may_replace=lambda path: False)
+    assert check_target(path, overwrite=True, may_replace=lambda path: True) == path
     assert names(path) == ["old"]
 
 
@@ -48,9 +48,11 @@ def test_a_folder_is_never_replaced_by_a_file(tmp_path):
 
 def test_a_link_stands_for_what_it_leads_to(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert check_target(tmp_path / "link", overwrite=False, ours=is_file) == tmp_path / "real"
+    assert (
+        check_target(tmp_path / "link", overwrite=False, may_replace=is_file) == tmp_path / "real"
+    )
     (tmp_path / "real").mkdir()
-    found = check_target(tmp_path / "link" / "x", overwrite=False, ours=is_file)
+    found = check_target(tmp_path / "link" / "x", overwrite=False, may_replace=is_file)
     assert found == tmp_path / "real" / "x"
 
 
@@ -59,7 +61,7 @@ def test_a_loop_of_links_is_told(tmp_path):
     (tmp_path / "b").symlink_to(tmp_path / "a")
     for path in (tmp_path / "a", tmp_path / "a" / "x"):
         with pytest.raises(TwoscaleError):
-            check_target(path, overwrite=False, ours=is_file)
+            check_target(path, overwrite=False, may_replace=is_file)
     assert names(tmp_path) == ["a", "b"]
 
 
@@ -90,7 +92,7 @@ def test_nothing_is_left_of_what_failed(tmp_path, error):
 
 def test_overwriting_replaces_the_whole_folder(tmp_path):
     path = folder_with(tmp_path / "run", "old")
-    with atomic_output(path, overwrite=True, ours=Path.is_dir) as prepared:
+    with atomic_output(path, overwrite=True, may_replace=Path.is_dir) as prepared:
         folder_with(prepared, "new")
     assert names(path) == ["new"]
     assert names(tmp_path) == ["run"]
@@ -99,7 +101,7 @@ def test_overwriting_replaces_the_whole_folder(tmp_path):
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_failed_overwrite_keeps_the_old_folder(tmp_path, error):
     path = folder_with(tmp_path / "run", "old")
-    with pytest.raises(error), atomic_output(path, overwrite=True, ours=Path.is_dir):
+    with pytest.raises(error), atomic_output(path, overwrite=True, may_replace=Path.is_dir):
         raise error
     assert names(path) == ["old"]
     assert names(tmp_path) == ["run"]
@@ -164,7 +166,7 @@ def test_an_interrupt_while_replacing_keeps_the_old(tmp_path, monkeypatch, momen
     monkeypatch.setattr(Path, "rename", rename)
 
     def attempt():
-        with atomic_output(path, overwrite=True, ours=Path.is_dir) as prepared:
+        with atomic_output(path, overwrite=True, may_replace=Path.is_dir) as prepared:
             folder_with(prepared, "new")
 
     with pytest.raises((KeyboardInterrupt, TwoscaleError)):

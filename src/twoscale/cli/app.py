@@ -274,7 +274,7 @@ def predict(
 ) -> None:
     """Predict the solution fields of input fields, a part at a time from file to file."""
     surrogate = Surrogate.load(run, device=device)
-    check_target(out, overwrite=overwrite, ours=is_file)
+    check_target(out, overwrite=overwrite, may_replace=is_file)
     fields = open_npy(inputs)
     several = fields[None] if fields.ndim == 2 else fields
     with (

@@ -49,7 +49,7 @@ def writing(
     A `resumable` one that is interrupted, and is opened again with the same description on the same
     `device`, goes on after the last chunk that was safely written.
     """
-    with claimed(path, overwrite=overwrite, ours=is_replaceable) as output:
+    with claimed(path, overwrite=overwrite, may_replace=is_replaceable) as output:
         yield DatasetWriter(output, description, resumable=resumable, device=device)
 
 

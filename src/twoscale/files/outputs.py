@@ -18,7 +18,7 @@ from twoscale.files.work_folder import (
     worth_keeping,
 )
 
-Ours = Callable[[Path], bool]
+MayReplace = Callable[[Path], bool]
 """Says whether something is of the kind that a command may replace when it is asked to."""
 
 
@@ -46,17 +46,17 @@ def check_name(path: str | Path) -> None:
         raise TwoscaleError(f"cannot write {str(path)!r}: its name is not UTF-8 text") from error
 
 
-def check_target(path: str | Path, *, overwrite: bool, ours: Ours) -> Path:
+def check_target(path: str | Path, *, overwrite: bool, may_replace: MayReplace) -> Path:
     """Return the place a result will go to, or raise before any work is done.
 
-    Something that is there already is replaced only if asked, and only if it is `ours`.
+    Something that is there already is replaced only if asked, and only if `may_replace` says so.
     """
     place = resolve_target(path)
     if os.path.lexists(place):
         if not overwrite:
             tidy(place)
             raise TwoscaleError(f"{path} exists already: choose another --out or pass --overwrite")
-        if not ours(place):
+        if not may_replace(place):
             raise TwoscaleError(
                 f"{path} is something else, or holds other files too, and is not replaced: choose "
                 "another --out"
@@ -71,8 +71,10 @@ class Output:
     `close` ends the claim.
     """
 
-    def __init__(self, path: str | Path, *, overwrite: bool = False, ours: Ours = is_file) -> None:
-        self._check = partial(check_target, path, overwrite=overwrite, ours=ours)
+    def __init__(
+        self, path: str | Path, *, overwrite: bool = False, may_replace: MayReplace = is_file
+    ) -> None:
+        self._check = partial(check_target, path, overwrite=overwrite, may_replace=may_replace)
         self._overwrite = overwrite
         self.place = self._check()
         self._parents = MadeParents(self.place)
@@ -112,12 +114,14 @@ class Output:
 
 
 @contextmanager
-def claimed(path: str | Path, *, overwrite: bool = False, ours: Ours = is_file) -> Iterator[Output]:
+def claimed(
+    path: str | Path, *, overwrite: bool = False, may_replace: MayReplace = is_file
+) -> Iterator[Output]:
     """Claim a place for the block; nothing is left of a block that fails.
 
     What a later command can go on with stays (`worth_keeping`).
     """
-    output = Output(path, overwrite=overwrite, ours=ours)
+    output = Output(path, overwrite=overwrite, may_replace=may_replace)
     keep = False
     try:
         with reporting_os_errors(output.place):
@@ -131,10 +135,10 @@ def claimed(path: str | Path, *, overwrite: bool = False, ours: Ours = is_file) 
 
 @contextmanager
 def atomic_output(
-    path: str | Path, *, overwrite: bool = False, ours: Ours = is_file
+    path: str | Path, *, overwrite: bool = False, may_replace: MayReplace = is_file
 ) -> Iterator[Path]:
     """Give a path to write a file or folder to; it appears at `path` only if all goes well."""
-    with claimed(path, overwrite=overwrite, ours=ours) as output:
+    with claimed(path, overwrite=overwrite, may_replace=may_replace) as output:
         output.work.clear()
         yield output.content
         output.commit()

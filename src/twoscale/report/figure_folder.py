@@ -26,13 +26,13 @@ def check_page(page: Path, *, overwrite: bool) -> None:
     if page.name == FIGURES:
         raise TwoscaleError(f"a page cannot be called {FIGURES}, as the folder beside it is")
     tidy(place.resolve())
-    check_target(page, overwrite=overwrite, ours=is_file)
+    check_target(page, overwrite=overwrite, may_replace=is_file)
     if os.path.lexists(place) and not _are_figures_of(page)(place):
         raise TwoscaleError(
             f"{place} is not the figures of {page.name} alone, and is not replaced: move it, or "
             "write the page into another folder"
         )
-    check_target(place, overwrite=_replaceable(page, overwrite), ours=_are_figures_of(page))
+    check_target(place, overwrite=_replaceable(page, overwrite), may_replace=_are_figures_of(page))
 
 
 def _replaceable(page: Path, overwrite: bool) -> bool:
@@ -48,7 +48,7 @@ def write_with_figures(
     with (
         claimed(page, overwrite=overwrite) as written,
         claimed(
-            place, overwrite=_replaceable(page, overwrite), ours=_are_figures_of(page)
+            place, overwrite=_replaceable(page, overwrite), may_replace=_are_figures_of(page)
         ) as drawn,
     ):
         for output in (written, drawn):

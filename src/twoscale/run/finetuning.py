@@ -46,7 +46,7 @@ def finetune_run(
         _check_kept(dataset, split, allowed)
     stored = dataset.nbytes > allowed // 2
     declared_processes()  # raises if it is none
-    with claimed(out, overwrite=overwrite, ours=is_replaceable) as output:
+    with claimed(out, overwrite=overwrite, may_replace=is_replaceable) as output:
         asked = {
             "dataset": dataset.identity,
             "base": read_json(base.path / MANIFEST)["checksum"],

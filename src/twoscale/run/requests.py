@@ -21,6 +21,7 @@ from twoscale.files import (
     content_digest,
     new_folder,
     read_sums,
+    resolve_target,
     tidy,
     working,
 )
@@ -110,7 +111,7 @@ def _fit_several(
         known = _finished(dataset, requests, device)
     missing = [request for request in requests if request.out not in known]
     asked = {"dataset": dataset.identity, "requests": [repr(request) for request in requests]}
-    first = requests[0].out.resolve()
+    first = resolve_target(requests[0].out)
     place = first.with_name(f"{first.name}-and-others-{content_digest(asked)[:8]}")
     if not missing:
         with suppress(TwoscaleError):  # of a command that was killed at its very end
@@ -120,7 +121,7 @@ def _fit_several(
             "or pass --overwrite"
         )
     for request in missing:
-        check_target(request.out, overwrite=overwrite, ours=is_replaceable)
+        check_target(request.out, overwrite=overwrite, may_replace=is_replaceable)
     with working(place, subject=f"fitting into {place.parent}") as work:
         kept = kept_checkpoints(work, asked, device=resolve_device(device), resume=resume)
         runs = fit_requests(
@@ -198,7 +199,7 @@ def fit_requests(
     runs: list[Run | None] = [None] * len(requests)
     with ExitStack() as stack:
         outputs = [
-            stack.enter_context(claimed(one.out, overwrite=overwrite, ours=is_replaceable))
+            stack.enter_context(claimed(one.out, overwrite=overwrite, may_replace=is_replaceable))
             for one in requests
         ]
         fits.checkpoints = checkpoints or fits.own_checkpoints(outputs[0], resume=resume)

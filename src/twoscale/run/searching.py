@@ -51,7 +51,7 @@ def auto_run(
     if stored and memory and trains_on_fields(_USUAL, settings or {}):
         raise whole_fields_refused(dataset, f"{_USUAL} with an encoder")
     declared_processes()  # raises if it is none
-    with claimed(out, overwrite=overwrite, ours=is_replaceable) as output:
+    with claimed(out, overwrite=overwrite, may_replace=is_replaceable) as output:
         asked = {
             "dataset": dataset.identity,
             "budget": budget,

@@ -15,7 +15,7 @@ from twoscale.progress import Progress
 from twoscale.search.candidates import Space
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
-from twoscale.search.journal import Journal
+from twoscale.search.journal import Journal, Resumed
 from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import as_record
 from twoscale.search.trials import Search
@@ -80,16 +80,8 @@ def fit_auto(
     )
     options = {"seed": seed, "device": device, "problem": plain.problem}
     fitter = FieldFitter(space, training, held_out, options, clock, None)
-    journal = resumed = None
-    if journal_folder is not None:
-        journal = Journal(journal_folder, lambda: fitter.best)
-        fitter.checkpoints = journal.training()
-        resumed = journal.resume(device=device, problem=plain.problem)
-    before = 0.0
-    if resumed is not None:
-        before = resumed.elapsed
-        if resumed.best is not None:
-            fitter.resume(resumed.best, min(trial.error for trial in resumed.trials))
+    journal, resumed = _opened(journal_folder, fitter, device=device, problem=plain.problem)
+    before = resumed.elapsed if resumed else 0.0
 
     def elapsed() -> float:
         return before + clock() - begun
@@ -118,6 +110,23 @@ def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) ->
     if given not in GROUPS:
         raise TwoscaleError(f"symmetries must be one of {', '.join(GROUPS)}, got '{given}'")
     return given
+
+
+def _opened(
+    folder: Path | None, fitter: FieldFitter, **options: Any
+) -> tuple[Journal | None, Resumed | None]:
+    """Return the journal in a folder and the search that was left there, whose best is taken over.
+
+    Options are those of `Surrogate.load`.
+    """
+    if folder is None:
+        return None, None
+    journal = Journal(folder, lambda: fitter.best)
+    fitter.checkpoints = journal.training()
+    resumed = journal.resume(**options)
+    if resumed is not None and resumed.best is not None:
+        fitter.resume(resumed.best, min(trial.error for trial in resumed.trials))
+    return journal, resumed
 
 
 def _ticking(

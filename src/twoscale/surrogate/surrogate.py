@@ -309,7 +309,7 @@ class Surrogate:
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the surrogate as a folder; it appears complete or not at all."""
         self._check_fitted()
-        with atomic_output(path, overwrite=overwrite, ours=is_replaceable) as folder:
+        with atomic_output(path, overwrite=overwrite, may_replace=is_replaceable) as folder:
             folder.mkdir()
             self.write(folder)
 
