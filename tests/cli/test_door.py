@@ -80,6 +80,20 @@ def test_signals_end_a_command_as_ctrl_c_does(tmp_path, name, status):
     assert [path.name for path in tmp_path.iterdir()] == [".d.zarr.twoscale-work"]
 
 
+def test_a_signal_that_a_library_takes_for_an_error_is_one_still(twoscale, data, monkeypatch):
+    def library(path):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+        except BaseException:
+            raise ValueError("could not determine the shape of an object") from None
+
+    monkeypatch.setattr("twoscale.cli.data.is_run", library)
+    outcome = twoscale("check", data)
+    assert outcome.status == 143
+    assert outcome.err == "twoscale: interrupted\n"
+
+
 def test_a_hang_up_that_is_ignored_stays_ignored():
     """As `nohup` asks for."""
     code = """

@@ -21,7 +21,7 @@ _BAD_INPUT, _INTERRUPTED = 2, 130
 
 
 class _Stopped(KeyboardInterrupt):
-    """A request to stop that did not come from the keyboard."""
+    """A request to stop, from the keyboard or by another signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -36,6 +36,7 @@ def main() -> NoReturn:
 
     `--debug`, anywhere in the command, shows the traceback too.
     """
+    _stops.clear()
     debug = _DEBUG in sys.argv
     sys.argv = [argument for argument in sys.argv if argument != _DEBUG]
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be text
@@ -88,6 +89,8 @@ def _tell(error: BaseException, debug: bool) -> int:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if debug:
         traceback.print_exception(error)
+    if _stops and not isinstance(error, KeyboardInterrupt):
+        error = _stops[-1]  # which a library took for an error of its own
     sentence = "; ".join([_sentence(error), *getattr(error, "__notes__", ())])
     print(f"twoscale: {sentence}", file=sys.stderr)
     if isinstance(error, KeyboardInterrupt):
@@ -118,10 +121,11 @@ def _stopped_by_signals() -> Iterator[None]:
         _stops.append(_Stopped(number))
         raise _stops[-1]
 
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    usual = (signal.SIG_DFL, signal.default_int_handler)
     before = {}
     for number in (getattr(signal, name) for name in names):
-        if signal.getsignal(number) == signal.SIG_DFL:  # with nohup a hang-up is to be ignored
+        if signal.getsignal(number) in usual:  # with nohup a hang-up is to be ignored
             with suppress(ValueError):  # not the main thread: somebody else's program
                 before[number] = signal.signal(number, stop)
     try:
