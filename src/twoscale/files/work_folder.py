@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import platform
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +32,7 @@ CONTINUES = "run the same command again to go on where it stopped"
 _FORMAT = "twoscale-work"
 _OWNER = "owner.json"
 _CONTENT, _REQUEST, _COMMITTING = "content", "request.json", "committing.json"
+_PATIENCE = 20  # looks at a folder that is not ours, or not for long
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
@@ -89,7 +91,11 @@ class WorkFolder:
             return
         except FileExistsError:
             pass
-        if os.path.lexists(self.path) and not is_work_folder(self.path):
+        for _ in range(_PATIENCE):  # its last owner may be removing it at this moment
+            if not os.path.lexists(self.path) or is_work_folder(self.path):
+                return
+            time.sleep(0.01)
+        else:
             raise TwoscaleError(
                 f"{self.path} is in the way, and is not twoscale's: move it, or choose another name"
             )
