@@ -94,6 +94,22 @@ def test_a_signal_that_a_library_takes_for_an_error_is_one_still(twoscale, data,
     assert outcome.err == "twoscale: interrupted\n"
 
 
+def test_a_signal_while_an_object_is_cleaned_up_is_not_lost(twoscale, data, monkeypatch):
+    class Cleaned:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+
+    def work(path):
+        Cleaned()
+        time.sleep(5)
+
+    monkeypatch.setattr("twoscale.cli.data.is_run", work)
+    outcome = twoscale("check", data)
+    assert outcome.status == 143
+    assert outcome.err == "twoscale: interrupted\n"
+
+
 def test_a_hang_up_that_is_ignored_stays_ignored():
     """As `nohup` asks for."""
     code = """

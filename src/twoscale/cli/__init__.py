@@ -8,16 +8,19 @@ import signal
 import sys
 import traceback
 import warnings
+from _thread import interrupt_main
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from threading import Timer
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning, missing_extra
 from twoscale.memory import short_of_memory
 
 _DEBUG = "--debug"
 _BAD_INPUT, _INTERRUPTED = 2, 130
+_SOON = 0.01  # seconds
 
 
 class _Stopped(KeyboardInterrupt):
@@ -89,9 +92,10 @@ def _tell(error: BaseException, debug: bool) -> int:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if debug:
         traceback.print_exception(error)
+    notes = getattr(error, "__notes__", ())
     if _stops and not isinstance(error, KeyboardInterrupt):
         error = _stops[-1]  # which a library took for an error of its own
-    sentence = "; ".join([_sentence(error), *getattr(error, "__notes__", ())])
+    sentence = "; ".join([_sentence(error), *notes])
     print(f"twoscale: {sentence}", file=sys.stderr)
     if isinstance(error, KeyboardInterrupt):
         return getattr(error, "status", _INTERRUPTED)
@@ -121,6 +125,15 @@ def _stopped_by_signals() -> Iterator[None]:
         _stops.append(_Stopped(number))
         raise _stops[-1]
 
+    def again(unraisable: Any) -> None:
+        """Ask once more where Python could not raise it: inside a clean-up of an object, say."""
+        if isinstance(unraisable.exc_value, _Stopped):
+            number = signal.Signals(unraisable.exc_value.status - 128)
+            Timer(_SOON, interrupt_main, (number,)).start()  # at once, it would be raised here
+        else:
+            usual_hook(unraisable)
+
+    usual_hook = sys.unraisablehook
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     usual = (signal.SIG_DFL, signal.default_int_handler)
     before = {}
@@ -128,9 +141,11 @@ def _stopped_by_signals() -> Iterator[None]:
         if signal.getsignal(number) in usual:  # with nohup a hang-up is to be ignored
             with suppress(ValueError):  # not the main thread: somebody else's program
                 before[number] = signal.signal(number, stop)
+    sys.unraisablehook = again
     try:
         yield
     finally:
+        sys.unraisablehook = usual_hook
         for number, handler in before.items():
             signal.signal(number, handler)
 
