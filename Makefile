@@ -12,7 +12,7 @@ test: $(READY)
 	$(BIN)/ruff format --check src tests scripts faults
 	$(BIN)/ruff check src tests scripts faults
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto
 
 # Attacks on the command line from outside: minutes; a small dose of it is part of the tests.
 faults: $(READY)

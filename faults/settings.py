@@ -107,7 +107,7 @@ def _tune() -> tuple[str, ...]:
 
 def _random_fit(choose: random.Random) -> tuple[str, ...]:
     """Return a fit with one to three settings that may be anything."""
-    from twoscale.surrogate.settings import SETTINGS
+    from twoscale.methods.settings import SETTINGS
 
     method = choose.choice(_METHODS)
     words = list(_fit(method)) + (["--set", "patches=2"] if choose.random() < 0.8 else [])

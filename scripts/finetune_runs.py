@@ -13,11 +13,11 @@ from pathlib import Path
 from twoscale.data import Dataset
 from twoscale.data.generation import generate
 from twoscale.files import write_json
+from twoscale.methods.settings import parse_seeds
 from twoscale.problems import get_problem
 from twoscale.report.records import collect
 from twoscale.run import Run, finetune_run, fit_runs
 from twoscale.surrogate.arguments import resolve_device
-from twoscale.surrogate.settings import parse_seeds
 
 
 def main() -> None:

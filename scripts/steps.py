@@ -8,10 +8,10 @@ import time
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from twoscale.objectives import CodeLoss
-from twoscale.predictors import MLP
+from twoscale.networks import MLP
 from twoscale.training import Pairs, Plan, Task, train_together
 from twoscale.training.bank import MLPBank
+from twoscale.training.losses import CodeLoss
 
 INPUT, OUTPUT, HIDDEN, SAMPLES, BATCH = 144, 162, (128, 128, 128), 8000, 32
 

@@ -10,7 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from twoscale import Grid, Poisson
+from tests.surrogate.tiny import make
+from twoscale import METHODS, Grid, Poisson
+from twoscale.fields.source import ArraySource
+from twoscale.operators.context import FieldPairs
 
 # Everything here is tiny: handing work to other threads costs more than the work, and a great deal
 # more on a busy machine. Processes started by tests inherit the variable and round alike.
@@ -52,6 +55,39 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def arrays(poisson16):
+    """Training inputs and outputs, new inputs and outputs, as NumPy arrays."""
+    x, u = (fields.numpy() for fields in poisson16)
+    return x[:160], u[:160], x[160:], u[160:]
+
+
+@pytest.fixture(scope="session")
+def pairs(poisson16):
+    """Training and validation pairs."""
+    x, u = poisson16
+    return (
+        FieldPairs(ArraySource(x[:120]), ArraySource(u[:120])),
+        FieldPairs(ArraySource(x[120:150]), ArraySource(u[120:150])),
+    )
+
+
+@pytest.fixture(scope="session")
+def fitted(arrays):
+    """Every method, fitted with its equation known."""
+    x, u, _, _ = arrays
+    return {method: make(method, problem="poisson", seed=2).fit(x, u) for method in METHODS}
+
+
+@pytest.fixture(scope="session")
+def saved(fitted, tmp_path_factory):
+    """Every fitted surrogate as a folder."""
+    root = tmp_path_factory.mktemp("saved")
+    for method, surrogate in fitted.items():
+        surrogate.save(root / method)
+    return root
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,9 +9,8 @@ from torch.nn import functional
 
 from tests.conftest import make_poisson
 from twoscale import Darcy, Grid, Poisson, TwoScale, TwoscaleError
-from twoscale.baselines import FNO2d
 from twoscale.bench import BENCHMARKS, Comparison, Setup, measure, peers, run_benchmarks, using
-from twoscale.predictors import MLP
+from twoscale.networks import MLP, FNO2d
 from twoscale.training import Pairs, Plan, train
 
 SMALL = Setup(torch.device("cpu"), "small")

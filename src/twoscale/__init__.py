@@ -2,9 +2,9 @@
 
 from twoscale._version import __version__
 from twoscale.errors import TwoscaleError
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
+from twoscale.fields.patches import PatchLayout
 from twoscale.linalg.pca import RankRule
-from twoscale.patches import PatchLayout
 from twoscale.problems import Darcy, Poisson, Problem
 from twoscale.representation import (
     BubblePCA,

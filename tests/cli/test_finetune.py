@@ -110,7 +110,7 @@ def test_the_hash_is_of_the_plan_and_not_of_the_weights(run_folder, tmp_path, mo
     base = Run.open(run_folder, device="cpu")
     plan = {"epochs": 1, "warm_up": 0}
     one = finetune_run(base, tmp_path / "1", **plan).config
-    monkeypatch.setattr("twoscale.surrogate.finetuning._CALIBRATION_FIELDS", 4)
+    monkeypatch.setattr("twoscale.finetuning.finetune._CALIBRATION_FIELDS", 4)
     two = finetune_run(base, tmp_path / "2", **plan).config
     other = finetune_run(base, tmp_path / "3", **plan, ramp=3).config
     assert one["finetuning"]["weights"] != two["finetuning"]["weights"]

@@ -8,9 +8,9 @@ from tests.cli.outcome import contents, refused
 from tests.surrogate.tiny import TINY
 from twoscale import TwoscaleError
 from twoscale.data import Dataset, generate
-from twoscale.memory import size_text
 from twoscale.problems import Darcy
 from twoscale.run import finetune_run, fit_run
+from twoscale.runtime.memory import size_text
 
 QUICK = ("--method", "two-scale", "--set", "epochs=2", "--json")
 

@@ -93,7 +93,7 @@ def test_an_interrupted_fine_tuning_leaves_nothing_and_can_be_repeated(
 
     command = ("finetune", run_folder, "--epochs", 2, "--warm-up", 0, "--out", tmp_path / "a" / "t")
     with monkeypatch.context() as patch:
-        patch.setattr("twoscale.surrogate.finetuning.FinetunePlan.share", share)
+        patch.setattr("twoscale.finetuning.finetune.FinetunePlan.share", share)
         _interrupted(twoscale(*command))
     assert list(tmp_path.iterdir()) == []
     assert twoscale(*command).status == 0

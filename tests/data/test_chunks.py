@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.damage import changed, read_or_refused, repeatable
-from twoscale import memory
 from twoscale.data import Dataset, generate, store
 from twoscale.errors import TwoscaleError
 from twoscale.problems import Poisson
+from twoscale.runtime import memory
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import torch
 from tests.cli.outcome import contents
 from twoscale.data import Dataset, generate, generation, store
 from twoscale.errors import TwoscaleError
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
 from twoscale.problems import Darcy, Poisson
 
 

@@ -5,7 +5,7 @@ import torch
 from twoscale import RankRule, TwoscaleError
 from twoscale.linalg import pca
 from twoscale.linalg.pca import SOLVERS, Blocks, fit_statistics
-from twoscale.threads import one_thread
+from twoscale.runtime.threads import one_thread
 
 any_solver = pytest.mark.parametrize("solver", SOLVERS)
 

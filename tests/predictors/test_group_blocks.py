@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from twoscale.fields.symmetries import GROUPS, irreducible
 from twoscale.predictors.group_blocks import (
     bases,
     decompose,
@@ -9,7 +10,6 @@ from twoscale.predictors.group_blocks import (
     transform,
     transform_back,
 )
-from twoscale.symmetries import GROUPS, irreducible
 
 any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 

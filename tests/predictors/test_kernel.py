@@ -4,10 +4,10 @@ import torch
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 
+from twoscale.fields.symmetries import GROUPS, IDENTITY, SQUARE, irreducible
 from twoscale.predictors import KERNELS, CodePairs, KernelRegression, fit_kernel
 from twoscale.predictors import kernel as kernel_module
 from twoscale.predictors.kernel import LENGTH_SCALES, STRENGTH_COUNT, kernel_bytes
-from twoscale.symmetries import GROUPS, IDENTITY, SQUARE, irreducible
 
 any_kernel = pytest.mark.parametrize("kind", KERNELS)
 any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)

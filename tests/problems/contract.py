@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from twoscale import Grid
+from twoscale.fields.symmetries import SQUARE
 from twoscale.problems import Problem
-from twoscale.symmetries import SQUARE
 
 GRIDS = [Grid(8, 8), Grid(9, 9), Grid(17, 17), Grid(33, 33), Grid(50, 50), Grid(12, 31)]
 any_grid = pytest.mark.parametrize("grid", GRIDS, ids=str)

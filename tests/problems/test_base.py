@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from twoscale import Darcy, Grid, Poisson, Problem, TwoscaleError
+from twoscale.fields.symmetries import IDENTITY, SQUARE
 from twoscale.problems import PROBLEMS, get_problem, register
 from twoscale.problems.base import diffusion, laplacian_eigenvalues
-from twoscale.symmetries import IDENTITY, SQUARE
 
 
 def coordinates(grid):

@@ -11,9 +11,9 @@ from twoscale.report.documents import generated
 from twoscale.report.records import collect, summarise
 from twoscale.report.studies import read_studies
 from twoscale.study.catalogue import load_study
-from twoscale.study.comparison import compare
 from twoscale.study.folder import read_record, read_records
-from twoscale.study.published import known_explanations
+from twoscale.study.paper.comparison import compare
+from twoscale.study.paper.published import known_explanations
 from twoscale.study.statistics import Spread
 
 ROOT = Path(__file__).parents[2]

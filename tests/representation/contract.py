@@ -10,8 +10,8 @@ from torch import Tensor
 
 from tests.conftest import make_poisson
 from twoscale import Representation, TwoscaleError
-from twoscale.clock import Clock
 from twoscale.representation import BlockPCA
+from twoscale.runtime.timing import Clock
 
 
 class Chunks:

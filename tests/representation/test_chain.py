@@ -15,7 +15,7 @@ from twoscale import (
     TwoScale,
     TwoscaleError,
 )
-from twoscale.clock import Clock
+from twoscale.runtime.timing import Clock
 
 
 class TestGlobalThenPatches(RepresentationContract):

@@ -14,7 +14,7 @@ from twoscale import (
     TwoScale,
     TwoscaleError,
 )
-from twoscale.fields import normal_derivative_trace, value_trace
+from twoscale.fields.measures import normal_derivative_trace, value_trace
 from twoscale.linalg.pca import SOLVERS
 from twoscale.representation.skeleton import Skeleton
 

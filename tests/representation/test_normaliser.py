@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from tests.representation.contract import Chunks
+from twoscale.fields.source import ArraySource
 from twoscale.representation import Normaliser
-from twoscale.source import ArraySource
 
 
 @pytest.mark.parametrize("lengths", [(100,), (3,), (1, 5)])

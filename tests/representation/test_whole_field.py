@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from twoscale import TwoscaleError
-from twoscale.clock import Clock
 from twoscale.representation import WholeField
+from twoscale.runtime.timing import Clock
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
+from twoscale.methods.recipes import get_method, resolve
 from twoscale.search.candidates import Candidate, Space
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.methods import get_method, resolve
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (8, 8), (256, 128), (17, 19), (61, 61), (24, 36)])

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from twoscale import Surrogate, TwoscaleError, fit_auto
+from twoscale.fields.source import ArraySource, MappedSource
 from twoscale.files import to_json
+from twoscale.predictors.closed_form import KernelPredictor
 from twoscale.search.fitting import FieldFitter, FirstFields
 from twoscale.search.record import HEADINGS, table_rows
-from twoscale.source import ArraySource, MappedSource
-from twoscale.surrogate.closed_form import KernelPredictor
 
 
 class Ticks:

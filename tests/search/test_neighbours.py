@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from twoscale.methods.recipes import METHODS, resolve
 from twoscale.search.candidates import INPUT_VARIANCES, Candidate, Space
 from twoscale.search.neighbours import (
     less_input,
@@ -12,7 +13,6 @@ from twoscale.search.neighbours import (
     other_predictors,
 )
 from twoscale.search.trials import Outcome
-from twoscale.surrogate.methods import METHODS, resolve
 
 
 def test_a_given_predictor_is_the_only_one():

@@ -8,7 +8,8 @@ import pytest
 
 from tests.study.tiny import TEXT, tiny_study
 from twoscale import Surrogate, TwoscaleError
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
+from twoscale.methods.recipes import get_method
 from twoscale.study.catalogue import (
     asked_cells,
     load_study,
@@ -18,9 +19,8 @@ from twoscale.study.catalogue import (
     study_names,
 )
 from twoscale.study.definition import SCALES
-from twoscale.study.published import paper_tables
+from twoscale.study.paper.published import paper_tables
 from twoscale.study.quantities import check_quantity
-from twoscale.surrogate.methods import get_method
 
 CELLS = {  # the paper's number of runs, but for fewer seeds of the Fourier networks and of Darcy
     "headline": 35 - 2,

@@ -13,9 +13,9 @@ from tests.study.synthetic import make_record
 from tests.study.tiny import TEXT, tiny_study
 from twoscale import TwoscaleError
 from twoscale.study.catalogue import own_definition, parse_study, recorded_study
-from twoscale.study.comparison import agreement, compare
 from twoscale.study.definition import SCALES
 from twoscale.study.folder import StudyFolder, read_record, recorded_results
+from twoscale.study.paper.comparison import agreement, compare
 
 MEASURED = make_record("mechanism", ["poisson-128 local", "poisson-128 two-scale+A3"], seeds=(0, 1))
 MINE = make_record("mine", ["poisson-16 local"], seeds=(0,)) | own_definition(tiny_study())

@@ -321,7 +321,7 @@ def test_a_full_disk_ends_a_study_in_one_sentence(copy, monkeypatch):
     def full(self, text):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("twoscale.study.telling.Log.write", full)
+    monkeypatch.setattr("twoscale.study.logs.Log.write", full)
     with pytest.raises(TwoscaleError, match=r"cannot write .*: No space left on device"):
         run_study(tiny_study(), copy, device="cpu", seeds=[7], only=["local"])
     assert finished(read_tiny(copy)) == finished(before)

@@ -4,10 +4,10 @@ import torch
 from tests.representation.contract import Chunks
 from twoscale import PatchLayout, Poisson
 from twoscale.errors import TwoscaleWarning
-from twoscale.predictors import count_parameters
-from twoscale.surrogate.context import FieldPairs, FitContext
+from twoscale.methods.recipes import METHODS, resolve
+from twoscale.networks import count_parameters
+from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator, warn_of_failure
-from twoscale.surrogate.methods import METHODS, resolve
 
 COMMON = PatchLayout.tiling((16, 16), (4, 4))
 SEAM_KEYS = {

@@ -7,7 +7,7 @@ import torch
 from tests.representation.contract import Chunks
 from tests.surrogate.tiny import RECORD, TINY, make
 from twoscale import METHODS, Poisson, Surrogate, TwoscaleError
-from twoscale.threads import one_thread
+from twoscale.runtime.threads import one_thread
 
 any_method = pytest.mark.parametrize("method", METHODS)
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.surrogate.tiny import TINY
 from twoscale import Surrogate, fit_together
+from twoscale.operators import context
 from twoscale.representation import GlobalPCA
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.surrogate import context
 
 
 @pytest.fixture(scope="module")
@@ -170,8 +170,10 @@ def test_validation_sets_may_differ_in_size(arrays):
 
 
 def test_each_is_charged_an_equal_share_of_the_time(data, monkeypatch):
-    ticks = itertools.count()
-    monkeypatch.setattr("twoscale.clock.now", lambda: float(next(ticks)))  # a stage lasts 1 s
+    ticks = itertools.count()  # a stage lasts one second
+    monkeypatch.setattr(
+        "twoscale.runtime.timing.now", lambda: float(next(ticks))
+    )  # a stage lasts 1 s
     surrogates = [make(seed=seed) for seed in range(4)]
     fit_together(surrogates, [data] * 4)
     for surrogate in surrogates:
@@ -260,8 +262,8 @@ def meter(monkeypatch):
     """A device on which global PCA needs 7 GB, patches 4, networks on codes 3, on fields 5."""
     meter = Meter()
     monkeypatch.setattr(context, "device_peak_gigabytes", lambda: meter.peak)
-    for module in ("context", "surrogate", "together"):
-        monkeypatch.setattr(f"twoscale.surrogate.{module}.forget_device_peak", meter.forget)
+    for module in ("operators.context", "surrogate.surrogate", "surrogate.together"):
+        monkeypatch.setattr(f"twoscale.{module}.forget_device_peak", meter.forget)
     fit, train = BlockPCA.fit, context.train_together
 
     def fit_pca(self, *arguments, **options):

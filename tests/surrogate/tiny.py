@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from twoscale import METHODS, Grid, Surrogate
-from twoscale.surrogate.methods import resolve
-from twoscale.surrogate.operators import FieldOperator
+from twoscale.methods.recipes import resolve
+from twoscale.operators.operators import FieldOperator
 
 _LATENT = {"epochs": 3, "hidden_layers": 1, "hidden_width": 8}
 

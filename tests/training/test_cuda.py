@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tests.training.tools import START, make_pairs, make_plan, mean_square
-from twoscale.predictors import MLP
+from twoscale.networks import MLP
 from twoscale.training import Pairs, Task, epochs, loop, train, train_together
 
 

@@ -7,7 +7,7 @@ import torch
 
 from tests.training.tools import fitted, make_pairs, make_plan, mean_square
 from twoscale import TwoscaleError
-from twoscale.predictors import MLP
+from twoscale.networks import MLP
 from twoscale.training import Pairs, train
 
 

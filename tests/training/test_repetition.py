@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.training.tools import fitted, make_pairs, make_plan, mean_square
-from twoscale.precision import precision_flags, tensor_cores
-from twoscale.predictors import MLP
+from twoscale.networks import MLP
+from twoscale.runtime.precision import precision_flags, tensor_cores
 from twoscale.training import Plan, Task, train_together
 
 

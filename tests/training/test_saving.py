@@ -8,7 +8,7 @@ from torch import nn
 
 from tests.training.tools import make_pairs, make_plan, mean_square
 from twoscale.files import Checkpoint, Checkpoints
-from twoscale.predictors import MLP
+from twoscale.networks import MLP
 from twoscale.training import Pairs, Task, train_together
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from twoscale.predictors import MLP
+from twoscale.networks import MLP
 from twoscale.training import Pairs, Plan, train
 
 START = nn.Sequential(nn.Linear(3, 16), nn.GELU(), nn.Linear(16, 2)).state_dict()

@@ -14,12 +14,12 @@ from twoscale.bench import peers
 from twoscale.bench.measure import Comparison, Setup, compare, relative, stopwatch
 from twoscale.bench.training import same_loss
 from twoscale.data import generate as generate_dataset
-from twoscale.grid import Grid
-from twoscale.predictors import MLP
+from twoscale.fields.grid import Grid
+from twoscale.networks import MLP
+from twoscale.operators.operators import LatentOperator
 from twoscale.problems import Darcy, Poisson
+from twoscale.runtime.threads import one_thread
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.operators import LatentOperator
-from twoscale.threads import one_thread
 
 
 def generate(setup: Setup) -> Iterator[Comparison]:

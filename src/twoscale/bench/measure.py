@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from twoscale.clock import now
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
 from twoscale.problems import Problem
-from twoscale.progress import Progress
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.timing import now
 
 Result = TypeVar("Result")
 

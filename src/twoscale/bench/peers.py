@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Sampler, TensorDataset
 
-from twoscale.baselines import FNO2d
 from twoscale.errors import missing_extra
+from twoscale.networks import FNO2d
 
 
 def darcy_by_sparse_lu(coefficients: np.ndarray) -> np.ndarray:

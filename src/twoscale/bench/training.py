@@ -10,19 +10,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from twoscale.baselines import FNO2d, RefinementNet
 from twoscale.bench import peers
 from twoscale.bench.measure import Comparison, Laps, Setup, relative, stopwatch
+from twoscale.fields.source import slices
 from twoscale.linalg.pca import RankRule
-from twoscale.objectives import CodeLoss, code_weights
-from twoscale.predictors import MLP
+from twoscale.networks import MLP, FNO2d, RefinementNet
+from twoscale.operators.operators import LatentOperator
 from twoscale.problems import Poisson
 from twoscale.representation import PatchPCA
-from twoscale.source import slices
 from twoscale.surrogate import METHODS, Surrogate, fit_together
-from twoscale.surrogate.operators import LatentOperator
 from twoscale.training import Pairs, Plan
 from twoscale.training import train as train_network
+from twoscale.training.losses import CodeLoss, code_weights
 
 
 def train(setup: Setup) -> Iterator[Comparison]:

@@ -186,7 +186,7 @@ def memory(setup: Setup) -> Iterator[Comparison]:
 
 _CHILD = """
 import runpy, sys
-from twoscale.memory import peak_memory
+from twoscale.runtime.memory import peak_memory
 sys.argv = ["twoscale", *sys.argv[1:]]
 try:
     runpy.run_module("twoscale", run_name="__main__")

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning, missing_extra
-from twoscale.memory import short_of_memory
+from twoscale.runtime.memory import short_of_memory
 
 _DEBUG = "--debug"
 _BAD_INPUT, _INTERRUPTED = 2, 130

@@ -31,17 +31,17 @@ from twoscale.cli.options import (
 )
 from twoscale.cli.report import report
 from twoscale.cli.study import study_app
-from twoscale.clock import parse_duration
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, check_target, is_file, open_npy
-from twoscale.memory import parse_size
+from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
+from twoscale.methods.settings import parse_assignments, parse_seeds
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, auto_run, finetune_run, fit_runs
+from twoscale.runtime.memory import parse_size
+from twoscale.runtime.timing import parse_duration
 from twoscale.search import DEFAULT_BUDGET
 from twoscale.surrogate import METHODS, Surrogate
-from twoscale.surrogate.finetuning import OBJECTIVES, FinetunePlan
-from twoscale.surrogate.settings import parse_assignments, parse_seeds
 
 _AUTO = "auto"  # in place of a method: search for one
 

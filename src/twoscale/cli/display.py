@@ -23,8 +23,8 @@ from rich.text import Text
 
 from twoscale.bench import Comparison
 from twoscale.files import to_json
-from twoscale.progress import Progress as Reporter
 from twoscale.report import tables
+from twoscale.runtime.progress import Progress as Reporter
 from twoscale.search.record import HEADINGS, table_rows
 
 

@@ -15,16 +15,16 @@ from twoscale.cli.display import print_json, print_table, study_bars
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output
+from twoscale.methods.settings import parse_seeds
 from twoscale.study.catalogue import asked_cells, load_study, study_names
-from twoscale.study.comparison import Row, agreement, by_study
-from twoscale.study.comparison import compare as compare_records
 from twoscale.study.definition import SCALES, Scale, Study
 from twoscale.study.folder import StudyFolder, read_records
+from twoscale.study.paper.comparison import Row, agreement, by_study
+from twoscale.study.paper.comparison import compare as compare_records
 from twoscale.study.planning import Plan, make_plan
 from twoscale.study.quantities import values_by_seed
 from twoscale.study.runner import Outcome, run_studies
 from twoscale.study.statistics import spread
-from twoscale.surrogate.settings import parse_seeds
 
 study_app = typer.Typer(
     help="Repeat the paper's experiments, and two beyond it.",

@@ -13,10 +13,10 @@ import torch
 
 from twoscale.data.store import ARRAYS, Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.precision import few_digits
+from twoscale.fields.source import slices
 from twoscale.problems import Problem
-from twoscale.progress import Progress
-from twoscale.source import slices
+from twoscale.runtime.precision import few_digits
+from twoscale.runtime.progress import Progress
 
 _SOLUTION_TOLERANCE = 1e-4
 

@@ -11,11 +11,11 @@ import torch
 from twoscale.data.store import Dataset
 from twoscale.data.writer import writing
 from twoscale.errors import TwoscaleError
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
+from twoscale.fields.source import slices
 from twoscale.problems import Problem
-from twoscale.progress import Progress
-from twoscale.source import slices
-from twoscale.threads import ahead
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.threads import ahead
 
 # Nodes sampled and solved together: enough to fill the device, few enough to show progress.
 _BATCH_VALUES = {"cpu": 2**20, "cuda": 2**24}

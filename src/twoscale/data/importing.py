@@ -14,11 +14,11 @@ from twoscale.data.readers.base import StoredArray, reading
 from twoscale.data.store import Dataset, sample_chunk
 from twoscale.data.writer import writing
 from twoscale.errors import TwoscaleError
-from twoscale.grid import Grid
-from twoscale.memory import require_memory
+from twoscale.fields.grid import Grid
+from twoscale.fields.source import slices
 from twoscale.problems import Problem
-from twoscale.progress import Progress
-from twoscale.source import slices
+from twoscale.runtime.memory import require_memory
+from twoscale.runtime.progress import Progress
 
 
 def import_fields(

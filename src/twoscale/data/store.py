@@ -14,12 +14,12 @@ from torch import Tensor
 
 from twoscale.data.chunks import StoredChunks
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid
+from twoscale.fields.source import chunk_length, slices
 from twoscale.files import content_digest, is_a, read_json
-from twoscale.grid import Grid
-from twoscale.memory import require_memory, short_of_memory
 from twoscale.problems import PROBLEMS, Problem
-from twoscale.source import chunk_length, slices
-from twoscale.threads import ahead, file_workers
+from twoscale.runtime.memory import require_memory, short_of_memory
+from twoscale.runtime.threads import ahead, file_workers
 
 FORMAT = "twoscale-dataset"
 FORMAT_VERSION = 2

@@ -23,10 +23,10 @@ from twoscale.data.store import (
     sample_chunk,
 )
 from twoscale.errors import missing_extra
+from twoscale.fields.source import slices
 from twoscale.files import Output, claimed, plain_json, reporting_os_errors
-from twoscale.source import slices
+from twoscale.runtime.threads import ahead, done_to_its_end, file_workers
 from twoscale.surrogate.artifact import environment
-from twoscale.threads import ahead, done_to_its_end, file_workers
 
 try:
     import zarr

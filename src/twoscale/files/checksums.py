@@ -16,7 +16,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.files.reading import open_file, read_json, read_text
-from twoscale.threads import ahead, file_workers
+from twoscale.runtime.threads import ahead, file_workers
 
 SUMS = "SHA256SUMS"
 """The checksums of all files of a folder, as the command `sha256sum --check` reads them."""

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from twoscale.threads import ahead, file_workers
+from twoscale.runtime.threads import ahead, file_workers
 
 _NO_REPLACE, _EXCHANGE = 1, 2  # flags of Linux's renameat2
 _CURRENT_FOLDER = -100  # AT_FDCWD: relative paths count from the current folder

@@ -14,7 +14,7 @@ from numpy.lib import format as npy
 
 from twoscale.errors import TwoscaleError
 from twoscale.files.reading import open_file, parsing
-from twoscale.memory import size_text
+from twoscale.runtime.memory import size_text
 
 _HEADER_LIMIT = 2**16  # bytes; NumPy itself parses no more than 10,000
 _ZIP_MAGIC = b"PK\x03\x04"

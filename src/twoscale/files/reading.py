@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from twoscale.errors import TwoscaleError
-from twoscale.memory import short_of_memory, size_text
+from twoscale.runtime.memory import short_of_memory, size_text
 
 TEXT_LIMIT = 64 * 10**6  # bytes of a text that is read as a whole; parsed, it takes 20 times that
 _DEPTH_LIMIT = 100  # levels of nested JSON: recursive code that walks it has room for these

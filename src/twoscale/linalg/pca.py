@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.source import slices
-from twoscale.threads import one_thread
+from twoscale.fields.source import slices
+from twoscale.runtime.threads import one_thread
 
 OVERSAMPLING = 20
 POWER_ITERATIONS = 4

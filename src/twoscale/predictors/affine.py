@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from twoscale.linalg.ridge import linear_modes, squared_errors
-from twoscale.predictors.mlp import MLP
+from twoscale.networks.dense import MLP
 
 STRENGTH_COUNT = 40
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from twoscale.symmetries import Group, irreducible, products
+from twoscale.fields.symmetries import Group, irreducible, products
 
 _SKEW = 1e-6  # of kernel values that exact symmetry would make equal
 

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from twoscale.fields.source import slices
+from twoscale.fields.symmetries import IDENTITY, Group, irreducible
 from twoscale.linalg.ridge import Modes, squared_errors
 from twoscale.predictors.affine import CodePairs, fit_affine
 from twoscale.predictors.group_blocks import (
@@ -26,8 +28,6 @@ from twoscale.predictors.group_blocks import (
     transform,
     transform_back,
 )
-from twoscale.source import slices
-from twoscale.symmetries import IDENTITY, Group, irreducible
 
 LENGTH_SCALES = (1.0, 2.0, 4.0, 8.0)  # in units of the median distance
 STRENGTH_COUNT = 20

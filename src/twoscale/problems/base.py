@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.grid import Grid
-from twoscale.symmetries import Group, symmetry_group
+from twoscale.fields.grid import Grid
+from twoscale.fields.symmetries import Group, symmetry_group
 
 
 class Problem(ABC):

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from twoscale.errors import TwoscaleError
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
+from twoscale.fields.source import slices
 from twoscale.linalg.krylov import CGResult, conjugate_gradients
 from twoscale.problems.base import Problem, diffusion, diffusion_through, face_means, register
 from twoscale.problems.poisson import solve_laplace
 from twoscale.problems.random_field import GaussianRandomField
-from twoscale.source import slices
 
 _SOLVE_VALUES = 2**18  # nodes solved for together: few enough to stay in a CPU's cache
 _SOLVE_VALUES_CUDA = 2**26

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
 from twoscale.linalg.transforms import sine_transform
 from twoscale.problems.base import Problem, diffusion, laplacian_eigenvalues, register
 from twoscale.problems.random_field import GaussianRandomField

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
 from twoscale.linalg.transforms import inverse_cosine_transform
 
 

@@ -8,7 +8,7 @@ from twoscale.report.audits import same_decisions, study_audits
 from twoscale.report.display import ABSENT
 from twoscale.report.page import Cell, Row, Table
 from twoscale.report.studies import Studies
-from twoscale.study.comparison import Tally, agreement, by_study, tally
+from twoscale.study.paper.comparison import Tally, agreement, by_study, tally
 
 
 def agreement_sentences(studies: Studies) -> list[str]:

@@ -11,9 +11,9 @@ from twoscale.errors import TwoscaleError
 from twoscale.report.guard import explained
 from twoscale.report.related import chosen_cases, with_base
 from twoscale.report.results import CaseResult, StudyResult, text
-from twoscale.study.audit import MARGINS, Audit, audit, read_margins
 from twoscale.study.definition import Study
-from twoscale.study.published import PaperAudit, paper_tables
+from twoscale.study.paper.audit import MARGINS, Audit, audit, read_margins
+from twoscale.study.paper.published import PaperAudit, paper_tables
 from twoscale.study.quantities import is_time
 
 QUANTITIES = ("mre", "oracle_mre", "ssim")

@@ -8,13 +8,13 @@ from typing import Any
 from torch import Tensor
 
 from twoscale.data import Dataset
-from twoscale.fields import median_sample
+from twoscale.fields.measures import median_sample
+from twoscale.methods.recipes import METHODS
 from twoscale.problems import Problem
 from twoscale.report import figures, tables
 from twoscale.report.figure_folder import write_with_figures
 from twoscale.report.page import Picture, Section, Table, page_text
 from twoscale.run import Run
-from twoscale.surrogate.methods import METHODS
 
 
 def write_comparison(

@@ -14,8 +14,8 @@ from twoscale.report.page import Cell, Row, Table
 from twoscale.report.related import chosen_cases
 from twoscale.report.results import StudyResult
 from twoscale.report.scaling import QUANTITY, Crossing, Scaling, crossings, scalings
-from twoscale.study.audit import Audit
 from twoscale.study.definition import Study
+from twoscale.study.paper.audit import Audit
 
 _AUDIT_NOTE = (
     "Mean change over the seeds that both cases have, seed by seed, with Student's interval. "

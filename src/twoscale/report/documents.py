@@ -12,11 +12,11 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
+from twoscale.methods.recipes import METHODS
+from twoscale.methods.settings import SETTINGS
+from twoscale.predictors.registry import PREDICTORS, TOGETHER
 from twoscale.report.charts import KINDS
 from twoscale.report.study_documents import beyond_table, headline_table, results_page
-from twoscale.surrogate.methods import METHODS
-from twoscale.surrogate.predictors import PREDICTORS, TOGETHER
-from twoscale.surrogate.settings import SETTINGS
 
 _DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}
 

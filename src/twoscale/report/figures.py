@@ -10,8 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from twoscale.errors import missing_extra
-from twoscale.fields import radial_spectrum
-from twoscale.patches import Seams
+from twoscale.fields.measures import radial_spectrum
+from twoscale.fields.patches import Seams
 from twoscale.problems import Problem
 
 try:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from twoscale.methods.recipes import METHODS, resolve
 from twoscale.study.field_file import read_fields
 from twoscale.study.folder import read_record
 from twoscale.study.quantities import is_share, values_by_seed
 from twoscale.study.statistics import Spread, spread
-from twoscale.surrogate.methods import METHODS, resolve
 
 SCHEDULE = frozenset(
     {"epochs", "patience", "batch_size", "evaluation_batch", "early_stop"}

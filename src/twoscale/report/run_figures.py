@@ -6,8 +6,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from twoscale.fields import median_sample
-from twoscale.patches import PatchLayout
+from twoscale.fields.measures import median_sample
+from twoscale.fields.patches import PatchLayout
 from twoscale.report import figures
 from twoscale.surrogate import Surrogate
 

@@ -11,10 +11,10 @@ from twoscale.errors import TwoscaleError
 from twoscale.report.results import StudyResult, read_study
 from twoscale.report.study_tables import labels
 from twoscale.study.catalogue import recorded_study, study_names
-from twoscale.study.comparison import Row as Compared
-from twoscale.study.comparison import compare
 from twoscale.study.definition import Study
 from twoscale.study.folder import read_record
+from twoscale.study.paper.comparison import Row as Compared
+from twoscale.study.paper.comparison import compare
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from twoscale.report.results import CaseResult, StudyResult
 from twoscale.report.studies import Studies, read_studies
 from twoscale.report.study_tables import ALONE, SHARES, StudyRow, StudyTable, Value, study_tables
 from twoscale.report.summary import sentences, tiles
-from twoscale.study.comparison import Row as Compared
 from twoscale.study.definition import Figure as Asked
+from twoscale.study.paper.comparison import Row as Compared
 from twoscale.study.quantities import is_time
 
 TITLE = "Two-scale localised PCA-Net: measured, and beside the paper"

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from twoscale.methods.recipes import METHODS
 from twoscale.report.results import SCHEDULE, CaseResult, StudyResult, place_title
-from twoscale.study.comparison import Row as Compared
 from twoscale.study.definition import Study
 from twoscale.study.definition import Table as Asked
+from twoscale.study.paper.comparison import Row as Compared
 from twoscale.study.statistics import Spread
-from twoscale.surrogate.methods import METHODS
 
 ALONE = "Times with training in them are of the seed that was trained alone, where there is one."
 SHARES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import combinations, groupby
 
+from twoscale.methods.recipes import METHODS
 from twoscale.report.agreement import agreement_sentences, percent
 from twoscale.report.display import number, with_spread
 from twoscale.report.page import Tile
@@ -12,9 +13,8 @@ from twoscale.report.related import Curve, curves
 from twoscale.report.results import CaseResult, place_title
 from twoscale.report.studies import Studies
 from twoscale.report.study_tables import case_title
-from twoscale.study.comparison import tally
+from twoscale.study.paper.comparison import tally
 from twoscale.study.statistics import crossovers
-from twoscale.surrogate.methods import METHODS
 
 _GLOBAL = "global"
 _PLAIN = "local"  # what the two-scale representation is to improve on

@@ -9,10 +9,10 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
-from twoscale.patches import PatchLayout
-from twoscale.source import FieldSource
+from twoscale.fields.patches import PatchLayout
+from twoscale.fields.source import FieldSource
+from twoscale.runtime.timing import Clock
 
 
 class Representation(nn.Module, ABC):

@@ -10,8 +10,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
+from twoscale.fields.source import FieldSource, as_source, chunk_length, slices
 from twoscale.linalg.pca import (
     SOLVERS,
     Blocks,
@@ -21,9 +21,9 @@ from twoscale.linalg.pca import (
     cached_rows,
     fit_statistics,
 )
-from twoscale.precision import check_range, unit_of
 from twoscale.representation.base import Representation
-from twoscale.source import FieldSource, as_source, chunk_length, slices
+from twoscale.runtime.precision import check_range, unit_of
+from twoscale.runtime.timing import Clock
 
 _BUFFERS = ("grid_shape", "mean", "scale", "vectors", "variances", "rank")
 

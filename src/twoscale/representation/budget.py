@@ -8,10 +8,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from twoscale.clock import Clock
+from twoscale.fields.source import FieldSource, map_fields
 from twoscale.representation.base import left_over
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.source import FieldSource, map_fields
+from twoscale.runtime.timing import Clock
 
 Stage = tuple[str, BlockPCA]
 

@@ -8,15 +8,15 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
+from twoscale.fields.patches import PatchLayout
+from twoscale.fields.source import FieldSource, as_source, map_fields
 from twoscale.linalg.pca import RankRule
-from twoscale.patches import PatchLayout
 from twoscale.representation.base import Representation, left_over, subset
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.budget import Budget
 from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
-from twoscale.source import FieldSource, as_source, map_fields
+from twoscale.runtime.timing import Clock
 
 
 class Chain(Representation):

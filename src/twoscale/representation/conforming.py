@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.patches import PatchLayout
 from twoscale.linalg.pca import RankRule
-from twoscale.patches import PatchLayout
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, stage_rule, stage_solvers
 from twoscale.representation.skeleton import SeamNorm, Skeleton
-from twoscale.threads import one_thread
+from twoscale.runtime.threads import one_thread
 
 # Edges beside lines weigh 5 on a 128 x 128 grid: with about 700 codes of Poisson fields the errors
 # at seams fall by three tenths, the whole error rises by a twentieth. Chosen on that case only.

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.patches import WINDOWS, PatchLayout
 from twoscale.linalg.pca import RankRule
-from twoscale.patches import WINDOWS, PatchLayout
 from twoscale.representation.block_pca import BlockPCA
 
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from twoscale.errors import TwoscaleError
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
+from twoscale.fields.patches import Pair, PatchLayout
 from twoscale.linalg.transforms import sine_matrix
-from twoscale.patches import Pair, PatchLayout
 
 
 class Skeleton(nn.Module):

@@ -9,11 +9,11 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.clock import Clock
 from twoscale.errors import TwoscaleError
-from twoscale.precision import check_range, unit_of
+from twoscale.fields.source import FieldSource, as_source, gather, map_fields
 from twoscale.representation.base import Representation
-from twoscale.source import FieldSource, as_source, gather, map_fields
+from twoscale.runtime.precision import check_range, unit_of
+from twoscale.runtime.timing import Clock
 
 
 class Normaliser(nn.Module):

@@ -8,10 +8,10 @@ from typing import Any
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
 from twoscale.files import claimed, new_folder, read_json, resolve_target
-from twoscale.memory import available_memory, size_text
-from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs
+from twoscale.runtime.memory import available_memory, size_text
+from twoscale.runtime.progress import Progress
 from twoscale.surrogate.artifact import MANIFEST, declared_processes, is_replaceable
 from twoscale.surrogate.resuming import kept_checkpoints
 

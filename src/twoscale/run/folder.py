@@ -13,13 +13,13 @@ from torch import Tensor
 
 from twoscale.data import Dataset, Split
 from twoscale.errors import TwoscaleError
+from twoscale.fields.source import FieldSource
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
-from twoscale.progress import Progress
+from twoscale.methods.settings import identifying
 from twoscale.run.pairs import Pair
-from twoscale.source import FieldSource
+from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
-from twoscale.surrogate.settings import identifying
 
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 

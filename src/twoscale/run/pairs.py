@@ -6,9 +6,9 @@ from torch import Tensor
 
 from twoscale.data import Dataset, Split
 from twoscale.errors import TwoscaleError
-from twoscale.memory import size_text
-from twoscale.progress import Progress
-from twoscale.source import FieldSource
+from twoscale.fields.source import FieldSource
+from twoscale.runtime.memory import size_text
+from twoscale.runtime.progress import Progress
 
 Pair = tuple[Tensor | FieldSource, Tensor | FieldSource]
 

@@ -25,10 +25,10 @@ from twoscale.files import (
     tidy,
     working,
 )
-from twoscale.memory import available_memory
-from twoscale.progress import Progress
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import Pair, loaded_pairs, stored_pairs, whole_fields_refused
+from twoscale.runtime.memory import available_memory
+from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate, fit_together
 from twoscale.surrogate.arguments import resolve_device
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate

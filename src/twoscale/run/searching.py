@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from twoscale.clock import now
 from twoscale.data import Dataset, split_samples
 from twoscale.files import claimed, new_folder, write_json
-from twoscale.memory import available_memory
-from twoscale.progress import Progress
+from twoscale.methods.recipes import trains_on_fields
 from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import loaded_pairs, stored_pairs, whole_fields_refused
+from twoscale.runtime.memory import available_memory
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.timing import now
 from twoscale.search import DEFAULT_BUDGET, fit_auto
 from twoscale.surrogate.arguments import resolve_device
 from twoscale.surrogate.artifact import declared_processes, is_replaceable
-from twoscale.surrogate.methods import trains_on_fields
 from twoscale.surrogate.resuming import kept_checkpoints
 
 _USUAL = "two-scale"

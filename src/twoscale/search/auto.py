@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twoscale.clock import now, parse_duration
 from twoscale.errors import TwoscaleError
-from twoscale.grid import Grid
+from twoscale.fields.grid import Grid
+from twoscale.fields.source import ArraySource
+from twoscale.fields.symmetries import GROUPS
 from twoscale.problems import Problem
-from twoscale.progress import Progress
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.threads import worthwhile_threads
+from twoscale.runtime.timing import now, parse_duration
 from twoscale.search.candidates import Space
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
@@ -19,12 +22,9 @@ from twoscale.search.journal import Journal, Resumed
 from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import as_record
 from twoscale.search.trials import Search
-from twoscale.source import ArraySource
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.arguments import Fields, problem_symmetries
 from twoscale.surrogate.preparation import both_pairs
-from twoscale.symmetries import GROUPS
-from twoscale.threads import worthwhile_threads
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.symmetries import symmetry_group
+from twoscale.methods.recipes import resolve
 from twoscale.search.kinds import KINDS
-from twoscale.surrogate.methods import resolve
-from twoscale.symmetries import symmetry_group
 
 INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
 _FIRST_VARIANCE = 0.95

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twoscale.clock import duration_text
+from twoscale.fields.symmetries import symmetry_group
+from twoscale.methods.recipes import resolve
+from twoscale.runtime.timing import duration_text
 from twoscale.search.candidates import SIZED, Candidate, Space
 from twoscale.search.policy import INTERRUPTED, NO_TIME
 from twoscale.search.trials import PERFECT, Outcome, Search, Trial
-from twoscale.surrogate.methods import resolve
-from twoscale.symmetries import symmetry_group
 
 _NOTABLE = 0.1
 _WORTH = 0.9  # twice the samples are worth naming if the error falls below this part

@@ -9,18 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from twoscale.clock import now
 from twoscale.errors import TwoscaleError
-from twoscale.fields import ACCURACY, Batch, measure_all
+from twoscale.fields.measures import ACCURACY, Batch, measure_all
+from twoscale.fields.source import FieldSource
 from twoscale.files import Checkpoints
-from twoscale.memory import short_of_memory
-from twoscale.progress import Progress
+from twoscale.operators.context import FieldPairs, SharedFits
+from twoscale.representation.nearest import NearestCodes
+from twoscale.runtime.memory import short_of_memory
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.timing import now
 from twoscale.search.candidates import Candidate, Space
 from twoscale.search.trials import Outcome
-from twoscale.source import FieldSource
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.context import FieldPairs, SharedFits
-from twoscale.surrogate.nearest import NearestCodes
 
 
 class FieldFitter:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twoscale.linalg.pca import OVERSAMPLING, POWER_ITERATIONS, RANK_GROWTH
+from twoscale.methods.recipes import resolve
 from twoscale.predictors import affine, kernel
-from twoscale.surrogate.methods import resolve
 
 _EIGEN = 25  # n^3 of them: an eigendecomposition, slower than products as it is
 _QR = 20  # times the products in it: done by one thread

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from twoscale.clock import duration_text
 from twoscale.errors import TwoscaleError
+from twoscale.runtime.timing import duration_text
 from twoscale.search.candidates import Candidate, Space
 from twoscale.search.journal import Journal, Resumed, Underway
 from twoscale.search.neighbours import LONGER, Step, longer_training, steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twoscale.predictors.encoder import usual_cut
+from twoscale.networks.field_encoder import usual_cut
 from twoscale.search.candidates import Candidate, Space
 from twoscale.search.kinds import KINDS, Sizes, work
 from twoscale.search.trials import Search, Trial

@@ -9,10 +9,10 @@ from typing import Any
 
 from twoscale.data.split import largest_training
 from twoscale.errors import TwoscaleError
+from twoscale.finetuning.finetune import OBJECTIVES
+from twoscale.methods.recipes import resolve
+from twoscale.methods.settings import parse_assignments
 from twoscale.problems import get_problem
-from twoscale.surrogate.finetuning import OBJECTIVES
-from twoscale.surrogate.methods import resolve
-from twoscale.surrogate.settings import parse_assignments
 
 SAMPLES = 10_000
 """The size of a whole dataset that a case's name does not tell: the paper's."""

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from twoscale.data.split import largest_training
+from twoscale.finetuning.finetune import FinetunePlan
+from twoscale.methods.recipes import resolve
+from twoscale.methods.settings import identifying
 from twoscale.study.cases import Case
-from twoscale.surrogate.finetuning import FinetunePlan
-from twoscale.surrogate.methods import resolve
-from twoscale.surrogate.settings import identifying
 
 FORMAT = 1
 """Part of every cell's hash: raised when the same settings come to mean something else."""

@@ -11,10 +11,10 @@ from math import prod
 from typing import Annotated, Any, Literal
 
 from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.methods.recipes import get_method
 from twoscale.study.cases import SAMPLES, Case
 from twoscale.study.cells import Cell, make_cell
 from twoscale.study.quantities import check_quantity
-from twoscale.surrogate.methods import get_method
 
 try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError

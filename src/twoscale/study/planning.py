@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from twoscale.methods.settings import CLOSED_FORMS
 from twoscale.study.cells import Cell, Data
 from twoscale.study.folder import StudyFolder
-from twoscale.surrogate.settings import CLOSED_FORMS
 
 
 @dataclass(frozen=True)

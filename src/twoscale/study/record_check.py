@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.methods.recipes import METHODS, resolve
 from twoscale.study.definition import Scale, Seed, Size, StudyName, first_problem
-from twoscale.surrogate.methods import METHODS, resolve
 
 try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError

@@ -15,18 +15,18 @@ from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
 from twoscale.linalg.pca import SOLVERS, RankRule
-from twoscale.memory import available_memory
 from twoscale.problems import get_problem
-from twoscale.progress import Progress
 from twoscale.representation import PatchPCA
 from twoscale.run import Request, Run, finetune_run, fit_requests
+from twoscale.runtime.memory import available_memory
+from twoscale.runtime.progress import Progress
 from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Scale, Study
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
+from twoscale.study.logs import Log, TimeLeft, told
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
-from twoscale.study.telling import Log, TimeLeft, told
 from twoscale.surrogate.arguments import resolve_device
 from twoscale.surrogate.resuming import kept_checkpoints
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.fields import median_sample, radial_spectrum
+from twoscale.fields.measures import median_sample, radial_spectrum
+from twoscale.fields.source import slices
 from twoscale.run import Run
-from twoscale.source import slices
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Study
 from twoscale.study.field_file import Fields, read_fields, write_field_file

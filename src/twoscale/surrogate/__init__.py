@@ -1,8 +1,8 @@
 """Operators from field to field, the methods that build them, and the surrogate people use."""
 
-from twoscale.surrogate.methods import METHODS, Method
-from twoscale.surrogate.prediction import CodePredictor
-from twoscale.surrogate.predictors import register_predictor
+from twoscale.methods.recipes import METHODS, Method
+from twoscale.predictors.base import CodePredictor
+from twoscale.predictors.registry import register_predictor
 from twoscale.surrogate.surrogate import Surrogate
 from twoscale.surrogate.together import fit_together
 

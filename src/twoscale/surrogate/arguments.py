@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.source import ArraySource, FieldSource
+from twoscale.fields.symmetries import GROUPS
 from twoscale.problems import Problem
-from twoscale.source import ArraySource, FieldSource
-from twoscale.symmetries import GROUPS
 
 _DOT_VALUES = 2**31 - 1  # at most, in one product
 

@@ -10,21 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from twoscale.clock import Clock
 from twoscale.errors import TwoscaleWarning
-from twoscale.fields import (
-    ACCURACY,
-    Batch,
-    flux_measures,
-    measure_all,
-    residual_measures,
-    seam_measures,
-)
-from twoscale.patches import PatchLayout
-from twoscale.predictors import count_parameters
+from twoscale.fields.measures import ACCURACY, Batch, measure_all, seam_measures
+from twoscale.fields.patches import PatchLayout
+from twoscale.networks import count_parameters
+from twoscale.operators.context import FieldPairs
+from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.problems import Problem
-from twoscale.surrogate.context import FieldPairs
-from twoscale.surrogate.operators import FieldOperator, LatentOperator
+from twoscale.problems.measures import flux_measures, residual_measures
+from twoscale.runtime.timing import Clock
 
 Predict = Callable[[Tensor], Tensor]
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.source import ArraySource, FieldSource, SentSource
+from twoscale.fields.source import ArraySource, FieldSource, SentSource
+from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.operators.operators import FieldOperator
 from twoscale.surrogate.arguments import Fields, as_fields
-from twoscale.surrogate.context import FieldPairs, FitContext
-from twoscale.surrogate.operators import FieldOperator
 
 _VALIDATION_SHARE = 0.1
 

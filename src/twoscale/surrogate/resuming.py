@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from twoscale.fields.source import FieldSource
 from twoscale.files import Checkpoints, WorkFolder, tensor_digest, working
-from twoscale.source import FieldSource
+from twoscale.operators.context import FieldPairs
 from twoscale.surrogate.artifact import environment
-from twoscale.surrogate.context import FieldPairs
 
 
 def kept_checkpoints(

@@ -13,15 +13,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.clock import add_seconds, forget_device_peak
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid
+from twoscale.fields.patches import PatchLayout
+from twoscale.fields.source import chunk_length, slices
 from twoscale.files import Checkpoints, atomic_output
-from twoscale.grid import Grid
-from twoscale.memory import available_memory
-from twoscale.patches import PatchLayout
+from twoscale.finetuning.finetune import FinetunePlan, finetune_operator, keeps_fields, tunable
+from twoscale.methods.recipes import get_method, resolve, trains_on_fields
+from twoscale.operators.context import FitContext
+from twoscale.operators.operators import FieldOperator, LatentOperator
+from twoscale.predictors.base import check_stored_weights, check_weights
 from twoscale.problems import PROBLEMS, Problem, get_problem
-from twoscale.progress import Progress
-from twoscale.source import chunk_length, slices
+from twoscale.runtime.memory import available_memory
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.replay import replayed
+from twoscale.runtime.timing import add_seconds, forget_device_peak
 from twoscale.surrogate.arguments import (
     Fields,
     as_fields,
@@ -37,14 +43,8 @@ from twoscale.surrogate.artifact import (
     read_artifact,
     write_artifact,
 )
-from twoscale.surrogate.context import FitContext
 from twoscale.surrogate.evaluation import Predict, evaluate_operator, warn_of_failure
-from twoscale.surrogate.finetuning import FinetunePlan, finetune_operator, keeps_fields, tunable
-from twoscale.surrogate.methods import get_method, resolve, trains_on_fields
-from twoscale.surrogate.operators import FieldOperator, LatentOperator
-from twoscale.surrogate.prediction import check_stored_weights, check_weights
 from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
-from twoscale.surrogate.replay import replayed
 from twoscale.surrogate.resuming import fit_checkpoints
 
 Array = TypeVar("Array", np.ndarray, Tensor)

@@ -10,12 +10,12 @@ from typing import Self
 
 from torch import Tensor
 
-from twoscale.clock import forget_device_peak
 from twoscale.files import Checkpoints
-from twoscale.predictors import MLP
-from twoscale.progress import Progress
+from twoscale.networks import MLP
+from twoscale.operators.context import SharedFits, train_members
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.timing import forget_device_peak
 from twoscale.surrogate.arguments import Fields
-from twoscale.surrogate.context import SharedFits, train_members
 from twoscale.surrogate.preparation import Fitting
 from twoscale.surrogate.surrogate import Surrogate
 from twoscale.training import Task

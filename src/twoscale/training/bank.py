@@ -16,9 +16,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from twoscale.objectives import CodeLoss, Loss
-from twoscale.predictors import MLP
+from twoscale.networks import MLP
 from twoscale.training.learner import AdamRows, Learner
+from twoscale.training.losses import CodeLoss, Loss
 from twoscale.training.plan import Pairs, Plan
 from twoscale.training.scripted import scripted_steps
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from twoscale.graphs import record, turn, warm_up
-from twoscale.source import slices
+from twoscale.fields.source import slices
+from twoscale.runtime.cuda_graphs import record, turn, warm_up
 from twoscale.training.learner import Learner
 from twoscale.training.plan import Pairs, Plan
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from twoscale.objectives import Loss
+from twoscale.training.losses import Loss
 from twoscale.training.muon import Muon
 from twoscale.training.plan import Plan
 

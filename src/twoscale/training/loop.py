@@ -14,14 +14,14 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoint, Checkpoints
-from twoscale.objectives import Loss
-from twoscale.precision import tensor_cores
-from twoscale.predictors import MLP
-from twoscale.progress import Progress
-from twoscale.threads import one_thread
+from twoscale.networks import MLP
+from twoscale.runtime.precision import tensor_cores
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.threads import one_thread
 from twoscale.training.bank import MLPBank
 from twoscale.training.epochs import make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
+from twoscale.training.losses import Loss
 from twoscale.training.member import Judge, Member, Task
 from twoscale.training.plan import History, Pairs, Plan
 from twoscale.training.saving import FinishedTraining, SavedTraining

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
-from twoscale.objectives import Loss
-from twoscale.source import slices
+from twoscale.fields.source import slices
+from twoscale.training.losses import Loss
 from twoscale.training.plan import History, Pairs, Plan, make_schedule
 
 Judge = Callable[[], Tensor | float]

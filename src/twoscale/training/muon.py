@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from twoscale.graphs import side_by_side
+from twoscale.runtime.cuda_graphs import side_by_side
 
 _ITERATIONS = 5
 _QUINTIC = (3.4445, -4.7750, 2.0315)  # sends every singular value in (0, 1] to around one, quickly

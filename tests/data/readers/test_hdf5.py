@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.damage import read_or_refused, repeatable
-from twoscale import memory
 from twoscale.data import import_fields
 from twoscale.data.readers import base, hdf5, open_pair
 from twoscale.errors import TwoscaleError
+from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.damage import changed, read_or_refused, repeatable
-from twoscale import memory
 from twoscale.data import import_fields
 from twoscale.data.readers import base, open_pair
 from twoscale.data.readers.npz import open_npz
 from twoscale.errors import TwoscaleError
+from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
 

@@ -13,7 +13,7 @@ import numpy as np
 from twoscale.data.readers.base import StoredArray, reading
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file
-from twoscale.memory import require_memory
+from twoscale.runtime.memory import require_memory
 
 try:
     import h5py

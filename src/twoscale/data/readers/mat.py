@@ -20,7 +20,7 @@ import numpy as np
 from twoscale.data.readers.base import StoredArray, reading
 from twoscale.errors import TwoscaleError
 from twoscale.files import open_file
-from twoscale.memory import require_memory
+from twoscale.runtime.memory import require_memory
 
 _HEADER = 128
 _MATRIX, _PACKED = 14, 15  # types of elements

@@ -14,7 +14,7 @@ import numpy as np
 from twoscale.data.readers.base import StoredArray, reading
 from twoscale.errors import TwoscaleError
 from twoscale.files import NpyHeader, open_file, read_npy_header
-from twoscale.memory import require_memory
+from twoscale.runtime.memory import require_memory
 
 _SUFFIX = ".npy"
 _PIECE = 2**22  # bytes unpacked at once where an array is read as a whole

@@ -12,7 +12,7 @@ from twoscale.report.audits import QUANTITIES, audited
 from twoscale.report.charts.style import GREY, Style, needed, panels, styles
 from twoscale.report.display import display
 from twoscale.report.results import StudyResult
-from twoscale.study.audit import Audit, Margin
+from twoscale.study.paper.audit import Audit, Margin
 
 _UNITS = {"relative": "change, %", "absolute": "change", "speed_up": "times as fast"}
 _COLUMNS = 3

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError
-from twoscale.patches import PatchLayout
+from twoscale.fields.patches import PatchLayout
 from twoscale.report.charts.style import Style, log_axis, new_figure, styles
 from twoscale.report.figures import colour, draw_fields
 from twoscale.report.results import CaseResult, StudyResult

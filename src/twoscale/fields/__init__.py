@@ -1,0 +1,1 @@
+"""What a field is: grids, patches, symmetries, sources, and measures of fields."""

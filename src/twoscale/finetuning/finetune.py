@@ -1,0 +1,289 @@
+"""Interface-aware fine-tuning: the predictor learns on objectives of the assembled field.
+
+Warm start, representations frozen. The ladder of the paper: A1 reconstruction, A2 + value trace,
+A3 + normal-derivative trace, A4 + spectrum, A5 + PDE residual; and `flux`, the coefficient-weighted
+flux trace in place of the normal derivative.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import torch
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.measures import TRACES, AffineMeasure, Batch, in_unit, relative_l2, trace_error
+from twoscale.fields.patches import PatchLayout
+from twoscale.fields.source import slices
+from twoscale.finetuning.objective import FieldObjective
+from twoscale.finetuning.terms import FieldTerm, SpectralTerm, Term, code_term
+from twoscale.methods.settings import SETTINGS, Setting, choice, resolve_settings, whole
+from twoscale.operators.context import FieldPairs, FitContext, train_members
+from twoscale.operators.operators import FieldOperator, LatentOperator
+from twoscale.problems import Problem
+from twoscale.problems.measures import flux_trace_error, residual_rms
+from twoscale.representation import Representation
+from twoscale.training import Pairs, Plan, Task
+
+# Each further term's share: its weighted size at the start, relative to the reconstruction's.
+_TRACES = {"value": 0.2, "normal_derivative": 0.2}
+OBJECTIVES: dict[str, dict[str, float]] = {
+    "A1": {},
+    "A2": {"value": 0.2},
+    "A3": _TRACES,
+    "A4": _TRACES | {"spectral": 0.2},
+    "A5": _TRACES | {"spectral": 0.2, "residual": 0.01},
+    "flux": {"value": 0.2, "flux": 0.2},
+}
+_CALIBRATION_FIELDS = 128
+_CALIBRATION_BATCH = 16
+_WEIGHT_RANGE = (1e-12, 1e6)
+
+_SETTINGS: dict[str, Setting] = {
+    "objective": Setting("what is minimised", choice(OBJECTIVES)),
+    **{name: SETTINGS[name] for name in ("epochs", "batch_size", "learning_rate")},
+    "warm_up": Setting("epochs of the reconstruction alone", whole(0)),
+    "ramp": Setting("epochs over which the other weights grow to their full size", whole(0)),
+    "space": Setting("where objectives are evaluated", choice(("code", "field"))),
+}
+
+
+@dataclass(frozen=True)
+class FinetunePlan:
+    """How to fine-tune: the paper's protocol."""
+
+    objective: str = "A3"
+    epochs: int = 50
+    batch_size: int = 32
+    learning_rate: float = 1e-4
+    warm_up: int = 5
+    ramp: int = 10
+    space: str = "code"  # "field" decodes every prediction: the reference, and slow
+
+    def __post_init__(self) -> None:
+        for name, value in _resolve(vars(self)).items():
+            object.__setattr__(self, name, value)
+        if OBJECTIVES[self.objective] and self.epochs <= self.warm_up:
+            raise TwoscaleError(
+                f"{self.objective} differs from A1 only after a warm-up of {self.warm_up} epochs: "
+                f"pass at least {self.warm_up + 1} epochs, not {self.epochs}, "
+                "or a shorter warm-up (warm_up, --warm-up)"
+            )
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> FinetunePlan:
+        """Return the plan with some options; unknown names and bad values raise."""
+        return cls(**_resolve(options))
+
+    @property
+    def training(self) -> Plan:
+        return Plan(
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=0.0,
+            patience=self.epochs + 1,
+            evaluation_batch=1,  # not used: epochs are judged by the objective's measure
+            small=self.space == "code" and set(OBJECTIVES[self.objective]) <= set(TRACES),
+        )
+
+    def share(self, epoch: int) -> float:
+        """Return how much of the further terms' weights an epoch uses."""
+        return min(max((epoch - self.warm_up + 1) / max(self.ramp, 1), 0.0), 1.0)
+
+
+def _resolve(options: Mapping[str, Any]) -> dict[str, Any]:
+    defaults = {setting.name: setting.default for setting in fields(FinetunePlan)}
+    return resolve_settings("fine-tuning", defaults, options, table=_SETTINGS)
+
+
+def tunable(
+    operator: FieldOperator, plan: FinetunePlan, *, common: PatchLayout, problem: Problem | None
+) -> LatentOperator:
+    """Return the operator if it can be fine-tuned as planned, else raise; needs no data to tell."""
+    if not isinstance(operator, LatentOperator):
+        raise TwoscaleError(
+            "fine-tuning needs a PCA surrogate: global, local, overlap or two-scale"
+        )
+    if operator.predictor.trained is None:
+        raise TwoscaleError(
+            "fine-tuning needs a predictor whose weights can be trained, and this one has none: "
+            "fit with predictor=mlp, affine, affine-mlp or encoder"
+        )
+    terms = OBJECTIVES[plan.objective]
+    for name in ("residual", "flux"):
+        if name in terms and problem is None:
+            raise TwoscaleError(
+                f"the {name} objective needs a known problem; this dataset has none"
+            )
+    if "flux" in terms and problem is not None and problem.fixed_operator:
+        raise TwoscaleError(
+            f"the flux of {problem.name} is its normal derivative: use the objective A3"
+        )
+    on_seams = {*TRACES, "flux"} & set(terms)
+    if on_seams and not any((operator.layout or common).seams):
+        raise TwoscaleError(
+            f"{plan.objective} compares traces on seams, and a single patch has no seams: "
+            "use the objective A1 or fit with more patches"
+        )
+    return operator
+
+
+def keeps_fields(plan: FinetunePlan, *, common: PatchLayout, problem: Problem | None) -> bool:
+    """Say whether a possible fine-tuning looks at whole fields in each step.
+
+    They are then kept in memory; others pass over the fields and keep what goes with the codes.
+    """
+    names = ("reconstruction", *OBJECTIVES[plan.objective])
+    measures = [_measure(name, common, problem) for name in names if name != "spectral"]
+    return not all(_on_codes(measure, plan) for measure in measures)
+
+
+@dataclass
+class FinetuneRecord:
+    """What a fine-tuning resolved and went through."""
+
+    weights: dict[str, float]  # per further term, for values as the metrics report them
+    components: dict[str, list[float]] = field(default_factory=dict)  # validation, per epoch
+    unit: float = 1.0  # in which the objective takes fields
+
+    def note(self, values: Mapping[str, float]) -> None:
+        """Take an epoch's terms, as the metrics report them."""
+        for name, value in values.items():
+            self.components.setdefault(name, []).append(value * _size_of(name, self.unit))
+
+    def remark(self) -> str:
+        """Return the latest components in one line."""
+        return ", ".join(f"{name} {values[-1]:.2e}" for name, values in self.components.items())
+
+
+def finetune_operator(
+    operator: LatentOperator,
+    training: FieldPairs,
+    validation: FieldPairs,
+    plan: FinetunePlan,
+    context: FitContext,
+    *,
+    common: PatchLayout,
+    problem: Problem | None,
+) -> tuple[LatentOperator, FinetuneRecord]:
+    """Return a fine-tuned copy of a `tunable` operator and the record of how it came about."""
+    tuned = copy.deepcopy(operator)
+    decoder = tuned.output_representation
+    with context.clock.stage("finetune_prepare"):
+        sample = _one_sample(validation)
+        terms = _terms(plan, decoder, sample, (operator.layout or common), problem)
+        objective = FieldObjective(terms, decoder)
+        held_out = objective.pairs(tuned, validation, context)
+        pairs = objective.pairs(tuned, training, context)
+        _calibrate(objective, tuned, held_out, OBJECTIVES[plan.objective])
+    further = {name: w for name, w in objective.weights.items() if name != "reconstruction"}
+    weights = {name: weight / _size_of(name, decoder.unit) for name, weight in further.items()}
+    record = FinetuneRecord(weights, unit=decoder.unit)
+    _train(objective, tuned, pairs, held_out, plan, context, record)
+    return tuned, record
+
+
+def _train(
+    objective: FieldObjective,
+    tuned: LatentOperator,
+    pairs: Pairs,
+    held_out: Pairs,
+    plan: FinetunePlan,
+    context: FitContext,
+    record: FinetuneRecord,
+) -> None:
+    def judge() -> float:
+        """Return the objective with the full weights."""
+        values = objective.measure(tuned.predictor, held_out)
+        record.note(values)
+        return sum(objective.weights[name] * value for name, value in values.items())
+
+    network = tuned.predictor.trained
+    assert network is not None
+    steps = plan.training
+    if tuned.predictor.reads_fields:  # a large network, whatever the objective
+        steps = replace(steps, small=False)
+    task = Task(
+        network,
+        pairs,
+        held_out,
+        objective,
+        steps,
+        context.seed,
+        judge,
+        noted=record.components,
+    )
+    train_members(
+        [task],
+        [context],
+        stage="finetuning",
+        begin_epoch=lambda epoch: objective.set_share(plan.share(epoch)),
+        remark=record.remark,
+    )
+
+
+def _terms(
+    plan: FinetunePlan,
+    decoder: Representation,
+    sample: Batch,
+    layout: PatchLayout,
+    problem: Problem | None,
+) -> dict[str, Term]:
+    terms: dict[str, Term] = {}
+    for name in ("reconstruction", *OBJECTIVES[plan.objective]):
+        if name == "spectral":
+            terms[name] = SpectralTerm(decoder.unit)
+            continue
+        measure = in_unit(_measure(name, layout, problem), decoder.unit)
+        if _on_codes(measure, plan):
+            terms[name] = code_term(measure, decoder, sample)
+        else:
+            terms[name] = FieldTerm(measure)
+    return terms
+
+
+def _on_codes(measure: AffineMeasure, plan: FinetunePlan) -> bool:
+    return measure.on_codes and plan.space == "code"
+
+
+def _measure(name: str, layout: PatchLayout, problem: Problem | None) -> AffineMeasure:
+    """Return the metric that a term minimises: the very function that evaluation reports."""
+    if name == "reconstruction":
+        return relative_l2
+    if name in TRACES:
+        return trace_error(TRACES[name], layout.seams)
+    assert problem is not None
+    if name == "residual":
+        return residual_rms(problem)
+    return flux_trace_error(problem, layout.seams)
+
+
+def _size_of(term: str, unit: float) -> float:
+    """Return what a term's value is multiplied by if fields are: relative ones stay the same."""
+    return 1.0 if term in ("reconstruction", "spectral") else unit
+
+
+def _one_sample(pairs: FieldPairs) -> Batch:
+    inputs, truth = next(pairs.inputs.chunks())[:1], next(pairs.outputs.chunks())[:1]
+    return Batch(truth, truth, inputs)
+
+
+@torch.no_grad()
+def _calibrate(
+    objective: FieldObjective, tuned: LatentOperator, held_out: Pairs, shares: Mapping[str, float]
+) -> None:
+    """Set each weight so that its term starts at `share` times the reconstruction's size."""
+    first = min(_CALIBRATION_FIELDS, len(held_out))
+    totals: dict[str, float] = {}
+    for part in slices(first, _CALIBRATION_BATCH):
+        predicted = tuned.predictor(held_out.inputs[part])
+        for name, value in objective.components(predicted, held_out.targets[part]).items():
+            totals[name] = totals.get(name, 0.0) + float(value)
+    low, high = _WEIGHT_RANGE
+    for name, share in shares.items():
+        size = totals[name] or 1e-300
+        objective.weights[name] = min(max(share * totals["reconstruction"] / size, low), high)

@@ -1,0 +1,262 @@
+"""The settings of a fit: what each one means, what it may be, how it is read from text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.symmetries import GROUPS
+from twoscale.linalg.pca import SOLVERS
+from twoscale.predictors import KERNELS
+from twoscale.predictors.registry import OPTIMISERS, PREDICTORS
+from twoscale.training.losses import OBJECTIVES
+
+_LARGEST = 10**9  # of a count: what is more is a slip, and would run for years
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its meaning and the check that turns a given value into the right type."""
+
+    meaning: str
+    read: Callable[[Any], Any]
+
+
+def whole(low: int, high: int | None = None) -> Callable[[Any], int]:
+    """Return the check for a whole number of at least `low`, and at most `high`."""
+    wanted = f"a whole number of at least {low}" + (f" and at most {high}" if high else "")
+
+    def read(value: Any) -> int:
+        number = float(value)
+        most = _LARGEST if high is None else high
+        if isinstance(value, bool) or number != int(number) or not low <= number <= most:
+            raise ValueError(wanted)
+        return int(number)
+
+    return _explain(read, wanted)
+
+
+def real(low: float, high: float, wanted: str) -> Callable[[Any], float]:
+    """Return the check for a number from `low` to `high`, described by `wanted`."""
+
+    def read(value: Any) -> float:
+        number = float(value)
+        if isinstance(value, bool) or not low <= number <= high:
+            raise ValueError(wanted)
+        return number
+
+    return _explain(read, wanted)
+
+
+def _explain(read: Callable[[Any], Any], wanted: str) -> Callable[[Any], Any]:
+    def wrapped(value: Any) -> Any:
+        try:
+            return read(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(wanted) from error
+
+    return wrapped
+
+
+def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None or value == "none" else read(value)
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    wanted = "a count such as 4, or rows x columns such as 4x2"
+    parts = value if isinstance(value, list | tuple) else str(value).lower().split("x")
+    count = _explain(whole(1), wanted)
+    if len(parts) not in (1, 2):
+        raise ValueError(wanted)
+    numbers = [count(part) for part in parts]
+    return (numbers[0], numbers[-1])
+
+
+def choice(options: Collection[str]) -> Callable[[Any], str]:
+    """Return the check for one of some names."""
+
+    def read(value: Any) -> str:
+        name = _SPELLINGS.get(str(value), str(value))
+        if name not in options:
+            raise ValueError("one of " + ", ".join(options))
+        return name
+
+    return read
+
+
+def _switch(value: Any) -> bool:
+    known = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    name = str(value).lower()
+    if name not in known:
+        raise ValueError("true or false")
+    return known[name]
+
+
+CLOSED_FORMS = tuple(name for name, kind in PREDICTORS.items() if kind.predictor.closed_form)
+
+_SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
+_VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
+_RATE = real(1e-12, 10.0, "a positive number of at most 10")
+_DECAY = real(0.0, 10.0, "a number from 0 to 10")
+_WIDTH = real(0.0, 1.0, "a part of the domain's side, 0 to 1")
+_COUNT = whole(1)
+_FACTOR = real(1e-6, 1e6, "a positive number of at most a million")
+_STRENGTH = real(0.0, 1.0, "a fraction from 0 to 1")
+
+SETTINGS: dict[str, Setting] = {
+    "patches": Setting("patches per axis, 4 or 4x2; also the common seams of the metrics", _pair),
+    "input_variance": Setting("variance kept by the input PCA", _VARIANCE),
+    "output_variance": Setting("variance kept by the output PCA", _VARIANCE),
+    "coarse_factor": Setting("coarsening of the global branch's grid", _COUNT),
+    "coarse_components": Setting("global modes kept; with coarse_variance, at most", _COUNT),
+    "coarse_variance": Setting("variance kept by the global branch, or none", _optional(_VARIANCE)),
+    "middle_patches": Setting("larger patches of the stage in between, 2 or 2x2", _pair),
+    "middle_variance": Setting("variance kept by each of the larger patches", _VARIANCE),
+    "residual_variance": Setting("variance kept by each residual patch", _VARIANCE),
+    "variance": Setting("variance kept by each block; without effect with code_size", _VARIANCE),
+    "code_size": Setting(
+        "output modes kept in all, shared by energy, in place of variances; or none",
+        _optional(_COUNT),
+    ),
+    "seam_width": Setting(
+        "reach of slopes beside patch borders in the norm; 0 is plain L2", _WIDTH
+    ),
+    "few_features": Setting("insist on fewer coarse nodes than training fields", _switch),
+    "solver": Setting("PCA solver", choice((*SOLVERS, "hybrid"))),
+    "symmetries": Setting(
+        "symmetries of the problem that multiply the training fields; problem: its own",
+        choice((*GROUPS, "problem")),
+    ),
+    "average_symmetries": Setting("average predictions over the symmetries", _switch),
+    "predictor": Setting("map from input code to output code", choice(PREDICTORS)),
+    "ridge": Setting(
+        "strength of affine or kernel, relative to the largest eigenvalue; none: chosen",
+        _optional(_STRENGTH),
+    ),
+    "kernel": Setting("kernel; none: chosen on validation fields", _optional(choice(KERNELS))),
+    "length_scale": Setting(
+        "length scale of the kernel, in median distances; none: chosen", _optional(_FACTOR)
+    ),
+    "kernel_samples": Setting("training fields of the kernel at most, or none", _optional(_COUNT)),
+    "objective": Setting("latent objective", choice(OBJECTIVES)),
+    "hidden_layers": Setting("hidden layers of the latent network", whole(0, 1000)),
+    "hidden_width": Setting("width of the hidden layers", _COUNT),
+    "epochs": Setting("passes over the training set", _COUNT),
+    "batch_size": Setting("samples per optimiser step", _COUNT),
+    "learning_rate": Setting("the optimiser's first rate, or its highest in one cycle", _RATE),
+    "weight_decay": Setting("L2 weight decay", _DECAY),
+    "patience": Setting("epochs without progress before the rate is halved", _COUNT),
+    "early_stop": Setting("epochs without progress before the end, or none", _optional(_COUNT)),
+    "base": Setting("method that is refined", choice(("local", "global", "overlap", "two-scale"))),
+    "refinement_epochs": Setting("passes of the RefinementNet", _COUNT),
+    "refinement_batch_size": Setting("fields per step of the RefinementNet", _COUNT),
+    "refinement_learning_rate": Setting("Adam's first rate for the RefinementNet", _RATE),
+    "refinement_weight_decay": Setting("L2 weight decay of the RefinementNet", _DECAY),
+    "refinement_patience": Setting("the RefinementNet's plateau patience", _COUNT),
+    "channels": Setting("channels of the RefinementNet", _COUNT),
+    "layers": Setting("Fourier layers", whole(1, 1000)),
+    "width": Setting("channels of the Fourier layers, or of an encoder's finest level", _COUNT),
+    "blocks": Setting("residual blocks of an encoder on each level, down and up", whole(1, 1000)),
+    "cut": Setting(
+        "side of the squares of nodes an encoder starts from, or none", _optional(_COUNT)
+    ),
+    "optimiser": Setting(
+        "optimiser of an encoder; rate and clip follow from it", choice(tuple(OPTIMISERS))
+    ),
+    "clip": Setting("largest norm of the gradients of one step, or none", _optional(_FACTOR)),
+    "modes": Setting("Fourier modes kept per direction", _COUNT),
+    "padding": Setting("nodes of padding at the far edges", whole(0)),
+    "evaluation_batch": Setting("fields per step of validation and prediction", _COUNT),
+}
+
+
+LATER: dict[str, Any] = {
+    "few_features": True,
+    "symmetries": "none",
+    "average_symmetries": False,
+    "predictor": "mlp",
+    "ridge": None,
+    "kernel": None,
+    "length_scale": None,
+    "kernel_samples": None,
+    "code_size": None,
+    "variance": 0.999,
+}
+"""Settings that came after the first records, with the values that leave a fit as it was then."""
+
+
+def identifying(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a hash is taken of: records made before a setting came keep their names."""
+    return {
+        name: value for name, value in settings.items() if name not in LATER or value != LATER[name]
+    }
+
+
+def resolve_settings(
+    owner: str,
+    defaults: Mapping[str, Any],
+    given: Mapping[str, Any],
+    *,
+    table: Mapping[str, Setting] = SETTINGS,
+    owners: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """Return `defaults` with the checked `given` values; unknown names and bad values raise.
+
+    `owner` is what has the settings, in the words of the error; `table` says what they may be. Only
+    a predictor of somebody's own has settings that are not in it: they are taken as they are.
+    `owners` tells what else has the settings that this one lacks.
+    """
+    resolved = dict(defaults)
+    for name, value in given.items():
+        if name not in defaults:
+            raise TwoscaleError(_unknown(owner, name, defaults, (owners or {}).get(name, ())))
+        try:
+            resolved[name] = table[name].read(value) if name in table else value
+        except ValueError as error:
+            raise TwoscaleError(f"{name} must be {error}, got '{value}'") from error
+    return resolved
+
+
+def _unknown(owner: str, name: str, defaults: Mapping[str, Any], owners: Sequence[str]) -> str:
+    close = [] if name in SETTINGS else get_close_matches(name, defaults, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    if owners:
+        hint = f" (it belongs to {', '.join(owners)})"
+    return f"{owner} has no setting '{name}'{hint}: it has {', '.join(sorted(defaults))}"
+
+
+_OPTIONS = {"seed": "--seed", "device": "--device", "method": "--method", "problem": "the dataset"}
+
+
+def parse_assignments(assignments: list[str]) -> dict[str, str]:
+    """Return the settings of `key=value` texts."""
+    pairs = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise TwoscaleError(f"a setting is written key=value, got '{text}'")
+        key = name.strip().replace("-", "_")
+        if key in _OPTIONS or not key.isidentifier() or key == "self":
+            place = f": it comes from {_OPTIONS[key]}" if key in _OPTIONS else ""
+            raise TwoscaleError(f"'{key}' is not a setting{place}")
+        pairs[key] = value.strip()
+    return pairs
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Return the seeds that a text such as `0-4` or `0,3,7` names, each once."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        ends = (first, last) if dash else (first, first)
+        if not all(end.isdecimal() and len(end) < 19 for end in ends) or int(ends[0]) > int(
+            ends[1]
+        ):
+            raise TwoscaleError(f"seeds are given like 0-4 or 0,3,7, got '{text}'")
+        if int(ends[1]) - int(ends[0]) >= 1000:
+            raise TwoscaleError(f"'{text}' names more than a thousand seeds")
+        seeds += range(int(ends[0]), int(ends[1]) + 1)
+    return list(dict.fromkeys(seeds))

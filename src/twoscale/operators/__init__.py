@@ -1,0 +1,1 @@
+"""Maps from input fields to solution fields, and what accompanies their fit."""

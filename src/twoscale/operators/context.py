@@ -1,0 +1,150 @@
+"""What accompanies a fit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from twoscale.errors import TwoscaleWarning
+from twoscale.fields.source import FieldSource
+from twoscale.files import Checkpoints
+from twoscale.representation import Representation
+from twoscale.runtime.precision import check_variation
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.timing import Clock, device_peak_gigabytes, forget_device_peak
+from twoscale.training import History, Task, mean_loss, train_together
+
+
+@dataclass(frozen=True)
+class FieldPairs:
+    """Input and solution fields of the same samples, each a chunked source."""
+
+    inputs: FieldSource
+    outputs: FieldSource
+
+
+@dataclass(frozen=True)
+class SharedFit:
+    """A fitted representation that others may take over, and what fitting it cost."""
+
+    state: dict[str, Tensor]
+    seconds: dict[str, float]
+    peak_gigabytes: float | None
+
+
+SharedFits = dict[tuple[str, str, int, int], SharedFit]
+"""Representations fitted on the same fields, by name, what it is, number of fields (their images
+included) and seed."""
+
+
+@dataclass
+class FitContext:
+    """Seed, stage timings, peak memory, progress, and the loss histories that training leaves.
+
+    `shared` holds what other surrogates have fitted on the same fields already. `peak_gigabytes` is
+    the highest of GPU memory in the parts of the fit that are over; the device counts for one part
+    at a time, so that fits which take turns do not know of each other's. `checkpoints` keep what
+    takes long, for a process that goes on with the same fit.
+    """
+
+    seed: int = 0
+    clock: Clock = field(default_factory=Clock)
+    progress: Progress | None = None
+    histories: dict[str, dict[str, Any]] = field(default_factory=dict)
+    shared: SharedFits = field(default_factory=dict)
+    peak_gigabytes: float | None = None
+    checkpoints: Checkpoints | None = None
+    data: str = ""  # names the fields that are fitted, for the same purpose
+    name: str = ""  # of what is fitted, on which data and how: checkpoints are found by it
+
+    def fit_representation(
+        self, representation: Representation, fields: FieldSource, *, seed: int, name: str
+    ) -> None:
+        """Fit a representation, or take over an equal one; either costs what fitting it cost."""
+        key = (name, repr(representation), fields.shape[0], seed)
+        checkpoint = self.checkpoints and self.checkpoints.named(repr((self.data, *key)))
+        if key not in self.shared and checkpoint and (saved := checkpoint.load()):
+            self.shared[key] = SharedFit(saved.tensors, saved.facts["stages"], saved.facts["peak"])
+        if key in self.shared:
+            representation.restore(self.shared[key].state)
+        else:
+            self.end_part()
+            clock = Clock()
+            representation.fit(fields, seed=seed, clock=clock, name=name)
+            if (level := representation.mean_and_spread) is not None:
+                check_variation(*level, f"training {name}")
+            peak = self.end_part()
+            fit = self.shared[key] = SharedFit(representation.state_dict(), clock.seconds, peak)
+            if checkpoint and checkpoint.worthwhile():
+                checkpoint.save(fit.state, {"stages": fit.seconds, "peak": peak})
+        for stage, taken in self.shared[key].seconds.items():
+            self.clock.add(stage, taken)
+        self.count_peak(self.shared[key].peak_gigabytes)
+
+    def end_part(self) -> float | None:
+        """Return the peak of GPU memory since it was last forgotten, counted as the fit's own."""
+        peak = device_peak_gigabytes()
+        self.count_peak(peak)
+        forget_device_peak()
+        return peak
+
+    def count_peak(self, gigabytes: float | None) -> None:
+        """Let the fit's peak be no less than that of something it needed."""
+        if gigabytes is not None:
+            self.peak_gigabytes = max(gigabytes, self.peak_gigabytes or 0.0)
+
+    def report(self, stage: str, done: int, total: int, remark: str = "") -> None:
+        if self.progress:
+            self.progress(stage, done, total, remark)
+
+
+def train_members(
+    tasks: Sequence[Task], contexts: Sequence[FitContext], *, stage: str = "training", **hooks: Any
+) -> None:
+    """Train networks in place, side by side, timed and recorded as `stage` of each one's fit.
+
+    Of the time that several take together each is charged an equal share; the memory is needed as a
+    whole.
+    """
+    clock = Clock()
+    with clock.stage(stage):
+        starts = [None if "begin_epoch" in hooks else _untrained_loss(task) for task in tasks]
+        histories = train_together(
+            tasks,
+            progress=contexts[0].progress,
+            name=stage,
+            checkpoints=contexts[0].checkpoints,
+            keys=[repr((stage, context.name)) for context in contexts],
+            **hooks,
+        )
+    peak = device_peak_gigabytes()
+    seconds = clock.seconds[stage] + max(history.earlier_seconds for history in histories)
+    for context, history, start in zip(contexts, histories, starts, strict=True):
+        _warn_of_divergence(history, start, stage)
+        context.clock.add(stage, seconds / len(tasks))
+        context.count_peak(peak)
+        context.histories[stage] = {**history.as_dict(), "members": len(tasks)}
+
+
+def _untrained_loss(task: Task) -> float:
+    """Return the validation loss before the first step; objectives must not change on the way."""
+    if task.judge:
+        return float(task.judge())
+    return float(mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch))
+
+
+def _warn_of_divergence(history: History, start: float | None, stage: str) -> None:
+    risen = history.divergence(start)
+    if risen is not None:
+        warnings.warn(
+            f"{stage} diverged: the validation loss rose from {risen.start:.2g} to "
+            f"{risen.highest:.2g} from epoch {risen.epoch} on and did not come back; the best "
+            f"weights are kept, those of epoch {history.best_epoch + 1}, but try a smaller "
+            "learning_rate",
+            TwoscaleWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,1 @@
+"""What the machine is: threads, devices, precision, time and memory."""

@@ -1,0 +1,63 @@
+"""What a running study tells: a log per cell, and how long the rest will take."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from twoscale.runtime.progress import Progress
+from twoscale.study.planning import Group
+
+# A link would lead to somebody else's file, and a pipe would keep the study waiting.
+_OWN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class Log:
+    """A cell's log: what was done when."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(self, text: str) -> None:
+        moment = datetime.now().astimezone().isoformat(timespec="seconds")
+        line = f"{moment} {text}\n".encode(errors="backslashreplace")
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _OWN_FILE, 0o666)
+        with open(descriptor, "ab") as log:
+            log.write(line)
+
+
+def told(progress: Progress, logs: Sequence[Log]) -> Progress:
+    """Return a progress function that also logs the beginning and end of each stage."""
+
+    def tell(stage: str, done: int, total: int, remark: str) -> None:
+        progress(stage, done, total, remark)
+        if done in (0, total):
+            for log in logs:
+                log.write(" ".join(f"{stage} {done}/{total} {remark}".split()))
+
+    return tell
+
+
+class TimeLeft:
+    """How long the groups that are left will take, judged by those that are done."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self.start = time.monotonic()
+        self.left = sum(group.cost for group in groups)
+        self.done = 0.0
+
+    def finish(self, group: Group) -> None:
+        self.left -= group.cost
+        self.done += group.cost
+
+    def remark(self) -> str:
+        if not self.done:
+            return ""
+        seconds = (time.monotonic() - self.start) * self.left / self.done
+        if seconds < 90:
+            return f"about {max(1, round(seconds))} s left"
+        return f"about {round(seconds / 60)} min left"

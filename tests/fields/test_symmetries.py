@@ -1,0 +1,128 @@
+import pytest
+import torch
+
+from tests.representation.contract import Chunks
+from twoscale import TwoscaleError
+from twoscale.fields.symmetries import (
+    GROUPS,
+    IDENTITY,
+    MIRRORS,
+    SQUARE,
+    ImageSource,
+    Symmetry,
+    irreducible,
+    products,
+    symmetry_group,
+)
+
+any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
+FIELD = torch.arange(25.0).reshape(5, 5)
+
+
+# Group laws
+
+
+@any_group
+def test_the_symmetries_of_a_group_are_distinct_and_the_identity_comes_first(group):
+    images = {tuple(g(FIELD).flatten().tolist()) for g in group}
+    assert len(images) == len(group)
+    assert torch.equal(group[0](FIELD), FIELD)
+
+
+def test_there_are_eight_four_and_one():
+    assert (len(SQUARE), len(MIRRORS), len(IDENTITY)) == (8, 4, 1)
+    assert set(IDENTITY) < set(MIRRORS) < set(SQUARE)
+
+
+@any_group
+def test_one_after_the_other_is_in_the_group_and_acts_so(group):
+    for one in group:
+        for two in group:
+            assert one.after(two) in group
+            assert torch.equal(one.after(two)(FIELD), one(two(FIELD)))
+
+
+@any_group
+def test_the_inverse_undoes(group):
+    for g in group:
+        assert g.inverse in group
+        assert torch.equal(g.inverse(g(FIELD)), FIELD)
+        assert g.after(g.inverse) == g.inverse.after(g) == Symmetry()
+
+
+@any_group
+def test_the_table_of_products(group):
+    table = products(group)
+    for a, row in enumerate(table):
+        assert sorted(row) == list(range(len(group)))
+        for b, place in enumerate(row):
+            assert torch.equal(group[place](FIELD), group[a](group[b](FIELD)))
+
+
+# Action on fields
+
+
+def test_values_are_moved_as_described():
+    field = torch.tensor([[1, 2], [3, 4]])
+    assert Symmetry(1)(field).tolist() == [[2, 4], [1, 3]]  # counter-clockwise
+    assert Symmetry(0, True)(field).tolist() == [[2, 1], [4, 3]]
+    assert Symmetry(1, True)(field).tolist() == [[4, 2], [3, 1]]
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_rectangle_keeps_those_that_fit(name, generator):
+    fields = torch.randn(2, 5, 7, generator=generator)
+    group = symmetry_group(name, (5, 7))
+    assert all(g(fields).shape == fields.shape for g in group)
+    assert set(group) == set(GROUPS[name]) & set(MIRRORS)
+    assert symmetry_group(name, (7, 7)) == GROUPS[name]
+
+
+def test_unknown_symmetries_are_told_with_those_that_are_known():
+    with pytest.raises(TwoscaleError, match="'cube': known are none, mirrors, square"):
+        symmetry_group("cube", (8, 8))
+
+
+# Irreducible representations
+
+
+@any_group
+def test_matrices_multiply_as_the_symmetries_do(group):
+    table = products(group)
+    for matrices in irreducible(group):
+        for a, row in enumerate(table):
+            for b, place in enumerate(row):
+                torch.testing.assert_close(matrices[a] @ matrices[b], matrices[place])
+
+
+@any_group
+def test_their_entries_are_an_orthonormal_basis_of_the_functions_on_the_group(group):
+    size = len(group)
+    columns = [
+        (matrices.shape[1] / size) ** 0.5 * matrices.reshape(size, -1)
+        for matrices in irreducible(group)
+    ]
+    basis = torch.cat(columns, 1)
+    torch.testing.assert_close(basis.T @ basis, torch.eye(size, dtype=torch.float64))
+
+
+# Sources
+
+
+@any_group
+def test_a_source_of_images_has_every_image_of_every_field(group, generator):
+    fields = torch.randn(9, 6, 6, generator=generator)
+    source = ImageSource(Chunks(fields, (4, 2)), group)
+    assert source.shape == (9 * len(group), 6, 6)
+    passes = [torch.cat(list(source.chunks())) for _ in range(2)]
+    assert torch.equal(*passes)
+    found = {tuple(image.flatten().tolist()) for image in passes[0]}
+    assert found == {tuple(g(field).flatten().tolist()) for field in fields for g in group}
+    assert source.to(torch.device("cpu")).shape == source.shape
+
+
+def test_sources_of_inputs_and_outputs_stay_in_step(generator):
+    fields = torch.randn(9, 6, 6, generator=generator)
+    one, two = (ImageSource(Chunks(values, (4, 2)), SQUARE) for values in (fields, 2 * fields))
+    for a, b in zip(one.chunks(), two.chunks(), strict=True):
+        assert torch.equal(2 * a, b)

@@ -1,0 +1,247 @@
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from twoscale import TwoscaleError
+from twoscale.networks import FNO2d, FourierConvolution, count_parameters
+from twoscale.networks.fourier import Pointwise
+
+
+class Spectral:
+    """The convolution alone, without its bypass, on (batch, channels, height, width)."""
+
+    def __init__(self, channels, modes):
+        self.layer = FourierConvolution(channels, modes).double()
+        for parameter in self.layer.bypass.parameters():
+            parameter.data.zero_()
+
+    def __call__(self, x):
+        return self.layer(x.movedim(1, -1).contiguous()).movedim(-1, 1)
+
+    @property
+    def weights(self):
+        return complex_weights(self.layer)
+
+
+def complex_weights(layer):
+    """Return a layer's weights as (corner, channels in, channels out, rows, columns)."""
+    apart = layer.weights.detach().unflatten(0, (2, layer.modes)).permute(0, 3, 5, 1, 2, 4)
+    return torch.view_as_complex(apart.contiguous())
+
+
+def make_convolution(channels=3, modes=4, *, seed=0):
+    """A convolution in float64 with weights of both signs."""
+    generator = torch.Generator().manual_seed(seed)
+    convolution = Spectral(channels, modes)
+    weights = convolution.layer.weights
+    weights.data.copy_(torch.randn(weights.shape, dtype=torch.float64, generator=generator))
+    return convolution
+
+
+def kept_modes(modes):
+    """The kept (row, column) frequencies with the place of their weight: corner, row, column."""
+    for column in range(modes):
+        for row in range(modes):
+            yield row, column, (0, row, column)
+            yield row - modes, column, (1, row, column)
+
+
+def slow_convolution(x, weights, modes):
+    """Analysis, channel product and synthesis as plain sums over the kept modes."""
+    _, _, height, width = x.shape
+    rows = np.arange(height)[:, None] / height
+    columns = np.arange(width)[None] / width
+    result = np.zeros_like(x)
+    for k, m, (corner, i, j) in kept_modes(modes):
+        wave = np.exp(2j * np.pi * (k * rows + m * columns))
+        coefficient = np.einsum("bihw,hw->bi", x, wave.conj()) / (height * width)
+        image = np.einsum("bi,io->bo", coefficient, weights[corner, :, :, i, j])
+        # Each column frequency but zero stands for itself and its mirror image.
+        share = 1 if m == 0 else 2
+        result += share * np.real(image[:, :, None, None] * wave)
+    return result
+
+
+@pytest.mark.parametrize(("shape", "modes"), [((12, 12), 4), ((13, 10), 3), ((8, 16), 1)])
+def test_the_convolution_is_the_sum_over_kept_modes(shape, modes, generator):
+    convolution = make_convolution(3, modes)
+    x = torch.randn(2, 3, *shape, dtype=torch.float64, generator=generator)
+    expected = slow_convolution(x.numpy(), convolution.weights.numpy(), modes)
+    np.testing.assert_allclose(convolution(x).detach().numpy(), expected, atol=1e-10)
+
+
+def make_identity(channels, modes):
+    convolution = Spectral(channels, modes)
+    weights = convolution.layer.weights.data.zero_()
+    for channel in range(channels):
+        weights[:, :, channel, 0, channel] = 1.0
+    return convolution
+
+
+def wave(k, m, size=16):
+    n = torch.arange(size, dtype=torch.float64)
+    return torch.cos(2 * torch.pi * (k * n[:, None] + m * n) / size + 0.3)
+
+
+@pytest.mark.parametrize(("k", "m"), [(0, 0), (0, 3), (3, 0), (3, 3), (-4, 2), (-3, 1), (2, 3)])
+def test_identity_weights_leave_low_modes_unchanged(k, m):
+    x = wave(k, m).expand(1, 2, 16, 16)
+    torch.testing.assert_close(make_identity(2, 4)(x), x)
+
+
+@pytest.mark.parametrize(("k", "m"), [(0, 4), (5, 0), (-5, 1), (4, 2), (2, 6), (7, 7)])
+def test_identity_weights_remove_high_modes(k, m):
+    x = wave(k, m).expand(1, 2, 16, 16)
+    torch.testing.assert_close(make_identity(2, 4)(x), torch.zeros_like(x))
+
+
+@pytest.mark.parametrize("shift", [(1, 0), (0, 5), (3, 7)])
+def test_the_convolution_commutes_with_translations(shift, generator):
+    convolution = make_convolution()
+    x = torch.randn(2, 3, 12, 15, dtype=torch.float64, generator=generator)
+    moved = convolution(x.roll(shift, (2, 3)))
+    torch.testing.assert_close(moved, convolution(x).roll(shift, (2, 3)))
+
+
+def test_the_convolution_is_linear_and_real(generator):
+    convolution = make_convolution()
+    x, y = torch.randn(2, 2, 3, 12, 12, dtype=torch.float64, generator=generator)
+    together = convolution(2 * x - y)
+    assert together.dtype == torch.float64
+    torch.testing.assert_close(together, 2 * convolution(x) - convolution(y))
+
+
+def test_all_modes_of_an_even_grid_can_be_kept(generator):
+    """At most half of the rows for each sign."""
+    x = torch.randn(1, 3, 8, 8, dtype=torch.float64, generator=generator)
+    assert make_convolution(3, 4)(x).shape == x.shape
+
+
+def test_gradients_of_the_convolution(generator):
+    layer = FourierConvolution(2, 2).double()
+    x = torch.randn(2, 8, 9, 2, dtype=torch.float64, generator=generator, requires_grad=True)
+    names = [name for name, _ in layer.named_parameters()]
+
+    def image(x, *values):
+        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
+
+    assert torch.autograd.gradcheck(image, (x, *layer.parameters()))
+
+
+def test_second_derivatives_of_the_convolution_are_refused(generator):
+    """They would be wrong: the gradient is written out once."""
+    layer = FourierConvolution(2, 2)
+    x = torch.randn(1, 8, 8, 2, generator=generator, requires_grad=True)
+    (slope,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
+
+
+def test_gradients_of_the_pointwise_map(generator):
+    layer = Pointwise(3, 2).double()
+    x = torch.randn(2, 4, 5, 3, dtype=torch.float64, generator=generator, requires_grad=True)
+    torch.testing.assert_close(layer(x), functional.linear(x, layer.weight, layer.bias))
+
+    def image(x, weight, bias):
+        return torch.func.functional_call(layer, {"weight": weight, "bias": bias}, (x,))
+
+    assert torch.autograd.gradcheck(image, (x, layer.weight, layer.bias))
+
+
+def test_first_weights_are_small_and_of_the_reference_range():
+    weights = FourierConvolution(8, 3).weights.detach()
+    assert float(weights.min()) >= 0
+    assert float(weights.max()) <= 1 / 8**2
+
+
+def test_agreement_with_the_neuraloperator_package(generator):
+    pytest.importorskip("neuralop")
+    from neuralop.layers.spectral_convolution import SpectralConv
+
+    channels, modes = 3, 4
+    ours = make_convolution(channels, modes)
+    # Theirs counts both signs of a row frequency and, for columns, the modes of the full FFT; its
+    # rows run from the most negative frequency upwards.
+    theirs = SpectralConv(channels, channels, (2 * modes, 2 * modes - 1), bias=False)
+    upper, lower = ours.weights
+    shared = torch.cat([lower, upper], dim=2)
+    with torch.no_grad():
+        next(theirs.parameters()).copy_(shared)
+    x = torch.randn(2, channels, 16, 12, generator=generator)
+    torch.testing.assert_close(ours(x.double()).float(), theirs(x), rtol=1e-4, atol=1e-5)
+
+
+# The network
+
+
+def test_shapes_on_any_grid(generator):
+    network = FNO2d(width=4, modes=3, head=8, layers=2)
+    for shape in ((16, 16), (12, 17)):
+        assert network(torch.randn(2, *shape, generator=generator)).shape == (2, *shape)
+
+
+@pytest.mark.parametrize(("layers", "width", "modes", "head"), [(4, 32, 12, 128), (2, 6, 3, 10)])
+def test_parameter_count(layers, width, modes, head):
+    network = FNO2d(layers=layers, width=width, modes=modes, head=head)
+    lift = 3 * width + width
+    spectral = 2 * width * width * modes * modes * 2
+    bypass = width * width + width
+    last = width * head + head + head + 1
+    assert count_parameters(network) == lift + layers * (spectral + bypass) + last
+
+
+@torch.no_grad()
+def test_the_network_by_hand(generator):
+    """Coordinates appended, padding at the far edges, GELU after every layer, two-layer head."""
+    network = FNO2d(width=5, modes=3, head=7, layers=2, padding=4, seed=1).double()
+    fields = torch.randn(2, 10, 12, dtype=torch.float64, generator=generator)
+    rows = torch.arange(10, dtype=torch.float64) / 9
+    columns = torch.arange(12, dtype=torch.float64) / 11
+    x = torch.stack(
+        [fields, rows[:, None].expand(2, 10, 12), columns[None].expand(2, 10, 12)], dim=1
+    )
+
+    def pointwise(layer, values):
+        image = torch.einsum("oi,bihw->bohw", layer.weight, values)
+        return image + layer.bias[:, None, None]
+
+    padded = torch.zeros(2, 5, 14, 16, dtype=torch.float64)
+    padded[:, :, :10, :12] = pointwise(network.lift, x)
+    for layer in network.layers:
+        image = slow_convolution(padded.numpy(), complex_weights(layer).numpy(), 3)
+        padded = functional.gelu(torch.from_numpy(image) + pointwise(layer.bypass, padded))
+    head = functional.gelu(pointwise(network.head[0], padded[:, :, :10, :12]))
+    expected = pointwise(network.head[2], head)[:, 0]
+    torch.testing.assert_close(network(fields), expected)
+
+
+def test_the_seed_decides_the_weights_and_leaves_the_global_state_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(2)
+    torch.manual_seed(5)
+    one = FNO2d(width=4, modes=3, layers=1, seed=1).state_dict()
+    assert torch.equal(torch.rand(2), expected)
+    two = FNO2d(width=4, modes=3, layers=1, seed=1).state_dict()
+    other = FNO2d(width=4, modes=3, layers=1, seed=2).state_dict()
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert not torch.equal(one["lift.weight"], other["lift.weight"])
+
+
+def test_every_parameter_has_a_gradient(generator):
+    network = FNO2d(width=4, modes=3, head=8, layers=2)
+    network(torch.randn(2, 16, 16, generator=generator)).square().sum().backward()
+    for name, parameter in network.named_parameters():
+        assert bool((parameter.grad != 0).any()), name
+
+
+def test_arguments_are_left_unchanged(generator):
+    fields = torch.randn(2, 16, 16, generator=generator)
+    before = fields.clone()
+    FNO2d(width=4, modes=3, head=8, layers=1)(fields)
+    assert torch.equal(fields, before)
+
+
+def test_more_modes_than_the_field_has_are_refused():
+    with pytest.raises(TwoscaleError, match="12 Fourier modes need fields of at least 24 nodes"):
+        FNO2d(padding=0)(torch.zeros(1, 20, 20))

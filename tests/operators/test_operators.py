@@ -1,0 +1,203 @@
+"""Every kind of operator: fields to fields, fitted, restored, told of."""
+
+import pytest
+import torch
+
+from tests.representation.contract import Chunks
+from tests.surrogate.tiny import STAGES, TINY, build
+from twoscale import METHODS, PatchLayout, TwoscaleError
+from twoscale.fields.source import ArraySource
+from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.operators.operators import FieldOperator
+
+any_method = pytest.mark.parametrize("method", METHODS)
+
+
+@pytest.fixture(scope="module")
+def fitted(pairs):
+    """Every method's operator, fitted, with what accompanied the fit."""
+    operators = {}
+    for method in METHODS:
+        context = FitContext(seed=1)
+        operators[method] = (build(method).fit(*pairs, context), context)
+    return operators
+
+
+# Every operator
+
+
+@any_method
+def test_an_operator_maps_fields_to_fields(method, fitted, poisson16):
+    operator, _ = fitted[method]
+    with torch.no_grad():
+        assert operator(poisson16.inputs[:5]).shape == (5, 16, 16)
+
+
+@any_method
+def test_fitting_leaves_the_fields_unchanged(method, poisson16):
+    x, u = poisson16.inputs.clone(), poisson16.outputs.clone()
+    training = FieldPairs(ArraySource(x[:100]), ArraySource(u[:100]))
+    validation = FieldPairs(ArraySource(x[100:]), ArraySource(u[100:]))
+    build(method).fit(training, validation, FitContext())
+    assert torch.equal(x, poisson16.inputs)
+    assert torch.equal(u, poisson16.outputs)
+
+
+@any_method
+def test_a_restored_operator_gives_the_same_bits(method, fitted, poisson16):
+    operator, _ = fitted[method]
+    state = {name: tensor.clone() for name, tensor in operator.state_dict().items()}
+    restored = build(method).restore(state)
+    with torch.no_grad():
+        assert torch.equal(restored(poisson16.inputs[:7]), operator(poisson16.inputs[:7]))
+    assert restored.layout == operator.layout
+
+
+@any_method
+def test_incomplete_weights_are_refused(method, fitted):
+    state = dict(fitted[method][0].state_dict())
+    del state[list(state)[-1]]
+    with pytest.raises(TwoscaleError, match=r"the weights (lack|do not fit)"):
+        build(method).restore(state)
+
+
+@any_method
+def test_chunked_sources_give_nearly_the_same_operator(method, pairs, fitted, poisson16):
+    """Only sums are taken in another order."""
+    training, validation = (
+        FieldPairs(Chunks(part.inputs.fields), Chunks(part.outputs.fields)) for part in pairs
+    )
+    operator = build(method).fit(training, validation, FitContext(seed=1))
+    with torch.no_grad():
+        expected = fitted[method][0](poisson16.inputs[150:])
+        got = operator(poisson16.inputs[150:])
+    assert float((got - expected).norm() / expected.norm()) < 0.02
+
+
+@any_method
+def test_every_stage_is_timed(method, fitted):
+    seconds = fitted[method][1].clock.seconds
+    assert set(seconds) == STAGES[method]
+    assert all(value >= 0 for value in seconds.values())
+
+
+@any_method
+def test_every_training_leaves_its_history(method, fitted):
+    histories = fitted[method][1].histories
+    assert set(histories) == STAGES[method] & {"training", "refinement"}
+    assert len(histories["training"]["validation_loss"]) == TINY[method]["epochs"]
+
+
+@any_method
+def test_progress_names_the_stages(method, pairs):
+    stages = []
+    context = FitContext(
+        progress=lambda stage, done, total, remark: stages.append((stage, done, total))
+    )
+    build(method).fit(*pairs, context)
+    epochs = TINY[method]["epochs"]
+    assert ("training", epochs, epochs) in stages
+    assert (("representations", 2, 2) in stages) == (method != "fno")
+    assert all(done <= total for _, done, total in stages)
+
+
+def test_native_seams(fitted):
+    tiling = PatchLayout.tiling((16, 16), (4, 4))
+    expected = {
+        "global": None,
+        "local": tiling,
+        "overlap": PatchLayout.tiling((16, 16), (4, 4), overlap=True),
+        "refinement": tiling,
+        "fno": None,
+        "two-scale": tiling,
+        "three-scale": tiling,
+        "conforming": tiling,
+    }
+    assert {method: fitted[method][0].layout for method in METHODS} == expected
+
+
+def test_the_contract_is_abstract():
+    with pytest.raises(TypeError, match="abstract"):
+        FieldOperator()
+
+
+# Latent operators
+
+
+def test_a_latent_operator_encodes_predicts_and_decodes(fitted, poisson16):
+    operator, _ = fitted["two-scale"]
+    x = poisson16.inputs[:4]
+    with torch.no_grad():
+        codes = operator.predictor(operator.input_representation.encode(x))
+        assert torch.equal(operator(x), operator.output_representation.decode(codes))
+    sizes = [
+        layer.in_features for layer in operator.predictor.network if hasattr(layer, "in_features")
+    ]
+    assert sizes == [operator.input_representation.code_size, 8]
+
+
+def test_encoded_pairs_are_the_codes_of_both_sides(fitted, pairs):
+    operator, _ = fitted["two-scale"]
+    codes = operator.encode_pairs(pairs[1])
+    x, u = pairs[1].inputs.fields, pairs[1].outputs.fields
+    torch.testing.assert_close(codes.inputs, operator.input_representation.encode(x))
+    torch.testing.assert_close(codes.targets, operator.output_representation.encode(u))
+
+
+@pytest.mark.parametrize("objective", ["vector", "block-balanced", "score-normalised"])
+def test_the_objective_is_what_is_minimised(objective, pairs):
+    """The recorded validation loss is the objective's own formula on the kept weights."""
+    context = FitContext()
+    operator = build("two-scale", objective=objective).fit(*pairs, context)
+    training, held_out = (operator.encode_pairs(part) for part in pairs)
+    with torch.no_grad():
+        error = operator.predictor(held_out.inputs) - held_out.targets
+    if objective == "score-normalised":
+        error = error / training.targets.std(0, unbiased=False)
+    if objective == "vector":
+        expected = error.square().mean()
+    else:
+        coarse, residual = error.split(operator.output_representation.block_sizes, 1)
+        expected = 0.5 * coarse.square().mean() + 0.5 * residual.square().mean()
+    best = min(context.histories["training"]["validation_loss"])
+    assert best == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_the_representations_see_the_training_fields_only(pairs):
+    """Other validation fields change neither side's PCA."""
+    training, validation = pairs
+    noise = FieldPairs(ArraySource(torch.randn(10, 16, 16)), ArraySource(torch.randn(10, 16, 16)))
+    one = build("two-scale").fit(training, validation, FitContext()).state_dict()
+    two = build("two-scale").fit(training, noise, FitContext()).state_dict()
+    for name in one:
+        if "representation" in name:
+            assert torch.equal(one[name], two[name]), name
+
+
+# Full-field and refined operators
+
+
+def test_a_full_field_operator_works_on_normalised_fields(fitted, poisson16):
+    operator, _ = fitted["fno"]
+    x, u = poisson16.inputs[:120].double(), poisson16.outputs[:120].double()
+    new = poisson16.inputs[150:155]
+    with torch.no_grad():
+        inside = operator.network(((new - x.mean()) / x.std(unbiased=False)).float())
+        expected = inside * u.std(unbiased=False) + u.mean()
+        torch.testing.assert_close(operator(new), expected.float(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_refined_operator_corrects_its_base(fitted, poisson16):
+    operator, _ = fitted["refinement"]
+    x = poisson16.inputs[:4]
+    with torch.no_grad():
+        assert torch.equal(operator(x), operator.correction(operator.base(x)))
+        predicted = operator.base(poisson16.inputs[:120])
+    mean = operator.correction.input_scale.mean
+    assert float(mean) == pytest.approx(float(predicted.double().mean()), rel=1e-4, abs=1e-8)
+
+
+def test_the_base_of_a_refined_operator_is_the_plain_one(fitted, poisson16):
+    x = poisson16.inputs[:4]
+    with torch.no_grad():
+        assert torch.equal(fitted["refinement"][0].base(x), fitted["local"][0](x))

@@ -1,0 +1,143 @@
+"""Latent operators with every predictor, and with symmetries."""
+
+import pytest
+import torch
+
+from tests.surrogate.tiny import STAGES, build
+from twoscale import METHODS, Grid, TwoscaleError
+from twoscale.fields.source import ArraySource
+from twoscale.fields.symmetries import SQUARE
+from twoscale.methods.recipes import resolve
+from twoscale.methods.settings import CLOSED_FORMS
+from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.predictors.registry import PREDICTORS
+from twoscale.representation.nearest import NearestCodes
+from twoscale.training.losses import OBJECTIVES
+
+EQUIVARIANT = {"solver": "covariance", "symmetries": "square", "few_features": False}
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("method", ["global", "local", "overlap", "two-scale", "three-scale"])
+def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poisson16):
+    context = FitContext()
+    operator = build(method, predictor=predictor).fit(*pairs, context)
+    x = poisson16.inputs[:5]
+    with torch.no_grad():
+        expected = operator(x)
+    assert bool(torch.isfinite(expected).all())
+    restored = build(method, predictor=predictor).restore(operator.state_dict())
+    with torch.no_grad():
+        assert torch.equal(restored(x), expected)
+    inputs = {"pca_input"} if predictor == "encoder" else set()
+    assert set(context.clock.seconds) == STAGES[method] - inputs
+    assert ("training" in context.histories) == (predictor not in CLOSED_FORMS)
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_refinement_follows_any_predictor(predictor, pairs, poisson16):
+    operator = build("refinement", predictor=predictor).fit(*pairs, FitContext())
+    with torch.no_grad():
+        assert operator(poisson16.inputs[:3]).shape == (3, 16, 16)
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
+    operator = build("two-scale", predictor=predictor, objective="field")
+    operator.fit(*pairs, FitContext())
+    fields = pairs[1].outputs.fields
+    expected = NearestCodes(operator.output_representation)(fields)
+    assert torch.equal(operator.encode_pairs(pairs[1]).targets, expected)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_every_predictor_learns_a_constant(predictor, objective, pairs, poisson16):
+    values = [ArraySource(torch.full(one.inputs.shape, 2.5)) for one in pairs]
+    constant = [FieldPairs(one.inputs, fields) for one, fields in zip(pairs, values, strict=True)]
+    operator = build("two-scale", predictor=predictor, objective=objective)
+    operator.fit(*constant, FitContext())
+    with torch.no_grad():
+        predicted = operator(poisson16.inputs[150:])
+    torch.testing.assert_close(predicted, torch.full_like(predicted, 2.5))
+
+
+def test_poisson_is_affine(pairs, poisson16):
+    """The whole error of the affine map is that of the two representations."""
+    full = {"input_variance": 1.0, "output_variance": 1.0}
+    operator = build("global", predictor="affine", symmetries="square", **full)
+    operator.fit(*pairs, FitContext())
+    x, u = (fields[150:] for fields in poisson16)
+    with torch.no_grad():
+        error = float((operator(x) - u).norm() / u.norm())
+    assert error < 1e-4
+
+
+def turned_apart(operator, fields):
+    """Return how far predictions from turned inputs are from turned predictions, relatively."""
+    with torch.no_grad():
+        expected = operator(fields)
+        apart = [float((g.inverse(operator(g(fields))) - expected).norm()) for g in SQUARE]
+    return max(apart) / float(expected.norm())
+
+
+@pytest.mark.parametrize("predictor", CLOSED_FORMS)
+def test_with_symmetries_a_closed_form_turns_with_its_input(predictor, pairs, poisson16):
+    new = poisson16.inputs[150:160]
+    plain = build("two-scale", predictor=predictor, **EQUIVARIANT | {"symmetries": "none"})
+    symmetric = build("two-scale", predictor=predictor, **EQUIVARIANT)
+    assert turned_apart(plain.fit(*pairs, FitContext()), new) > 0.01
+    assert turned_apart(symmetric.fit(*pairs, FitContext()), new) < 1e-4
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_averaged_predictions_turn_with_their_input_whatever_the_predictor(
+    predictor, pairs, poisson16
+):
+    options = {"predictor": predictor, "symmetries": "square"}
+    operator = build("local", average_symmetries=True, **options).fit(*pairs, FitContext())
+    new = poisson16.inputs[150:160]
+    assert turned_apart(operator, new) < 1e-5
+    single = build("local", **options).restore(operator.state_dict())
+    with torch.no_grad():
+        images = [g.inverse(single(g(new))) for g in SQUARE]
+        torch.testing.assert_close(operator(new), sum(images) / 8, rtol=1e-5, atol=1e-7)
+
+
+def test_symmetries_multiply_the_training_codes(pairs):
+    operator = build("local", symmetries="square", predictor="affine").fit(*pairs, FitContext())
+    codes = operator.encode_pairs(pairs[0], SQUARE)
+    assert codes.inputs.shape[0] == codes.targets.shape[0] == 8 * 120
+    x = pairs[0].inputs.fields
+    for place, symmetry in enumerate(SQUARE):
+        part = codes.inputs[120 * place : 120 * (place + 1)]
+        torch.testing.assert_close(part, operator.input_representation.encode(symmetry(x)))
+
+
+def test_representations_are_fitted_on_all_images(pairs):
+    operator = build("local", symmetries="square", predictor="affine").fit(*pairs, FitContext())
+    fields = pairs[0].outputs.fields
+    images = torch.cat([symmetry(fields) for symmetry in SQUARE])
+    expected = build("local").output_representation.fit(images, seed=1)
+    got = operator.output_representation
+    assert got.ranks == expected.ranks
+    torch.testing.assert_close(
+        got.reconstruct(fields), expected.reconstruct(fields), rtol=0, atol=1e-5
+    )
+
+
+def test_images_count_as_training_fields():
+    operator = build("two-scale", coarse_factor=1, symmetries="square")
+    operator.check((16, 16), 33)  # 264 images, 256 nodes
+    with pytest.raises(TwoscaleError, match=r"256 nodes for 256 fields.* few_features=false"):
+        operator.check((16, 16), 32)
+    build("two-scale", coarse_factor=1, few_features=False).check((16, 16), 32)
+
+
+def test_a_rectangle_has_the_symmetries_that_fit(generator):
+    x = torch.randn(40, 8, 16, generator=generator)
+    fields = FieldPairs(ArraySource(x), ArraySource(x.cumsum(2)))
+    settings = resolve("local", {"predictor": "affine", "symmetries": "square", "patches": 2})
+    operator = METHODS["local"].build(Grid(8, 16), settings).fit(fields, fields, FitContext())
+    with torch.no_grad():
+        assert operator(x).shape == x.shape

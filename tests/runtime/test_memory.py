@@ -1,0 +1,77 @@
+"""Sizes as people write them, free and used memory, and fits that stay on disk."""
+
+import pytest
+import torch
+
+from twoscale import TwoscaleError
+from twoscale.runtime import memory
+from twoscale.runtime.memory import (
+    available_memory,
+    free_memory,
+    parse_size,
+    peak_memory,
+    size_text,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("800MB", 800 * 10**6), ("1.5 GB", 1.5e9), ("2g", 2e9), ("64k", 64000), ("123", 123)],
+)
+def test_sizes(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "1.2.3GB", "2 XB", "0"])
+def test_sizes_that_are_none(text):
+    with pytest.raises(TwoscaleError, match="a size of memory is given like 800MB"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (7, "7 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (327_680, "328 kB"),
+        (999_999, "1 MB"),
+        (1.5e9, "1.5 GB"),
+        (34_560_000_001, "34.6 GB"),
+        (2.5e15, "2500 TB"),
+    ],
+)
+def test_sizes_are_told_in_a_unit_that_fits(size, text):
+    assert size_text(size) == text
+    assert not size or size <= parse_size(text) <= 1.01 * size
+
+
+def test_the_machine_tells_its_memory():
+    assert 10**7 < peak_memory() < 10**12
+    assert 10**6 < available_memory() < 10**14
+
+
+def test_tensors_on_a_cpu_have_the_machines_memory(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 1234)
+    assert free_memory(torch.device("cpu")) == 1234
+
+
+@pytest.mark.gpu
+def test_a_gpu_tells_its_own():
+    device = torch.device("cuda")
+    before = free_memory(device)
+    held = torch.empty(2**26, device=device)
+    assert before - free_memory(device) >= 0.9 * held.nbytes
+
+
+def test_a_machine_that_tells_nothing(monkeypatch):
+    monkeypatch.setattr(memory, "_kernel", lambda path, name: None)
+    monkeypatch.setattr(memory, "_group_limit", lambda: None)
+    assert available_memory() == 8 * 10**9
+    assert peak_memory() > 10**7
+
+
+def test_a_containers_limit_counts(monkeypatch):
+    monkeypatch.setattr(memory, "_group_limit", lambda: 12345)
+    assert available_memory() == 12345

@@ -1,0 +1,160 @@
+import threading
+import time
+from threading import Event
+
+import pytest
+import torch
+
+from twoscale.runtime import threads
+from twoscale.runtime.threads import ahead, one_thread, worthwhile_threads
+
+pytestmark = pytest.mark.usefixtures("two_threads")
+DEADLINE = 60  # seconds, after which a test that would hang fails
+
+
+def test_there_is_one_thread_inside_and_as_many_as_before_outside():
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+def test_threads_come_back_after_an_error():
+    with pytest.raises(RuntimeError, match="boom"), one_thread():
+        raise RuntimeError("boom")
+    assert torch.get_num_threads() == 2
+
+
+def test_blocks_can_be_nested():
+    with one_thread():
+        with one_thread():
+            pass
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+# Work done ahead
+
+
+any_workers = pytest.mark.parametrize("workers", [0, 1, 2, 5])
+
+
+@any_workers
+@pytest.mark.parametrize("count", [0, 1, 3, 20])
+def test_results_come_in_the_order_of_the_items(workers, count):
+    results = ahead(lambda item: 10 * item, range(count), workers=workers)
+    assert list(results) == [10 * item for item in range(count)]
+
+
+def test_an_item_that_is_done_early_waits_for_its_turn():
+    second_is_done = threading.Event()
+
+    def work(item):
+        if item == 0:
+            assert second_is_done.wait(DEADLINE)
+        if item == 1:
+            second_is_done.set()
+        return item
+
+    assert list(ahead(work, range(4), workers=2)) == [0, 1, 2, 3]
+
+
+def test_without_workers_it_is_a_plain_loop():
+    calls = []
+
+    def work(item):
+        calls.append((item, threading.current_thread()))
+        return item
+
+    results = ahead(work, iter(range(3)), workers=0)
+    assert calls == []
+    for item in range(3):
+        assert next(results) == item
+        assert calls[-1] == (item, threading.current_thread())
+        assert len(calls) == item + 1
+
+
+@any_workers
+def test_an_error_is_raised_at_the_turn_of_its_item(workers):
+    def work(item):
+        if item == 3:
+            raise ValueError("item 3 is bad")
+        return item
+
+    before = set(threading.enumerate())
+    got = []
+    with pytest.raises(ValueError, match="item 3 is bad"):
+        got.extend(ahead(work, range(10), workers=workers))
+    assert got == [0, 1, 2]
+    assert set(threading.enumerate()) == before
+
+
+@any_workers
+@pytest.mark.parametrize("taken", [0, 1, 4])
+def test_an_abandoned_iterator_leaves_no_thread(workers, taken):
+    before = set(threading.enumerate())
+    results = ahead(lambda item: item, range(100), workers=workers)
+    assert [next(results) for _ in range(taken)] == list(range(taken))
+    results.close()
+    assert set(threading.enumerate()) == before
+
+
+@any_workers
+def test_no_more_items_are_taken_ahead_than_there_are_workers_and_one(workers):
+    lead = []
+    yielded = 0
+
+    def items():
+        for taken in range(20):
+            lead.append(taken + 1 - yielded)
+            yield taken
+
+    for _ in ahead(lambda item: item, items(), workers=workers):
+        yielded += 1
+    assert max(lead) == workers + 1
+
+
+def ticking(*steps):
+    """A clock that moves on by these steps, then by the last one."""
+    times = iter([0.0, *steps])
+    state = {"time": 0.0, "step": 0.0}
+
+    def clock():
+        state["step"] = next(times, state["step"])
+        state["time"] += state["step"]
+        return state["time"]
+
+    return clock
+
+
+@pytest.mark.parametrize(("steps", "threads"), [((1.0,), 2), ((0.1,) * 12 + (5.0,), 1)])
+def test_threads_are_used_where_they_pay_off(steps, threads):
+    with worthwhile_threads(ticking(*steps)):
+        assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == 2
+
+
+def test_work_is_done_to_its_end_even_if_the_waiting_is_interrupted(monkeypatch):
+    begun, done = Event(), []
+
+    def work():
+        begun.set()
+        time.sleep(0.05)
+        done.append(True)
+        return 7
+
+    assert threads.done_to_its_end(work) == 7
+
+    def interrupted(self, timeout=None):
+        begun.wait()
+        raise KeyboardInterrupt
+
+    done.clear()
+    monkeypatch.setattr("twoscale.runtime.threads.Future.result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        threads.done_to_its_end(work)
+    assert done == [True]
+
+
+def test_an_error_of_such_work_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        threads.done_to_its_end(lambda: 1 // 0)

@@ -1,0 +1,85 @@
+import math
+
+import numpy as np
+import pytest
+
+from twoscale.errors import TwoscaleError
+from twoscale.runtime import timing as clock_module
+from twoscale.runtime.timing import Clock, add_seconds, duration_text, parse_duration
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    """Replace the time by a counter that moves on by one at each look."""
+    times = iter(range(100))
+    monkeypatch.setattr(clock_module, "now", lambda: float(next(times)))
+
+
+@pytest.mark.usefixtures("ticks")
+def test_stages_add_up_by_name():
+    clock = Clock()
+    for name in ("fit", "train", "fit"):
+        with clock.stage(name):
+            pass
+    assert clock.seconds == {"fit": 2.0, "train": 1.0}
+
+
+@pytest.mark.usefixtures("ticks")
+def test_a_stage_that_raises_is_still_counted():
+    clock = Clock()
+    with pytest.raises(RuntimeError, match="boom"), clock.stage("fit"):
+        raise RuntimeError("boom")
+    assert clock.seconds == {"fit": 1.0}
+
+
+def test_timings_add_up_by_stage():
+    first, second = {"fit": 1.0, "train": 2.0}, {"train": 3.0, "tune": 4.0}
+    assert add_seconds(first, second) == {"fit": 1.0, "train": 5.0, "tune": 4.0}
+    assert first == {"fit": 1.0, "train": 2.0}
+
+
+def test_time_does_not_run_backwards():
+    clock = Clock()
+    with clock.stage("anything"):
+        pass
+    assert clock.seconds["anything"] >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        *((90, 90), (0.5, 0.5), (1e16, 1e16), (1e-5, 1e-5), (np.float32(2), 2)),
+        *(("90", 90), ("90s", 90), ("2min", 120), ("1.5 h", 5400), ("3M", 180)),
+    ],
+)
+def test_durations_as_people_write_them(given, seconds):
+    assert parse_duration(given) == seconds
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "soon",
+        "",
+        "-3s",
+        "0",
+        "2 days",
+        "1h30",
+        "nan",
+        "inf",
+        -3,
+        0.0,
+        math.nan,
+        math.inf,
+        True,
+        None,
+    ],
+)
+def test_durations_that_are_none(given):
+    with pytest.raises(TwoscaleError, match="a time is given like 90s, 2min or 1h"):
+        parse_duration(given)
+
+
+def test_durations_as_they_are_told():
+    told = [duration_text(seconds) for seconds in (135.4, 10.2, 3.44, 0.5, 0.0321, 0.0)]
+    assert told == ["135 s", "10 s", "3.4 s", "0.5 s", "0.032 s", "0.001 s"]
