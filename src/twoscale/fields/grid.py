@@ -1,8 +1,10 @@
-"""The uniform grid that fields live on; spacing is always read from here."""
+"""Grids, and what fields on them are made of; spacing is always read from here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 from twoscale.errors import TwoscaleError
 
@@ -11,40 +13,124 @@ _MOST_NODES = 10**6  # per side: a field of more would not fit any memory
 
 @dataclass(frozen=True)
 class Grid:
-    """Nodes of the unit square, boundary included: `height` rows by `width` columns.
+    """Uniform nodes of the unit square: `height` rows by `width` columns.
 
-    Fields are `(batch, height, width)`. Spacing is `1 / (nodes - 1)` along each axis.
+    Along an ordinary axis the nodes include both ends, so the spacing is 1 / (nodes - 1). Along a
+    `periodic` axis (rows, columns) the last node is followed by the first, and the spacing is
+    1 / nodes. An axis of a single node has no differences; its spacing is 1.
+
+    >>> Grid(5, 4, periodic=(False, True)).spacing
+    (0.25, 0.25)
     """
 
     height: int
     width: int
+    periodic: tuple[bool, bool] = (False, False)
 
     def __post_init__(self) -> None:
-        sides = (self.height, self.width)
-        if not all(isinstance(side, int) and not isinstance(side, bool) for side in sides):
-            raise TwoscaleError(f"a grid has whole numbers of nodes per side, got {sides}")
-        if max(sides) > _MOST_NODES:
+        if not all(isinstance(side, int) and not isinstance(side, bool) for side in self.shape):
+            raise TwoscaleError(f"a grid has whole numbers of nodes per side, got {self.shape}")
+        if min(self.shape) < 1 or max(self.shape) > _MOST_NODES:
             raise TwoscaleError(
-                f"a grid has at most {_MOST_NODES} nodes per side, got {max(sides)}"
+                f"a grid has 1 to {_MOST_NODES} nodes per side, got {self.height}x{self.width}"
             )
-        if min(self.height, self.width) < 8:
+        if len(self.periodic) != 2 or not all(isinstance(one, bool) for one in self.periodic):
             raise TwoscaleError(
-                f"a grid needs at least 8 nodes per side, got {self.height}x{self.width}"
+                f"periodic says of rows and columns whether they wrap, got {self.periodic}"
             )
 
     @classmethod
-    def square(cls, resolution: int) -> Grid:
-        """Return the D x D grid."""
-        return cls(resolution, resolution)
+    def square(cls, resolution: int, *, periodic: bool = False) -> Grid:
+        """Return the D x D grid, periodic along both axes or along none."""
+        return cls(resolution, resolution, (periodic, periodic))
 
     @property
     def shape(self) -> tuple[int, int]:
         return (self.height, self.width)
 
     @property
+    def nodes(self) -> int:
+        return prod(self.shape)
+
+    @property
     def spacing(self) -> tuple[float, float]:
         """Return (row spacing, column spacing)."""
-        return (1.0 / (self.height - 1), 1.0 / (self.width - 1))
+        rows, columns = (
+            1.0 / size if periodic else 1.0 / max(size - 1, 1)
+            for size, periodic in zip(self.shape, self.periodic, strict=True)
+        )
+        return rows, columns
 
     def __str__(self) -> str:
-        return f"{self.height}x{self.width}"
+        sides = zip(self.shape, self.periodic, strict=True)
+        return "x".join(f"{size}{'p' if periodic else ''}" for size, periodic in sides)
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a batch of fields (samples, channels, height, width) is made of.
+
+    The last `parameters` of the channels are scalars, the same number at every node. `names` are
+    those of the channels, where they are given.
+
+    >>> Space(2, Grid(8, 8), names=("pressure", "speed")).channel_names
+    ('pressure', 'speed')
+    """
+
+    channels: int
+    grid: Grid
+    parameters: int = 0
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.parameters <= self.channels or self.channels < 1:
+            raise TwoscaleError(
+                f"fields have at least one channel, got {self.channels} with "
+                f"{self.parameters} parameters among them"
+            )
+        if self.names is not None and (
+            len(self.names) != self.channels or len(set(self.names)) != self.channels
+        ):
+            raise TwoscaleError(
+                f"{self.channels} channels need as many different names, got {list(self.names)}"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Return (channels, height, width)."""
+        return (self.channels, *self.grid.shape)
+
+    @property
+    def field_channels(self) -> int:
+        """Return the number of channels that vary over the grid."""
+        return self.channels - self.parameters
+
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """Return the channels' names, or their numbers from zero."""
+        return self.names or tuple(str(channel) for channel in range(self.channels))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the space as plain values, for `from_dict`."""
+        return {
+            "height": self.grid.height,
+            "width": self.grid.width,
+            "periodic": list(self.grid.periodic),
+            "channels": self.channels,
+            "parameters": self.parameters,
+            "names": None if self.names is None else list(self.names),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Space:
+        rows, columns = stored["periodic"]
+        names = stored["names"]
+        return cls(
+            stored["channels"],
+            Grid(stored["height"], stored["width"], (rows, columns)),
+            stored["parameters"],
+            None if names is None else tuple(names),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.channels}x{self.grid}" if self.channels > 1 else str(self.grid)

@@ -2,114 +2,188 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.cuts import Cuts
+from twoscale.fields.grid import Grid
 
 Pair = tuple[int, int]
-Seams = tuple[list[int], list[int]]
+
+
+@dataclass(frozen=True)
+class Seams:
+    """The rows and columns of a grid at which a patch starts, or before which one stops."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    grid: Grid
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.columns)
 
 
 @dataclass(frozen=True)
 class PatchLayout:
-    """Patches of one size, placed at a fixed stride so that they cover the grid exactly.
+    """Patches that cover a grid: every interval of rows with every interval of columns.
 
-    All pairs are (rows, columns). Patches are numbered row by row.
+    Patches are numbered row by row. Where their sizes differ, smaller ones are filled up with zeros
+    to the size of the largest, so that all patches are one tensor. All pairs are (rows, columns).
     """
 
-    shape: Pair
-    patch: Pair
-    stride: Pair
-
-    def __post_init__(self) -> None:
-        for axis, size, patch, stride in zip(
-            ("height", "width"), self.shape, self.patch, self.stride, strict=True
-        ):
-            fits = 1 <= stride <= patch <= size and (size - patch) % stride == 0
-            if not fits:
-                raise TwoscaleError(
-                    f"patches of side {patch} at stride {stride} do not cover a {axis} of {size}: "
-                    "the stride must be at most the side and divide (size - side)"
-                )
+    rows: Cuts
+    columns: Cuts
 
     @classmethod
-    def tiling(cls, shape: Pair, counts: Pair, *, overlap: bool = False) -> PatchLayout:
-        """Return `counts` patches per axis without overlap, or the same patches at half stride."""
-        for axis, size, count in zip(("height", "width"), shape, counts, strict=True):
-            if count < 1 or size % count or size // count < 2:
-                fitting = [k for k in range(1, size // 2 + 1) if size % k == 0]
+    def tiling(cls, grid: Grid, counts: Pair, *, overlap: bool = False) -> PatchLayout:
+        """Return `counts` patches per axis side by side, or patches as large at half distance.
+
+        Sides differ by at most one node. An axis of a single node is not cut.
+        """
+        cut = Cuts.overlapping if overlap else Cuts.equal
+        axes = []
+        for axis, size, count, periodic in zip(
+            ("height", "width"), grid.shape, counts, grid.periodic, strict=True
+        ):
+            if not 1 <= count <= max(size // 2, 1) and size > 1:
                 raise TwoscaleError(
-                    f"{count} patches do not divide a {axis} of {size}: use one of {fitting}"
+                    f"a {axis} of {size} nodes can be cut into 1 to {size // 2} patches, "
+                    f"got {count}"
                 )
-        patch = (shape[0] // counts[0], shape[1] // counts[1])
-        if not overlap:
-            return cls(shape, patch, patch)
-        if patch[0] % 2 or patch[1] % 2:
-            raise TwoscaleError(
-                f"half-stride overlap needs patches of even side, got {patch[0]}x{patch[1]}: "
-                "choose another number of patches"
-            )
-        return cls(shape, patch, (patch[0] // 2, patch[1] // 2))
+            axes.append(cut(size, count if size > 1 else 1, periodic=periodic and size > 1))
+        return cls(*axes)
+
+    @classmethod
+    def seams_of(cls, grid: Grid, counts: Pair) -> PatchLayout:
+        """Return the patches on whose seams all methods are compared: fewer where nodes are few."""
+        rows, columns = (
+            min(count, max(size // 2, 1)) for size, count in zip(grid.shape, counts, strict=True)
+        )
+        return cls.tiling(grid, (rows, columns))
+
+    @classmethod
+    def strided(cls, shape: Pair, patch: Pair, stride: Pair) -> PatchLayout:
+        """Return patches of one size at a fixed stride that cover the grid exactly."""
+        rows, columns = (
+            Cuts.strided(*axis) for axis in zip(shape, patch, stride, strict=True)
+        )
+        return cls(rows, columns)
+
+    @property
+    def grid(self) -> Grid:
+        axes = (self.rows, self.columns)
+        height, width = (axis.size for axis in axes)
+        return Grid(height, width, (self.rows.periodic, self.columns.periodic))
+
+    @property
+    def shape(self) -> Pair:
+        return (self.rows.size, self.columns.size)
 
     @property
     def counts(self) -> Pair:
         """Return the number of patches per axis."""
-        rows, columns = (
-            (size - patch) // stride + 1
-            for size, patch, stride in zip(self.shape, self.patch, self.stride, strict=True)
-        )
-        return (rows, columns)
+        return (self.rows.count, self.columns.count)
 
     @property
     def count(self) -> int:
-        return math.prod(self.counts)
+        return self.rows.count * self.columns.count
+
+    @property
+    def patch(self) -> Pair:
+        """Return the size of the largest patch."""
+        return (self.rows.side, self.columns.side)
 
     @property
     def features(self) -> int:
-        """Return the number of nodes of one patch."""
-        return math.prod(self.patch)
+        """Return the number of nodes of the largest patch."""
+        return self.rows.side * self.columns.side
 
     @property
     def overlaps(self) -> bool:
-        return self.stride != self.patch
+        return self.rows.overlaps or self.columns.overlaps
+
+    @property
+    def stride(self) -> Pair | None:
+        """Return the distance of neighbours if all patches are alike, else None."""
+        rows, columns = self.rows.stride, self.columns.stride
+        return None if rows is None or columns is None else (rows, columns)
 
     @property
     def seams(self) -> Seams:
-        """Return the rows and columns that are an interior start or stop of some patch."""
-        rows, columns = (
-            sorted(
-                {
-                    edge
-                    for k in range(count)
-                    for edge in (k * stride, k * stride + patch)
-                    if 0 < edge < size
-                }
-            )
-            for size, patch, stride, count in zip(
-                self.shape, self.patch, self.stride, self.counts, strict=True
-            )
-        )
-        return rows, columns
+        return Seams(self.rows.seams, self.columns.seams, self.grid)
+
+    @cached_property
+    def inside(self) -> Tensor:
+        """Say of each place (count, features) whether it is a node of the patch."""
+        both = self.rows.inside[:, None, :, None] & self.columns.inside[None, :, None, :]
+        return both.reshape(self.count, self.features)
+
+    @cached_property
+    def nodes(self) -> Tensor:
+        """Return the flat node numbers (count, features) of all patches."""
+        rows, columns = self.rows.positions, self.columns.positions
+        both = rows[:, None, :, None] * self.columns.size + columns[None, :, None, :]
+        return both.reshape(self.count, self.features)
+
+    @cached_property
+    def _covers(self) -> Tensor:
+        """Return, for each node, the places of it in all patches; filled up with one that is none.
+
+        (most, nodes), as numbers of the flattened (count x features) places; count x features
+        stands for none.
+        """
+        places = self.inside.flatten().nonzero()[:, 0]
+        nodes = self.nodes.flatten()[places]
+        order = nodes.argsort(stable=True)
+        times = torch.bincount(nodes, minlength=self.rows.size * self.columns.size)
+        first = times.cumsum(0) - times
+        rank = torch.arange(len(order)) - first[nodes[order]]
+        shape = (int(times.max()), len(times))
+        covers = torch.full(shape, self.count * self.features)
+        covers[rank, nodes[order]] = places[order]
+        return covers
 
     def extract(self, fields: Tensor) -> Tensor:
-        """Return the patches of `fields` (batch, height, width) as (batch, count, features)."""
-        views = fields.unfold(1, self.patch[0], self.stride[0])
-        views = views.unfold(2, self.patch[1], self.stride[1])
-        return views.reshape(len(fields), self.count, self.features)
+        """Return the patches of fields (batch, channels, height, width).
+
+        The result is (batch, count, channels x features): channel after channel.
+        """
+        batch, channels = fields.shape[:2]
+        if self.stride is not None:
+            views = fields.unfold(2, self.rows.side, self.stride[0])
+            views = views.unfold(3, self.columns.side, self.stride[1])
+            apart = views.permute(0, 2, 3, 1, 4, 5)
+            return apart.reshape(batch, self.count, channels * self.features)
+        device = fields.device
+        values = fields.flatten(2).index_select(2, self.nodes.flatten().to(device))
+        values = values.unflatten(2, (self.count, self.features))
+        if not bool(self.inside.all()):
+            values = values * self.inside.to(device, values.dtype)
+        return values.transpose(1, 2).flatten(2)
 
     def assemble(self, patches: Tensor) -> Tensor:
-        """Return the sum of `patches` (batch, count, features), placed, as fields."""
+        """Return the sum of patches (batch, count, channels x features), placed, as fields."""
         batch = len(patches)
-        if self.overlaps:
+        if self.stride is not None and self.overlaps:
             columns = patches.transpose(1, 2)
-            return functional.fold(columns, self.shape, self.patch, stride=self.stride)[:, 0]
-        tiles = patches.reshape(batch, *self.counts, *self.patch)
-        return tiles.transpose(2, 3).reshape(batch, *self.shape)
+            return functional.fold(columns, self.shape, self.patch, stride=self.stride)
+        if self.stride is not None:
+            tiles = patches.reshape(batch, *self.counts, -1, *self.patch)
+            return tiles.permute(0, 3, 1, 4, 2, 5).reshape(batch, -1, *self.shape)
+        values = patches.unflatten(2, (-1, self.features)).transpose(1, 2).flatten(2)
+        covers = self._covers.to(patches.device)
+        if len(covers) == 1:
+            return values.index_select(2, covers[0]).unflatten(2, self.shape)
+        values = functional.pad(values, (0, 1))
+        total = sum(values.index_select(2, one) for one in covers)
+        assert isinstance(total, Tensor)
+        return total.unflatten(2, self.shape)
 
     def weights(self, window: str) -> Tensor:
         """Return the normalised assembly weights (count, features), float64.
@@ -117,9 +191,9 @@ class PatchLayout:
         With window w the weight of patch q at node x is w_q(x) / sum_r w_r(x), so that
         assembling the weighted patches of a field gives that field back (partition of unity).
         """
-        profile = WINDOWS[window](self.patch).reshape(1, -1).expand(self.count, -1)
+        profile = WINDOWS[window](self.patch).reshape(1, -1) * self.inside
         total = self.assemble(profile[None])
-        return profile / self.extract(total)[0]
+        return torch.where(self.inside, profile / self.extract(total)[0], 0.0)
 
 
 def _uniform(patch: Pair) -> Tensor:
@@ -132,4 +206,4 @@ def _hann(patch: Pair) -> Tensor:
     return torch.outer(rows, columns).clamp_min(1e-6)
 
 
-WINDOWS = {"uniform": _uniform, "hann": _hann}
+WINDOWS: dict[str, Callable[[Pair], Tensor]] = {"uniform": _uniform, "hann": _hann}
