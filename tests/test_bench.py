@@ -10,7 +10,7 @@ from torch.nn import functional
 from tests.conftest import make_poisson
 from twoscale import Darcy, Grid, Poisson, TwoScale, TwoscaleError
 from twoscale.bench import BENCHMARKS, Comparison, Setup, measure, peers, run_benchmarks, using
-from twoscale.networks import MLP, FNO2d
+from twoscale.networks import DenseNetwork, FNO2d
 from twoscale.training import Pairs, Plan, train
 
 SMALL = Setup(torch.device("cpu"), "small")
@@ -76,7 +76,7 @@ def test_the_dataloader_peer_learns():
     inputs = torch.randn(200, 3, generator=generator)
     pair = (inputs, inputs.sum(1, keepdim=True))
     network = peers.train_with_dataloader(
-        MLP((3, 16, 1)), pair, pair, epochs=30, learning_rate=1e-2
+        DenseNetwork((3, 16, 1)), pair, pair, epochs=30, learning_rate=1e-2
     )
     with torch.no_grad():
         assert float((network(inputs) - pair[1]).square().mean()) < 0.1

@@ -3,7 +3,7 @@ import torch
 
 from tests.surrogate.linear import LinearDecoder
 from twoscale import TwoscaleError
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.operators.context import FitContext, train_members
 from twoscale.predictors.base import CodePredictor, MLPPredictor, load_weights
 from twoscale.training import Pairs, Plan
@@ -150,7 +150,7 @@ def test_no_weights_at_all_are_refused():
 
 
 def test_a_mismatch_of_weights_is_told_in_one_line():
-    state = MLP((3, 4)).state_dict()
+    state = DenseNetwork((3, 4)).state_dict()
     with pytest.raises(TwoscaleError, match="the weights do not fit the model") as caught:
-        load_weights(MLP((3, 5)), state)
+        load_weights(DenseNetwork((3, 5)), state)
     assert "\n" not in str(caught.value)

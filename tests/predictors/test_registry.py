@@ -11,7 +11,7 @@ from tests.surrogate.tiny import TINY, tiny
 from twoscale import METHODS, CodePredictor, Grid, Surrogate, TwoscaleError, register_predictor
 from twoscale.methods.recipes import resolve, trains_on_fields
 from twoscale.methods.settings import CLOSED_FORMS, SETTINGS
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.predictors.registry import PREDICTORS, SETTINGS_TOGETHER, TOGETHER
 
 DOCUMENT = Path(__file__).parents[2] / "docs/predictors.md"
@@ -210,7 +210,7 @@ class _Demanding(Mean):
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        (MLP, "a predictor is a subclass of CodePredictor, got .*MLP"),
+        (DenseNetwork, "a predictor is a subclass of CodePredictor, got .*DenseNetwork"),
         (lambda: Mean(), "a predictor is a subclass of CodePredictor, got <function"),
         (_Unfinished, "_Unfinished lacks prepare, restore: see CodePredictor"),
         (

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from twoscale import TwoscaleError
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.training import Pairs, Plan, Task, train, train_together
 from twoscale.training.bank import MLPBank
 from twoscale.training.learner import ModuleLearner
@@ -31,7 +31,7 @@ def make_task(seed, *, codes=(9, 7), hidden=(12, 10), samples=70, plan=PLAN, dev
         inputs = torch.randn(count, codes[0], generator=generator)
         return Pairs(inputs.to(device), (inputs @ mixing).tanh().to(device))
 
-    network = MLP((codes[0], *hidden, codes[1]), seed=seed).to(device)
+    network = DenseNetwork((codes[0], *hidden, codes[1]), seed=seed).to(device)
     loss = CodeLoss(torch.rand(codes[1], generator=generator).to(device))
     return Task(network, pairs(samples), pairs(20), loss, plan, seed)
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tests.training.tools import START, make_pairs, make_plan, mean_square
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.training import Pairs, Task, epochs, loop, train, train_together
 
 
@@ -22,7 +22,7 @@ def test_replayed_graphs_are_the_eager_steps(samples, monkeypatch):
     results = []
     for kind in (epochs.ReplayedEpochs, epochs.Epochs):
         monkeypatch.setattr(loop, "make_epochs", kind)
-        network = MLP((3, 16, 2), seed=0).cuda()
+        network = DenseNetwork((3, 16, 2), seed=0).cuda()
         results.append((train(network, *data, mean_square, plan, seed=2), network.state_dict()))
     (graph, weights), (eager, expected) = results
     assert graph.learning_rate == eager.learning_rate
@@ -56,7 +56,7 @@ def test_cuda_training_repeats_itself_and_agrees_with_the_cpu():
     plan = make_plan(epochs=5, batch_size=16)
     histories = []
     for pairs, device in ((there, "cuda"), (there, "cuda"), (data, "cpu")):
-        network = MLP((3, 16, 2), seed=0).to(device)
+        network = DenseNetwork((3, 16, 2), seed=0).to(device)
         histories.append(train(network, *pairs, mean_square, plan, seed=1))
     assert histories[0] == histories[1]
     assert histories[0].validation_loss == pytest.approx(histories[2].validation_loss, rel=1e-3)
@@ -71,7 +71,7 @@ def test_targets_in_host_memory_train_as_on_the_device(monkeypatch):
     monkeypatch.setattr(epochs, "_GROUP_VALUES", 20 * 32 * 5)  # groups of twenty
     weights = []
     for pairs in (there, sent):
-        network = MLP((3, 16, 2), seed=0).cuda()
+        network = DenseNetwork((3, 16, 2), seed=0).cuda()
         train(network, *pairs, mean_square, plan, seed=2)
         weights.append(torch.cat([value.flatten() for value in network.state_dict().values()]))
     assert torch.equal(*weights)

@@ -7,7 +7,7 @@ import torch
 
 from tests.training.tools import fitted, make_pairs, make_plan, mean_square
 from twoscale import TwoscaleError
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.training import Pairs, train
 
 
@@ -46,8 +46,8 @@ def test_the_validation_loss_does_not_depend_on_its_batches(pairs):
 def test_one_step_is_adams():
     """The first epoch of a single batch, against torch's own optimiser."""
     pairs = make_pairs(8)
-    network = MLP((3, 4, 2), seed=0)
-    other = MLP((3, 4, 2), seed=0)
+    network = DenseNetwork((3, 4, 2), seed=0)
+    other = DenseNetwork((3, 4, 2), seed=0)
     optimiser = torch.optim.Adam(other.parameters(), lr=0.05, weight_decay=0.1)
     mean_square(other(pairs.inputs), pairs.targets).backward()
     optimiser.step()
@@ -59,7 +59,7 @@ def test_one_step_is_adams():
 
 def test_a_judge_of_ones_own_chooses_the_epoch(pairs):
     losses = iter([3.0, 1.0, 2.0, 5.0])
-    network = MLP((3, 16, 2), seed=0)
+    network = DenseNetwork((3, 16, 2), seed=0)
     history = train(network, *pairs, mean_square, make_plan(epochs=4), judge=lambda: next(losses))
     assert history.validation_loss == [3.0, 1.0, 2.0, 5.0]
     assert history.best_epoch == 1
@@ -68,7 +68,7 @@ def test_a_judge_of_ones_own_chooses_the_epoch(pairs):
 def test_progress_is_told_once_per_epoch(pairs):
     calls = []
     train(
-        MLP((3, 2)),
+        DenseNetwork((3, 2)),
         *pairs,
         mean_square,
         make_plan(epochs=3),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.training.tools import fitted, make_pairs, make_plan, mean_square
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.runtime.precision import precision_flags, tensor_cores
 from twoscale.training import Plan, Task, train_together
 
@@ -88,7 +88,7 @@ def test_threads_leave_the_flags_as_they_were(pairs, monkeypatch):
 
     seen = []
     tasks = [
-        Task(MLP((3, 4, 2), seed=seed), *pairs, loss, make_plan(epochs=1 + 20 * seed, small=True))
+        Task(DenseNetwork((3, 4, 2), seed=seed), *pairs, loss, make_plan(epochs=1 + 20 * seed, small=True))
         for seed in range(2)
     ]
     train_together(tasks)

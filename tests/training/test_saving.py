@@ -8,7 +8,7 @@ from torch import nn
 
 from tests.training.tools import make_pairs, make_plan, mean_square
 from twoscale.files import Checkpoint, Checkpoints
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.training import Pairs, Task, train_together
 
 
@@ -30,7 +30,7 @@ def small_groups(monkeypatch):
 
 
 def mlp(seed):
-    return MLP((3, 16, 2), seed=seed)
+    return DenseNetwork((3, 16, 2), seed=seed)
 
 
 def module(seed):

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.training import Pairs, Plan, train
 
 START = nn.Sequential(nn.Linear(3, 16), nn.GELU(), nn.Linear(16, 2)).state_dict()
@@ -34,7 +34,7 @@ def make_plan(**changes):
 
 
 def fitted(pairs, plan, *, seed=0, network_seed=0, loss=mean_square):
-    network = MLP((3, 16, 2), seed=network_seed)
+    network = DenseNetwork((3, 16, 2), seed=network_seed)
     history = train(network, *pairs, loss, plan, seed=seed)
     return network, history
 

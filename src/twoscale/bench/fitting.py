@@ -15,7 +15,7 @@ from twoscale.bench.measure import Comparison, Setup, compare, relative, stopwat
 from twoscale.bench.training import same_loss
 from twoscale.data import generate as generate_dataset
 from twoscale.fields.grid import Grid
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.operators.operators import LatentOperator
 from twoscale.problems import Darcy, Poisson
 from twoscale.runtime.threads import one_thread
@@ -136,7 +136,7 @@ def end_to_end(setup: Setup) -> Iterator[Comparison]:
         outputs = peers.TwoScalePCA(4, ranks["coarse"][0], 4, ranks["residual"]).fit(u[parts[0]])
         codes = [(_codes(inputs, x[part]), _codes(outputs, u[part])) for part in parts]
         sizes = (codes[0][0].shape[1], 128, 128, 128, codes[0][1].shape[1])
-        network = MLP(sizes, seed=0).to(setup.device)
+        network = DenseNetwork(sizes, seed=0).to(setup.device)
         loss = same_loss("two-scale", [ranks["coarse"][0], sum(ranks["residual"])], codes[0][1])
         peers.train_with_dataloader(network, codes[0], codes[1], epochs=epochs, loss=loss)
         with torch.no_grad():

@@ -14,7 +14,7 @@ from twoscale.bench import peers
 from twoscale.bench.measure import Comparison, Laps, Setup, relative, stopwatch
 from twoscale.fields.source import slices
 from twoscale.linalg.pca import RankRule
-from twoscale.networks import MLP, FNO2d, RefinementNet
+from twoscale.networks import DenseNetwork, FNO2d, RefinementNet
 from twoscale.operators.operators import LatentOperator
 from twoscale.problems import Poisson
 from twoscale.representation import PatchPCA
@@ -57,7 +57,7 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
 
     def theirs(epochs: int, seed: int = 0) -> nn.Module:
         torch.manual_seed(seed)  # of the loader's shuffles
-        network = MLP(sizes, seed=seed).to(setup.device)
+        network = DenseNetwork(sizes, seed=seed).to(setup.device)
         return peers.train_with_dataloader(network, *pair, epochs=epochs, loss=loss)
 
     theirs(1)  # warms up

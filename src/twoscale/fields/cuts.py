@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -31,7 +32,7 @@ class Cuts:
         (2, 3, 2, 3)
         """
         edges = [k * size // count for k in range(count + 1)]
-        sides = tuple(stop - start for start, stop in zip(edges, edges[1:], strict=False))
+        sides = tuple(stop - start for start, stop in pairwise(edges))
         return cls(size, tuple(edges[:-1]), sides, periodic)
 
     @classmethod
@@ -74,7 +75,7 @@ class Cuts:
     @property
     def stride(self) -> int | None:
         """Return the distance of neighbours if all are alike and none passes the end, else None."""
-        strides = {after - start for start, after in zip(self.starts, self.starts[1:], strict=False)}
+        strides = {after - start for start, after in pairwise(self.starts)}
         alike = len(set(self.sides)) == 1 and len(strides) <= 1
         if not alike or self.starts[-1] + self.sides[-1] != self.size:
             return None
@@ -103,7 +104,7 @@ class Cuts:
         Along an ordinary axis its two ends are none; along a periodic one node 0 is a seam if an
         interval ends there.
         """
-        edges = {start for start in self.starts}
+        edges = set(self.starts)
         edges |= {start + side for start, side in zip(self.starts, self.sides, strict=True)}
         if self.periodic:
             return tuple(sorted({edge % self.size for edge in edges})) if self.size > 1 else ()

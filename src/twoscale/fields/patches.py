@@ -70,9 +70,7 @@ class PatchLayout:
     @classmethod
     def strided(cls, shape: Pair, patch: Pair, stride: Pair) -> PatchLayout:
         """Return patches of one size at a fixed stride that cover the grid exactly."""
-        rows, columns = (
-            Cuts.strided(*axis) for axis in zip(shape, patch, stride, strict=True)
-        )
+        rows, columns = (Cuts.strided(*axis) for axis in zip(shape, patch, stride, strict=True))
         return cls(rows, columns)
 
     @property

@@ -1,4 +1,4 @@
-"""The symmetries of a square and of a rectangle, as exact maps of fields.
+"""The symmetries of a square, a rectangle and a periodic grid, as exact maps of fields.
 
 A problem has a symmetry when the solution of a turned or mirrored input is the turned or mirrored
 solution. Then every pair of fields is as many pairs as there are symmetries.
@@ -6,13 +6,16 @@ solution. Then every pair of fields is as many pairs as there are symmetries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid
 from twoscale.fields.source import FieldSource
 
 
@@ -20,24 +23,33 @@ from twoscale.fields.source import FieldSource
 class Symmetry:
     """Some quarter turns, then a mirroring of the columns or none, of fields (..., rows, columns).
 
-    Values are moved, never changed.
+    Or a `shift` along periodic axes, as shares of the rows' and columns' periods. Values are moved,
+    never changed.
     """
 
     turns: int = 0
     mirrored: bool = False
+    shift: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
 
     def __call__(self, fields: Tensor) -> Tensor:
+        if any(self.shift):
+            sizes = fields.shape[-2:]
+            steps = [int(share * size) for share, size in zip(self.shift, sizes, strict=True)]
+            return fields.roll(steps, dims=(-2, -1))
         turned = torch.rot90(fields, self.turns, dims=(-2, -1)) if self.turns else fields
         return turned.flip(-1) if self.mirrored else turned
 
     def after(self, first: Symmetry) -> Symmetry:
-        """Return the symmetry that acts as `first`, then this one."""
+        """Return the turn or mirroring that acts as `first`, then this one."""
         # A mirrored field turns the other way round: m r = r^-1 m.
         turns = first.turns + (-self.turns if first.mirrored else self.turns)
         return Symmetry(turns % 4, self.mirrored != first.mirrored)
 
     @property
     def inverse(self) -> Symmetry:
+        if any(self.shift):
+            rows, columns = (-share % 1 for share in self.shift)
+            return Symmetry(shift=(rows, columns))
         return self if self.mirrored else Symmetry(-self.turns % 4)
 
     @property
@@ -46,22 +58,61 @@ class Symmetry:
 
 
 Group = tuple[Symmetry, ...]
-"""Symmetries that contain, with any two, the one after the other; the identity comes first."""
+"""Symmetries, the identity first. Turns and mirrorings contain, with any two, their product."""
 
 IDENTITY: Group = (Symmetry(),)
 SQUARE: Group = tuple(Symmetry(k, mirrored) for mirrored in (False, True) for k in range(4))
 MIRRORS: Group = tuple(g for g in SQUARE if not g.swaps_axes)
 
-GROUPS: dict[str, Group] = {"none": IDENTITY, "mirrors": MIRRORS, "square": SQUARE}
-"""By name: the eight of the square, the four that keep rows and columns apart, the identity."""
+_TURNS: dict[str, Group] = {"none": IDENTITY, "mirrors": MIRRORS, "square": SQUARE}
+
+SYMMETRIES = (*_TURNS, "shifts")
+"""Their names: none, the four that keep rows and columns apart, the eight of the square, and shifts
+along periodic axes."""
+
+_SHIFTS = 16
+_STRIDES = (0.7548776662466927, 0.5698402909980532)  # multiples of them fill a square evenly
 
 
-def symmetry_group(name: str, shape: tuple[int, int]) -> Group:
-    """Return the symmetries called `name` that map a grid of this shape onto itself."""
-    if name not in GROUPS:
-        raise TwoscaleError(f"no symmetries are called '{name}': known are {', '.join(GROUPS)}")
-    height, width = shape
-    return tuple(g for g in GROUPS[name] if height == width or not g.swaps_axes)
+def symmetry_group(name: str, *grids: Grid) -> Group:
+    """Return the symmetries called `name` that map each of some grids onto itself.
+
+    Of the shifts it is up to 16, spread evenly over the periods.
+    """
+    if name == "shifts":
+        return _shifts(grids)
+    if name not in _TURNS:
+        raise TwoscaleError(f"no symmetries are called '{name}': known are {', '.join(SYMMETRIES)}")
+    turns = all(grid.height == grid.width and len(set(grid.periodic)) == 1 for grid in grids)
+    return tuple(g for g in _TURNS[name] if turns or not g.swaps_axes)
+
+
+def _shifts(grids: Sequence[Grid]) -> Group:
+    """Return shifts by whole nodes of all grids, the identity first."""
+    steps = [
+        math.gcd(*(grid.shape[axis] for grid in grids))
+        if all(grid.periodic[axis] for grid in grids)
+        else 1
+        for axis in (0, 1)
+    ]
+    if max(steps) == 1:
+        raise TwoscaleError(
+            "symmetries=shifts needs an axis along which inputs and outputs are periodic: "
+            "say which axes are (periodic), or leave the symmetries out"
+        )
+    found: dict[tuple[Fraction, Fraction], None] = {}
+    for k in range(_SHIFTS):
+        rows, columns = (
+            Fraction(int(k * stride % 1 * count), count)
+            for stride, count in zip(_STRIDES, steps, strict=True)
+        )
+        found[rows, columns] = None
+    return tuple(Symmetry(shift=shift) for shift in found)
+
+
+def is_closed(group: Group) -> bool:
+    """Say whether a group contains the product of any two of its symmetries, as turns do."""
+    return not any(any(symmetry.shift) for symmetry in group)
 
 
 def products(group: Group) -> list[list[int]]:
@@ -103,9 +154,10 @@ class ImageSource:
         self.group = group
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        samples, height, width = self.source.shape
-        return len(self.group) * samples, height, width
+    def shape(self) -> tuple[int, int, int, int]:
+        samples, *rest = self.source.shape
+        channels, height, width = rest
+        return len(self.group) * samples, channels, height, width
 
     def chunks(self) -> Iterator[Tensor]:
         for chunk in self.source.chunks():

@@ -8,9 +8,10 @@ of samples; each solver says how many passes it makes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,16 +50,19 @@ class Statistics:
         deviations = torch.where(self.varying, self.scale, 0.0) * samples**0.5
         return float((self.mean.abs() + deviations).max())
 
-    def with_common_scale(self) -> Statistics:
-        """Return the same with one scale for all features of all blocks: the root mean variance.
+    def with_common_scale(self, channels: int = 1) -> Statistics:
+        """Return the same with one scale for all features of a channel: the root mean variance.
 
-        Components then maximise the plain variance of the features, not of standardised ones.
+        A block's features are those of the first channel, then of the second, and so on. Components
+        then maximise the plain variance of the features, not of standardised ones.
         """
-        variances = torch.where(self.varying, self.scale.square(), 0.0)
-        common = (variances.sum() / self.varying.sum().clamp_min(1)).sqrt()
+        apart = (len(self.scale), channels, -1)
+        variances = torch.where(self.varying, self.scale.square(), 0.0).reshape(apart)
+        varying = self.varying.reshape(apart).sum((0, 2)).clamp_min(1)
+        common = (variances.sum((0, 2)) / varying).sqrt()
         common = torch.where(common > 0, common, 1.0)
-        scale = common.expand_as(self.scale).contiguous()
-        return replace(self, scale=scale, total=variances.sum(1) / common.square())
+        scale = common[:, None].expand(variances.shape).flatten(1).contiguous()
+        return replace(self, scale=scale, total=(variances.sum(2) / common.square()).sum(1))
 
 
 def cached_rows(values: Tensor) -> int:
@@ -107,6 +111,33 @@ class RankRule:
             raise TwoscaleError(f"a retained variance lies in (0, 1], got {self.variance}")
         if self.components is not None and self.components < 1:
             raise TwoscaleError(f"at least one component must be kept, got {self.components}")
+
+    @classmethod
+    def of(cls, rule: RankRule | float | Mapping[str, Any]) -> RankRule:
+        """Return the rule for a share of variance (a float) or a number of components (an int).
+
+        >>> RankRule.of(0.99), RankRule.of(8)
+        (0.99, 8)
+        """
+        if isinstance(rule, RankRule):
+            return rule
+        if isinstance(rule, Mapping):
+            return cls(**rule)
+        if isinstance(rule, int) and not isinstance(rule, bool):
+            return cls(components=rule)
+        if isinstance(rule, float):
+            return cls(variance=rule)
+        raise TwoscaleError(
+            f"a share of variance such as 0.99 or a number of components was expected, got {rule!r}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"variance": self.variance, "components": self.components}
+
+    def __repr__(self) -> str:
+        if self.variance is None or self.components is None:
+            return repr(self.components if self.variance is None else self.variance)
+        return f"RankRule(variance={self.variance}, components={self.components})"
 
     def reached(self, variances: Tensor, total: Tensor) -> bool:
         """Say whether the computed `variances` (blocks, k) are enough to decide all ranks."""

@@ -1,33 +1,18 @@
-"""The methods by name: settings with the paper's protocol as defaults, and what they build."""
+"""The methods by name: recipes that turn settings into the parts of a surrogate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
 from twoscale.linalg.pca import RankRule
 from twoscale.methods.settings import SETTINGS, resolve_settings
-from twoscale.networks import FNO2d, RefinementNet
-from twoscale.operators.operators import (
-    FieldOperator,
-    FullFieldOperator,
-    LatentOperator,
-    RefinedOperator,
-)
-from twoscale.predictors.plans import Settings, plan_of
-from twoscale.predictors.registry import (
-    PREDICTORS,
-    SETTINGS_TOGETHER,
-    defaults_of,
-    own_settings,
-    with_predictor,
-)
+from twoscale.operators.assembly import Assembly
+from twoscale.predictors import PREDICTORS, CodePredictor, Refinement, get_predictor
+from twoscale.predictors.registry import defaults_of, is_own
 from twoscale.representation import (
-    Chain,
     Conforming,
     GlobalPCA,
     PatchPCA,
@@ -35,18 +20,114 @@ from twoscale.representation import (
     ThreeScale,
     TwoScale,
     WholeField,
+    single_solver,
     stage_rule,
 )
+
+Settings = Mapping[str, Any]
+MakeRepresentation = Callable[[Settings], Representation]
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to make a surrogate: the paper's name for it, defaults, and how it is built."""
+    """A recipe: the paper's name for it, its settings, and the representations they make.
+
+    `defaults` are the settings of the representations and the name of the predictor, whose own
+    settings come beside them. With `corrected` the settings `refinement_*` make a RefinementNet.
+    """
 
     title: str
+    inputs: MakeRepresentation
+    outputs: MakeRepresentation
     defaults: dict[str, Any]
-    build: Callable[[Grid, Settings], FieldOperator]
-    whole_fields: bool = False  # a network is trained on fields, which must be in memory
+    corrected: bool = False
+
+
+def _whole(settings: Settings) -> Representation:
+    return WholeField()
+
+
+def _global(settings: Settings, name: str, code_size: int | None = None) -> GlobalPCA:
+    rule = stage_rule(settings[name], code_size)
+    return GlobalPCA(rule, solver=single_solver(settings["solver"]))
+
+
+def _patches(settings: Settings, name: str, *, overlap: bool = False) -> PatchPCA:
+    return PatchPCA(
+        RankRule(variance=settings[name]),
+        patches=settings["patches"],
+        overlap=overlap,
+        solver=single_solver(settings["solver"]),
+    )
+
+
+def _chain(chain: Callable[..., Representation]) -> MakeRepresentation:
+    """Return what makes a chain, whose arguments are settings."""
+    return lambda settings: chain(**{name: settings[name] for name in defaults_of(chain)})
+
+
+_LATENT: dict[str, Any] = {
+    **defaults_of(PatchPCA, "patches"),
+    "input_variance": 0.99,
+    "output_variance": 0.99,
+    **defaults_of(PatchPCA, "solver"),
+    "symmetries": "none",
+    "average_symmetries": False,
+    "predictor": "mlp",
+    "objective": "vector",
+}
+_CHAIN = {name: value for name, value in _LATENT.items() if name != "output_variance"}
+_CHAIN["objective"] = "block-balanced"
+
+METHODS: dict[str, Method] = {
+    "global": Method(
+        "Global PCA-Net",
+        lambda settings: _global(settings, "input_variance"),
+        lambda settings: _global(settings, "output_variance", settings["code_size"]),
+        {**_LATENT, "code_size": None},
+    ),
+    "local": Method(
+        "Plain L2L",
+        lambda settings: _patches(settings, "input_variance"),
+        lambda settings: _patches(settings, "output_variance"),
+        _LATENT,
+    ),
+    "overlap": Method(
+        "L2L + overlap",
+        lambda settings: _patches(settings, "input_variance", overlap=True),
+        lambda settings: _patches(settings, "output_variance", overlap=True),
+        _LATENT,
+    ),
+    "refinement": Method(
+        "L2L + RefinementNet",
+        lambda settings: METHODS[settings["base"]].inputs(settings),
+        lambda settings: METHODS[settings["base"]].outputs(settings),
+        {"base": "local"},  # and that method's own
+        corrected=True,
+    ),
+    "fno": Method("FNO", _whole, _whole, {**defaults_of(PatchPCA, "patches"), "predictor": "fno"}),
+    "two-scale": Method(
+        "Two-scale",
+        lambda settings: _patches(settings, "input_variance"),
+        _chain(TwoScale),
+        {**_CHAIN, **defaults_of(TwoScale)},
+    ),
+    "three-scale": Method(
+        "Three-scale",
+        lambda settings: _patches(settings, "input_variance"),
+        _chain(ThreeScale),
+        {**_CHAIN, **defaults_of(ThreeScale)},
+    ),
+    "conforming": Method(
+        "Conforming",
+        lambda settings: _patches(settings, "input_variance"),
+        _chain(Conforming),
+        {**_CHAIN, **defaults_of(Conforming)},
+    ),
+}
+"""Inputs, outputs and settings of each method; the predictor is the setting of that name."""
+
+_PREFIX = "refinement_"
 
 
 def get_method(name: str) -> Method:
@@ -57,35 +138,91 @@ def get_method(name: str) -> Method:
     return METHODS[name]
 
 
+def assemble(name: str, settings: Settings) -> Assembly:
+    """Return the parts that a method makes of its resolved settings."""
+    method = get_method(name)
+    predictor = _predictor(settings)
+    return Assembly(
+        WholeField() if predictor.reads_fields else method.inputs(settings),
+        predictor,
+        method.outputs(settings),
+        _correction(settings) if method.corrected else None,
+        settings.get("symmetries", "none"),
+        settings.get("average_symmetries", False),
+    )
+
+
+def _predictor(settings: Settings) -> CodePredictor:
+    kind = get_predictor(settings["predictor"])
+    return kind(**{name: settings[name] for name in _arguments(kind) if name in settings})
+
+
+def _arguments(kind: type[CodePredictor]) -> dict[str, Any]:
+    return defaults_of(kind)
+
+
+def _correction(settings: Settings) -> Refinement:
+    names = [name for name in defaults_of(Refinement) if name != "objective"]
+    return Refinement(**{name: settings[_setting(name)] for name in names})
+
+
+def _setting(name: str) -> str:
+    """Return the setting of a RefinementNet's argument."""
+    return name if name == "channels" else f"{_PREFIX}{name}"
+
+
+def defaults(name: str, given: Settings | None = None) -> dict[str, Any]:
+    """Return all settings of a method, with the base and predictor that are given."""
+    method, given = get_method(name), given or {}
+    own = dict(method.defaults)
+    if method.corrected:
+        base = str(given.get("base", own["base"]))
+        bases = [key for key, one in METHODS.items() if "input_variance" in one.defaults]
+        if base not in bases:
+            raise TwoscaleError(f"base must be one of {', '.join(bases)}, got '{base}'")
+        own = {"base": base, **METHODS[base].defaults}
+        own |= {_setting(key): value for key, value in defaults_of(Refinement).items()}
+        own.pop(_setting("objective"))
+    return _with_predictor(own, str(given.get("predictor", own["predictor"])))
+
+
+def _with_predictor(own: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a method's settings with those of a predictor beside them."""
+    kind = get_predictor(name)
+    arguments = _arguments(kind)
+    usual = defaults_of(CodePredictor)["objective"]
+    if "objective" not in own or arguments.get("objective") == usual:
+        arguments.pop("objective", None)  # then the method's own decides
+    if kind.reads_fields:
+        own = {key: value for key, value in own.items() if key != "input_variance"}
+    return {**own, **arguments, "predictor": name}
+
+
 def resolve(name: str, given: Settings) -> dict[str, Any]:
     """Return the full settings of a method with `given` ones in place, checked."""
-    owner, defaults = f"method {name}", get_method(name).defaults
-    if "base" in defaults and "base" in given:
-        choice = resolve_settings(owner, defaults, {"base": given["base"]})
-        defaults = _refinement_defaults(choice["base"])
-    usual = defaults
-    if "predictor" in defaults and "predictor" in given:
-        defaults = with_predictor(defaults, given)
+    owner, known = f"method {name}", defaults(name, given)
     if choices := [f"{key}={given[key]}" for key in ("base", "predictor") if key in given]:
         owner += f" with {', '.join(choices)}"
-    if "variance" in given and "code_size" not in given and "variance" in defaults:
-        defaults = {**defaults, "code_size": None}  # one of the two decides
+    if "variance" in given and "code_size" not in given and "variance" in known:
+        known = {**known, "code_size": None}  # one of the two decides
     # Settings of a predictor of somebody's own that mean something else than ours of their name.
-    other = {key for key in own_settings(given) & SETTINGS.keys() if not _fits(key, defaults[key])}
+    own = _arguments(get_predictor(known["predictor"])) if is_own(known["predictor"]) else {}
+    other = {key for key in own.keys() & SETTINGS.keys() if not _fits(key, own[key])}
     table = {key: setting for key, setting in SETTINGS.items() if key not in other}
-    owners = {key: _owners(key, usual) for key in given.keys() - defaults.keys() - usual.keys()}
-    return resolve_settings(owner, defaults, given, table=table, owners=owners)
+    owners = {key: list(_owners(key, known)) for key in given.keys() - known.keys()}
+    return resolve_settings(owner, known, given, table=table, owners=owners)
 
 
-def _owners(setting: str, defaults: Settings) -> list[str]:
-    """Return the methods, bases or predictors with a setting that these defaults lack."""
-    having = [name for name, method in METHODS.items() if setting in method.defaults]
-    if "base" in defaults:
-        having = [f"base={name}" for name in having if _fits("base", name)]
-    if "predictor" in defaults:
-        found = PREDICTORS.items()
-        having += [f"predictor={name}" for name, kind in found if setting in kind.settings]
-    return having
+def _owners(setting: str, known: Settings) -> Iterator[str]:
+    """Yield the methods, bases or predictors with a setting that these lack."""
+    for name, method in METHODS.items():
+        if setting in method.defaults:
+            yield f"base={name}" if "base" in known else name
+    if setting.startswith(_PREFIX) or setting == "channels":
+        yield from (name for name, method in METHODS.items() if method.corrected)
+    yield from (
+        f"predictor={name}" for name, kind in PREDICTORS.items() if setting in defaults_of(kind)
+    )
 
 
 def _fits(name: str, value: Any) -> bool:
@@ -99,145 +236,5 @@ def _fits(name: str, value: Any) -> bool:
 
 def trains_on_fields(name: str, settings: Settings) -> bool:
     """Say whether a method with these settings trains a network on fields, to be held in memory."""
-    kind = PREDICTORS.get(settings.get("predictor", ""))
-    return get_method(name).whole_fields or (kind is not None and kind.predictor.reads_fields)
-
-
-def _latent(
-    grid: Grid,
-    settings: Settings,
-    make_inputs: Callable[[], Representation],
-    outputs: Representation,
-) -> LatentOperator:
-    predictor = PREDICTORS[settings["predictor"]].build(grid, settings)
-    return LatentOperator(
-        WholeField(grid.shape) if predictor.reads_fields else make_inputs(),
-        predictor,
-        outputs,
-        symmetries=settings["symmetries"],
-        average=settings["average_symmetries"],
-    )
-
-
-def _single_solver(settings: Settings) -> str:
-    """Return the solver of a representation without a coarse stage; hybrid is full there."""
-    return "full" if settings["solver"] == "hybrid" else settings["solver"]
-
-
-def _patch_pca(settings: Settings, variance: str, *, overlap: bool = False) -> PatchPCA:
-    return PatchPCA(
-        RankRule(variance=settings[variance]),
-        patches=settings["patches"],
-        overlap=overlap,
-        solver=_single_solver(settings),
-    )
-
-
-def _build_global(grid: Grid, settings: Settings) -> FieldOperator:
-    def pca(name: str, code_size: int | None = None) -> GlobalPCA:
-        return GlobalPCA(stage_rule(settings[name], code_size), solver=_single_solver(settings))
-
-    outputs = pca("output_variance", settings["code_size"])
-    return _latent(grid, settings, lambda: pca("input_variance"), outputs)
-
-
-def _build_local(grid: Grid, settings: Settings, *, overlap: bool = False) -> FieldOperator:
-    pca = partial(_patch_pca, settings, overlap=overlap)
-    return _latent(grid, settings, lambda: pca("input_variance"), pca("output_variance"))
-
-
-def _build_overlap(grid: Grid, settings: Settings) -> FieldOperator:
-    return _build_local(grid, settings, overlap=True)
-
-
-def _build_chain(
-    grid: Grid, settings: Settings, *, chain: Callable[..., Chain], names: Collection[str]
-) -> FieldOperator:
-    outputs = chain(**{name: settings[name] for name in names})
-    return _latent(grid, settings, lambda: _patch_pca(settings, "input_variance"), outputs)
-
-
-def _build_refinement(grid: Grid, settings: Settings) -> FieldOperator:
-    base = METHODS[settings["base"]].build(grid, settings)
-    channels = settings["channels"]
-    correction = FullFieldOperator(
-        lambda seed: RefinementNet(channels=channels, seed=seed),
-        plan_of(settings, "refinement_", tuned=True),
-    )
-    return RefinedOperator(base, correction)
-
-
-def _build_fno(grid: Grid, settings: Settings) -> FieldOperator:
-    most = min((side + settings["padding"]) // 2 for side in grid.shape)
-    if settings["modes"] > most:
-        raise TwoscaleError(
-            f"a {grid} grid has at most {most} Fourier modes per direction, "
-            f"got modes={settings['modes']}"
-        )
-    names = ("layers", "width", "modes", "padding")
-    sizes = {name: settings[name] for name in names}
-    return FullFieldOperator(lambda seed: FNO2d(**sizes, seed=seed), plan_of(settings, tuned=True))
-
-
-_LATENT: dict[str, Any] = {
-    **defaults_of(PatchPCA, "patches"),
-    "input_variance": 0.99,
-    "output_variance": 0.99,
-    **defaults_of(PatchPCA, "solver"),
-    "symmetries": "none",
-    "average_symmetries": False,
-    "predictor": "mlp",
-    "objective": "vector",
-    **SETTINGS_TOGETHER,
-}
-
-
-def _chain_method(title: str, chain: Callable[..., Chain]) -> Method:
-    """Return the method of a chain, whose arguments are settings."""
-    chosen = defaults_of(chain)
-    latent = {name: value for name, value in _LATENT.items() if name != "output_variance"}
-    defaults = {**latent, **chosen, "objective": "block-balanced"}
-    return Method(title, defaults, partial(_build_chain, chain=chain, names=chosen.keys()))
-
-
-_REFINEMENT: dict[str, Any] = {
-    "refinement_epochs": 25,
-    "refinement_batch_size": 32,
-    "refinement_learning_rate": 1e-3,
-    "refinement_weight_decay": 1e-4,
-    "refinement_patience": 10,
-    **defaults_of(RefinementNet, "channels"),
-}
-
-_FNO: dict[str, Any] = {
-    **defaults_of(PatchPCA, "patches"),
-    **defaults_of(FNO2d, "layers", "width", "modes", "padding"),
-    "epochs": 100,
-    "batch_size": 16,
-    "evaluation_batch": 64,
-    "learning_rate": 1e-3,
-    "weight_decay": 0.0,
-    "patience": 5,
-    "early_stop": 15,
-}
-
-
-def _refinement_defaults(base: str) -> dict[str, Any]:
-    return {"base": base, **METHODS[base].defaults, **_REFINEMENT}
-
-
-METHODS: dict[str, Method] = {
-    "global": Method("Global PCA-Net", {**_LATENT, "code_size": None}, _build_global),
-    "local": Method("Plain L2L", _LATENT, _build_local),
-    "overlap": Method("L2L + overlap", _LATENT, _build_overlap),
-    "refinement": Method(
-        "L2L + RefinementNet",
-        {"base": "local", **_LATENT, **_REFINEMENT},
-        _build_refinement,
-        whole_fields=True,
-    ),
-    "fno": Method("FNO", _FNO, _build_fno, whole_fields=True),
-    "two-scale": _chain_method("Two-scale", TwoScale),
-    "three-scale": _chain_method("Three-scale", ThreeScale),
-    "conforming": _chain_method("Conforming", Conforming),
-}
+    method = get_method(name)
+    return method.corrected or get_predictor(defaults(name, settings)["predictor"]).reads_fields

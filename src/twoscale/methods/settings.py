@@ -8,10 +8,11 @@ from difflib import get_close_matches
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.symmetries import GROUPS
+from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.linalg.pca import SOLVERS
 from twoscale.predictors import KERNELS
-from twoscale.predictors.registry import OPTIMISERS, PREDICTORS
+from twoscale.predictors.encoder import Encoder
+from twoscale.predictors.registry import PREDICTORS
 from twoscale.training.losses import OBJECTIVES
 
 _LARGEST = 10**9  # of a count: what is more is a slip, and would run for years
@@ -95,8 +96,6 @@ def _switch(value: Any) -> bool:
     return known[name]
 
 
-CLOSED_FORMS = tuple(name for name, kind in PREDICTORS.items() if kind.predictor.closed_form)
-
 _SPELLINGS = {"randomised": "randomized", "score-normalized": "score-normalised"}
 _VARIANCE = real(1e-6, 1.0, "a fraction in (0, 1]")
 _RATE = real(1e-12, 10.0, "a positive number of at most 10")
@@ -128,7 +127,7 @@ SETTINGS: dict[str, Setting] = {
     "solver": Setting("PCA solver", choice((*SOLVERS, "hybrid"))),
     "symmetries": Setting(
         "symmetries of the problem that multiply the training fields; problem: its own",
-        choice((*GROUPS, "problem")),
+        choice((*SYMMETRIES, "problem")),
     ),
     "average_symmetries": Setting("average predictions over the symmetries", _switch),
     "predictor": Setting("map from input code to output code", choice(PREDICTORS)),
@@ -150,7 +149,7 @@ SETTINGS: dict[str, Setting] = {
     "weight_decay": Setting("L2 weight decay", _DECAY),
     "patience": Setting("epochs without progress before the rate is halved", _COUNT),
     "early_stop": Setting("epochs without progress before the end, or none", _optional(_COUNT)),
-    "base": Setting("method that is refined", choice(("local", "global", "overlap", "two-scale"))),
+    "base": Setting("method that is refined", str),
     "refinement_epochs": Setting("passes of the RefinementNet", _COUNT),
     "refinement_batch_size": Setting("fields per step of the RefinementNet", _COUNT),
     "refinement_learning_rate": Setting("Adam's first rate for the RefinementNet", _RATE),
@@ -164,35 +163,13 @@ SETTINGS: dict[str, Setting] = {
         "side of the squares of nodes an encoder starts from, or none", _optional(_COUNT)
     ),
     "optimiser": Setting(
-        "optimiser of an encoder; rate and clip follow from it", choice(tuple(OPTIMISERS))
+        "optimiser of an encoder; rate and clip follow from it", choice(tuple(Encoder.optimisers))
     ),
     "clip": Setting("largest norm of the gradients of one step, or none", _optional(_FACTOR)),
     "modes": Setting("Fourier modes kept per direction", _COUNT),
     "padding": Setting("nodes of padding at the far edges", whole(0)),
     "evaluation_batch": Setting("fields per step of validation and prediction", _COUNT),
 }
-
-
-LATER: dict[str, Any] = {
-    "few_features": True,
-    "symmetries": "none",
-    "average_symmetries": False,
-    "predictor": "mlp",
-    "ridge": None,
-    "kernel": None,
-    "length_scale": None,
-    "kernel_samples": None,
-    "code_size": None,
-    "variance": 0.999,
-}
-"""Settings that came after the first records, with the values that leave a fit as it was then."""
-
-
-def identifying(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a hash is taken of: records made before a setting came keep their names."""
-    return {
-        name: value for name, value in settings.items() if name not in LATER or value != LATER[name]
-    }
 
 
 def resolve_settings(
@@ -214,10 +191,17 @@ def resolve_settings(
         if name not in defaults:
             raise TwoscaleError(_unknown(owner, name, defaults, (owners or {}).get(name, ())))
         try:
-            resolved[name] = table[name].read(value) if name in table else value
+            resolved[name] = _read(value, defaults[name], table.get(name))
         except ValueError as error:
             raise TwoscaleError(f"{name} must be {error}, got '{value}'") from error
     return resolved
+
+
+def _read(value: Any, default: Any, setting: Setting | None) -> Any:
+    """Return a checked value; what has no value by default may be set back to none."""
+    if setting is None or (default is None and value in (None, "none")):
+        return value
+    return setting.read(value)
 
 
 def _unknown(owner: str, name: str, defaults: Mapping[str, Any], owners: Sequence[str]) -> str:

@@ -1,13 +1,13 @@
 """Networks as plain torch modules, without any knowledge of fits."""
 
-from twoscale.networks.dense import MLP, count_parameters
+from twoscale.networks.dense import DenseNetwork, count_parameters
 from twoscale.networks.field_encoder import FieldEncoder
 from twoscale.networks.fno import FNO2d
 from twoscale.networks.fourier import FourierConvolution
 from twoscale.networks.refinement import RefinementNet
 
 __all__ = [
-    "MLP",
+    "DenseNetwork",
     "FNO2d",
     "FieldEncoder",
     "FourierConvolution",

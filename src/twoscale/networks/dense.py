@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 
-class MLP(nn.Sequential):
+class DenseNetwork(nn.Sequential):
     """Fully connected ReLU network with hidden layers of equal width.
 
     Initialised on the CPU from `seed`, so that every device starts from the same weights.
@@ -29,11 +29,11 @@ class MLP(nn.Sequential):
         return [layer for layer in self if isinstance(layer, nn.Linear)]
 
     @torch.no_grad()
-    def followed_by(self, matrix: Tensor) -> MLP:
+    def followed_by(self, matrix: Tensor) -> DenseNetwork:
         """Return a network whose output is this one's times `matrix` (outputs, new outputs)."""
         layers = self.linear
         sizes = [layer.in_features for layer in layers]
-        changed = MLP((*sizes, matrix.shape[1])).to(matrix.device)
+        changed = DenseNetwork((*sizes, matrix.shape[1])).to(matrix.device)
         for one, other in zip(changed.linear[:-1], layers[:-1], strict=True):
             one.load_state_dict(other.state_dict())
         changed.linear[-1].weight.copy_(matrix.mT @ layers[-1].weight.to(matrix.dtype))

@@ -10,9 +10,12 @@ from typing import Any
 from torch import Tensor
 
 from twoscale.errors import TwoscaleWarning
+from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource
 from twoscale.files import Checkpoints
+from twoscale.parts import describe
 from twoscale.representation import Representation
+from twoscale.representation.base import space_of
 from twoscale.runtime.precision import check_variation
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import Clock, device_peak_gigabytes, forget_device_peak
@@ -25,6 +28,15 @@ class FieldPairs:
 
     inputs: FieldSource
     outputs: FieldSource
+    spaces: tuple[Space, Space] | None = None  # of both; by default of ordinary grids
+
+    @property
+    def input_space(self) -> Space:
+        return space_of(self.inputs, self.spaces and self.spaces[0])
+
+    @property
+    def output_space(self) -> Space:
+        return space_of(self.outputs, self.spaces and self.spaces[1])
 
 
 @dataclass(frozen=True)
@@ -36,9 +48,9 @@ class SharedFit:
     peak_gigabytes: float | None
 
 
-SharedFits = dict[tuple[str, str, int, int], SharedFit]
-"""Representations fitted on the same fields, by name, what it is, number of fields (their images
-included) and seed."""
+SharedFits = dict[tuple[str, str, str, int, int], SharedFit]
+"""Representations fitted on the same fields, by side, description, space, number of fields (their
+images included) and seed."""
 
 
 @dataclass
@@ -62,19 +74,25 @@ class FitContext:
     name: str = ""  # of what is fitted, on which data and how: checkpoints are found by it
 
     def fit_representation(
-        self, representation: Representation, fields: FieldSource, *, seed: int, name: str
+        self,
+        representation: Representation,
+        fields: FieldSource,
+        space: Space,
+        *,
+        seed: int,
+        name: str,
     ) -> None:
         """Fit a representation, or take over an equal one; either costs what fitting it cost."""
-        key = (name, repr(representation), fields.shape[0], seed)
+        key = (name, repr(describe(representation)), repr(space), fields.shape[0], seed)
         checkpoint = self.checkpoints and self.checkpoints.named(repr((self.data, *key)))
         if key not in self.shared and checkpoint and (saved := checkpoint.load()):
             self.shared[key] = SharedFit(saved.tensors, saved.facts["stages"], saved.facts["peak"])
         if key in self.shared:
-            representation.restore(self.shared[key].state)
+            representation.restore(self.shared[key].state, space)
         else:
             self.end_part()
             clock = Clock()
-            representation.fit(fields, seed=seed, clock=clock, name=name)
+            representation.fit(fields, space=space, seed=seed, clock=clock, name=name)
             if (level := representation.mean_and_spread) is not None:
                 check_variation(*level, f"training {name}")
             peak = self.end_part()

@@ -1,4 +1,4 @@
-"""Maps from input field to solution field that can be fitted: latent, refined, Fourier."""
+"""Maps from input field to solution field: three parts put together, and one after another."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, map_fields
 from twoscale.fields.symmetries import IDENTITY, Group, ImageSource, symmetry_group
 from twoscale.operators.context import FieldPairs, FitContext, train_members
-from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
-from twoscale.representation import Normaliser, Representation
+from twoscale.predictors import CodePredictor, ImagePairs
+from twoscale.representation import Representation, WithParameters
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import one_isometry
 from twoscale.representation.nearest import NearestCodes
-from twoscale.runtime.precision import check_variation, tensor_cores
-from twoscale.training import Pairs, Plan, Task
+from twoscale.runtime.precision import check_variation
+from twoscale.training import Task
 
 Encode = Callable[[Tensor], Tensor]
 
 
 class FieldOperator(nn.Module, ABC):
-    """A map from input fields to solution fields, both (batch, height, width)."""
+    """A map from input fields to solution fields, both (batch, channels, height, width)."""
 
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        """Raise if the operator cannot be fitted on this many fields of this shape."""
+    def check(self, inputs: Space, outputs: Space, samples: int) -> None:
+        """Raise if the operator cannot be fitted on this many fields of these spaces."""
 
     def fit(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
         """Fit on training pairs, choosing weights on validation pairs."""
@@ -37,6 +38,7 @@ class FieldOperator(nn.Module, ABC):
             train_members([task], [context])
         return self.complete(training, validation, context)
 
+    @abstractmethod
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
     ) -> Task | None:
@@ -44,7 +46,6 @@ class FieldOperator(nn.Module, ABC):
 
         Networks on codes are small: those of many surrogates are best trained together.
         """
-        return None
 
     def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
         """Do what comes after the training on codes."""
@@ -56,65 +57,95 @@ class FieldOperator(nn.Module, ABC):
         return False
 
     @abstractmethod
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        """Take the fitted state from `tensors`, named as in `state_dict`."""
+    def restore(self, tensors: Mapping[str, Tensor], inputs: Space, outputs: Space) -> Self:
+        """Take the fitted state from `tensors`, named as in `state_dict`, for two spaces."""
 
     @property
-    def latent(self) -> LatentOperator | None:
-        """Return the part that works on codes, if there is one."""
-        return None
+    @abstractmethod
+    def latent(self) -> LatentOperator:
+        """Return the part that works on codes."""
 
     @property
     def layout(self) -> PatchLayout | None:
         """Return the patches whose borders are this operator's native seams, if it has any."""
-        return self.latent.output_representation.layout if self.latent is not None else None
+        return self.latent.outputs.layout
 
 
 class LatentOperator(FieldOperator):
     """Encode the input, predict the output's code from the input's, decode it.
 
     With symmetries all images of the training fields under them are training fields; `average`
-    predicts from all images of an input as well, and takes the mean.
+    predicts from all images of an input as well, and takes the mean. Scalar parameters among the
+    input's channels become a part of its code.
     """
 
     def __init__(
         self,
-        input_representation: Representation,
+        inputs: Representation,
         predictor: CodePredictor,
-        output_representation: Representation,
+        outputs: Representation,
         *,
         symmetries: str = "none",
         average: bool = False,
+        warns: bool = True,
     ) -> None:
         super().__init__()
-        self.input_representation = input_representation
+        self.inputs = inputs
         self.predictor = predictor
-        self.output_representation = output_representation
+        self.outputs = outputs
         self.symmetries = symmetries
         self.average = average
-        predictor.attach(output_representation)
+        self.warns = warns  # of fields that hardly vary
+        self.group: Group = IDENTITY
 
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        fields = len(symmetry_group(self.symmetries, shape)) * samples
-        self.input_representation.check(shape, fields)
-        self.output_representation.check(shape, fields)
+    def check(self, inputs: Space, outputs: Space, samples: int) -> None:
+        self._meet(inputs, outputs)
+        fields = len(self.group) * samples
+        self.inputs.check(inputs, fields)
+        self.outputs.check(outputs, fields)
+
+    def _meet(self, inputs: Space, outputs: Space) -> None:
+        """Learn which spaces the fields are from: their symmetries, and where parameters are."""
+        self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
+        bare = not isinstance(self.inputs, WithParameters)
+        if inputs.parameters and self.inputs.compresses and bare:
+            self.inputs = WithParameters(self.inputs if inputs.field_channels else None)
 
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
     ) -> Task | None:
-        seed, inputs, outputs = context.seed, self.input_representation, self.output_representation
-        group = symmetry_group(self.symmetries, training.inputs.shape[1:])
-        images = _images(training, group)
-        context.report("representations", 0, 2, "input PCA")
-        context.fit_representation(inputs, images.inputs, seed=seed, name="input")
-        context.report("representations", 1, 2, "output PCA")
-        context.fit_representation(outputs, images.outputs, seed=seed + 1, name="output")
+        self._meet(training.input_space, training.output_space)
+        images = _images(training, self.group)
+        context.report("representations", 0, 2, "input")
+        self._fit(self.inputs, images.inputs, training.input_space, context, 0, "input")
+        context.report("representations", 1, 2, "output")
+        self._fit(self.outputs, images.outputs, training.output_space, context, 1, "output")
         context.report("representations", 2, 2)
-        with one_isometry(outputs):
+        self.predictor.bind(self.inputs, self.outputs)
+        with one_isometry(self.outputs):
             with context.clock.stage("transform"):
-                codes, held_out = self.encode_pairs(training, group), self.encode_pairs(validation)
+                codes = self.encode_pairs(training, self.group)
+                held_out = self.encode_pairs(validation)
             with context.clock.stage("training"):
-                return self.predictor.prepare(codes, held_out, outputs, seed)
+                return self.predictor.prepare(codes, held_out, self.outputs, context.seed)
+
+    def _fit(
+        self,
+        representation: Representation,
+        fields: FieldSource,
+        space: Space,
+        context: FitContext,
+        place: int,
+        name: str,
+    ) -> None:
+        seed = context.seed + place
+        if representation.compresses:
+            context.fit_representation(representation, fields, space, seed=seed, name=name)
+            return
+        representation.fit(fields, space=space, seed=seed, clock=context.clock, name=name)
+        level = representation.mean_and_spread
+        if self.warns and level is not None:
+            check_variation(*level, f"training {name}")
 
     def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
         self.predictor.complete()
@@ -130,12 +161,13 @@ class LatentOperator(FieldOperator):
 
         Output codes are what the predictor learns: by `encode`, or the nearest ones.
         """
-        outputs: Encode = self.output_representation.encode
-        if self.predictor.nearest:
-            outputs = NearestCodes(self.output_representation)
-        seen = IDENTITY if self.predictor.reads_fields else group
+        outputs: Encode = self.outputs.encode
+        if self.predictor.nearest and self.outputs.compresses:
+            outputs = NearestCodes(self.outputs)
+        # Of whole fields the predictor makes the images itself, when it needs them.
+        whole = self.predictor.reads_fields and not self.inputs.compresses
         return ImagePairs(
-            _encode(self.input_representation.encode, pairs.inputs, seen),
+            _encode(self.inputs.encode, pairs.inputs, IDENTITY if whole else group),
             _encode(outputs, pairs.outputs, group),
             group,
         )
@@ -143,79 +175,35 @@ class LatentOperator(FieldOperator):
     def forward(self, fields: Tensor) -> Tensor:
         if not self.average:
             return self._predict(fields)
-        height, width = fields.shape[1:]
-        group = symmetry_group(self.symmetries, (height, width))
-        total = torch.zeros_like(fields)
-        for symmetry in group:
-            total += symmetry.inverse(self._predict(symmetry(fields)))
-        return total / len(group)
+        first, *others = self.group
+        total = first.inverse(self._predict(first(fields)))
+        for symmetry in others:
+            total = total + symmetry.inverse(self._predict(symmetry(fields)))
+        return total / len(self.group)
 
     def _predict(self, fields: Tensor) -> Tensor:
-        codes = self.predictor(self.input_representation.encode(fields))
-        return self.output_representation.decode(codes)
+        return self.outputs.decode(self.predictor(self.inputs.encode(fields)))
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        self.input_representation.restore(subset(tensors, "input_representation"))
+    def restore(self, tensors: Mapping[str, Tensor], inputs: Space, outputs: Space) -> Self:
+        self._meet(inputs, outputs)
+        self.inputs.restore(subset(tensors, "inputs"), inputs)
+        self.outputs.restore(subset(tensors, "outputs"), outputs)
+        self.predictor.bind(self.inputs, self.outputs)
         self.predictor.restore(subset(tensors, "predictor"))
-        self.output_representation.restore(subset(tensors, "output_representation"))
-        return self
-
-
-class FullFieldOperator(FieldOperator):
-    """A network from normalised field to normalised field, trained on the mean squared error."""
-
-    def __init__(self, make_network: Callable[[int], nn.Module], plan: Plan) -> None:
-        super().__init__()
-        self.make_network = make_network
-        self.plan = plan
-        self.input_scale = Normaliser()
-        self.output_scale = Normaliser()
-        self.network = make_network(0)
-
-    def complete(
-        self,
-        training: FieldPairs,
-        validation: FieldPairs,
-        context: FitContext,
-        *,
-        stage: str = "training",
-    ) -> Self:
-        with context.clock.stage("transform"):
-            self.input_scale.fit(training.inputs)
-            self.output_scale.fit(training.outputs)
-            pairs = self._normalised(training)
-            held_out = self._normalised(validation)
-        if stage == "training":  # in front of other networks the representations have told already
-            check_variation(*self.input_scale.mean_and_spread, "training input")
-            check_variation(*self.output_scale.mean_and_spread, "training output")
-        self.network = self.make_network(context.seed).to(pairs.inputs.device)
-        task = Task(self.network, pairs, held_out, _mean_square, self.plan, context.seed)
-        train_members([task], [context], stage=stage)
-        return self
-
-    def _normalised(self, pairs: FieldPairs) -> Pairs:
-        inputs = self.input_scale.apply_to(pairs.inputs)
-        return Pairs(inputs, self.output_scale.apply_to(pairs.outputs))
-
-    def forward(self, fields: Tensor) -> Tensor:
-        with tensor_cores():
-            return self.output_scale.undo(self.network(self.input_scale(fields)))
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        load_weights(self, tensors)
         return self
 
 
 class RefinedOperator(FieldOperator):
-    """Another operator's prediction, corrected by a field-to-field network."""
+    """An operator's prediction, corrected by another one from predicted to true fields."""
 
-    def __init__(self, base: FieldOperator, correction: FullFieldOperator) -> None:
+    def __init__(self, base: LatentOperator, correction: LatentOperator) -> None:
         super().__init__()
         self.base = base
         self.correction = correction
 
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        self.base.check(shape, samples)
+    def check(self, inputs: Space, outputs: Space, samples: int) -> None:
+        self.base.check(inputs, outputs, samples)
+        self.correction.check(outputs, outputs, samples)
 
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
@@ -225,9 +213,11 @@ class RefinedOperator(FieldOperator):
     def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
         self.base.complete(training, validation, context)
         with context.clock.stage("transform"):
-            predicted = self._predicted(training)
-            held_out = self._predicted(validation)
-        self.correction.complete(predicted, held_out, context, stage="refinement")
+            predicted, held_out = (self._predicted(pairs) for pairs in (training, validation))
+        task = self.correction.prepare(predicted, held_out, context)
+        if task is not None:
+            train_members([task], [context], stage="refinement")
+        self.correction.complete(predicted, held_out, context)
         return self
 
     @property
@@ -235,25 +225,28 @@ class RefinedOperator(FieldOperator):
         return True
 
     def _predicted(self, pairs: FieldPairs) -> FieldPairs:
-        return FieldPairs(map_fields(pairs.inputs, torch.no_grad()(self.base)), pairs.outputs)
+        space = pairs.output_space
+        fields = map_fields(pairs.inputs, torch.no_grad()(self.base), space.shape)
+        return FieldPairs(fields, pairs.outputs, (space, space))
 
     def forward(self, fields: Tensor) -> Tensor:
         return self.correction(self.base(fields))
 
     @property
-    def latent(self) -> LatentOperator | None:
-        return self.base.latent
+    def latent(self) -> LatentOperator:
+        return self.base
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        self.base.restore(subset(tensors, "base"))
-        self.correction.restore(subset(tensors, "correction"))
+    def restore(self, tensors: Mapping[str, Tensor], inputs: Space, outputs: Space) -> Self:
+        self.base.restore(subset(tensors, "base"), inputs, outputs)
+        self.correction.restore(subset(tensors, "correction"), outputs, outputs)
         return self
 
 
 def _images(pairs: FieldPairs, group: Group) -> FieldPairs:
     if len(group) == 1:
         return pairs
-    return FieldPairs(ImageSource(pairs.inputs, group), ImageSource(pairs.outputs, group))
+    inputs, outputs = (ImageSource(fields, group) for fields in (pairs.inputs, pairs.outputs))
+    return FieldPairs(inputs, outputs, pairs.spaces)
 
 
 def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
@@ -269,7 +262,3 @@ def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
             codes[place, start : start + len(part)] = part
         start += len(chunk)
     return codes.flatten(0, 1)
-
-
-def _mean_square(predicted: Tensor, true: Tensor) -> Tensor:
-    return (predicted - true).square().mean()

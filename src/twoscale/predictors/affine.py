@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from twoscale.linalg.ridge import linear_modes, squared_errors
-from twoscale.networks.dense import MLP
+from twoscale.networks.dense import DenseNetwork
 
 STRENGTH_COUNT = 40
 
@@ -35,10 +35,10 @@ class AffineFit:
     strengths: list[float]  # all that were tried, relative as well
     errors: Tensor  # (strengths,): squared errors on the validation codes
 
-    def network(self) -> MLP:
+    def network(self) -> DenseNetwork:
         """Return the map as a network without hidden layers, in single precision."""
         outputs, inputs = self.weight.shape
-        network = MLP((inputs, outputs)).to(self.weight.device)
+        network = DenseNetwork((inputs, outputs)).to(self.weight.device)
         (layer,) = network.linear
         with torch.no_grad():
             layer.weight.copy_(self.weight)

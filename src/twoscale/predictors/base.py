@@ -1,22 +1,20 @@
-"""Maps from input code to output code, fitted on pairs of codes: the contract, and the network."""
+"""What every predictor promises: a map from input code to output code, fitted on pairs of codes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.symmetries import IDENTITY, Group
-from twoscale.networks import MLP
+from twoscale.parts import Part
 from twoscale.representation import Representation
-from twoscale.representation.geometry import decoder_isometry
-from twoscale.training import Pairs, Plan, Task
-from twoscale.training.losses import CodeLoss, code_weights
+from twoscale.training import Pairs, Task
+from twoscale.training.losses import OBJECTIVES
 
 
 @dataclass(frozen=True)
@@ -29,23 +27,33 @@ class ImagePairs(Pairs):
     group: Group = IDENTITY
 
 
-class CodePredictor(nn.Module, ABC):
+class CodePredictor(Part, nn.Module, ABC):
     """A map from codes (batch, input code) to codes (batch, output code).
 
-    With `nearest` it learns the codes whose fields are nearest to the true ones, not those by
-    `encode`. `chosen` tells what a fit has found out by itself, to be read by people.
+    `objective` says how code errors are weighed. With "field" it learns the codes whose fields are
+    nearest to the true ones, not those by `encode`. `chosen` tells what a fit has found out by
+    itself, for people to read.
     """
 
-    closed_form = False  # whether `prepare` leaves nothing to be trained
-    reads_fields = False  # whether its input is the field itself: its images are made as needed
+    closed_form: ClassVar[bool] = False  # whether `prepare` leaves nothing to be trained
+    reads_fields: ClassVar[bool] = False  # whether its input is the field itself, not a code
 
-    def __init__(self, *, nearest: bool = False) -> None:
+    def __init__(self, *, objective: str = "block-balanced") -> None:
         super().__init__()
-        self.nearest = nearest
+        if objective not in OBJECTIVES:
+            raise TwoscaleError(
+                f"no objective is called '{objective}': known are {', '.join(OBJECTIVES)}"
+            )
+        self.objective = objective
         self.chosen: dict[str, Any] = {}
 
-    def attach(self, decoder: Representation) -> None:
-        """Take notice of the representation whose codes are to be predicted."""
+    @property
+    def nearest(self) -> bool:
+        """Say whether it learns the codes of the nearest fields."""
+        return self.objective == "field"
+
+    def bind(self, inputs: Representation, outputs: Representation) -> None:
+        """Take notice of both fitted representations, before a fit or when it is restored."""
 
     @abstractmethod
     def prepare(
@@ -70,94 +78,6 @@ class CodePredictor(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, codes: Tensor) -> Tensor: ...
-
-
-class NetworkPredictor(CodePredictor):
-    """A predictor that is one MLP, however it came by its weights."""
-
-    def __init__(self, *, hidden: tuple[int, ...] = (), nearest: bool = False) -> None:
-        super().__init__(nearest=nearest)
-        self.hidden = hidden
-        self.network: MLP | None = None
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        self.network = shaped_like(tensors, self.hidden)
-        load_weights(self, tensors)
-        return self
-
-    @property
-    def trained(self) -> MLP:
-        assert self.network is not None
-        return self.network
-
-    def forward(self, codes: Tensor) -> Tensor:
-        return self.trained(codes)
-
-
-class MLPPredictor(NetworkPredictor):
-    """The paper's latent network: an MLP trained on a weighting of the squared code errors."""
-
-    def __init__(self, *, hidden: tuple[int, ...], objective: str, plan: Plan) -> None:
-        super().__init__(hidden=hidden, nearest=objective == "field")
-        self.objective = objective
-        self.plan = plan
-        self._back: Tensor | None = None  # from the coordinates of the training to codes
-
-    def prepare(
-        self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
-    ) -> Task:
-        blocks = decoder.block_sizes
-        if self.objective == "field":
-            training, validation = self._in_coordinates(training, validation, decoder)
-            blocks = [training.targets.shape[1]]
-        sizes = (training.inputs.shape[1], *self.hidden, training.targets.shape[1])
-        self.network = MLP(sizes, seed=seed).to(training.inputs.device)
-        variance = training.targets.var(0, unbiased=False)
-        loss = CodeLoss(code_weights(self.objective, blocks, variance))
-        return Task(self.network, training, validation, loss, self.plan, seed)
-
-    def _in_coordinates(
-        self, training: Pairs, validation: Pairs, decoder: Representation
-    ) -> tuple[Pairs, Pairs]:
-        """Return the targets as coordinates whose distances are those of fields.
-
-        One factor for all makes their mean square one: the loss is then the mean squared error of
-        the decoded field, relative to the spread of the training fields. Where they have none,
-        codes are as good.
-        """
-        isometry = decoder_isometry(decoder)
-        coordinates = training.targets.double() @ isometry.forth
-        if not bool(coordinates.any()):
-            return training, validation
-        spread = coordinates.square().mean().sqrt()
-        forth = isometry.forth / spread
-        self._back = isometry.back * spread
-
-        def turned(pairs: Pairs) -> Pairs:
-            return Pairs(pairs.inputs, (pairs.targets.double() @ forth).to(pairs.targets.dtype))
-
-        return turned(training), turned(validation)
-
-    def complete(self) -> None:
-        """Let the last layer give codes, whatever the coordinates of the training were."""
-        if self._back is None:
-            return
-        self.network = self.trained.followed_by(self._back)
-        self._back = None
-
-
-def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> MLP:
-    """Return a network with these hidden layers that takes the weights `network.*`."""
-    # By name: files hold tensors in any order, and the hidden layers are the settings'.
-    first = tensors.get("network.0.weight")
-    last = tensors.get(f"network.{2 * len(hidden)}.weight")
-    ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
-    sizes = (ends[0], *hidden, ends[1])
-    for place, shape in enumerate(pairwise(sizes)):  # before anything is allocated
-        found = tensors.get(f"network.{2 * place}.weight")
-        if found is None or found.shape != shape[::-1] or not found.numel():
-            raise TwoscaleError("the weights do not fit the model: the artifact is damaged")
-    return MLP(sizes)
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:

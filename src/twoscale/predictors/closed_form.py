@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,14 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.symmetries import is_closed
+from twoscale.parts import register
 from twoscale.predictors import CodePairs, KernelRegression, fit_affine, fit_kernel
-from twoscale.predictors.base import (
-    CodePredictor,
-    ImagePairs,
-    MLPPredictor,
-    NetworkPredictor,
-)
-from twoscale.predictors.kernel import kernel_bytes
+from twoscale.predictors.base import CodePredictor, ImagePairs
+from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES, kernel_bytes
+from twoscale.predictors.mlp import MLP, NetworkPredictor
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import decoder_isometry
@@ -37,9 +35,10 @@ class _Judge:
 
     @classmethod
     def of(cls, decoder: Representation, validation: Pairs) -> _Judge:
-        metric = decoder_isometry(decoder).forth
+        metric = decoder_isometry(decoder).to_coordinates
         with torch.no_grad():
-            size = float(decoder.decode(validation.targets).double().norm()) / decoder.unit
+            fields = decoder.decode(validation.targets).double() / decoder.unit
+            size = float(fields.norm())
         return cls(metric, size or 1.0)
 
     def error(self, predicted: Tensor, true: Tensor) -> float:
@@ -47,13 +46,23 @@ class _Judge:
         return float(((predicted - true).double() @ self.metric).norm()) / self.size
 
 
-class AffinePredictor(NetworkPredictor):
-    """The best affine map, by ridge regression with a strength that suits the validation fields."""
+@register
+class Affine(NetworkPredictor):
+    """The best affine map, by ridge regression.
 
+    `ridge` is the strength of the regularisation relative to the largest eigenvalue; without one
+    it is chosen on the validation fields.
+
+    >>> Affine()
+    Affine()
+    """
+
+    name = "affine"
+    title = "ridge regression"
     closed_form = True
 
-    def __init__(self, *, ridge: float | None, nearest: bool = False) -> None:
-        super().__init__(nearest=nearest)
+    def __init__(self, *, ridge: float | None = None, objective: str = "block-balanced") -> None:
+        super().__init__(objective=objective)
         self.ridge = ridge
 
     def prepare(
@@ -72,17 +81,42 @@ class AffinePredictor(NetworkPredictor):
         self.chosen = {"ridge": fit.strength, "validation_error": error}
 
 
-class AffineMLPPredictor(CodePredictor):
+@register
+class AffineMLP(CodePredictor):
     """The affine map, plus a network trained on what it leaves.
 
     The network is dropped unless the decoded validation fields are better with it, by a thousandth
-    at least.
+    at least. `ridge` is that of `Affine`, the other arguments are those of `MLP`.
     """
 
-    def __init__(self, affine: AffinePredictor, correction: MLPPredictor) -> None:
-        super().__init__(nearest=correction.nearest)
-        self.affine = affine
-        self.correction = correction
+    name = "affine-mlp"
+    title = "ridge regression, and a network on what it leaves"
+
+    def __init__(
+        self,
+        *,
+        ridge: float | None = None,
+        objective: str = "block-balanced",
+        hidden_layers: int = 3,
+        hidden_width: int = 128,
+        epochs: int = 500,
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-4,
+        patience: int = 30,
+    ) -> None:
+        super().__init__(objective=objective)
+        self.affine = Affine(ridge=ridge, objective=objective)
+        self.correction = MLP(
+            objective=objective,
+            hidden_layers=hidden_layers,
+            hidden_width=hidden_width,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            patience=patience,
+        )
         self._left: tuple[float, Pairs, _Judge] | None = None
 
     @torch.no_grad()
@@ -132,35 +166,43 @@ class AffineMLPPredictor(CodePredictor):
         return self.affine(codes) + self.correction(codes)
 
 
-class KernelPredictor(CodePredictor):
-    """Kernel ridge regression; kernel, length scale and strength suit the validation fields.
+@register
+class Kernel(CodePredictor):
+    """Kernel ridge regression; what is not given is chosen on the validation fields.
 
-    All values of the kernel between training samples are in memory at once, so `most` may limit
-    their number: the first ones are used.
+    `kernel` is one of `KERNELS`, `length_scale` is in units of the median distance between codes,
+    `ridge` is relative to the largest eigenvalue. All values of the kernel between training samples
+    are in memory at once, so `kernel_samples` may limit their number: the first ones are used.
     """
 
+    name = "kernel"
+    title = "kernel ridge regression"
     closed_form = True
 
     def __init__(
         self,
         *,
-        kinds: Sequence[str],
-        length_scales: Sequence[float],
-        ridge: float | None,
-        most: int | None,
-        nearest: bool = False,
+        ridge: float | None = None,
+        kernel: str | None = None,
+        length_scale: float | None = None,
+        kernel_samples: int | None = None,
+        objective: str = "block-balanced",
     ) -> None:
-        super().__init__(nearest=nearest)
-        self.kinds = kinds
-        self.length_scales = length_scales
+        super().__init__(objective=objective)
+        if kernel is not None and kernel not in KERNELS:
+            raise TwoscaleError(f"no kernel is called '{kernel}': known are {', '.join(KERNELS)}")
+        self.kinds = tuple(KERNELS) if kernel is None else (kernel,)
+        self.length_scales = LENGTH_SCALES if length_scale is None else (length_scale,)
         self.ridge = ridge
-        self.most = most
+        self.most = kernel_samples
         self.regression: KernelRegression | None = None
 
     def prepare(
         self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
     ) -> None:
         judge = _Judge.of(decoder, validation)
+        if not is_closed(training.group):  # then images are samples as any others
+            training = ImagePairs(training.inputs, training.targets)
         self.regression, self.chosen = fit_kernel(
             self._limited(training),
             CodePairs.of(validation.inputs, validation.targets),
@@ -194,11 +236,7 @@ class KernelPredictor(CodePredictor):
         )
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        parts = subset(tensors, "regression")
-        names = ("kind", "weights", "centres", "offset", "coefficients")
-        if missing := [name for name in names if name not in parts]:
-            raise TwoscaleError(f"the weights lack {missing}: the artifact is damaged")
-        self.regression = KernelRegression(*(parts[name] for name in names))
+        self.regression = KernelRegression.restored(subset(tensors, "regression"))
         return self
 
     def forward(self, codes: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ small ones drown the few that matter, and codes of unit variance do so even more
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.fields.symmetries import IDENTITY, Group, irreducible
 from twoscale.linalg.ridge import Modes, squared_errors
@@ -58,21 +59,31 @@ class KernelRegression(nn.Module):
     Coefficients are far larger than the codes they add up to, which single precision would lose.
     """
 
-    kind: Tensor  # (): the kernel's place in the table
+    order: Tensor  # (): twice the order of Matern's kernel, 3 or 5
     weights: Tensor  # (inputs,): w
     centres: Tensor  # (centres, inputs): c
     offset: Tensor  # (outputs,)
 
     def __init__(
-        self, kind: Tensor, weights: Tensor, centres: Tensor, offset: Tensor, coefficients: Tensor
+        self, order: Tensor, weights: Tensor, centres: Tensor, offset: Tensor, coefficients: Tensor
     ) -> None:
         super().__init__()
-        self.register_buffer("kind", kind)
+        self.register_buffer("order", order)
         self.register_buffer("weights", weights)
         self.register_buffer("centres", centres)
         self.register_buffer("offset", offset)
         self.coefficients = nn.Parameter(coefficients, requires_grad=False)  # (centres, outputs)
-        self._kernel = list(KERNELS.values())[int(kind)]
+        self._kernel = KERNELS[f"matern-{int(order)}/2"]
+
+    @classmethod
+    def restored(cls, tensors: Mapping[str, Tensor]) -> KernelRegression:
+        """Return the regression with this saved state."""
+        names = ("order", "weights", "centres", "offset", "coefficients")
+        if missing := [name for name in names if name not in tensors]:
+            raise TwoscaleError(f"the weights lack {missing}: the artifact is damaged")
+        if f"matern-{int(tensors['order'])}/2" not in KERNELS:
+            raise TwoscaleError("the kernel's order is unknown: the artifact is damaged")
+        return cls(*(tensors[name] for name in names))
 
     def forward(self, codes: Tensor) -> Tensor:
         scaled = codes.to(self.weights.dtype) * self.weights
@@ -141,7 +152,7 @@ def fit_kernel(
     kind, length = _choose(images, kinds, length_scales)
     solution = _solve(images, kind, length)
     regression = KernelRegression(
-        torch.tensor(list(KERNELS).index(kind)),
+        torch.tensor(int(kind[len("matern-")])),
         weights / length,
         images.inputs.flatten(0, 1) / length,
         offset,

@@ -2,10 +2,11 @@
 
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.representation.chain import Chain, ThreeScale, TwoScale, stage_rule
+from twoscale.representation.chain import Chain, ThreeScale, TwoScale, single_solver, stage_rule
 from twoscale.representation.conforming import BubblePCA, Conforming, SkeletonPCA
 from twoscale.representation.field_pca import GlobalPCA, PatchPCA, RestrictedPCA
 from twoscale.representation.whole_field import Normaliser, WholeField
+from twoscale.representation.with_parameters import WithParameters
 
 __all__ = [
     "BlockPCA",
@@ -21,5 +22,7 @@ __all__ = [
     "ThreeScale",
     "TwoScale",
     "WholeField",
+    "WithParameters",
+    "single_solver",
     "stage_rule",
 ]

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource
+from twoscale.parts import Part
 from twoscale.runtime.timing import Clock
 
 
-class Representation(nn.Module, ABC):
+class Representation(Part, nn.Module, ABC):
     """An affine pair of maps, fitted on fields and then frozen.
 
-    `encode` takes fields (batch, height, width) to codes (batch, code_size); `decode` takes codes
-    to fields and is differentiable. Everything fitted is a buffer of the module, float32; both maps
-    compute in the buffers' type, whatever comes in (`.double()` makes it float64).
+    `encode` takes fields (batch, channels, height, width) to codes (batch, code_size); `decode`
+    takes codes to fields and is differentiable. Everything fitted is a buffer of the module,
+    float32; both maps compute in the buffers' type, whatever comes in (`.double()` makes it
+    float64). `space` says what the fields are made of, once it is fitted.
     """
 
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        """Raise if the representation cannot be fitted on this many fields of this shape."""
+    compresses: ClassVar[bool] = True  # False: the code is the field itself
+
+    space: Space
+
+    def check(self, space: Space, samples: int) -> None:
+        """Raise if the representation cannot be fitted on this many fields of a space."""
         if samples < 2:
             raise TwoscaleError(f"a PCA needs at least 2 training fields, got {samples}")
 
@@ -33,26 +40,28 @@ class Representation(nn.Module, ABC):
         self,
         fields: Tensor | FieldSource,
         *,
+        space: Space | None = None,
         seed: int = 0,
         clock: Clock | None = None,
         name: str = "output",
     ) -> Self:
-        """Fit on training fields (samples, height, width), a tensor or a chunked source.
+        """Fit on training fields (samples, channels, height, width), a tensor or a chunked source.
 
-        Time is kept on `clock` as `pca_<name>`; a chain uses its stages' names instead.
+        Without a `space` the grid is an ordinary one, periodic nowhere. Time is kept on `clock` as
+        `pca_<name>`; a chain uses its stages' names instead.
         """
 
     @abstractmethod
     def encode(self, fields: Tensor) -> Tensor:
-        """Return the codes (batch, code_size) of `fields` (batch, height, width)."""
+        """Return the codes (batch, code_size) of `fields` (batch, channels, height, width)."""
 
     @abstractmethod
     def decode(self, codes: Tensor) -> Tensor:
-        """Return the fields (batch, height, width) of `codes` (batch, code_size)."""
+        """Return the fields (batch, channels, height, width) of `codes` (batch, code_size)."""
 
     @abstractmethod
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        """Take the fitted state from `tensors`, named as in `state_dict`."""
+    def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
+        """Take the fitted state from `tensors`, named as in `state_dict`, for fields of a space."""
 
     @property
     @abstractmethod
@@ -75,12 +84,14 @@ class Representation(nn.Module, ABC):
         return None
 
     @property
-    def unit(self) -> float:
-        """Return a power of four about as large as the decoded deviations from the mean field.
+    def unit(self) -> Tensor:
+        """Return each channel's unit (channels, 1, 1): the size of its deviations from the mean.
 
-        Codes have no unit; whatever squares decoded fields divides them by this one before.
+        Codes have no unit; whatever squares decoded fields divides them by this one before, so that
+        every channel counts, whatever it is measured in. Of a single channel only the order of
+        magnitude matters: its unit is a power of four, which leaves every digit as it is.
         """
-        return 1.0
+        return torch.ones(self.space.channels, 1, 1)
 
     @property
     def mean_and_spread(self) -> tuple[float, float] | None:
@@ -109,6 +120,18 @@ def subset(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
-def left_over(stage: Representation) -> Callable[[Tensor], Tensor]:
+def space_of(fields: FieldSource, space: Space | None) -> Space:
+    """Return the space of fields, which is an ordinary one if none is given."""
+    _, channels, height, width = fields.shape
+    if space is None:
+        return Space(channels, Grid(height, width))
+    if space.shape != (channels, height, width):
+        raise TwoscaleError(
+            f"fields of {space} were expected, these are {channels}x{height}x{width}"
+        )
+    return space
+
+
+def residual_map(stage: Representation) -> Callable[[Tensor], Tensor]:
     """Return the map from fields to what a fitted representation cannot express of them."""
     return lambda fields: fields - stage.reconstruct(fields)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import FieldSource, as_source, chunk_length, slices
 from twoscale.linalg.pca import (
     SOLVERS,
@@ -21,11 +22,11 @@ from twoscale.linalg.pca import (
     cached_rows,
     fit_statistics,
 )
-from twoscale.representation.base import Representation
+from twoscale.representation.base import Representation, space_of
 from twoscale.runtime.precision import check_range, unit_of
 from twoscale.runtime.timing import Clock
 
-_BUFFERS = ("grid_shape", "mean", "scale", "vectors", "variances", "rank")
+_BUFFERS = ("mean", "scale", "vectors", "variances", "rank")
 
 
 class BlockPCA(Representation):
@@ -33,11 +34,11 @@ class BlockPCA(Representation):
 
     For block j with mean m, scale s and orthonormal vectors V:
     z_j = V^T ((x_j - m) / s) and x_j = m + s (V z_j). The code is z_1, ..., z_P in a row.
-    The scale is each feature's standard deviation or, not `standardised`, one number for all.
+    The scale is each feature's standard deviation or, not `standardised`, one number for all of a
+    channel. A block's features are those of the first channel, then of the second, and so on.
     A subclass says what the blocks of a field are and how a field is made of blocks, both linear.
     """
 
-    grid_shape: Tensor  # (2,)
     mean: Tensor  # (blocks, features)
     scale: Tensor  # (blocks, features)
     vectors: Tensor  # (blocks, features, largest rank), zero beyond a block's rank
@@ -47,12 +48,12 @@ class BlockPCA(Representation):
     places: Tensor  # (code_size,): where the code sits in the flattened padded scores
 
     def __init__(
-        self, rule: RankRule, *, solver: str = "randomized", standardised: bool = True
+        self, rule: RankRule | float, *, solver: str = "randomized", standardised: bool = True
     ) -> None:
         super().__init__()
         if solver not in SOLVERS:
             raise TwoscaleError(f"no PCA solver is called '{solver}': known are {list(SOLVERS)}")
-        self.rule = rule
+        self.rule = RankRule.of(rule)
         self.solver = solver
         self.standardised = standardised
         for name in self._fitted:
@@ -63,31 +64,27 @@ class BlockPCA(Representation):
         """Return the names of the buffers that a fit makes."""
         return _BUFFERS if self.standardised else (*_BUFFERS, "total")
 
-    def extra_repr(self) -> str:
-        """Return all that decides the fit, for `repr`: equal ones fit alike."""
-        plain = "" if self.standardised else ", not standardised"
-        return f"{self.rule}, {self.solver}{plain}"
-
-    def block_count(self, shape: tuple[int, int]) -> int:
-        """Return how many blocks fields of this shape have."""
+    def block_count(self, grid: Grid) -> int:
+        """Return how many blocks fields on a grid have."""
         return 1
 
     @abstractmethod
-    def _prepare(self, shape: tuple[int, int], device: torch.device) -> None:
-        """Learn the grid: set what `_split` and `_join` need, on the fields' device."""
+    def _prepare(self, space: Space, device: torch.device) -> None:
+        """Learn the space: set what `_split` and `_join` need, on the fields' device."""
 
     @abstractmethod
     def _split(self, fields: Tensor) -> Tensor:
-        """Return the blocks (batch, blocks, features) of fields (batch, height, width)."""
+        """Return the blocks (batch, blocks, features) of fields (batch, channels, ..., ...)."""
 
     @abstractmethod
     def _join(self, blocks: Tensor) -> Tensor:
-        """Return fields (batch, height, width) from blocks (batch, blocks, features)."""
+        """Return fields (batch, channels, rows, columns) from blocks (batch, blocks, features)."""
 
     def fit(
         self,
         fields: Tensor | FieldSource,
         *,
+        space: Space | None = None,
         seed: int = 0,
         clock: Clock | None = None,
         name: str = "output",
@@ -95,19 +92,20 @@ class BlockPCA(Representation):
     ) -> Self:
         """Fit as every representation; a `rule` given here takes the place of its own."""
         source = as_source(fields)
-        samples, height, width = source.shape
-        self.check((height, width), samples)
+        samples = source.shape[0]
+        self.space = space_of(source, space)
+        self.check(self.space, samples)
         with (clock or Clock()).stage(f"pca_{name}"):
             pieces = _in_cache(source)
             first = next(pieces)
-            self._prepare((height, width), first.device)
+            self._prepare(self.space, first.device)
             statistics = fit_statistics(self._split(rows) for rows in chain([first], pieces))
             check_range(statistics.largest(samples))
             if not self.standardised:
-                statistics = statistics.with_common_scale()
+                statistics = statistics.with_common_scale(self.space.channels)
             blocks = self._scaled(source, statistics)
             components = SOLVERS[self.solver](blocks, rule or self.rule, seed=seed)
-            self._store((height, width), statistics, components)
+            self._store(statistics, components)
         return self
 
     def _scaled(self, source: FieldSource, statistics: Statistics) -> Blocks:
@@ -124,11 +122,8 @@ class BlockPCA(Representation):
 
         return Blocks(passes, samples=source.shape[0], statistics=statistics)
 
-    def _store(
-        self, shape: tuple[int, int], statistics: Statistics, components: Components
-    ) -> None:
+    def _store(self, statistics: Statistics, components: Components) -> None:
         device = statistics.mean.device
-        self.grid_shape = torch.tensor(shape, device=device)
         self.mean = statistics.mean.float()
         self.scale = statistics.scale.float()
         self.vectors = components.vectors.float()
@@ -145,25 +140,23 @@ class BlockPCA(Representation):
         places = kept.flatten().nonzero()[:, 0]
         self.register_buffer("places", places, persistent=False)
         self._ranks = [int(k) for k in self.rank]
-        height, width = (int(side) for side in self.grid_shape)
-        self._fitted_shape = (height, width)
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+    def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
         missing = [name for name in self._fitted if name not in tensors]
         if missing:
             raise TwoscaleError(f"the weights lack {missing}: the artifact is damaged")
         for name in self._fitted:
             setattr(self, name, tensors[name])
-        height, width = (int(size) for size in tensors["grid_shape"])
-        self._prepare((height, width), self.mean.device)
+        self.space = space
+        self._prepare(space, self.mean.device)
         self._finish()
         return self
 
     def encode(self, fields: Tensor) -> Tensor:
         self._require_fit()
-        if tuple(fields.shape[1:]) != self._fitted_shape:
+        if fields.shape[1:] != self.space.shape:
             raise TwoscaleError(
-                f"this representation was fitted on fields of {self._fitted_shape}, "
+                f"this representation was fitted on fields of shape {self.space.shape}, "
                 f"these have shape {tuple(fields.shape)}"
             )
         values = (self._split(fields.to(self.mean.dtype)) - self.mean) / self.scale
@@ -187,21 +180,21 @@ class BlockPCA(Representation):
         values = torch.bmm(padded.transpose(0, 1), self.vectors.mT).transpose(0, 1)
         return self.scale * values
 
-    def energies(self) -> Tensor:
+    def energies(self, unit: Tensor) -> Tensor:
         """Return the energy (blocks, largest rank) of each mode, float64: zero beyond its rank.
 
-        It is what the mode contributes to the mean square of the decoded training fields, summed
-        over nodes: its variance times the squared norm of the field that a unit of it decodes to.
+        It is what the mode contributes to the mean square of the decoded training fields, each
+        channel in its `unit` (channels, 1, 1), summed over nodes: its variance times the squared
+        norm of the field that a unit of it decodes to.
         """
         self._require_fit()
-        unit = self.unit
         norms = torch.zeros_like(self.variances).flatten()
-        for part in slices(self.code_size, chunk_length(*self._fitted_shape)):
+        for part in slices(self.code_size, chunk_length(*self.space.shape)):
             places = torch.arange(part.start, part.stop, device=self.places.device)
             units = torch.nn.functional.one_hot(places, self.code_size).to(self.mean.dtype)
             fields = self._join(self._deviations(units)) / unit
-            norms[self.places[part]] = fields.square().sum((1, 2))
-        return (self.variances * norms.reshape(self.variances.shape)).double() * unit**2
+            norms[self.places[part]] = fields.square().sum((1, 2, 3))
+        return (self.variances * norms.reshape(self.variances.shape)).double()
 
     def truncate(self, ranks: Sequence[int]) -> bool:
         """Keep the leading modes, so many of each block; say whether that took any away."""
@@ -225,10 +218,10 @@ class BlockPCA(Representation):
             raise TwoscaleError("this representation is not fitted yet: call fit first")
 
     @property
-    def unit(self) -> float:
+    def unit(self) -> Tensor:
         self._require_fit()
         shown = (self.vectors != 0).any(2)  # features that never vary have scale 1, and no part
-        return unit_of(float(torch.where(shown, self.scale, 0).max()))
+        return channel_units(self.scale, shown, self.space.channels)
 
     @property
     def mean_and_spread(self) -> tuple[float, float]:
@@ -255,6 +248,20 @@ class BlockPCA(Representation):
         kept = torch.arange(self.variances.shape[1], device=self.rank.device) < self.rank[:, None]
         share = (self.variances * kept).sum(1) / torch.where(total > 0, total, 1)
         return {"pca": float(share.mean())}
+
+
+def channel_units(scale: Tensor, shown: Tensor, channels: int) -> Tensor:
+    """Return the units (channels, 1, 1) of channels from the features' scales (blocks, features).
+
+    It is the root mean square of the scales that are `shown`; of a single channel the power of four
+    next to the largest.
+    """
+    if channels == 1:
+        return scale.new_tensor(unit_of(float(torch.where(shown, scale, 0).max()))).reshape(1, 1, 1)
+    apart = (len(scale), channels, -1)
+    squares = torch.where(shown, scale.double(), 0).square().reshape(apart).sum((0, 2))
+    mean = (squares / shown.reshape(apart).sum((0, 2)).clamp_min(1)).sqrt()
+    return torch.where(mean > 0, mean, 1.0).to(scale.dtype).reshape(-1, 1, 1)
 
 
 def _in_cache(source: FieldSource) -> Iterator[Tensor]:

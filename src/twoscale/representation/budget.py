@@ -8,8 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource, map_fields
-from twoscale.representation.base import left_over
+from twoscale.representation.base import residual_map
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.runtime.timing import Clock
 
@@ -34,9 +35,10 @@ class Budget:
     it: bound a coarse stage by its rule where that matters.
     """
 
-    def __init__(self, stages: Sequence[Stage], size: int) -> None:
+    def __init__(self, stages: Sequence[Stage], size: int, space: Space) -> None:
         self.stages = stages
         self.size = size
+        self.space = space
 
     def fit(self, source: FieldSource, *, seed: int, clock: Clock) -> None:
         """Fit all stages on a source; stage i is seeded by `seed` + i."""
@@ -53,8 +55,7 @@ class Budget:
         self, start: int, left: int, source: FieldSource, seed: int, clock: Clock
     ) -> None:
         """Fit the stages from `start` with enough modes that the best `left` are among them."""
-        shape = (source.shape[1], source.shape[2])
-        blocks = sum(stage.block_count(shape) for _, stage in self.stages[start:])
+        blocks = sum(stage.block_count(self.space.grid) for _, stage in self.stages[start:])
         positions = range(start, len(self.stages))
         bounds = {p: min(left, self.stages[p][1].rule.components or left) for p in positions}
         caps = {p: min(bounds[p], 2 * -(-left // blocks) + _SPARE) for p in positions}
@@ -65,7 +66,7 @@ class Budget:
                 with clock.stage("pca_overhead"):
                     seen = self._seen_by(p, source)
                 rule = replace(stage.rule, components=caps[p])
-                stage.fit(seen, seed=seed + p, clock=clock, name=name, rule=rule)
+                stage.fit(seen, space=self.space, seed=seed + p, clock=clock, name=name, rule=rule)
             with clock.stage("pca_overhead"):
                 shares = dict(zip(positions, self._shares(start, left), strict=True))
             # A block whose candidates are all wanted may have more that are.
@@ -74,7 +75,8 @@ class Budget:
             waiting = sorted({*short, *self._affected(short)})
 
     def _shares(self, start: int, left: int) -> list[list[int]]:
-        return pooled_ranks([stage.energies() for _, stage in self.stages[start:]], left)
+        unit = self.stages[0][1].unit  # the same for all: energies are compared
+        return pooled_ranks([stage.energies(unit) for _, stage in self.stages[start:]], left)
 
     def _affected(self, changed: Sequence[int]) -> list[int]:
         """Return the stages whose fit depends on any of some that have changed."""
@@ -89,7 +91,7 @@ class Budget:
         _, stage = self.stages[position]
         for _, earlier in self.stages[:position]:
             if not stage.unaffected_by(earlier):
-                source = map_fields(source, left_over(earlier))
+                source = map_fields(source, residual_map(earlier))
         return source
 
 

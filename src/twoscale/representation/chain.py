@@ -9,23 +9,31 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, as_source, map_fields
 from twoscale.linalg.pca import RankRule
-from twoscale.representation.base import Representation, left_over, subset
+from twoscale.parts import register
+from twoscale.representation.base import Representation, residual_map, space_of, subset
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.budget import Budget
 from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
 from twoscale.runtime.timing import Clock
 
 
+@register
 class Chain(Representation):
     """Named stages, fitted one after the other; decoding adds them up.
 
     z_1 = E_1(u), z_2 = E_2(u - D_1(z_1)), ...; u is approximated by D_1(z_1) + D_2(z_2) + ...
     With `code_size` all stages, which must be PCAs, share that many modes, the most energetic ones
     of all their blocks; what the rules of the stages say is then what each may keep at most.
+
+    >>> Chain({"whole": GlobalPCA(8), "patches": PatchPCA(0.9, patches=(2, 2))})
+    Chain({'whole': GlobalPCA(8), 'patches': PatchPCA(0.9, patches=(2, 2))})
     """
+
+    name = "chain"
 
     def __init__(
         self, stages: Mapping[str, Representation], *, code_size: int | None = None
@@ -38,20 +46,17 @@ class Chain(Representation):
                 "a code size can be shared among PCAs only: give each stage a rule of its own"
             )
 
-    def extra_repr(self) -> str:
-        return "" if self.shared_size is None else f"code_size={self.shared_size}"
-
     def _named(self) -> list[tuple[str, Representation]]:
         return [(name, stage) for name, stage in self.stages.items()]  # type: ignore[misc]
 
     def _pcas(self) -> list[tuple[str, BlockPCA]]:
         return [(name, stage) for name, stage in self._named() if isinstance(stage, BlockPCA)]
 
-    def check(self, shape: tuple[int, int], samples: int) -> None:
+    def check(self, space: Space, samples: int) -> None:
         for _, stage in self._named():
-            stage.check(shape, samples)
+            stage.check(space, samples)
         if self.shared_size is not None:
-            blocks = sum(stage.block_count(shape) for _, stage in self._pcas())
+            blocks = sum(stage.block_count(space.grid) for _, stage in self._pcas())
             if self.shared_size < blocks:
                 raise TwoscaleError(
                     f"a code of {self.shared_size} is too short for {blocks} blocks, which keep at "
@@ -62,21 +67,24 @@ class Chain(Representation):
         self,
         fields: Tensor | FieldSource,
         *,
+        space: Space | None = None,
         seed: int = 0,
         clock: Clock | None = None,
         name: str = "output",
     ) -> Self:
         clock = clock or Clock()
         source = as_source(fields)
-        self.check(source.shape[1:], source.shape[0])
+        self.space = space_of(source, space)
+        self.check(self.space, source.shape[0])
         if self.shared_size is not None:
-            Budget(self._pcas(), self.shared_size).fit(source, seed=seed, clock=clock)
+            budget = Budget(self._pcas(), self.shared_size, self.space)
+            budget.fit(source, seed=seed, clock=clock)
             return self
         for position, (stage_name, stage) in enumerate(self._named()):
             if position:
                 with clock.stage("pca_overhead"):
-                    source = map_fields(source, left_over(self._named()[position - 1][1]))
-            stage.fit(source, seed=seed + position, clock=clock, name=stage_name)
+                    source = map_fields(source, residual_map(self._named()[position - 1][1]))
+            stage.fit(source, space=self.space, seed=seed + position, clock=clock, name=stage_name)
         return self
 
     def encode(self, fields: Tensor) -> Tensor:
@@ -98,10 +106,11 @@ class Chain(Representation):
         fields = [stage.decode(part) for (_, stage), part in zip(self._named(), parts, strict=True)]
         return sum(fields[1:], fields[0])
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+    def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
+        self.space = space
         inside = subset(tensors, "stages")
         for name, stage in self._named():
-            stage.restore(subset(inside, name))
+            stage.restore(subset(inside, name), space)
         return self
 
     @property
@@ -121,8 +130,8 @@ class Chain(Representation):
         return {name: sum(values) / len(values) for name, values in shares.items()}
 
     @property
-    def unit(self) -> float:
-        return max(stage.unit for _, stage in self._named())
+    def unit(self) -> Tensor:
+        return torch.stack([stage.unit for _, stage in self._named()]).amax(0)
 
     @property
     def mean_and_spread(self) -> tuple[float, float] | None:
@@ -140,18 +149,29 @@ def stage_solvers(solver: str) -> tuple[str, str]:
     return ("randomized", "full") if solver == "hybrid" else (solver, solver)
 
 
+def single_solver(solver: str) -> str:
+    """Return the solver of a representation without a coarse stage; "hybrid" is "full" there."""
+    return "full" if solver == "hybrid" else solver
+
+
 def stage_rule(variance: float, code_size: int | None) -> RankRule:
     """Return the rule of a stage that keeps a variance, or as much of a shared code as it gets."""
     return RankRule(variance=variance) if code_size is None else RankRule(components=code_size)
 
 
+@register
 class TwoScale(Chain):
     """The paper's representation: one coarse global PCA, then local PCAs of the residual.
 
     `solver` applies to all stages; "hybrid" randomises the coarse solve only. `few_features` is the
     paper's rule for the coarse grid: fewer nodes than training fields. With `code_size` the patches
     share what the coarse modes leave of it, and `residual_variance` is without effect.
+
+    >>> TwoScale(coarse_components=12, patches=(2, 2))
+    TwoScale(patches=(2, 2), coarse_components=12)
     """
+
+    name = "two-scale"
 
     def __init__(
         self,
@@ -177,12 +197,15 @@ class TwoScale(Chain):
         super().__init__({"coarse": coarse, "residual": residual}, code_size=code_size)
 
 
+@register
 class ThreeScale(Chain):
     """A level between the two of `TwoScale`: PCAs of what the coarse one leaves on larger patches.
 
     The last one is left little to do: it keeps less of that than `TwoScale` would. With `code_size`
     the patches of both sizes share what the coarse modes leave of it, instead of keeping variances.
     """
+
+    name = "three-scale"
 
     def __init__(
         self,

@@ -7,41 +7,59 @@ from torch import Tensor
 from torch.nn import functional
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.cuts import Cuts
+from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import WINDOWS, PatchLayout
 from twoscale.linalg.pca import RankRule
+from twoscale.parts import register
 from twoscale.representation.block_pca import BlockPCA
 
 
+@register
 class GlobalPCA(BlockPCA):
-    """One PCA of the whole field."""
+    """One PCA of the whole field, all channels together.
 
-    def _prepare(self, shape: tuple[int, int], device: torch.device) -> None:
-        self._shape = shape
+    `rule` is the share of variance to keep, the number of modes, or a `RankRule` for both.
+
+    >>> GlobalPCA(0.99)
+    GlobalPCA(0.99)
+    """
+
+    name = "global-pca"
+
+    def _prepare(self, space: Space, device: torch.device) -> None:
+        pass
 
     def _split(self, fields: Tensor) -> Tensor:
         return fields.flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
-        return blocks.reshape(len(blocks), *self._shape)
+        return blocks.reshape(len(blocks), *self.space.shape)
 
 
+@register
 class PatchPCA(BlockPCA):
-    """An independent PCA on each patch of a layout, assembled with a window.
+    """An independent PCA on each patch, all channels together, assembled with a window.
 
-    `patches` counts the non-overlapping patches per axis; with `overlap` the same patches are
-    placed at half stride. A `layout` given instead fixes size and stride freely.
+    `rule` says what each patch keeps: a share of variance, a number of modes, or a `RankRule`.
+    `patches` counts the patches per axis, whose sides differ by at most one node; with `overlap`
+    patches as large are placed at half their distance.
+
+    >>> PatchPCA(0.99, overlap=True)
+    PatchPCA(0.99, overlap=True)
     """
 
-    weights: Tensor  # (patches, features): normalised window
+    name = "patch-pca"
+
+    weights: Tensor  # (patches, channels x features): normalised window
 
     def __init__(
         self,
-        rule: RankRule,
+        rule: RankRule | float,
         *,
         patches: tuple[int, int] = (4, 4),
         overlap: bool = False,
         window: str | None = None,
-        layout: PatchLayout | None = None,
         solver: str = "randomized",
         standardised: bool = True,
     ) -> None:
@@ -51,37 +69,25 @@ class PatchPCA(BlockPCA):
         self.window = window or ("hann" if overlap else "uniform")
         if self.window not in WINDOWS:
             raise TwoscaleError(f"no window is called '{window}': known are {list(WINDOWS)}")
-        self._given_layout = layout
-        self._layout = layout
+        self._layout: PatchLayout | None = None
 
-    def extra_repr(self) -> str:
-        place = self._given_layout or f"patches={self.patches}, overlap={self.overlap}"
-        return f"{super().extra_repr()}, {place}, {self.window}"
+    def check(self, space: Space, samples: int) -> None:
+        super().check(space, samples)
+        self._layout_for(space.grid)
 
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        super().check(shape, samples)
-        self._layout_for(shape)
+    def _layout_for(self, grid: Grid) -> PatchLayout:
+        return PatchLayout.tiling(grid, self.patches, overlap=self.overlap)
 
-    def _layout_for(self, shape: tuple[int, int]) -> PatchLayout:
-        given = self._given_layout
-        if given is None:
-            return PatchLayout.tiling(shape, self.patches, overlap=self.overlap)
-        if given.shape != shape:
-            raise TwoscaleError(
-                f"the patch layout is for fields of {given.shape[0]}x{given.shape[1]}, "
-                f"these are {shape[0]}x{shape[1]}"
-            )
-        return given
+    def block_count(self, grid: Grid) -> int:
+        return self._layout_for(grid).count
 
-    def block_count(self, shape: tuple[int, int]) -> int:
-        return self._layout_for(shape).count
-
-    def _prepare(self, shape: tuple[int, int], device: torch.device) -> None:
-        self._layout = self._layout_for(shape)
+    def _prepare(self, space: Space, device: torch.device) -> None:
+        self._layout = self._layout_for(space.grid)
 
     def _finish(self) -> None:
         super()._finish()
         weights = self._fitted_layout.weights(self.window).to(self.mean)
+        weights = weights.repeat(1, self.space.channels)
         self.register_buffer("weights", weights, persistent=False)
 
     @property
@@ -102,15 +108,21 @@ class PatchPCA(BlockPCA):
         return self._layout
 
 
+@register
 class RestrictedPCA(BlockPCA):
-    """One PCA of the block means on a grid coarser by `factor`, decoded by bilinear prolongation.
+    """One PCA of the cell means on a grid coarser by `factor`, decoded by linear interpolation.
 
-    `few_features` is the paper's design rule: fewer coarse nodes than training fields.
+    Cells are as equal as whole nodes allow: their sides differ by at most one node. Decoding
+    interpolates between the cells' centres, is constant beyond the outermost ones, and wraps along
+    periodic axes. `few_features` is the paper's design rule: fewer coarse values than training
+    fields.
     """
+
+    name = "restricted-pca"
 
     def __init__(
         self,
-        rule: RankRule,
+        rule: RankRule | float,
         *,
         factor: int = 4,
         few_features: bool = True,
@@ -121,36 +133,94 @@ class RestrictedPCA(BlockPCA):
         self.factor = factor
         self.few_features = few_features
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, factor={self.factor}"
-
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        super().check(shape, samples)
-        height, width = shape
-        common = [c for c in range(1, min(shape) // 2 + 1) if height % c == 0 and width % c == 0]
-        if self.factor not in common:
+    def check(self, space: Space, samples: int) -> None:
+        super().check(space, samples)
+        sides = space.grid.shape
+        if not 1 <= self.factor <= max(max(sides) // 2, 1):
             raise TwoscaleError(
-                f"the coarse factor must divide the grid: {self.factor} does not divide "
-                f"{height}x{width}, use one of {common}"
+                f"the coarse factor must lie between 1 and {max(max(sides) // 2, 1)} on a grid of "
+                f"{space.grid}, got {self.factor}"
             )
-        nodes = (height // self.factor) * (width // self.factor)
-        if self.few_features and nodes >= samples:
-            fitting = [c for c in common if (height // c) * (width // c) < samples]
-            hint = f"a coarse factor of {fitting}, " if fitting else ""
+        features = self._features(space, self.factor)
+        if self.few_features and features >= samples:
+            factors = range(self.factor, max(sides) // 2 + 1)
+            fitting = next((c for c in factors if self._features(space, c) < samples), None)
+            hint = f"a coarse factor of at least {fitting}, " if fitting else ""
             raise TwoscaleError(
-                f"the coarse grid must have fewer nodes than there are training fields: factor "
-                f"{self.factor} gives {nodes} nodes for {samples} fields; use {hint}more samples, "
-                "or few_features=false"
+                f"the coarse grid must have fewer values than there are training fields: factor "
+                f"{self.factor} gives {features} values for {samples} fields; use {hint}more "
+                "samples, or few_features=false"
             )
 
-    def _prepare(self, shape: tuple[int, int], device: torch.device) -> None:
-        self._shape = shape
-        self._coarse = (shape[0] // self.factor, shape[1] // self.factor)
+    def _features(self, space: Space, factor: int) -> int:
+        rows, columns = (_coarse_side(side, factor) for side in space.grid.shape)
+        return space.channels * rows * columns
+
+    def _prepare(self, space: Space, device: torch.device) -> None:
+        shape, wraps = space.grid.shape, space.grid.periodic
+        rows, columns = (_coarse_side(side, self.factor) for side in shape)
+        self._coarse = (rows, columns)
+        whole = tuple(self.factor * count for count in self._coarse)
+        self._even = shape == whole and not any(wraps)  # the fast way will do
+        axes = zip(("row", "column"), shape, self._coarse, wraps, strict=True)
+        for name, side, count, wrap in axes:
+            cells = Cuts.equal(side, count, periodic=wrap)
+            means, interpolation = _cell_means(cells), _interpolation(cells)
+            self.register_buffer(f"{name}_means", means.float().to(device), persistent=False)
+            self.register_buffer(
+                f"{name}_interpolation", interpolation.float().to(device), persistent=False
+            )
+
+    row_means: Tensor  # (coarse rows, height)
+    column_means: Tensor  # (coarse columns, width)
+    row_interpolation: Tensor  # (height, coarse rows)
+    column_interpolation: Tensor  # (width, coarse columns)
 
     def _split(self, fields: Tensor) -> Tensor:
-        return functional.avg_pool2d(fields[:, None], self.factor).flatten(2)
+        if self._even:
+            coarse = functional.avg_pool2d(fields, self.factor)
+        else:
+            values = fields.to(self.row_means.dtype)
+            coarse = self.row_means @ values @ self.column_means.mT
+        return coarse.flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
-        coarse = blocks.reshape(len(blocks), 1, *self._coarse)
-        fine = functional.interpolate(coarse, self._shape, mode="bilinear", align_corners=False)
-        return fine[:, 0]
+        coarse = blocks.reshape(len(blocks), -1, *self._coarse)
+        if self._even:
+            shape = self.space.grid.shape
+            return functional.interpolate(coarse, shape, mode="bilinear", align_corners=False)
+        return self.row_interpolation @ coarse @ self.column_interpolation.mT
+
+
+def _coarse_side(side: int, factor: int) -> int:
+    """Return the number of cells of about `factor` nodes on a side."""
+    return max(1, (2 * side + factor) // (2 * factor))
+
+
+def _cell_means(cells: Cuts) -> Tensor:
+    """Return the matrix (cells, nodes) that takes values to their means over cells, float64."""
+    means = torch.zeros(cells.count, cells.size, dtype=torch.float64)
+    for cell, (start, side) in enumerate(zip(cells.starts, cells.sides, strict=True)):
+        means[cell, start : start + side] = 1 / side
+    return means
+
+
+def _interpolation(cells: Cuts) -> Tensor:
+    """Return the matrix (nodes, cells) that interpolates between the cells' centres, float64."""
+    starts, sides = (torch.tensor(one, dtype=torch.float64) for one in (cells.starts, cells.sides))
+    centres = starts + (sides - 1) / 2
+    nodes = torch.arange(cells.size, dtype=torch.float64)
+    after = torch.searchsorted(centres, nodes, right=True)  # the first centre beyond a node
+    before = after - 1
+    wrapped = before.remainder(cells.count), after.remainder(cells.count)
+    if not cells.periodic:
+        wrapped = before.clamp_min(0), after.clamp_max(cells.count - 1)
+    first, second = wrapped
+    distance = (centres[second] - centres[first]).remainder(cells.size)
+    share = torch.where(
+        distance > 0, (nodes - centres[first]).remainder(cells.size) / distance, 0.0
+    )
+    matrix = torch.zeros(cells.size, cells.count, dtype=torch.float64)
+    rows = torch.arange(cells.size)
+    matrix.index_put_((rows, first), 1 - share, accumulate=True)
+    return matrix.index_put_((rows, second), share, accumulate=True)

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.representation.base import Representation
 from twoscale.runtime.threads import one_thread
 
 _UNSEEN = 1e-10  # of the largest squared length that a unit code can have as a field
+_LARGEST = 30_000  # codes: their Gram matrix has 7 GB
 _BASIS_FIELDS = 64  # code directions pushed through the decoder together
 
 FieldFunction = Callable[[Tensor], Tensor]
@@ -22,13 +24,13 @@ FieldFunction = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Isometry:
-    """Coordinates y = z @ forth of codes z whose distances are those of the decoded fields.
+    """Coordinates y = z @ to_coordinates of codes z, with the distances of the decoded fields.
 
-    Codes are z = y @ back, but for directions that no decoded field shows.
+    Codes are z = y @ from_coordinates, but for directions that no decoded field shows.
     """
 
-    forth: Tensor  # (code, coordinates), float64
-    back: Tensor  # (coordinates, code)
+    to_coordinates: Tensor  # (code, coordinates), float64
+    from_coordinates: Tensor  # (coordinates, code)
 
     @classmethod
     def of(cls, gram: Tensor) -> Isometry:
@@ -79,6 +81,11 @@ def decoder_isometry(decoder: Representation) -> Isometry:
     """
     known = _REMEMBERED.get(decoder)
     if known is None:
+        if decoder.code_size > _LARGEST:
+            raise TwoscaleError(
+                f"an output code of {decoder.code_size} numbers is too long to be compared as "
+                f"fields, which takes at most {_LARGEST}: use a representation that keeps less"
+            )
         known = Isometry.of(decoder_gram(decoder))
         if decoder in _REMEMBERED:
             _REMEMBERED[decoder] = known

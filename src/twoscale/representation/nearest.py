@@ -19,16 +19,16 @@ class NearestCodes:
 
     def __init__(self, representation: Representation) -> None:
         self.representation = representation
-        back = decoder_isometry(representation).back
-        self.inverse = back.mT @ back  # (code, code), float64
+        coordinates = decoder_isometry(representation).from_coordinates
+        self.inverse = coordinates.mT @ coordinates  # (code, code), float64
         self.unit = representation.unit
 
     def __call__(self, fields: Tensor) -> Tensor:
-        """Return the codes (batch, code_size) of fields (batch, height, width)."""
+        """Return the codes (batch, code_size) of fields (batch, channels, height, width)."""
         with torch.no_grad():
             codes = self.representation.encode(fields)
         with torch.enable_grad():
             codes.requires_grad_()
             error = (self.representation.decode(codes) - fields) / self.unit
-            (slope,) = torch.autograd.grad(0.5 * error.square().sum(), codes)
-        return codes.detach() - (slope.double() @ self.inverse).to(codes.dtype)
+            (grad,) = torch.autograd.grad(0.5 * error.square().sum(), codes)
+        return codes.detach() - (grad.double() @ self.inverse).to(codes.dtype)

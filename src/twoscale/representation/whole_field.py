@@ -10,46 +10,52 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource, as_source, gather, map_fields
-from twoscale.representation.base import Representation
-from twoscale.runtime.precision import check_range, unit_of
+from twoscale.parts import register
+from twoscale.representation.base import Representation, space_of
+from twoscale.representation.block_pca import channel_units
+from twoscale.runtime.precision import check_range
 from twoscale.runtime.timing import Clock
 
 
 class Normaliser(nn.Module):
-    """One mean and one standard deviation for all nodes of all training fields."""
+    """One mean and one standard deviation per channel, for all nodes of all training fields."""
 
-    mean: Tensor
-    std: Tensor
+    mean: Tensor  # (channels, 1, 1)
+    std: Tensor  # (channels, 1, 1)
 
-    def __init__(self) -> None:
+    def __init__(self, channels: int = 1) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros(()))
-        self.register_buffer("std", torch.ones(()))
-        self._spread = 1.0  # of the latest fit: zero where `std` is one in its place
+        self.register_buffer("mean", torch.zeros(channels, 1, 1))
+        self.register_buffer("std", torch.ones(channels, 1, 1))
+        self._spread = torch.ones(channels, dtype=torch.float64)
 
     def fit(self, fields: FieldSource) -> Self:
-        total = square = shift = count = 0.0
-        device = None
+        count = 0
+        shift = total = square = torch.zeros(0)
         for chunk in fields.chunks():
-            device = chunk.device
             if not count:  # the first value of all, which may be zero: one shift for all sums
-                shift = float(chunk.flatten()[0])
-            values = chunk.double() - shift
-            total += float(values.sum())
-            square += float(values.square().sum())
-            count += values.numel()
+                shift = chunk[0, :, 0, 0].double()
+                total, square = torch.zeros_like(shift), torch.zeros_like(shift)
+            values = chunk.double() - shift[:, None, None]
+            total += values.sum((0, 2, 3))
+            square += values.square().sum((0, 2, 3))
+            count += values[:, 0].numel()
         mean = total / count
-        spread = max(square / count - mean**2, 0.0) ** 0.5
-        check_range(abs(shift + mean) + spread * count**0.5)
-        self._spread = spread
-        self.mean = torch.tensor(shift + mean, dtype=torch.float32, device=device)
-        self.std = torch.tensor(spread or 1.0, dtype=torch.float32, device=device)
+        spread = (square / count - mean.square()).clamp_min(0).sqrt()
+        check_range(float(((shift + mean).abs() + spread * count**0.5).max()))
+        self.mean = (shift + mean).float().reshape(-1, 1, 1)
+        self.std = torch.where(spread > 0, spread, 1.0).float().reshape(-1, 1, 1)
+        self._spread = spread  # zero where `std` is one in its place
         return self
 
     @property
     def mean_and_spread(self) -> tuple[float, float]:
-        return abs(float(self.mean)), self._spread
+        """Return both of the channel that varies least beside its mean."""
+        ratio = self._spread / self.mean.abs().flatten().double().clamp_min(1e-300)
+        worst = int(ratio.argmin())
+        return abs(float(self.mean[worst])), float(self._spread[worst])
 
     def apply_to(self, fields: FieldSource) -> Tensor:
         """Return all fields, normalised, as one tensor."""
@@ -62,49 +68,54 @@ class Normaliser(nn.Module):
         return fields * self.std + self.mean
 
 
+@register
 class WholeField(Representation):
-    """All nodes of the field, normalised; nothing is left out."""
+    """All nodes of the field, each channel normalised; nothing is left out."""
 
-    def __init__(self, shape: tuple[int, int]) -> None:
+    name = "whole-field"
+    compresses = False
+
+    def __init__(self) -> None:
         super().__init__()
-        self.shape = shape
         self.scale = Normaliser()
 
-    def extra_repr(self) -> str:
-        return f"shape={self.shape}"
-
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        if shape != self.shape:
-            raise TwoscaleError(f"fields of {self.shape} were expected, these are {shape}")
+    def check(self, space: Space, samples: int) -> None:
+        """Any number of fields will do."""
 
     def fit(
         self,
         fields: Tensor | FieldSource,
         *,
+        space: Space | None = None,
         seed: int = 0,
         clock: Clock | None = None,
         name: str = "output",
     ) -> Self:
+        source = as_source(fields)
+        self.space = space_of(source, space)
         with (clock or Clock()).stage("transform"):
-            self.scale.fit(as_source(fields))
+            self.scale.fit(source)
         return self
 
     def encode(self, fields: Tensor) -> Tensor:
         return self.scale(fields.to(self.dtype)).flatten(1)
 
     def decode(self, codes: Tensor) -> Tensor:
-        return self.scale.undo(codes.to(self.dtype)).unflatten(1, self.shape)
+        return self.scale.undo(codes.to(self.dtype).unflatten(1, self.space.shape))
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        try:
-            self.scale.mean, self.scale.std = tensors["scale.mean"], tensors["scale.std"]
-        except KeyError as error:
-            raise TwoscaleError("the scale of the input fields is missing") from error
+    def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
+        wanted = (space.channels, 1, 1)
+        found = [tensors.get(f"scale.{name}") for name in ("mean", "std")]
+        if any(one is None or one.shape != wanted for one in found):
+            raise TwoscaleError("the scale of the fields is missing: the artifact is damaged")
+        self.space = space
+        self.scale.mean, self.scale.std = tensors["scale.mean"], tensors["scale.std"]
         return self
 
     @property
-    def unit(self) -> float:
-        return unit_of(float(self.scale.std))
+    def unit(self) -> Tensor:
+        flat = self.scale.std.reshape(1, -1)
+        return channel_units(flat, torch.ones_like(flat, dtype=torch.bool), self.space.channels)
 
     @property
     def mean_and_spread(self) -> tuple[float, float]:
@@ -112,7 +123,7 @@ class WholeField(Representation):
 
     @property
     def block_sizes(self) -> list[int]:
-        return [prod(self.shape)]
+        return [prod(self.space.shape)]
 
     @property
     def ranks(self) -> dict[str, list[int]]:

@@ -29,7 +29,7 @@ from twoscale.files import (
 )
 
 FORMAT = "twoscale-surrogate"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 _RUN_FILES = {

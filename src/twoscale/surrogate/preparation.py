@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.source import ArraySource, FieldSource, SentSource
+from twoscale.fields.samples import Fields, Samples, as_parameters, as_samples, with_parameters
+from twoscale.fields.source import ArraySource
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.operators.operators import FieldOperator
-from twoscale.surrogate.arguments import Fields, as_fields
 
 _VALIDATION_SHARE = 0.1
 
@@ -25,64 +27,125 @@ class Fitting:
     training: FieldPairs
     validation: FieldPairs
     context: FitContext
-    shape: tuple[int, int, int]
+    samples: int
+    ranks: tuple[int, int]
 
     def without_fields(self) -> Fitting:
-        """Return the same without the data, which can be large."""
-        none = FieldPairs(ArraySource(torch.empty(0, 0, 0)), ArraySource(torch.empty(0, 0, 0)))
+        """Return the same without the data, which can be large; their spaces stay."""
+        spaces = (self.training.input_space, self.training.output_space)
+        none = FieldPairs(*(ArraySource(torch.empty(0, *one.shape)) for one in spaces), spaces)
         return replace(self, training=none, validation=none)
 
 
-def both_pairs(
-    inputs: Fields,
-    outputs: Fields,
-    validation: tuple[Fields, Fields] | None,
-    *,
-    device: torch.device,
-    seed: int,
-    resident: bool = True,
-) -> tuple[FieldPairs, FieldPairs]:
-    """Return training and validation pairs; without the latter, a tenth of a shuffle is held out.
+@dataclass(frozen=True)
+class Pair:
+    """Inputs and outputs of the same samples, as users gave them."""
 
-    Fields are `resident` on the device, or moved there in chunks on each pass.
-    """
-    if validation is None:
-        inputs, outputs, validation = _hold_out(inputs, outputs, seed)
-    training = field_pairs(inputs, outputs, "training", device=device, resident=resident)
-    return training, field_pairs(*validation, "validation", device=device, resident=resident)
+    inputs: Samples
+    outputs: Samples
 
+    def fields(self, device: torch.device, *, resident: bool = True) -> FieldPairs:
+        """Return both on a device, or sent there in chunks on each pass."""
+        sides = (one.to(device, resident=resident) for one in (self.inputs, self.outputs))
+        sources = (side.source for side in sides)
+        return FieldPairs(*sources, (self.inputs.space, self.outputs.space))
 
-def _hold_out(inputs: Fields, outputs: Fields, seed: int) -> tuple[Fields, Fields, tuple]:
-    x, u = as_fields(inputs, "input"), as_fields(outputs, "output")
-    if len(x) != len(u):
-        raise TwoscaleError(f"there are {len(x)} input fields but {len(u)} output fields")
-    if len(x) < 4:
-        raise TwoscaleError(f"a surrogate needs at least 4 pairs of fields, got {len(x)}")
-    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(x)))
-    held = max(1, round(_VALIDATION_SHARE * len(x)))
-    rest, last = order[:-held].sort().values, order[-held:].sort().values
-    return x[rest], u[rest], (x[last], u[last])
+    @property
+    def ranks(self) -> tuple[int, int]:
+        return (self.inputs.rank, self.outputs.rank)
 
 
-def field_pairs(
-    inputs: Fields, outputs: Fields, role: str, *, device: torch.device, resident: bool = True
-) -> FieldPairs:
-    """Return the pairs of one role (training, validation, test), or say what is wrong with them."""
-    devices = {given.device for given in (inputs, outputs) if isinstance(given, Tensor)}
-    resident = resident or len(devices) > 1
-    pairs = FieldPairs(
-        _source(inputs, f"{role} input", device, resident),
-        _source(outputs, f"{role} output", device, resident),
-    )
-    if pairs.inputs.shape != pairs.outputs.shape:
-        raise TwoscaleError(
-            f"{role} inputs have shape {pairs.inputs.shape}, outputs {pairs.outputs.shape}: "
-            "they must agree"
+@dataclass(frozen=True)
+class Door:
+    """How fields come in: which axes wrap, and what the channels are called."""
+
+    periodic: tuple[bool, bool] = (False, False)
+    input_names: Sequence[str] | None = None
+    output_names: Sequence[str] | None = None
+
+    def inputs(self, fields: Fields | None, parameters: Any, name: str) -> Samples:
+        """Return the inputs of one role: fields, parameters, or both."""
+        if fields is None and parameters is None:
+            raise TwoscaleError(f"there are neither {name} fields nor parameters: give one of them")
+        samples = None
+        if fields is not None:
+            samples = as_samples(fields, name, periodic=self.periodic, names=self.input_names)
+        if parameters is None:
+            assert samples is not None
+            return samples
+        return with_parameters(samples, as_parameters(parameters))
+
+    def pair(self, inputs: Fields | None, outputs: Fields, parameters: Any, role: str) -> Pair:
+        """Return the pairs of one role (training, validation, test), or say what is wrong."""
+        seen = self.inputs(inputs, parameters, f"{role} input")
+        made = as_samples(
+            outputs, f"{role} output", periodic=self.periodic, names=self.output_names
         )
-    return pairs
+        if len(seen) != len(made):
+            raise TwoscaleError(
+                f"there are {len(seen)} {role} inputs but {len(made)} outputs: they must be pairs"
+            )
+        return Pair(seen, made)
+
+    def both(
+        self,
+        inputs: Fields | None,
+        outputs: Fields,
+        parameters: Any,
+        validation: tuple[Any, ...] | None,
+        seed: int,
+    ) -> tuple[Pair, Pair]:
+        """Return training and validation pairs; without the latter, a tenth is held out."""
+        if validation is None:
+            training, held_out = hold_out((inputs, outputs, parameters), seed)
+            inputs, outputs, parameters = training
+            validation = held_out
+        if len(validation) not in (2, 3):
+            raise TwoscaleError(
+                "validation is a pair (inputs, outputs), or with parameters a triple, got "
+                f"{len(validation)} things"
+            )
+        x, u, *rest = validation
+        return (
+            self.pair(inputs, outputs, parameters, "training"),
+            self.pair(x, u, rest[0] if rest else None, "validation"),
+        )
 
 
-def _source(fields: Fields, name: str, device: torch.device, resident: bool) -> FieldSource:
+def hold_out(data: tuple[Any, Any, Any], seed: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return inputs, outputs and parameters for training, and the same for validation.
+
+    The latter is a tenth of a shuffle.
+    """
+    arrays = [None if one is None else _array(one) for one in data]
+    counts = {len(one) for one in arrays if one is not None}
+    if len(counts) > 1:
+        x, u, p = (None if one is None else len(one) for one in arrays)
+        raise TwoscaleError(
+            f"there are {x if x is not None else p} inputs but {u} outputs: they must be pairs"
+            if p is None or x is None or x == p
+            else f"there are {x} input fields but parameters of {p} samples"
+        )
+    (count,) = counts
+    if count < 4:
+        raise TwoscaleError(f"a surrogate needs at least 4 pairs of fields, got {count}")
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(count))
+    held = max(1, round(_VALIDATION_SHARE * count))
+    parts = order[:-held].sort().values, order[-held:].sort().values
+    training, validation = (
+        tuple(None if one is None else one[_rows(one, part)] for one in arrays) for part in parts
+    )
+    return training, validation
+
+
+def _array(fields: Any) -> np.ndarray | Tensor:
     if isinstance(fields, np.ndarray | Tensor):
-        fields = ArraySource(as_fields(fields, name))
-    return fields.to(device) if resident else SentSource(fields, device)
+        return fields
+    raise TwoscaleError(
+        f"only arrays are split into training and validation fields, got {type(fields).__name__}: "
+        "pass validation=(inputs, outputs)"
+    )
+
+
+def _rows(array: Any, rows: Tensor) -> Any:
+    return rows.to(array.device) if isinstance(array, Tensor) else rows.numpy()

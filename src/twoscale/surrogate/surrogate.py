@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -14,28 +14,27 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
+from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
+from twoscale.fields.samples import (
+    Fields,
+    as_parameters,
+    check_prediction,
+    four_axes,
+    users_rank,
+)
 from twoscale.fields.source import chunk_length, slices
 from twoscale.files import Checkpoints, atomic_output
 from twoscale.finetuning.finetune import FinetunePlan, finetune_operator, keeps_fields, tunable
-from twoscale.methods.recipes import get_method, resolve, trains_on_fields
 from twoscale.operators.context import FitContext
 from twoscale.operators.operators import FieldOperator, LatentOperator
-from twoscale.predictors.base import check_stored_weights, check_weights
-from twoscale.problems import PROBLEMS, Problem, get_problem
-from twoscale.runtime.memory import available_memory
+from twoscale.predictors import CodePredictor
+from twoscale.predictors.base import check_weights
+from twoscale.problems import Problem, describe_problem, get_problem
+from twoscale.representation import Representation
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.replay import replayed
 from twoscale.runtime.timing import add_seconds, forget_device_peak
-from twoscale.surrogate.arguments import (
-    Fields,
-    as_fields,
-    check_prediction,
-    problem_symmetries,
-    real_fields,
-    resolve_device,
-)
 from twoscale.surrogate.artifact import (
     declared_processes,
     environment,
@@ -44,29 +43,49 @@ from twoscale.surrogate.artifact import (
     write_artifact,
 )
 from twoscale.surrogate.evaluation import Predict, evaluate_operator, warn_of_failure
-from twoscale.surrogate.preparation import Fitting, both_pairs, field_pairs
+from twoscale.surrogate.options import resolve_device, resolve_periodic, resolve_seed
+from twoscale.surrogate.preparation import Door, Fitting
+from twoscale.surrogate.recipe import compose
+from twoscale.surrogate.restoring import Restored, restored
 from twoscale.surrogate.resuming import fit_checkpoints
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 
-_NODE_BYTES = 64  # of memory for each node of a field, at least: some copies of it
+_SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 
 
 class Surrogate:
-    """A learned map from input field to solution field.
+    """A learned map from input fields, parameters or both to solution fields.
 
     >>> x = np.random.default_rng(0).standard_normal((60, 16, 16))
-    >>> surrogate = Surrogate(method="two-scale", epochs=2).fit(x, x.cumsum(axis=2))
+    >>> surrogate = Surrogate("two-scale", epochs=2).fit(x, x.cumsum(axis=2))
     >>> surrogate.predict(x[:3]).shape
     (3, 16, 16)
 
-    Arguments: the method's name, the seed, the device ("auto", "cpu", "cuda"), the problem if it
-    is known (by name or object; needed for residuals only), and any of the method's settings.
-    Fields are (samples, height, width), NumPy or torch.
+    Parameters
+    ----------
+    method
+        The name of a recipe for the three parts: see `METHODS`. Any of its settings may follow by
+        name, such as `epochs=100`.
+    inputs, predictor, outputs, correction
+        Parts as objects, in place of the recipe's: `outputs=TwoScale(patches=(2, 2))`. The predictor
+        may also be named: `predictor="affine"`.
+    seed, device
+        The seed of everything random; "auto", "cpu" or "cuda".
+    problem
+        The equation, by name or as an object, if it is known. Residuals need it.
+    periodic
+        Whether the fields are periodic: a bool, or a pair for rows and columns. By default it is
+        the problem's, or false.
+
+    Fields are (samples, height, width), with channels (samples, channels, height, width), or
+    (samples, length) on a line; NumPy or torch. Predictions have the axes of the training outputs.
     """
 
     operator_: FieldOperator
-    grid_: Grid
+    input_space_: Space
+    output_space_: Space
+    ranks_: tuple[int, int]  # numbers of axes of the user's inputs and outputs
     finetuning_: dict[str, Any] | None
     chosen_: dict[str, Any]  # what a predictor in closed form chose on the validation fields
     peak_device_gigabytes_: float | None  # of the latest fit or fine-tuning, on a GPU
@@ -76,83 +95,110 @@ class Surrogate:
         self,
         method: str = "two-scale",
         *,
+        inputs: Representation | None = None,
+        predictor: CodePredictor | str | None = None,
+        outputs: Representation | None = None,
+        correction: CodePredictor | None = None,
         seed: int = 0,
         device: str = "auto",
         problem: str | Problem | None = None,
+        periodic: bool | tuple[bool, bool] | None = None,
         **settings: Any,
     ) -> None:
-        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-        if not whole or not 0 <= seed < 2**63:
-            raise TwoscaleError(f"the seed must be a whole number from 0, got {seed!r}")
-        self.method = method
-        self.seed = int(seed)
+        self.seed = resolve_seed(seed)
         self.device = resolve_device(device)
         self.problem = get_problem(problem) if isinstance(problem, str) else problem
-        self.settings = resolve(method, settings)
-        if self.settings.get("symmetries") == "problem":
-            self.settings["symmetries"] = problem_symmetries(self.problem)
-        if self.settings.get("average_symmetries") and self.settings["symmetries"] == "none":
-            raise TwoscaleError(
-                "average_symmetries=true needs symmetries to average over, got symmetries=none: "
-                "set symmetries=square or symmetries=mirrors, or leave the average out"
-            )
+        self.periodic = resolve_periodic(periodic, self.problem)
+        own = {"inputs": inputs, "outputs": outputs, "correction": correction}
+        if isinstance(predictor, str):
+            settings["predictor"] = predictor
+        else:
+            own["predictor"] = predictor
+        given = {name: part for name, part in own.items() if part is not None}
+        recipe = compose(method, settings, given, self.problem)
+        self.method, self.settings, self.parts = recipe
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={getattr(self.parts, name)!r}" for name in ("inputs", "predictor")]
+        parts.append(f"outputs={self.parts.outputs!r}")
+        if self.parts.correction is not None:
+            parts.append(f"correction={self.parts.correction!r}")
+        return f"Surrogate({', '.join(parts)})"
 
     def fit(
         self,
-        inputs: Fields,
+        inputs: Fields | None,
         outputs: Fields,
         *,
-        validation: tuple[Fields, Fields] | None = None,
+        parameters: Any = None,
+        validation: tuple[Any, ...] | None = None,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
         """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out.
 
-        With a path as `checkpoint` the state of a long fit is kept beside it, and the same call
-        goes on from there after the process was killed.
+        `parameters` (samples, P) come beside the input fields, or instead of them (`inputs=None`).
+        `validation` is (inputs, outputs), or (inputs, outputs, parameters). The channels may be
+        given names. With a path as `checkpoint` the state of a long fit is kept beside it, and the
+        same call goes on from there after the process was killed.
         """
-        fitting = self.begin(inputs, outputs, validation=validation, progress=progress)
-        asked = {"method": self.method, "settings": self.settings, "seed": self.seed}
+        fitting = self.begin(
+            inputs,
+            outputs,
+            parameters=parameters,
+            validation=validation,
+            input_names=input_names,
+            output_names=output_names,
+            progress=progress,
+        )
+        asked = {"parts": self.parts.describe(), "seed": self.seed}
         data = (fitting.training, fitting.validation)
         with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
             fitting.context.checkpoints = kept
             fitting.operator.fit(*data, fitting.context)
-        return self.finish(fitting.operator, fitting.shape, fitting.context)
+        return self.finish(fitting)
 
     def begin(
         self,
-        inputs: Fields,
+        inputs: Fields | None,
         outputs: Fields,
         *,
-        validation: tuple[Fields, Fields] | None = None,
+        parameters: Any = None,
+        validation: tuple[Any, ...] | None = None,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
         declared_processes()  # raises if it is none: before the work, not after it
         forget_device_peak()
-        training, held_out = both_pairs(
-            inputs, outputs, validation, device=self.device, seed=self.seed
-        )
-        samples, height, width = training.inputs.shape
-        grid = Grid(height, width)
-        if held_out.inputs.shape[1:] != grid.shape:
-            raise TwoscaleError(f"training fields are {grid}, validation fields are not")
-        PatchLayout.tiling(grid.shape, self.settings["patches"])  # raises if it has no such seams
-        operator = get_method(self.method).build(grid, self.settings)
-        operator.check(grid.shape, samples)
+        door = Door(self.periodic, input_names, output_names)
+        pairs = door.both(inputs, outputs, parameters, validation, self.seed)
+        spaces = [(pair.inputs.space.shape, pair.outputs.space.shape) for pair in pairs]
+        if spaces[0] != spaces[1]:
+            raise TwoscaleError(
+                f"training fields are {spaces[0]}, validation fields {spaces[1]}: they must agree"
+            )
+        operator = self.parts.operator()
+        samples = len(pairs[0].inputs)
+        operator.check(pairs[0].inputs.space, pairs[0].outputs.space, samples)
+        training, held_out = (pair.fields(self.device) for pair in pairs)
         context = FitContext(seed=self.seed, progress=progress)
-        return Fitting(operator, training, held_out, context, training.inputs.shape)
+        return Fitting(operator, training, held_out, context, samples, pairs[0].ranks)
 
-    def finish(
-        self, operator: FieldOperator, shape: tuple[int, int, int], context: FitContext
-    ) -> Self:
-        """Take over what a fit on fields of this shape has made and measured."""
+    def finish(self, fitting: Fitting) -> Self:
+        """Take over what a fit has made and measured."""
+        operator, context = fitting.operator, fitting.context
         check_weights(operator)
-        samples, height, width = shape
-        self.grid_, self.operator_ = Grid(height, width), operator.to(self.device)
-        self.training_samples_ = samples
+        self.operator_ = operator.to(self.device)
+        self.input_space_ = fitting.training.input_space
+        self.output_space_ = fitting.training.output_space
+        self.ranks_ = fitting.ranks
+        self.training_samples_ = fitting.samples
         self.finetuning_ = None
-        self.chosen_ = dict(operator.latent.predictor.chosen) if operator.latent else {}
+        self.chosen_ = dict(operator.latent.predictor.chosen)
         self.timings_ = dict(context.clock.seconds)
         context.end_part()
         self.peak_device_gigabytes_ = context.peak_gigabytes
@@ -163,10 +209,11 @@ class Surrogate:
 
     def finetune(
         self,
-        inputs: Fields,
+        inputs: Fields | None,
         outputs: Fields,
         *,
-        validation: tuple[Fields, Fields] | None = None,
+        parameters: Any = None,
+        validation: tuple[Any, ...] | None = None,
         progress: Progress | None = None,
         checkpoints: Checkpoints | None = None,
         **plan: Any,
@@ -179,12 +226,11 @@ class Surrogate:
         """
         steps = FinetunePlan.of(plan)
         operator = self._tunable(steps)
+        pairs = self._door.both(inputs, outputs, parameters, validation, self.seed)
+        for pair in pairs:
+            self.check_spaces(pair.inputs.space, pair.outputs.space)
         # Fields are passed over twice and then never again: they need not stay on the device.
-        training, held_out = both_pairs(
-            inputs, outputs, validation, device=self.device, seed=self.seed, resident=False
-        )
-        for pairs in (training, held_out):
-            self.check_grid(pairs.inputs.shape[1:])
+        training, held_out = (pair.fields(self.device, resident=False) for pair in pairs)
         context = FitContext(seed=self.seed, progress=progress, checkpoints=checkpoints)
         forget_device_peak()
         tuned = copy.copy(self)
@@ -199,7 +245,7 @@ class Surrogate:
         )
         check_weights(tuned.operator_)
         tuned.timings_ = add_seconds(self.timings_, context.clock.seconds)
-        tuned.training_samples_ = training.inputs.shape[0]
+        tuned.training_samples_ = len(pairs[0].inputs)
         context.end_part()
         tuned.peak_device_gigabytes_ = context.peak_gigabytes
         tuned.history_ = context.histories
@@ -210,7 +256,7 @@ class Surrogate:
     @property
     def passes_over_fields(self) -> bool:
         """Say whether a fit only passes over fields, so that they may stay on disk."""
-        return not trains_on_fields(self.method, self.settings)
+        return not self.parts.trains_on_fields
 
     def check_finetuning(self, **plan: Any) -> None:
         """Raise if the surrogate cannot be fine-tuned in this way; needs no data to tell."""
@@ -235,29 +281,69 @@ class Surrogate:
 
     def _common_layout(self) -> PatchLayout:
         """Return the non-overlapping patches whose seams all methods are measured on."""
-        return PatchLayout.tiling(self.grid_.shape, self.settings["patches"])
+        patches = self.settings.get("patches", _SEAMS)
+        return PatchLayout.seams_of(self.output_space_.grid, patches)
+
+    @property
+    def _door(self) -> Door:
+        """Return how fields of the fitted spaces come in."""
+        names = [space.names for space in (self.input_space_, self.output_space_)]
+        if names[0] is not None:
+            names[0] = names[0][: self.input_space_.field_channels]
+        return Door(self.periodic, *names)
 
     @torch.no_grad()
-    def predict(self, inputs: Array, *, batch_size: int | None = None) -> Array:
-        """Return the solution fields of input fields, as NumPy or torch like the input."""
-        fields = real_fields(inputs, "input")
-        self.check_grid(fields.shape[1:])
+    def predict(
+        self, inputs: Array | None, *, parameters: Any = None, batch_size: int | None = None
+    ) -> Array:
+        """Return the solution fields of inputs, as NumPy or torch like these."""
+        self._check_fitted()
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
+        fields = self._inputs(inputs, parameters)
         predict = partial(replayed, self.operator_)
         predicted = self._apply(predict, fields, batch_size or self._batch_size())
         check_prediction(fields, predicted)  # only now: on CUDA it waits for the device
-        return predicted.numpy() if isinstance(inputs, np.ndarray) else predicted
+        result = users_rank(predicted, self.ranks_[1])
+        given = parameters if inputs is None else inputs
+        return result if isinstance(given, Tensor) else result.numpy()  # type: ignore[return-value]
 
-    def predict_parts(self, inputs: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the solution fields of input fields part by part, with the samples they are of.
+    def _inputs(self, inputs: Any, parameters: Any) -> Tensor:
+        """Return inputs as a field batch, parameters as its last channels; values unseen."""
+        space = self.input_space_
+        if (parameters is None) != (space.parameters == 0):
+            wanted = f"{space.parameters} parameters" if space.parameters else "no parameters"
+            raise TwoscaleError(f"this surrogate was fitted with {wanted} for each sample")
+        scalars = None if parameters is None else as_parameters(parameters)
+        if inputs is None:
+            if scalars is None:
+                raise TwoscaleError("there is nothing to predict from: give input fields")
+            fields = scalars[:, :, None, None]
+        else:
+            fields = four_axes(inputs, "input")
+            if scalars is not None:
+                if len(scalars) != len(fields):
+                    raise TwoscaleError(
+                        f"there are {len(fields)} input fields but parameters of {len(scalars)} "
+                        "samples"
+                    )
+                expanded = scalars.to(fields.device)[:, :, None, None]
+                fields = torch.cat([fields, expanded.expand(-1, -1, *fields.shape[2:])], 1)
+        self.check_inputs(fields.shape[1:])
+        return fields
+
+    def predict_parts(
+        self, inputs: np.ndarray, *, parameters: np.ndarray | None = None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield the solution fields of inputs part by part, with the samples they are of.
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
-        if inputs.ndim != 3 or not len(inputs):
-            as_fields(np.asarray(inputs), "input")  # raises
+        if not 2 <= inputs.ndim <= 4 or not len(inputs):
+            four_axes(np.asarray(inputs), "input")  # raises
         for part in slices(len(inputs), self._batch_size()):
-            yield part, self.predict(inputs[part])
+            scalars = None if parameters is None else parameters[part]
+            yield part, self.predict(inputs[part], parameters=scalars)
 
     def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
@@ -268,35 +354,41 @@ class Surrogate:
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
-        return self.settings.get("evaluation_batch") or chunk_length(*self.grid_.shape, cuda=cuda)
+        largest = max(self.input_space_.shape, self.output_space_.shape, key=np.prod)
+        return self.settings.get("evaluation_batch") or chunk_length(*largest, cuda=cuda)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "operator_"):
             raise TwoscaleError("this surrogate is not fitted yet: call fit or load first")
 
-    def check_grid(self, shape: tuple[int, ...]) -> None:
-        """Raise if the surrogate was not fitted on fields of this shape."""
+    def check_inputs(self, shape: Sequence[int]) -> None:
+        """Raise if the surrogate was not fitted on input fields of (channels, height, width)."""
         self._check_fitted()
-        if tuple(shape) != self.grid_.shape:
-            came = "x".join(str(side) for side in shape)
-            raise TwoscaleError(
-                f"this surrogate was fitted on {self.grid_} fields, these are {came}"
-            )
+        _check_shape("input", self.input_space_, shape)
+
+    def check_spaces(self, inputs: Space, outputs: Space) -> None:
+        """Raise if the surrogate was not fitted on fields of these spaces."""
+        self.check_inputs(inputs.shape)
+        _check_shape("output", self.output_space_, outputs.shape)
 
     @torch.no_grad()
-    def evaluate(self, inputs: Fields, outputs: Fields) -> dict[str, Any]:
+    def evaluate(
+        self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None
+    ) -> dict[str, Any]:
         """Return the metrics on held-out pairs; timings include the stages of the fit.
 
         For pairs of another equation than the surrogate's own, see `with_problem`.
         """
-        test = field_pairs(inputs, outputs, "test", device=self.device)
-        self.check_grid(test.inputs.shape[1:])
+        self._check_fitted()
+        pair = self._door.pair(inputs, outputs, parameters, "test")
+        self.check_spaces(pair.inputs.space, pair.outputs.space)
         metrics = evaluate_operator(
             self.operator_,
             lambda fields: self._apply(self.operator_, fields, self._batch_size()),
-            test,
+            pair.fields(self.device),
             common=self._common_layout(),
             problem=self.problem,
+            names=self.output_space_.channel_names,
         )
         warn_of_failure(metrics)
         timings = self.timings_ | metrics["timings"]
@@ -319,9 +411,11 @@ class Surrogate:
         manifest = {
             "method": self.method,
             "settings": self.settings,
+            "parts": self.parts.describe(),
             "seed": self.seed,
-            "grid": {"height": self.grid_.height, "width": self.grid_.width},
-            "problem": self.problem.name if self.problem else None,
+            "spaces": [self.input_space_.as_dict(), self.output_space_.as_dict()],
+            "ranks": list(self.ranks_),
+            "problem": None if self.problem is None else describe_problem(self.problem),
             "retained": self.retained,
             "chosen": self.chosen_,
             "training_samples": self.training_samples_,
@@ -337,9 +431,9 @@ class Surrogate:
     def retained(self) -> dict[str, Any]:
         """Return the retained PCA dimensions: code sizes and the rank of each block."""
         latent = self.operator_.latent
-        if latent is None:
+        sides = {"input": latent.inputs, "output": latent.outputs}
+        if not latent.outputs.compresses:
             return {}
-        sides = {"input": latent.input_representation, "output": latent.output_representation}
         return {side: {"code": part.code_size, "ranks": part.ranks} for side, part in sides.items()}
 
     @classmethod
@@ -348,50 +442,27 @@ class Surrogate:
     ) -> Self:
         """Return the surrogate saved at `path`.
 
-        A problem of one's own is known to the artifact by name only: give it again as `problem`.
+        A problem of one's own that is not installed is unknown: give it again as `problem`.
         """
         manifest, tensors = read_artifact(Path(path))
-        try:
-            surrogate = cls._rebuilt(manifest, device=device, problem=problem)
-            surrogate._restore(tensors)
-        except TwoscaleError as error:
-            raise TwoscaleError(f"{path} cannot be loaded: {error}") from error
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise TwoscaleError(f"{path} has a damaged manifest: {error!r}") from error
-        except RuntimeError as error:
-            raise TwoscaleError(f"{path}: manifest and weights do not fit together") from error
-        return surrogate
+        found = restored(path, manifest, tensors, resolve_device(device), problem)
+        return cls._of(found, resolve_device(device))
 
     @classmethod
-    def _rebuilt(cls, manifest: dict[str, Any], *, device: str, problem: Problem | None) -> Self:
-        """Return the surrogate that a manifest describes, still without its weights."""
-        surrogate = cls(
-            manifest["method"],
-            seed=manifest["seed"],
-            device=device,
-            problem=problem or PROBLEMS.get(manifest["problem"]),
-            **manifest["settings"],
-        )
-        surrogate.grid_ = Grid(manifest["grid"]["height"], manifest["grid"]["width"])
-        surrogate.timings_ = {name: float(one) for name, one in manifest["timings"].items()}
-        surrogate.peak_device_gigabytes_ = manifest["peak_device_gigabytes"]
-        surrogate.trained_together_ = int(manifest["trained_together"])
-        surrogate.finetuning_ = manifest["finetuning"]
-        surrogate.chosen_ = dict(manifest["chosen"])
-        surrogate.training_samples_ = int(manifest["training_samples"])
+    def _of(cls, found: Restored, device: torch.device) -> Self:
+        """Return a surrogate with what was restored of a saved one."""
+        surrogate = cls.__new__(cls)
+        for name, value in vars(found).items():
+            setattr(surrogate, name, value)
+        surrogate.device = device
         surrogate.history_ = {}
+        surrogate._apply(surrogate.operator_, torch.zeros(1, *surrogate.input_space_.shape), 1)
         return surrogate
 
-    def _restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take over saved weights; a prediction shows whether they fit the rest."""
-        nodes = self.grid_.height * self.grid_.width
-        if _NODE_BYTES * nodes > available_memory():
-            raise TwoscaleError(f"there is not enough memory for fields of {self.grid_} nodes")
-        stored = sum(tensor.nbytes for tensor in tensors.values())
-        for name in ("width", "channels"):  # some layer maps so many channels to as many
-            if 4 * self.settings.get(name, 0) ** 2 > stored:
-                raise TwoscaleError(f"the weights do not fit {name}={self.settings[name]}")
-        operator = get_method(self.method).build(self.grid_, self.settings)
-        self.operator_ = operator.restore(tensors).to(self.device)
-        check_stored_weights(operator)
-        self._apply(operator, torch.zeros(1, *self.grid_.shape), 1)
+
+def _check_shape(name: str, space: Space, shape: Sequence[int]) -> None:
+    if tuple(shape) != space.shape:
+        came = "x".join(str(side) for side in (shape[1:] if shape[0] == 1 else shape))
+        raise TwoscaleError(
+            f"this surrogate was fitted on {name} fields of {space}, these are {came}"
+        )

@@ -6,21 +6,21 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 from torch import Tensor
 
+from twoscale.fields.samples import Fields
 from twoscale.files import Checkpoints
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.operators.context import SharedFits, train_members
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import forget_device_peak
-from twoscale.surrogate.arguments import Fields
 from twoscale.surrogate.preparation import Fitting
 from twoscale.surrogate.surrogate import Surrogate
 from twoscale.training import Task
 
-Data = tuple[Fields, Fields, tuple[Fields, Fields] | None]
+Data = tuple[Fields | None, Fields, tuple[Any, ...] | None]
 """Inputs, outputs, and validation pairs (or None) of one surrogate."""
 GivenData = Data | Callable[[], Data]
 Failed = Callable[[int, Exception], None]
@@ -124,11 +124,9 @@ class _Fits:
         if self.checkpoints is not None:
             surrogate = self.surrogates[place]
             context.checkpoints, context.data = self.checkpoints, self.data[place]
-            context.name = repr(
-                (context.data, surrogate.method, surrogate.settings, surrogate.seed)
-            )
+            context.name = repr((context.data, surrogate.parts.describe(), surrogate.seed))
         task = fitting.operator.prepare(fitting.training, fitting.validation, fitting.context)
-        if task is not None and not isinstance(task.network, MLP):
+        if task is not None and not isinstance(task.network, DenseNetwork):
             train_members([task], [fitting.context])  # alone anyway, and its data may be large
             task = None
         if task is None:
@@ -178,6 +176,6 @@ class _Fits:
 
     def _complete(self, place: int, fitting: Fitting) -> None:
         fitting.operator.complete(fitting.training, fitting.validation, fitting.context)
-        self.surrogates[place].finish(fitting.operator, fitting.shape, fitting.context)
+        self.surrogates[place].finish(fitting)
         if self.finished:
             self.finished(place)

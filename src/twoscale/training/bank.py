@@ -16,7 +16,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.training.learner import AdamRows, Learner
 from twoscale.training.losses import CodeLoss, Loss
 from twoscale.training.plan import Pairs, Plan
@@ -33,7 +33,7 @@ class MLPBank(Learner):
     """Members learn side by side; each one's weights are those it would have alone."""
 
     def __init__(
-        self, networks: Sequence[MLP], losses: Sequence[Loss], plans: Sequence[Plan]
+        self, networks: Sequence[DenseNetwork], losses: Sequence[Loss], plans: Sequence[Plan]
     ) -> None:
         layers = [[part for part in network if isinstance(part, nn.Linear)] for network in networks]
         like = layers[0][0].weight

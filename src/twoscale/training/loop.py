@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoint, Checkpoints
-from twoscale.networks import MLP
+from twoscale.networks import DenseNetwork
 from twoscale.runtime.precision import tensor_cores
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.threads import one_thread
@@ -73,7 +73,7 @@ def train_together(
     With `checkpoints` the state is saved there now and then; a later call goes on from it and ends
     with the same weights. `keys` name each task by what it learns and how.
     """
-    if len(tasks) > 1 and not all(isinstance(task.network, MLP) for task in tasks):
+    if len(tasks) > 1 and not all(isinstance(task.network, DenseNetwork) for task in tasks):
         raise TwoscaleError("only MLPs can be trained together")
     stored = [FinishedTraining(checkpoints, key) for key in keys] if checkpoints else []
     done = {place: one.restore(tasks[place]) for place, one in enumerate(stored)}
@@ -240,7 +240,7 @@ def _set_rates(learner: Learner, members: Sequence[Member], epoch: int, share: f
 def _make_learner(tasks: Sequence[Task]) -> tuple[Learner, Pairs]:
     """Return the learner of all tasks and their training pairs, (members, samples, ...)."""
     first = tasks[0]
-    networks = [task.network for task in tasks if isinstance(task.network, MLP)]
+    networks = [task.network for task in tasks if isinstance(task.network, DenseNetwork)]
     if len(networks) == len(tasks):
         bank = MLPBank(networks, [task.loss for task in tasks], [task.plan for task in tasks])
         return bank, bank.stack([task.training for task in tasks])

@@ -47,15 +47,17 @@ OBJECTIVES = ("vector", "block-balanced", "score-normalised", "field")
 class RelativeLoss:
     """The mean over a batch of ||predicted field - true field|| / ||true field||.
 
-    `metric` (code, coordinates) turns code errors into coordinates with the fields' distances. The
-    last column of `true` holds the norms of the true fields, the others their codes.
+    `metric` turns code errors into coordinates with the fields' distances: a matrix (code,
+    coordinates), or a factor for each code. The last column of `true` holds the norms of the true
+    fields, the others their codes.
     """
 
     def __init__(self, metric: Tensor) -> None:
         self.metric = metric
 
     def __call__(self, predicted: Tensor, true: Tensor) -> Tensor:
-        error = (predicted - true[:, :-1]) @ self.metric
+        error = predicted - true[:, :-1]
+        error = error @ self.metric if self.metric.ndim == 2 else error * self.metric
         return (error.norm(dim=1) / true[:, -1].clamp_min(_SMALLEST)).mean()
 
 
@@ -67,3 +69,8 @@ class CodeLoss:
 
     def __call__(self, predicted: Tensor, true: Tensor) -> Tensor:
         return (predicted - true).square().mean(0) @ self.weights
+
+
+def mean_square(predicted: Tensor, true: Tensor) -> Tensor:
+    """Return the mean squared error over all values of a batch."""
+    return (predicted - true).square().mean()

@@ -1,0 +1,101 @@
+"""The parts of a surrogate together: what is described, saved, and built into an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.symmetries import SYMMETRIES
+from twoscale.operators.operators import FieldOperator, LatentOperator, RefinedOperator
+from twoscale.parts import build, describe
+from twoscale.predictors import CodePredictor
+from twoscale.representation import Representation, WholeField
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Input representation, predictor, output representation; perhaps a correction after them."""
+
+    inputs: Representation
+    predictor: CodePredictor
+    outputs: Representation
+    correction: CodePredictor | None = None
+    symmetries: str = "none"
+    average_symmetries: bool = False
+
+    def __post_init__(self) -> None:
+        for name, kind in (("inputs", Representation), ("outputs", Representation)):
+            _check_kind(name, getattr(self, name), kind)
+        _check_kind("predictor", self.predictor, CodePredictor)
+        if self.correction is not None:
+            _check_kind("correction", self.correction, CodePredictor)
+            if not self.correction.reads_fields:
+                raise TwoscaleError(
+                    f"a correction maps fields to fields, and {self.correction!r} maps codes: "
+                    "use Refinement, Encoder or FNO"
+                )
+        if self.symmetries not in SYMMETRIES:
+            raise TwoscaleError(
+                f"symmetries must be one of {', '.join(SYMMETRIES)}, got '{self.symmetries}'"
+            )
+        if self.average_symmetries and self.symmetries == "none":
+            raise TwoscaleError(
+                "average_symmetries=true needs symmetries to average over, got symmetries=none: "
+                "set symmetries=square, mirrors or shifts, or leave the average out"
+            )
+
+    @property
+    def trains_on_fields(self) -> bool:
+        """Say whether a network is trained on fields, which must be in memory."""
+        return self.predictor.reads_fields or self.correction is not None
+
+    def operator(self) -> FieldOperator:
+        """Return the operator of these parts, to be fitted or restored.
+
+        Each call takes copies that know nothing of a fit.
+        """
+        fresh = Assembly.from_description(self.describe())
+        base = LatentOperator(
+            fresh.inputs,
+            fresh.predictor,
+            fresh.outputs,
+            symmetries=self.symmetries,
+            average=self.average_symmetries,
+        )
+        if fresh.correction is None:
+            return base
+        correction = LatentOperator(WholeField(), fresh.correction, WholeField(), warns=False)
+        return RefinedOperator(base, correction)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the tree of parts as plain values: names and arguments."""
+        return {
+            "inputs": describe(self.inputs),
+            "predictor": describe(self.predictor),
+            "outputs": describe(self.outputs),
+            "correction": None if self.correction is None else describe(self.correction),
+            "symmetries": self.symmetries,
+            "average_symmetries": self.average_symmetries,
+        }
+
+    @classmethod
+    def from_description(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the parts that a tree describes."""
+        correction = stored["correction"]
+        return cls(
+            build(stored["inputs"], Representation),
+            build(stored["predictor"], CodePredictor),
+            build(stored["outputs"], Representation),
+            None if correction is None else build(correction, CodePredictor),
+            stored["symmetries"],
+            stored["average_symmetries"],
+        )
+
+
+def _check_kind(name: str, part: Any, kind: type) -> None:
+    if isinstance(part, type):
+        raise TwoscaleError(f"{name} is an object, not a class: write {part.__name__}(...)")
+    if not isinstance(part, kind):
+        raise TwoscaleError(f"{name} must be a {kind.__name__}, got {part!r}")

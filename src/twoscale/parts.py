@@ -1,0 +1,107 @@
+"""Parts: what a surrogate is composed of, known by name and by the arguments they are made with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self, TypeVar
+
+from twoscale.errors import TwoscaleError
+
+Kind = TypeVar("Kind", bound="Part")
+
+PARTS: dict[str, type[Part]] = {}
+"""All parts by name: twoscale's own, and those that users register."""
+
+
+class Part:
+    """Something that is made with plain arguments and can be described by them.
+
+    The arguments of the constructor are remembered as they were given. From them follow the `repr`
+    and the description in a saved surrogate; `build` makes an equal part from that description.
+    """
+
+    name: ClassVar[str]  # in saved surrogates and on the command line
+    title: ClassVar[str] = ""  # for people, in tables and pictures
+
+    _arguments: dict[str, Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        self = super().__new__(cls)
+        try:
+            bound = inspect.signature(cls.__init__).bind(self, *args, **kwargs)
+        except TypeError:
+            return self  # a copy, whose state follows; or a call that the constructor refuses
+        bound.apply_defaults()
+        given = {key: value for key, value in bound.arguments.items() if key != "self"}
+        object.__setattr__(self, "_arguments", given)
+        return self
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return what the part was made with, defaults included."""
+        return dict(self._arguments)
+
+    def __repr__(self) -> str:
+        parameters = inspect.signature(type(self)).parameters
+        shown = [
+            repr(value)
+            if parameters[key].kind is not parameters[key].KEYWORD_ONLY and not place
+            else f"{key}={value!r}"
+            for place, (key, value) in enumerate(self._arguments.items())
+            if value != parameters[key].default
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def register(part: type[Kind]) -> type[Kind]:
+    """Make a class of parts known by its `name`, so that saved surrogates can name it."""
+    known = PARTS.get(part.name)
+    if known is not None and known.__qualname__ != part.__qualname__:
+        raise TwoscaleError(f"another part is called '{part.name}' already: take another name")
+    PARTS[part.name] = part
+    return part
+
+
+def describe(part: Part) -> dict[str, Any]:
+    """Return a part as plain values: its name and its arguments, parts inside included."""
+    return {"part": part.name, **{key: _plain(value) for key, value in part.arguments.items()}}
+
+
+def build(description: Mapping[str, Any], kind: type[Kind]) -> Kind:
+    """Return the part that a description stands for, which must be of a kind."""
+    if not isinstance(description, Mapping) or "part" not in description:
+        raise TwoscaleError(f"a part is described by its name and arguments, got {description!r}")
+    name = description["part"]
+    part = PARTS.get(name)
+    if part is None or not issubclass(part, kind):
+        known = sorted(key for key, one in PARTS.items() if issubclass(one, kind))
+        raise TwoscaleError(
+            f"no {kind.__name__} is called '{name}': known are {', '.join(known)}; "
+            "one of your own has to be registered first"
+        )
+    arguments = {key: _value(value) for key, value in description.items() if key != "part"}
+    try:
+        return part(**arguments)
+    except TypeError as error:
+        raise TwoscaleError(f"'{name}' cannot be made with {arguments}: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Part):
+        return describe(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if hasattr(value, "as_dict"):
+        return _plain(value.as_dict())
+    return value
+
+
+def _value(plain: Any) -> Any:
+    if isinstance(plain, Mapping):
+        if "part" in plain:
+            return build(plain, Part)
+        return {key: _value(one) for key, one in plain.items()}
+    return tuple(_value(one) for one in plain) if isinstance(plain, list) else plain

@@ -1,0 +1,191 @@
+"""Predictors that read the input field itself and propose a field, whose code is the prediction."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import partial
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from twoscale.fields.grid import Space
+from twoscale.fields.source import slices
+from twoscale.fields.symmetries import Group
+from twoscale.networks import FieldMap
+from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
+from twoscale.representation import Representation
+from twoscale.representation.geometry import decoder_isometry
+from twoscale.runtime.precision import tensor_cores
+from twoscale.training import Pairs, Plan, Task, mean_loss
+from twoscale.training.losses import CodeLoss, Loss, RelativeLoss, code_weights, mean_square
+
+_DECODED = 256  # codes that are decoded together
+
+
+class FieldPredictor(CodePredictor):
+    """A network from field to field; the proposed field is encoded as any field is.
+
+    What no decoded field could show of a proposal does not count. Where the output representation
+    keeps whole fields, the proposal is the prediction. Where the input representation compresses,
+    the network reads what it keeps of the input.
+    """
+
+    reads_fields = True
+    numbered: ClassVar[bool] = False  # training fields go by number: images are made in each step
+
+    mean: Tensor  # (channels, height, width): the proposal is this where the network gives zero
+    spread: Tensor  # (channels, 1, 1)
+
+    def __init__(self, *, objective: str, plan: Plan) -> None:
+        super().__init__(objective=objective)
+        self.plan = plan
+        self.network: nn.Module | None = None
+        self._ends: tuple[Representation, ...] = ()  # in a tuple: they are no part of this module
+
+    @abstractmethod
+    def make_network(
+        self, shape: tuple[int, int], inputs: Space, outputs: Space, seed: int
+    ) -> nn.Module:
+        """Return the network on fields (batch, channels, *shape) of both spaces' channels."""
+
+    def _network(self, inputs: Space, outputs: Space, seed: int) -> FieldMap:
+        """Return the network between two spaces; it works on the finer of both grids."""
+        ends = (inputs.grid, outputs.grid)
+        rows, columns = (max(sides) for sides in zip(*(grid.shape for grid in ends), strict=True))
+        network = self.make_network((rows, columns), inputs, outputs, seed)
+        shapes = (grid.shape for grid in ends)
+        return FieldMap(network, *shapes, *(grid.periodic for grid in ends))
+
+    def bind(self, inputs: Representation, outputs: Representation) -> None:
+        self._ends = (inputs, outputs)
+        device = next(outputs.buffers()).device
+        self.network = self._network(inputs.space, outputs.space, 0).to(device)
+        if outputs.compresses:
+            self.register_buffer("mean", torch.zeros(outputs.space.shape, device=device))
+            self.register_buffer("spread", torch.ones(outputs.space.channels, 1, 1, device=device))
+        if inputs.compresses:
+            nothing = inputs.decode(torch.zeros(1, inputs.code_size, device=device))
+            self.register_buffer("_input_mean", nothing, persistent=False)
+            self.register_buffer("_input_unit", inputs.unit.to(device), persistent=False)
+
+    @torch.no_grad()
+    def prepare(
+        self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
+    ) -> Task:
+        inputs, _ = self._ends
+        device = training.inputs.device
+        self.network = self._network(inputs.space, decoder.space, seed).to(device)
+        if decoder.compresses:
+            self._centre(training.targets, decoder)
+        loss = self._loss(training.targets, decoder)
+        targets = self._targets(training, decoder)
+        held_out = Pairs(validation.inputs, self._targets(validation, decoder))
+        if inputs.compresses or (len(training.group) == 1 and not self.numbered):
+            pairs = Pairs(training.inputs, targets)
+            return Task(self, pairs, held_out, loss, self.plan, seed)
+        images = _NumberedImages(self, training.inputs, training.group, inputs.space)
+        return Task(
+            images,
+            Pairs(images.rows(), targets),
+            held_out,
+            loss,
+            self.plan,
+            seed,
+            judge=partial(mean_loss, self, loss, held_out, self.plan.evaluation_batch),
+            per_epoch=len(training.inputs),
+        )
+
+    def _centre(self, codes: Tensor, decoder: Representation) -> None:
+        """Let the network start from the mean field and learn numbers around one."""
+        self.mean = decoder.decode(codes.mean(0, keepdim=True))[0]
+        few = (decoder.decode(codes[:_DECODED]) - self.mean) / decoder.unit
+        spread = few.square().mean((0, 2, 3)).sqrt()[:, None, None] * decoder.unit
+        self.spread = torch.where(spread > 0, spread, torch.ones_like(spread))
+
+    def _loss(self, codes: Tensor, decoder: Representation) -> Loss:
+        if self.objective == "field":
+            return RelativeLoss(_metric(decoder).to(codes.dtype))
+        if not decoder.compresses:
+            return mean_square
+        variance = codes.var(0, unbiased=False)
+        return CodeLoss(code_weights(self.objective, decoder.block_sizes, variance))
+
+    def _targets(self, pairs: Pairs, decoder: Representation) -> Tensor:
+        """Return the codes, and beside them the fields' norms in the decoder's unit.
+
+        Only the relative loss needs the latter.
+        """
+        if self.objective != "field":
+            return pairs.targets
+        unit = decoder.unit
+        sizes = [
+            (decoder.decode(pairs.targets[part]) / unit).flatten(1).norm(dim=1, keepdim=True)
+            for part in slices(len(pairs.targets), _DECODED)
+        ]
+        return torch.cat([pairs.targets, torch.cat(sizes)], 1)
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        load_weights(self, tensors)
+        return self
+
+    @property
+    def trained(self) -> nn.Module:
+        return self
+
+    def forward(self, codes: Tensor) -> Tensor:
+        inputs, outputs = self._ends
+        assert self.network is not None
+        with tensor_cores():
+            proposal = self.network(self._read(codes, inputs))
+        if not outputs.compresses:
+            return proposal.flatten(1)
+        return outputs.encode(self.mean + self.spread * proposal)
+
+    def _read(self, codes: Tensor, inputs: Representation) -> Tensor:
+        """Return the normalised input fields (batch, channels, height, width) of codes."""
+        if not inputs.compresses:
+            return codes.unflatten(1, inputs.space.shape)
+        return (inputs.decode(codes) - self._input_mean) / self._input_unit
+
+    _input_mean: Tensor
+    _input_unit: Tensor
+
+
+def _metric(decoder: Representation) -> Tensor:
+    """Return what turns code errors into errors of fields: a matrix, or a factor for each entry."""
+    if decoder.compresses:
+        return decoder_isometry(decoder).to_coordinates
+    with torch.no_grad():
+        codes = torch.zeros(1, decoder.code_size, device=next(decoder.buffers()).device)
+        fields = decoder.decode(codes + 1) - decoder.decode(codes)
+    return (fields / decoder.unit).flatten()
+
+
+class _NumberedImages(nn.Module):
+    """A predictor on the images of stored fields, which go by their numbers.
+
+    Those under the first symmetry come first, then those under the second, and so on.
+    """
+
+    fields: Tensor  # (samples, channels x nodes)
+    origins: Tensor  # (symmetries, channels x nodes): where an image's values lie in the field
+
+    def __init__(
+        self, predictor: CodePredictor, fields: Tensor, group: Group, space: Space
+    ) -> None:
+        super().__init__()
+        self.predictor = predictor
+        nodes = torch.arange(fields.shape[1], device=fields.device).reshape(space.shape)
+        origins = torch.stack([symmetry(nodes).flatten() for symmetry in group])
+        self.register_buffer("fields", fields, persistent=False)
+        self.register_buffer("origins", origins, persistent=False)
+
+    def rows(self) -> Tensor:
+        """Return the numbers of all images."""
+        return torch.arange(len(self.origins) * len(self.fields), device=self.fields.device)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        samples, symmetries = rows % len(self.fields), rows // len(self.fields)
+        return self.predictor(self.fields[samples[:, None], self.origins[symmetries]])

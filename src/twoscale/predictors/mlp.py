@@ -1,0 +1,136 @@
+"""The paper's network on codes, and what all predictors that are one dense network share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Self
+
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+from twoscale.networks import DenseNetwork
+from twoscale.parts import register
+from twoscale.predictors.base import CodePredictor, load_weights
+from twoscale.representation import Representation
+from twoscale.representation.geometry import decoder_isometry
+from twoscale.training import Pairs, Plan, Task
+from twoscale.training.losses import CodeLoss, code_weights
+
+
+class NetworkPredictor(CodePredictor):
+    """A predictor that is one dense network, however it came by its weights."""
+
+    def __init__(self, *, hidden: tuple[int, ...] = (), objective: str) -> None:
+        super().__init__(objective=objective)
+        self.hidden = hidden
+        self.network: DenseNetwork | None = None
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        self.network = shaped_like(tensors, self.hidden)
+        load_weights(self, tensors)
+        return self
+
+    @property
+    def trained(self) -> DenseNetwork:
+        assert self.network is not None
+        return self.network
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return self.trained(codes)
+
+
+@register
+class MLP(NetworkPredictor):
+    """The paper's latent network, trained on a weighting of the squared code errors.
+
+    `hidden_layers` of `hidden_width` with ReLU; Adam with L2 `weight_decay`; the rate is halved
+    after `patience` epochs without a better validation loss, and the best weights are kept.
+
+    >>> MLP(epochs=100)
+    MLP(epochs=100)
+    """
+
+    name = "mlp"
+    title = "the paper's network"
+
+    def __init__(
+        self,
+        *,
+        objective: str = "block-balanced",
+        hidden_layers: int = 3,
+        hidden_width: int = 128,
+        epochs: int = 500,
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-4,
+        patience: int = 30,
+    ) -> None:
+        super().__init__(hidden=(hidden_width,) * hidden_layers, objective=objective)
+        self.plan = Plan(
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            patience=patience,
+            evaluation_batch=8192,
+            small=True,
+        )
+        self._from_coordinates: Tensor | None = None  # from those of the training to codes
+
+    def prepare(
+        self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
+    ) -> Task:
+        blocks = decoder.block_sizes
+        if self.objective == "field":
+            training, validation = self._in_coordinates(training, validation, decoder)
+            blocks = [training.targets.shape[1]]
+        sizes = (training.inputs.shape[1], *self.hidden, training.targets.shape[1])
+        self.network = DenseNetwork(sizes, seed=seed).to(training.inputs.device)
+        variance = training.targets.var(0, unbiased=False)
+        loss = CodeLoss(code_weights(self.objective, blocks, variance))
+        return Task(self.network, training, validation, loss, self.plan, seed)
+
+    def _in_coordinates(
+        self, training: Pairs, validation: Pairs, decoder: Representation
+    ) -> tuple[Pairs, Pairs]:
+        """Return the targets as coordinates whose distances are those of fields.
+
+        One factor for all makes their mean square one: the loss is then the mean squared error of
+        the decoded field, relative to the spread of the training fields. Where they have none,
+        codes are as good.
+        """
+        isometry = decoder_isometry(decoder)
+        coordinates = training.targets.double() @ isometry.to_coordinates
+        if not bool(coordinates.any()):
+            return training, validation
+        spread = coordinates.square().mean().sqrt()
+        to_coordinates = isometry.to_coordinates / spread
+        self._from_coordinates = isometry.from_coordinates * spread
+
+        def turned(pairs: Pairs) -> Pairs:
+            targets = pairs.targets.double() @ to_coordinates
+            return Pairs(pairs.inputs, targets.to(pairs.targets.dtype))
+
+        return turned(training), turned(validation)
+
+    def complete(self) -> None:
+        """Let the last layer give codes, whatever the coordinates of the training were."""
+        if self._from_coordinates is None:
+            return
+        self.network = self.trained.followed_by(self._from_coordinates)
+        self._from_coordinates = None
+
+
+def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> DenseNetwork:
+    """Return a network with these hidden layers that takes the weights `network.*`."""
+    # By name: files hold tensors in any order, and the hidden layers are the settings'.
+    first = tensors.get("network.0.weight")
+    last = tensors.get(f"network.{2 * len(hidden)}.weight")
+    ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
+    sizes = (ends[0], *hidden, ends[1])
+    for place, shape in enumerate(pairwise(sizes)):  # before anything is allocated
+        found = tensors.get(f"network.{2 * place}.weight")
+        if found is None or found.shape != shape[::-1] or not found.numel():
+            raise TwoscaleError("the weights do not fit the model: the artifact is damaged")
+    return DenseNetwork(sizes)

@@ -1,0 +1,112 @@
+"""Codes of input fields with scalar parameters beside them, or of parameters alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
+from twoscale.fields.source import FieldSource, MappedSource, as_source
+from twoscale.parts import register
+from twoscale.representation.base import Representation, space_of, subset
+from twoscale.runtime.timing import Clock
+
+
+@register
+class WithParameters(Representation):
+    """A representation of the fields, followed by the parameters, each with unit variance.
+
+    The parameters are the last channels of a space, the same number at every node. Without any
+    other channel there is no `fields` representation, and the code is the parameters.
+    """
+
+    name = "with-parameters"
+
+    mean: Tensor  # (parameters,)
+    scale: Tensor  # (parameters,)
+
+    def __init__(self, fields: Representation | None) -> None:
+        super().__init__()
+        self.fields = fields
+        self.register_buffer("mean", None)
+        self.register_buffer("scale", None)
+
+    def check(self, space: Space, samples: int) -> None:
+        if self.fields is not None:
+            self.fields.check(_without(space), samples)
+
+    def fit(
+        self,
+        fields: Tensor | FieldSource,
+        *,
+        space: Space | None = None,
+        seed: int = 0,
+        clock: Clock | None = None,
+        name: str = "output",
+    ) -> Self:
+        source = as_source(fields)
+        self.space = space_of(source, space)
+        count, kept = self.space.parameters, self.space.field_channels
+        values = torch.cat([chunk[:, kept:, 0, 0].double() for chunk in source.chunks()])
+        spread = values.std(0, unbiased=False)
+        self.mean = values.mean(0).float()
+        self.scale = torch.where(spread > 0, spread, torch.ones(count).to(spread)).float()
+        if self.fields is not None:
+            inside = _without(self.space)
+            seen = MappedSource(source, lambda chunk: chunk[:, :kept], inside.shape)
+            self.fields.fit(seen, space=inside, seed=seed, clock=clock, name=name)
+        return self
+
+    def encode(self, fields: Tensor) -> Tensor:
+        kept = self.space.field_channels
+        scores = (fields[:, kept:, 0, 0].to(self.mean.dtype) - self.mean) / self.scale
+        if self.fields is None:
+            return scores
+        return torch.cat([self.fields.encode(fields[:, :kept]), scores], 1)
+
+    def decode(self, codes: Tensor) -> Tensor:
+        scores = codes[:, codes.shape[1] - self.space.parameters :]
+        values = (self.mean + self.scale * scores)[:, :, None, None]
+        constant = values.expand(-1, -1, *self.space.grid.shape)
+        if self.fields is None:
+            return constant
+        inside = self.fields.decode(codes[:, : codes.shape[1] - self.space.parameters])
+        return torch.cat([inside, constant], 1)
+
+    def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
+        wanted = (space.parameters,)
+        if any(name not in tensors or tensors[name].shape != wanted for name in ("mean", "scale")):
+            raise TwoscaleError("the scale of the parameters is missing: the artifact is damaged")
+        self.space = space
+        self.mean, self.scale = tensors["mean"], tensors["scale"]
+        if self.fields is not None:
+            self.fields.restore(subset(tensors, "fields"), _without(space))
+        return self
+
+    @property
+    def mean_and_spread(self) -> tuple[float, float] | None:
+        return None if self.fields is None else self.fields.mean_and_spread
+
+    @property
+    def block_sizes(self) -> list[int]:
+        inside = [] if self.fields is None else self.fields.block_sizes
+        return [*inside, self.space.parameters]
+
+    @property
+    def ranks(self) -> dict[str, list[int]]:
+        inside = {} if self.fields is None else self.fields.ranks
+        return {**inside, "parameters": [self.space.parameters]}
+
+    @property
+    def explained_variance(self) -> dict[str, float]:
+        return {"parameters": 1.0} if self.fields is None else self.fields.explained_variance
+
+
+def _without(space: Space) -> Space:
+    """Return the space of the fields alone."""
+    names = None if space.names is None else space.names[: space.field_channels]
+    return Space(space.field_channels, space.grid, names=names)
