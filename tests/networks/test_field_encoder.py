@@ -1,27 +1,71 @@
 import pytest
 import torch
+from torch.nn import functional
 
 from twoscale.networks import FieldEncoder, count_parameters
-from twoscale.networks.field_encoder import _AddProducts, usual_cut
+from twoscale.networks.field_encoder import _AddProducts, _Residual
+
+PERIODIC = [(False, False), (True, False), (False, True), (True, True)]
+SHAPES = [(32, 32), (16, 48), (17, 23), (4, 4), (128, 64), (1, 64), (30, 200), (64, 1), (1, 1)]
 
 
 def fields(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("shape", [(32, 32), (16, 48), (17, 23), (4, 4), (128, 64)])
-def test_fields_of_any_shape_become_fields_of_that_shape(shape):
+def past_the_start(network):
+    """Return the network with random weights: at the start its blocks add nothing."""
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.2, generator=torch.Generator().manual_seed(1))
+    return network
+
+
+@pytest.mark.parametrize("periodic", PERIODIC)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_fields_of_any_shape_become_fields_of_that_shape(shape, periodic):
+    network = FieldEncoder(
+        shape, channels_in=2, channels_out=3, width=4, blocks=1, periodic=periodic
+    )
+    assert network(fields(2, 2, *shape)).shape == (2, 3, *shape)
+
+
+def test_a_large_odd_grid():
+    network = FieldEncoder((421, 421), width=2, blocks=1)
+    assert network(fields(1, 1, 421, 421)).shape == (1, 1, 421, 421)
+
+
+@pytest.mark.parametrize(
+    ("shape", "coarsest"),
+    [((32, 32), (4, 4)), ((1, 64), (1, 4)), ((30, 200), (8, 7)), ((128, 64), (4, 4))],
+)
+def test_cells_meet_at_about_four_per_direction(shape, coarsest):
+    """A short axis is not halved further while a long one is."""
     network = FieldEncoder(shape, width=4, blocks=1)
-    assert network(fields(2, *shape)).shape == (2, *shape)
+    rows, columns = network.axes
+    assert (rows.coarsest, columns.coarsest) == coarsest
+    cells = network.lift(network._cells(fields(1, 1, *shape)))
+    for coarser in network.coarser:
+        cells = coarser(cells)
+    assert cells.shape[2:] == coarsest
+
+
+def test_cells_may_be_chosen():
+    network = FieldEncoder((16, 24), width=4, blocks=1, cut=(2, 4))
+    assert [axis.cut for axis in network.axes] == [2, 4]
+    assert [axis.cut for axis in FieldEncoder((16, 24), width=4, cut=4).axes] == [4, 4]
+
+
+def test_coordinates_along_ordinary_axes_only():
+    for periodic, coordinates in zip(PERIODIC, (2, 1, 1, 0), strict=True):
+        network = FieldEncoder((16, 16), channels_in=3, width=4, blocks=1, periodic=periodic)
+        assert network.lift.in_channels == 3 * 4 + coordinates
 
 
 def test_a_node_matters_everywhere():
-    network = FieldEncoder((32, 32), width=4, blocks=1).double()
-    for parameter in network.parameters():  # past the start, at which blocks add nothing
-        torch.nn.init.normal_(parameter, std=0.2, generator=torch.Generator().manual_seed(1))
-    x = fields(1, 32, 32).double()
+    network = past_the_start(FieldEncoder((32, 32), channels_in=2, width=4, blocks=1)).double()
+    x = fields(1, 2, 32, 32).double()
     changed = x.clone()
-    changed[0, 13, 27] += 1.0
+    changed[0, 1, 13, 27] += 1.0
     with torch.no_grad():
         difference = network(changed) - network(x)
     assert float(difference.abs().min()) > 0
@@ -46,39 +90,76 @@ def test_width_and_blocks_make_it_larger():
     assert sizes[0] < min(sizes[1:])
 
 
-USUAL_CUTS = {4: 1, 7: 1, 8: 2, 16: 2, 32: 2, 64: 2, 127: 4, 128: 4, 129: 4, 255: 8, 256: 8}
-USUAL_CUTS |= {257: 8, 511: 16, 512: 16, 1023: 32, 1024: 32}
-
-
-@pytest.mark.parametrize(("side", "cut"), USUAL_CUTS.items())
-def test_squares_leave_about_32_cells_per_direction(side, cut):
-    assert usual_cut((side, 2 * side)) == cut
-    assert FieldEncoder((side, side), width=2, blocks=1, cut=None).cut == cut
-
-
-def test_the_finest_level_never_has_many_more_cells_than_32():
-    assert all(22 < side / usual_cut((side, side)) < 46 for side in range(46, 2000))
-
-
-def test_the_gradient_reaches_every_weight():
-    network = FieldEncoder((16, 16), width=4, blocks=1)
-    for parameter in network.parameters():
-        torch.nn.init.normal_(parameter, std=0.2, generator=torch.Generator().manual_seed(1))
-    network(fields(2, 16, 16)).square().sum().backward()
+@pytest.mark.parametrize("periodic", PERIODIC)
+@pytest.mark.parametrize("shape", [(16, 16), (8, 40)])
+def test_the_gradient_reaches_every_weight(shape, periodic):
+    network = past_the_start(FieldEncoder(shape, width=4, blocks=1, periodic=periodic))
+    network(fields(2, 1, *shape)).square().sum().backward()
     assert all(float(p.grad.abs().max()) > 0 for p in network.parameters())
 
 
-@pytest.mark.parametrize(("kernel", "inside"), [(3, 1), (1, 2)])
-def test_the_gradient_of_a_block_is_that_of_its_formula(kernel, inside):
-    cells = fields(2, 4, 6, 5).double().contiguous(memory_format=torch.channels_last)
+@pytest.mark.parametrize("periodic", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("shape", [(6, 5), (1, 4)])
+@torch.no_grad()
+def test_blocks_commute_with_shifts_along_periodic_axes(shape, periodic):
+    block = past_the_start(_Residual(4, periodic=periodic)).double()
+    cells = fields(2, 4, *shape).double()
+    shift = [3 * wraps for wraps in periodic]
+    moved = block(cells.roll(shift, (2, 3)))
+    torch.testing.assert_close(moved, block(cells).roll(shift, (2, 3)))
+
+
+@pytest.mark.parametrize(("shape", "cells"), [((32, 32), (8, 8)), ((30, 16), (6, 4))])
+@torch.no_grad()
+def test_all_but_the_mixing_of_places_commutes_with_shifts_by_coarsest_cells(shape, cells):
+    network = FieldEncoder(shape, channels_in=2, width=4, blocks=1, periodic=(True, True))
+    network = past_the_start(network).double()
+    for mixing in network.mixings:
+        for parameter in mixing.places.parameters():
+            parameter.zero_()
+    x = fields(2, 2, *shape).double()
+    moved = network(x.roll(cells, (2, 3)))
+    torch.testing.assert_close(moved, network(x).roll(cells, (2, 3)))
+
+
+def parts_of_a_block(kernel, inside, shape=(6, 5)):
+    """Return cells and both weights, in double precision and with gradients."""
+    cells = fields(2, 4, *shape).double().contiguous(memory_format=torch.channels_last)
     factors = fields(8 * inside, 4, kernel, kernel, seed=1).double()
     mix = fields(4, 4 * inside, 1, 1, seed=2).double()
-    given = [x.requires_grad_() for x in (cells, factors, mix)]
+    return [x.requires_grad_() for x in (cells, factors, mix)]
+
+
+@pytest.mark.parametrize("margins", [(0, 0), (1, 0), (0, 1), (1, 1)])
+@pytest.mark.parametrize("shape", [(6, 5), (1, 3)])
+def test_the_gradient_of_a_block_is_that_of_its_formula(shape, margins):
+    check_block(parts_of_a_block(3, 1, shape), margins)
+
+
+def test_the_gradient_of_a_block_within_cells():
+    check_block(parts_of_a_block(1, 2), (0, 0))
+
+
+def check_block(given, margins):
+    """Compare a block's image and gradients with those of its formula."""
+    cells, factors, mix = given
     unit = cells * torch.rsqrt(cells.square().mean((1, 2, 3), keepdim=True))
-    p, q = torch.nn.functional.conv2d(unit, factors, padding=kernel // 2).chunk(2, 1)
-    plain = cells + torch.nn.functional.conv2d(p + p * q, mix)
-    ours = _AddProducts.apply(*given)
+    rows, columns = (
+        torch.arange(-margin, side + margin) % side
+        for margin, side in zip(margins, cells.shape[2:], strict=True)
+    )
+    zeros = [factors.shape[-1] // 2 - margin for margin in margins]
+    wide = unit[:, :, rows][..., columns]
+    p, q = functional.conv2d(wide, factors, padding=zeros).chunk(2, 1)
+    plain = cells + functional.conv2d(p + p * q, mix)
+    ours = _AddProducts.apply(*given, margins)
     torch.testing.assert_close(ours, plain)
     weights = fields(*plain.shape, seed=3).double()
-    slopes = torch.autograd.grad((plain * weights).sum(), given)
-    torch.testing.assert_close(torch.autograd.grad((ours * weights).sum(), given), slopes)
+    grads = torch.autograd.grad((plain * weights).sum(), given)
+    torch.testing.assert_close(torch.autograd.grad((ours * weights).sum(), given), grads)
+
+
+@pytest.mark.parametrize("margins", [(0, 0), (1, 0), (1, 1)])
+def test_the_gradient_of_a_block_by_differences(margins):
+    given = parts_of_a_block(3, 1, (2, 3))
+    assert torch.autograd.gradcheck(lambda *parts: _AddProducts.apply(*parts, margins), given)

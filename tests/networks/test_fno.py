@@ -5,14 +5,14 @@ from torch.nn import functional
 
 from twoscale import TwoscaleError
 from twoscale.networks import FNO2d, FourierConvolution, count_parameters
-from twoscale.networks.fourier import Pointwise
+from twoscale.networks.fourier import Pointwise, usable_modes
 
 
 class Spectral:
     """The convolution alone, without its bypass, on (batch, channels, height, width)."""
 
     def __init__(self, channels, modes):
-        self.layer = FourierConvolution(channels, modes).double()
+        self.layer = FourierConvolution(channels, (modes, modes)).double()
         for parameter in self.layer.bypass.parameters():
             parameter.data.zero_()
 
@@ -26,7 +26,7 @@ class Spectral:
 
 def complex_weights(layer):
     """Return a layer's weights as (corner, channels in, channels out, rows, columns)."""
-    apart = layer.weights.detach().unflatten(0, (2, layer.modes)).permute(0, 3, 5, 1, 2, 4)
+    apart = layer.weights.detach().unflatten(0, (2, -1)).permute(0, 3, 5, 1, 2, 4)
     return torch.view_as_complex(apart.contiguous())
 
 
@@ -39,12 +39,14 @@ def make_convolution(channels=3, modes=4, *, seed=0):
     return convolution
 
 
-def kept_modes(modes):
+def kept_modes(modes, height, width):
     """The kept (row, column) frequencies with the place of their weight: corner, row, column."""
-    for column in range(modes):
-        for row in range(modes):
+    rows = min(modes, height // 2)
+    for column in range(max(1, min(modes, width // 2))):
+        for row in range(max(1, rows)):
             yield row, column, (0, row, column)
-            yield row - modes, column, (1, row, column)
+        for row in range(-rows, 0):
+            yield row, column, (1, modes + row, column)
 
 
 def slow_convolution(x, weights, modes):
@@ -53,7 +55,7 @@ def slow_convolution(x, weights, modes):
     rows = np.arange(height)[:, None] / height
     columns = np.arange(width)[None] / width
     result = np.zeros_like(x)
-    for k, m, (corner, i, j) in kept_modes(modes):
+    for k, m, (corner, i, j) in kept_modes(modes, height, width):
         wave = np.exp(2j * np.pi * (k * rows + m * columns))
         coefficient = np.einsum("bihw,hw->bi", x, wave.conj()) / (height * width)
         image = np.einsum("bi,io->bo", coefficient, weights[corner, :, :, i, j])
@@ -63,7 +65,12 @@ def slow_convolution(x, weights, modes):
     return result
 
 
-@pytest.mark.parametrize(("shape", "modes"), [((12, 12), 4), ((13, 10), 3), ((8, 16), 1)])
+# Also on sides that have fewer modes, even and odd, down to a single node.
+SUMS = [((12, 12), 4), ((13, 10), 3), ((8, 16), 1)]
+SUMS += [((8, 8), 5), ((7, 9), 6), ((1, 12), 4), ((12, 1), 4), ((2, 3), 2), ((1, 1), 3)]
+
+
+@pytest.mark.parametrize(("shape", "modes"), SUMS)
 def test_the_convolution_is_the_sum_over_kept_modes(shape, modes, generator):
     convolution = make_convolution(3, modes)
     x = torch.randn(2, 3, *shape, dtype=torch.float64, generator=generator)
@@ -118,9 +125,23 @@ def test_all_modes_of_an_even_grid_can_be_kept(generator):
     assert make_convolution(3, 4)(x).shape == x.shape
 
 
-def test_gradients_of_the_convolution(generator):
-    layer = FourierConvolution(2, 2).double()
-    x = torch.randn(2, 8, 9, 2, dtype=torch.float64, generator=generator, requires_grad=True)
+@pytest.mark.parametrize("shape", [(2, 3), (4, 5), (8, 8), (9, 6), (64, 1)])
+def test_no_frequency_is_kept_twice(shape):
+    height, width = shape
+    kept = [(k % height, m % width) for k, m, _ in kept_modes(12, height, width)]
+    mirrored = [(-k % height, -m % width) for k, m in kept if m]
+    assert len(set(kept)) == len(kept)
+    assert not set(kept) & set(mirrored)
+
+
+def test_a_side_has_half_as_many_modes_as_nodes():
+    assert [usable_modes(side, 4) for side in (1, 2, 3, 5, 8, 9, 64)] == [1, 1, 1, 2, 4, 4, 4]
+
+
+@pytest.mark.parametrize("shape", [(8, 9), (3, 5), (1, 6)])
+def test_gradients_of_the_convolution(shape, generator):
+    layer = FourierConvolution(2, (2, 3)).double()
+    x = torch.randn(2, *shape, 2, dtype=torch.float64, generator=generator, requires_grad=True)
     names = [name for name, _ in layer.named_parameters()]
 
     def image(x, *values):
@@ -131,7 +152,7 @@ def test_gradients_of_the_convolution(generator):
 
 def test_second_derivatives_of_the_convolution_are_refused(generator):
     """They would be wrong: the gradient is written out once."""
-    layer = FourierConvolution(2, 2)
+    layer = FourierConvolution(2, (2, 2))
     x = torch.randn(1, 8, 8, 2, generator=generator, requires_grad=True)
     (slope,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
@@ -150,7 +171,7 @@ def test_gradients_of_the_pointwise_map(generator):
 
 
 def test_first_weights_are_small_and_of_the_reference_range():
-    weights = FourierConvolution(8, 3).weights.detach()
+    weights = FourierConvolution(8, (3, 3)).weights.detach()
     assert float(weights.min()) >= 0
     assert float(weights.max()) <= 1 / 8**2
 
@@ -176,9 +197,10 @@ def test_agreement_with_the_neuraloperator_package(generator):
 
 
 def test_shapes_on_any_grid(generator):
-    network = FNO2d(width=4, modes=3, head=8, layers=2)
-    for shape in ((16, 16), (12, 17)):
-        assert network(torch.randn(2, *shape, generator=generator)).shape == (2, *shape)
+    network = FNO2d(2, 3, width=4, modes=12, head=8, layers=2)
+    for shape in ((16, 16), (17, 23), (1, 64), (64, 1), (1, 1)):
+        fields = torch.randn(2, 2, *shape, generator=generator)
+        assert network(fields).shape == (2, 3, *shape)
 
 
 @pytest.mark.parametrize(("layers", "width", "modes", "head"), [(4, 32, 12, 128), (2, 6, 3, 10)])
@@ -195,12 +217,11 @@ def test_parameter_count(layers, width, modes, head):
 def test_the_network_by_hand(generator):
     """Coordinates appended, padding at the far edges, GELU after every layer, two-layer head."""
     network = FNO2d(width=5, modes=3, head=7, layers=2, padding=4, seed=1).double()
-    fields = torch.randn(2, 10, 12, dtype=torch.float64, generator=generator)
+    fields = torch.randn(2, 1, 10, 12, dtype=torch.float64, generator=generator)
     rows = torch.arange(10, dtype=torch.float64) / 9
     columns = torch.arange(12, dtype=torch.float64) / 11
-    x = torch.stack(
-        [fields, rows[:, None].expand(2, 10, 12), columns[None].expand(2, 10, 12)], dim=1
-    )
+    places = [rows[:, None].expand(2, 1, 10, 12), columns[None].expand(2, 1, 10, 12)]
+    x = torch.cat([fields, *places], dim=1)
 
     def pointwise(layer, values):
         image = torch.einsum("oi,bihw->bohw", layer.weight, values)
@@ -212,7 +233,7 @@ def test_the_network_by_hand(generator):
         image = slow_convolution(padded.numpy(), complex_weights(layer).numpy(), 3)
         padded = functional.gelu(torch.from_numpy(image) + pointwise(layer.bypass, padded))
     head = functional.gelu(pointwise(network.head[0], padded[:, :, :10, :12]))
-    expected = pointwise(network.head[2], head)[:, 0]
+    expected = pointwise(network.head[2], head)
     torch.testing.assert_close(network(fields), expected)
 
 
@@ -230,18 +251,68 @@ def test_the_seed_decides_the_weights_and_leaves_the_global_state_alone():
 
 def test_every_parameter_has_a_gradient(generator):
     network = FNO2d(width=4, modes=3, head=8, layers=2)
-    network(torch.randn(2, 16, 16, generator=generator)).square().sum().backward()
+    network(torch.randn(2, 1, 16, 16, generator=generator)).square().sum().backward()
     for name, parameter in network.named_parameters():
         assert bool((parameter.grad != 0).any()), name
 
 
 def test_arguments_are_left_unchanged(generator):
-    fields = torch.randn(2, 16, 16, generator=generator)
+    fields = torch.randn(2, 1, 16, 16, generator=generator)
     before = fields.clone()
     FNO2d(width=4, modes=3, head=8, layers=1)(fields)
     assert torch.equal(fields, before)
 
 
-def test_more_modes_than_the_field_has_are_refused():
-    with pytest.raises(TwoscaleError, match="12 Fourier modes need fields of at least 24 nodes"):
-        FNO2d(padding=0)(torch.zeros(1, 20, 20))
+def test_fields_of_other_channels_are_refused():
+    with pytest.raises(TwoscaleError, match="reads fields of 2 channels, got 3"):
+        FNO2d(2, width=4, layers=1)(torch.zeros(1, 3, 20, 20))
+
+
+@pytest.mark.parametrize(("periodic", "shift"), [((True, False), (5, 0)), ((False, True), (0, 1))])
+@pytest.mark.parametrize("shape", [(16, 16), (17, 23), (12, 1)])
+@torch.no_grad()
+def test_it_commutes_with_shifts_along_a_periodic_axis(shape, periodic, shift, generator):
+    network = FNO2d(2, 3, width=4, head=8, layers=2, periodic=periodic).double()
+    fields = torch.randn(2, 2, *shape, dtype=torch.float64, generator=generator)
+    moved = network(fields.roll(shift, (2, 3)))
+    torch.testing.assert_close(moved, network(fields).roll(shift, (2, 3)))
+
+
+@torch.no_grad()
+def test_edges_and_coordinates_matter_along_an_ordinary_axis(generator):
+    network = FNO2d(width=4, head=8, layers=2, periodic=(True, False)).double()
+    fields = torch.randn(2, 1, 16, 16, dtype=torch.float64, generator=generator)
+    assert not torch.allclose(network(fields.roll(3, 3)), network(fields).roll(3, 3))
+
+
+@torch.no_grad()
+def test_it_commutes_with_all_shifts_of_a_torus(generator):
+    network = FNO2d(2, 1, width=4, head=8, layers=2, periodic=(True, True)).double()
+    assert network.lift.in_features == 2
+    fields = torch.randn(2, 2, 15, 16, dtype=torch.float64, generator=generator)
+    moved = network(fields.roll((4, 9), (2, 3)))
+    torch.testing.assert_close(moved, network(fields).roll((4, 9), (2, 3)))
+
+
+def test_only_ordinary_axes_of_several_nodes_are_padded():
+    network = FNO2d(padding=8, periodic=(False, True), width=4, layers=1)
+    assert network._padded((16, 20)) == (24, 20)
+    assert network._padded((1, 20)) == (1, 20)
+
+
+@torch.no_grad()
+def test_modes_that_a_grid_lacks_need_no_weights(generator):
+    """The weights that remain do the same as among all of them."""
+    sizes = {"width": 4, "head": 8, "layers": 2, "padding": 0}
+    every, few = FNO2d(**sizes), FNO2d(**sizes, shape=(6, 32))
+    assert few.layers[0].weights.shape[:2] == (6, 12)
+    few.load_state_dict(
+        {
+            name: torch.cat([value[:3], value[-3:]]) if name.endswith(".weights") else value
+            for name, value in every.state_dict().items()
+        }
+    )
+    fields = torch.randn(2, 1, 6, 32, generator=generator)
+    torch.testing.assert_close(few(fields), every(fields))
+    assert FNO2d(**sizes, shape=(1, 64)).layers[0].weights.shape[:2] == (2, 12)
+    assert FNO2d(**sizes, modes=(3, 5)).layers[0].weights.shape[:2] == (6, 5)

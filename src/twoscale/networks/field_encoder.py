@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import Any
 
@@ -11,77 +10,113 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from twoscale.networks.cells import divide, from_cells, to_cells, usual_cut
+from twoscale.networks.periodic import (
+    GridConvolution,
+    Margins,
+    fold,
+    margins_of,
+    trim,
+    wrap,
+)
+
 # Of the channels, level by level; the last for all further ones.
 _GROWTH = (1.0, 1.5, 2.0, 3.0, 4.0)
-_COARSEST = 4  # cells per direction at which everything meets everything
-_FINEST = 32  # cells per direction, or about as many
 _MIXINGS = 4
 _SMALL = 1e-3  # root mean square
 
 
 class FieldEncoder(nn.Module):
-    """Maps normalised fields (batch, height, width) to normalised fields.
+    """Maps normalised fields (batch, channels in, height, width) to (batch, channels out, ...).
 
-    Squares of `cut` x `cut` nodes become the channels of one cell. Residual blocks follow, level
-    by level on ever coarser grids down to about four cells per direction, where all cells are
-    mixed; and back up, each level taking in what was seen there on the way down.
+    Rectangles of nodes become the channels of one cell. Residual blocks follow, level by level on
+    ever coarser grids down to about four cells per direction, where all cells are mixed; and back
+    up, each level taking in what was seen there on the way down. An axis of few cells is not
+    halved further while the other one still is.
+
+    Ordinary axes are filled up to whole cells by repeating their last node. Convolutions wrap
+    around periodic axes, so these are cut where their nodes fill whole cells, even if the cells
+    are up to twice as large or half as large. Where no such cut exists (as for prime numbers of
+    nodes above 32) a periodic axis is filled up too, and wraps with that seam in it.
+
+    shape: nodes of the grid (height, width).
+    channels_in, channels_out: of the fields.
+    width: channels of the finest level; coarser ones have up to four times as many.
+    blocks: residual blocks per level, on the way down and again on the way up.
+    cut: nodes of a cell along both axes, or along rows and columns; by default such that about 32
+        cells are left per direction.
+    periodic: whether rows and columns wrap.
+    seed: of the first weights.
+
+    >>> FieldEncoder((17, 64), channels_in=2, width=4)(torch.zeros(3, 2, 17, 64)).shape
+    torch.Size([3, 1, 17, 64])
     """
 
     def __init__(
         self,
         shape: tuple[int, int],
         *,
+        channels_in: int = 1,
+        channels_out: int = 1,
         width: int = 64,
         blocks: int = 2,
-        cut: int | None = None,
+        cut: int | tuple[int, int] | None = None,
+        periodic: tuple[bool, bool] = (False, False),
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.cut = cut or usual_cut(shape)
-        cells = [-(-side // self.cut) for side in shape]
-        levels = 1
-        while min(cells) / 2**levels >= _COARSEST:
-            levels += 1
-        unit = 2 ** (levels - 1)
-        cells = [-(-count // unit) * unit for count in cells]
-        self.padded = tuple(count * self.cut for count in cells)
-        widths = [_even(width * _GROWTH[min(k, len(_GROWTH) - 1)]) for k in range(levels)]
-        coarsest = cells[0] // unit * (cells[1] // unit)
+        wanted = (cut, cut) if cut is None or isinstance(cut, int) else cut
+        cuts = [one or usual_cut(side) for one, side in zip(wanted, shape, strict=True)]
+        self.axes = divide(shape, cuts, periodic)
+        self.periodic = periodic
+        rows, columns = self.axes
+        nodes = rows.cut * columns.cut
+        strides = [
+            (2 if k < rows.halvings else 1, 2 if k < columns.halvings else 1)
+            for k in range(max(rows.halvings, columns.halvings))
+        ]
+        levels = range(len(strides) + 1)
+        widths = [_even(width * _GROWTH[min(k, len(_GROWTH) - 1)]) for k in levels]
+        steps = list(zip(pairwise(widths), strides, strict=True))
+        places = rows.coarsest * columns.coarsest
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.lift = nn.Conv2d(self.cut**2 + 2, widths[0], 3, padding=1)
-            self.down = nn.ModuleList(_blocks(w, blocks) for w in widths)
+            read = channels_in * nodes + periodic.count(False)
+            self.lift = GridConvolution(read, widths[0], 3, periodic)
+            self.down = nn.ModuleList(_blocks(w, blocks, periodic) for w in widths)
             self.coarser = nn.ModuleList(
-                nn.Conv2d(a, b, 2, stride=2, bias=False) for a, b in pairwise(widths)
+                nn.Conv2d(a, b, stride, stride, bias=False) for (a, b), stride in steps
             )
-            self.mixings = nn.ModuleList(_Mixing(coarsest, widths[-1]) for _ in range(_MIXINGS))
+            self.mixings = nn.ModuleList(_Mixing(places, widths[-1]) for _ in range(_MIXINGS))
             self.finer = nn.ModuleList(
-                nn.ConvTranspose2d(b, a, 2, stride=2, bias=False) for a, b in pairwise(widths)
+                nn.ConvTranspose2d(b, a, stride, stride, bias=False) for (a, b), stride in steps
             )
-            self.up = nn.ModuleList(_blocks(w, blocks) for w in widths[:-1])
-            self.head = nn.Conv2d(widths[0], self.cut**2, 1)
+            self.up = nn.ModuleList(_blocks(w, blocks, periodic) for w in widths[:-1])
+            self.head = nn.Conv2d(widths[0], channels_out * nodes, 1)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, fields: Tensor) -> Tensor:
-        height, width = fields.shape[1:]
+        height, width = fields.shape[2:]
         cells = self._cells(fields)
         # Half precision for all products but those of the head, which writes the field; sums are
         # kept in full precision from block to block.
         with torch.autocast("cuda", dtype=_kind(fields), enabled=fields.is_cuda):
             cells = self._features(cells)
-        squares = functional.pixel_shuffle(self.head(cells), self.cut)
-        return squares[:, 0, :height, :width]
+        return from_cells(self.head(cells), self.axes)[:, :, :height, :width]
 
     def _cells(self, fields: Tensor) -> Tensor:
-        """Return (batch, channels, rows, columns): squares of nodes with their coordinates."""
-        missing = [whole - side for whole, side in zip(self.padded, fields.shape[1:], strict=True)]
-        whole = functional.pad(fields[:, None], (0, missing[1], 0, missing[0]), mode="replicate")
-        squares = functional.pixel_unshuffle(whole, self.cut)
-        batch, _, rows, columns = squares.shape
-        y = torch.linspace(-1, 1, rows, dtype=fields.dtype, device=fields.device)
-        x = torch.linspace(-1, 1, columns, dtype=fields.dtype, device=fields.device)
-        places = (y[:, None].expand(batch, 1, rows, columns), x.expand(batch, 1, rows, columns))
-        return torch.cat([squares, *places], 1).contiguous(memory_format=torch.channels_last)
+        """Return (batch, channels, rows, columns): nodes of cells, and the cells' coordinates."""
+        rows, columns = self.axes
+        below, right = rows.nodes - fields.shape[2], columns.nodes - fields.shape[3]
+        if below or right:
+            fields = functional.pad(fields, (0, right, 0, below), mode="replicate")
+        parts = [to_cells(fields, self.axes)]
+        for axis, count in enumerate((rows.cells, columns.cells)):
+            if not self.periodic[axis]:
+                places = torch.linspace(-1, 1, count, dtype=fields.dtype, device=fields.device)
+                places = places[:, None, None] if axis == 0 else places[:, None]
+                parts.append(places.expand(*parts[0].shape[:3], 1))
+        return torch.cat(parts, -1).permute(0, 3, 1, 2)  # channels last in memory
 
     def _features(self, cells: Tensor) -> Tensor:
         """Return the features (batch, width, rows, columns) of the finest level."""
@@ -106,56 +141,76 @@ class _Residual(nn.Module):
     convolutions.
     """
 
-    def __init__(self, width: int, kernel: int = 3, inside: int = 1) -> None:
+    def __init__(
+        self,
+        width: int,
+        kernel: int = 3,
+        inside: int = 1,
+        periodic: tuple[bool, bool] = (False, False),
+    ) -> None:
         super().__init__()
-        factors = 2 * inside * width
-        self.factors = nn.Conv2d(width, factors, kernel, padding=kernel // 2, bias=False)
+        self.margins, _ = margins_of(kernel, periodic)
+        self.factors = nn.Conv2d(width, 2 * inside * width, kernel, bias=False)
         self.mix = nn.Conv2d(inside * width, width, 1, bias=False)
         nn.init.zeros_(self.mix.weight)
 
     def forward(self, cells: Tensor) -> Tensor:
-        return _AddProducts.apply(cells, self.factors.weight, self.mix.weight)
+        return _AddProducts.apply(cells, self.factors.weight, self.mix.weight, self.margins)
 
 
 class _AddProducts(torch.autograd.Function):
-    """What a residual block does. The gradient is written out: it costs half as many passes."""
+    """What a residual block does. The gradient is written out: it costs half as many passes.
+
+    `margins` of the cells are wrapped before the convolution by `factors`, the others are zero.
+    """
 
     @staticmethod
-    def forward(ctx: Any, cells: Tensor, factors: Tensor, mix: Tensor) -> Tensor:
+    def forward(ctx: Any, cells: Tensor, factors: Tensor, mix: Tensor, margins: Margins) -> Tensor:
         kind = _kind(cells)
         factors, mix = factors.to(kind), mix.to(kind)
         size = torch.linalg.vector_norm(cells, dim=(1, 2, 3), keepdim=True)
         usual = cells[0].numel() ** 0.5  # the size of cells whose root mean square is one
         scale = usual / size.clamp(min=_SMALL * usual)
         unit = torch.mul(cells, scale, out=torch.empty_like(cells, dtype=kind))
-        both = functional.conv2d(unit, factors, padding=factors.shape[-1] // 2)
+        unit = wrap(unit, margins)
+        both = functional.conv2d(unit, factors, padding=_zeros(factors, margins))
         p, q = both.chunk(2, 1)
         products = torch.addcmul(p, p, q)
         ctx.save_for_backward(scale, unit, both, products, factors, mix)
+        ctx.margins = margins
         return cells + functional.conv2d(products, mix)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         scale, unit, both, products, factors, mix = ctx.saved_tensors
-        inner, mix_slope = _convolution_slopes(slope.to(unit.dtype), products, mix)
+        inner, mix_grad = _convolution_grads(grad.to(unit.dtype), products, mix, (0, 0))
         halves = torch.empty_like(both)
-        (p, q), (p_slope, q_slope) = both.chunk(2, 1), halves.chunk(2, 1)
-        torch.addcmul(inner, inner, q, out=p_slope)
-        torch.mul(inner, p, out=q_slope)
-        turned, factors_slope = _convolution_slopes(halves, unit, factors)
+        (p, q), (p_grad, q_grad) = both.chunk(2, 1), halves.chunk(2, 1)
+        torch.addcmul(inner, inner, q, out=p_grad)
+        torch.mul(inner, p, out=q_grad)
+        zeros = _zeros(factors, ctx.margins)
+        turned, factors_grad = _convolution_grads(halves, unit, factors, zeros)
+        unit, turned = trim(unit, ctx.margins), fold(turned, ctx.margins)
         along = (turned * unit).sum((1, 2, 3), keepdim=True, dtype=scale.dtype)
-        slope = torch.addcmul(slope, turned, scale)
-        slope = torch.addcmul(slope, unit, along * scale, value=-1 / unit[0].numel())
-        return slope, factors_slope.to(scale.dtype), mix_slope.to(scale.dtype)
+        grad = torch.addcmul(grad, turned, scale)
+        grad = torch.addcmul(grad, unit, along * scale, value=-1 / unit[0].numel())
+        return grad, factors_grad.to(scale.dtype), mix_grad.to(scale.dtype), None
 
 
-def _convolution_slopes(slope: Tensor, cells: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of a convolution that keeps the grid, by its cells and its weight."""
-    padding = [weight.shape[-1] // 2] * 2
+def _zeros(weight: Tensor, wrapped: Margins) -> Margins:
+    """Return the margins of zeros of a convolution that keeps the grid."""
+    half = weight.shape[-1] // 2
+    return half - wrapped[0], half - wrapped[1]
+
+
+def _convolution_grads(
+    grad: Tensor, cells: Tensor, weight: Tensor, zeros: Margins
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of a convolution by its cells and its weight."""
     one, none, wanted = [1, 1], [0, 0], [True, True, False]
     by_cells, by_weight, _ = torch.ops.aten.convolution_backward(
-        slope, cells, weight, None, one, padding, one, False, none, 1, wanted
+        grad, cells, weight, None, one, list(zeros), one, False, none, 1, wanted
     )
     return by_cells, by_weight
 
@@ -178,20 +233,8 @@ def _kind(cells: Tensor) -> torch.dtype:
     return torch.bfloat16 if cells.is_cuda else cells.dtype
 
 
-def usual_cut(shape: tuple[int, int]) -> int:
-    """Return the side of the squares of nodes that become one cell of the finest level.
-
-    It is the power of two that leaves nearest to 32 cells per direction, from 23 to 45; two at
-    least, where the field has the nodes.
-    """
-    side = min(shape)
-    if side < 2 * _COARSEST:
-        return 1
-    return max(2, 2 ** round(math.log2(side / _FINEST)))
-
-
-def _blocks(width: int, count: int) -> nn.Sequential:
-    return nn.Sequential(*(_Residual(width) for _ in range(count)))
+def _blocks(width: int, count: int, periodic: tuple[bool, bool]) -> nn.Sequential:
+    return nn.Sequential(*(_Residual(width, periodic=periodic) for _ in range(count)))
 
 
 def _even(width: float) -> int:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-
-from twoscale.errors import TwoscaleError
 
 
 class Pointwise(nn.Linear):
@@ -28,29 +26,53 @@ class Pointwise(nn.Linear):
 class FourierConvolution(nn.Module):
     """A pointwise map plus learned complex matrices over channels on the lowest Fourier modes.
 
-    Of the real FFT, `modes` columns and, for rows, `modes` positive and `modes` negative
-    frequencies are kept (both corners). `weights` (rows, columns, channels in, real or imaginary,
-    channels out) are real numbers, which every optimiser and file format understands.
+    Of the real FFT, the first columns and, for rows, as many positive as negative frequencies are
+    kept (both corners): `modes` (along rows, along columns). Smaller fields use the lowest of
+    them. `weights` (rows, columns, channels in, real or imaginary, channels out) are real numbers,
+    which every optimiser and file format understands.
     """
 
-    def __init__(self, channels: int, modes: int) -> None:
+    def __init__(self, channels: int, modes: tuple[int, int]) -> None:
         super().__init__()
         self.modes = modes
         self.bypass = nn.Linear(channels, channels)
-        shape = (2 * modes, modes, channels, 2, channels)
+        shape = (2 * modes[0], modes[1], channels, 2, channels)
         self.weights = nn.Parameter(torch.rand(shape) / channels**2)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, height, width, channels) to the same shape."""
         height, width = x.shape[1:3]
-        if 2 * self.modes > min(height, width):
-            raise TwoscaleError(
-                f"{self.modes} Fourier modes need fields of at least {2 * self.modes} nodes a side "
-                f"with padding, got {height}x{width}: use fewer modes"
-            )
-        matrices = _transforms(height, width, self.modes, x.device, x.dtype)
-        weights = self.weights.flatten(0, 1).flatten(2)
+        kept = _kept(height, width, self.modes)
+        matrices = _transforms(height, width, kept, x.device, x.dtype)
+        weights = self._weights(kept).flatten(0, 1).flatten(2)
         return _Convolution.apply(x, weights, self.bypass.weight, self.bypass.bias, matrices)
+
+    def _weights(self, kept: Kept) -> Tensor:
+        """Return the weights of the kept modes: all of them, unless the field is small."""
+        rows, columns = self.weights.shape[:2]
+        if (kept.positive + kept.negative, kept.columns) == (rows, columns):
+            return self.weights
+        weights = self.weights[:, : kept.columns]
+        return torch.cat([weights[: kept.positive], weights[rows - kept.negative :]])
+
+
+def usable_modes(side: int, modes: int) -> int:
+    """Return how many of the lowest modes a side of some nodes has: half as many, one at least."""
+    return max(1, min(modes, side // 2))
+
+
+class Kept(NamedTuple):
+    """The row frequencies 0 .. positive - 1 and -negative .. -1, and the number of columns."""
+
+    positive: int
+    negative: int
+    columns: int
+
+
+def _kept(height: int, width: int, modes: tuple[int, int]) -> Kept:
+    """Return the modes of a field, none of them twice: a single row has no negative frequency."""
+    rows, columns = modes
+    return Kept(usable_modes(height, rows), min(rows, height // 2), usable_modes(width, columns))
 
 
 Matrices = tuple[Tensor, Tensor, Tensor]
@@ -58,22 +80,23 @@ Matrices = tuple[Tensor, Tensor, Tensor]
 
 @cache  # for good: recorded steps read the matrices where they lie
 def _transforms(
-    height: int, width: int, modes: int, device: torch.device, dtype: torch.dtype
+    height: int, width: int, modes: Kept, device: torch.device, dtype: torch.dtype
 ) -> Matrices:
     """Return the kept modes' Fourier matrices, real and imaginary parts apart.
 
-    Along rows (2 modes x re/im, height), whose transpose leads back; along columns
-    (re/im x modes, re/im x width); and back along columns from the four products of a mode's parts
-    with a weight's parts, (re/im x width, 4 x modes), which also scales. Only the kept modes are
-    ever computed: few enough that these products are faster than FFTs of the whole field.
+    Along rows (row modes x re/im, height), whose transpose leads back; along columns
+    (re/im x column modes, re/im x width); and back along columns from the four products of a
+    mode's parts with a weight's parts, (re/im x width, 4 x column modes), which also scales. Only
+    the kept modes are ever computed: few enough that these products are faster than FFTs of the
+    whole field.
     """
-    kept = torch.cat([torch.arange(modes), torch.arange(-modes, 0)]).double()
+    kept = torch.cat([torch.arange(modes.positive), torch.arange(-modes.negative, 0)]).double()
     phase = torch.outer(kept, torch.arange(height).double()) * (2 * math.pi / height)
     rows = torch.stack([phase.cos(), -phase.sin()], 1).flatten(0, 1)
-    phase = torch.outer(torch.arange(modes).double(), torch.arange(width).double())
+    phase = torch.outer(torch.arange(modes.columns).double(), torch.arange(width).double())
     cos, sin = (phase * (2 * math.pi / width)).cos(), (phase * (2 * math.pi / width)).sin()
     columns = torch.cat([torch.cat([cos, sin], 1), torch.cat([-sin, cos], 1)])
-    share = torch.full((modes, 1), 2.0).double()  # all but the mean stand for two modes
+    share = torch.full((modes.columns, 1), 2.0).double()  # all but the mean stand for two modes
     share[0] = 1
     real, imaginary = (part * share / (height * width) for part in columns.chunk(2))
     back = torch.cat([real, imaginary, imaginary, -real]).T.contiguous()
@@ -89,10 +112,10 @@ class _Affine(torch.autograd.Function):
         return torch.addmm(bias, x, weight.T)
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         x, weight = ctx.saved_tensors
-        down = slope @ weight if ctx.needs_input_grad[0] else None
-        return down, slope.T @ x, _column_sums(slope)
+        down = grad @ weight if ctx.needs_input_grad[0] else None
+        return down, grad.T @ x, _column_sums(grad)
 
 
 def _column_sums(values: Tensor) -> Tensor:
@@ -109,7 +132,7 @@ class _Convolution(torch.autograd.Function):
     ) -> Tensor:
         rows, columns, back = matrices
         spectrum = _modes(_along(columns, _along_rows(rows, x)), len(x), 2)
-        products = _lines(torch.bmm(spectrum, weights), len(x), 4)
+        products = _lines(torch.bmm(spectrum, weights), len(rows) // 2, len(x), 4)
         out = torch.addmm(bias, x.flatten(0, 2), bypass.T).view(x.shape)
         ctx.save_for_backward(x, spectrum, weights, bypass)
         ctx.matrices = matrices
@@ -117,17 +140,17 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable  # the spectrum is kept: second derivatives would miss its share
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
         x, spectrum, weights, bypass = ctx.saved_tensors
         rows, columns, back = ctx.matrices
-        slope = slope.contiguous()
-        products = _modes(_along(back.T, _along_rows(rows, slope)), len(x), 4)
-        down = _lines(torch.bmm(products, weights.mT), len(x), 2)
-        flat = slope.flatten(0, 2)
+        grad = grad.contiguous()
+        products = _modes(_along(back.T, _along_rows(rows, grad)), len(x), 4)
+        down = _lines(torch.bmm(products, weights.mT), len(rows) // 2, len(x), 2)
+        flat = grad.flatten(0, 2)
         out = (flat @ bypass).view(x.shape)
         _add_back(out, rows, _along(columns.T, down))
-        weight_slope = torch.bmm(spectrum.mT, products)
-        return out, weight_slope, flat.T @ x.flatten(0, 2), _column_sums(flat), None
+        weight_grad = torch.bmm(spectrum.mT, products)
+        return out, weight_grad, flat.T @ x.flatten(0, 2), _column_sums(flat), None
 
 
 def _along_rows(rows: Tensor, x: Tensor) -> Tensor:
@@ -159,9 +182,9 @@ def _modes(lines: Tensor, batch: int, parts: int) -> Tensor:
     return apart.reshape(-1, 2 * batch, parts // 2 * channels)
 
 
-def _lines(modes: Tensor, batch: int, parts: int) -> Tensor:
-    """Undo `_modes`."""
+def _lines(modes: Tensor, rows: int, batch: int, parts: int) -> Tensor:
+    """Undo `_modes`, given the number of row modes."""
     count, _, channels = modes.shape
-    columns = math.isqrt(count // 2)
-    apart = modes.view(2 * columns, columns, batch, 2, parts // 2, -1).permute(2, 0, 3, 4, 1, 5)
-    return apart.reshape(-1, parts * columns, channels // (parts // 2))
+    columns, shared = count // rows, parts // 2
+    apart = modes.view(rows, columns, batch, 2, shared, -1).permute(2, 0, 3, 4, 1, 5)
+    return apart.reshape(-1, parts * columns, channels // shared)

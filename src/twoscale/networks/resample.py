@@ -1,0 +1,48 @@
+"""Fields from one grid on another, by linear interpolation between nodes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+
+def resample(
+    fields: Tensor, shape: tuple[int, int], periodic: tuple[bool, bool] = (False, False)
+) -> Tensor:
+    """Return fields (batch, channels, h, w) on a grid of `shape` nodes, interpolated bilinearly.
+
+    Along an ordinary axis the nodes of both grids include the ends, and linear functions are kept
+    exactly. Along a periodic axis node k of n lies at k / n, and the last node is followed by the
+    first. A side of one node has no places: it becomes a constant, and the mean of other sides.
+    Fields that are on the grid already are returned as they are.
+
+    >>> resample(torch.tensor([[[[0.0, 2.0]]]]), (1, 5)).tolist()
+    [[[[0.0, 0.5, 1.0, 1.5, 2.0]]]]
+    """
+    height, width = fields.shape[2:]
+    kind = (fields.device, fields.dtype)
+    if width != shape[1]:
+        fields = fields @ _interpolation(width, shape[1], periodic[1], *kind).T
+    if height != shape[0]:
+        fields = _interpolation(height, shape[0], periodic[0], *kind) @ fields
+    return fields
+
+
+@cache  # for good: recorded steps read the matrices where they lie
+def _interpolation(
+    before: int, after: int, periodic: bool, device: torch.device, dtype: torch.dtype
+) -> Tensor:
+    """Return the matrix (after, before) that interpolates along one axis."""
+    if 1 in (before, after):
+        return torch.full((after, before), 1 / before, dtype=dtype, device=device)
+    nodes = torch.arange(after, dtype=torch.float64)
+    # In steps of the grid before. Products of whole numbers first: nodes in common are exact.
+    steps = nodes * before / after if periodic else nodes * (before - 1) / (after - 1)
+    lower = steps.floor().long()
+    share = (steps - lower)[:, None]
+    identity = torch.eye(before, dtype=torch.float64)
+    last = before - 1  # of an ordinary axis; its share of what would follow is zero
+    upper = (lower + 1) % before if periodic else (lower + 1).clamp(max=last)
+    return ((1 - share) * identity[lower] + share * identity[upper]).to(device, dtype)

@@ -1,0 +1,67 @@
+import pytest
+import torch
+from torch.nn import functional
+
+from twoscale.networks.periodic import GridConvolution, fold, margins_of, trim, wrap
+
+GRIDS = [(6, 5), (2, 7), (1, 4), (1, 1)]
+
+
+def fields(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+
+@pytest.mark.parametrize("shape", GRIDS)
+@pytest.mark.parametrize("margins", [(0, 0), (2, 0), (0, 2), (2, 2), (1, 3)])
+def test_nodes_beyond_an_edge_are_those_of_the_other_edge(shape, margins):
+    x = fields(2, 3, *shape)
+    rows, columns = (
+        torch.arange(-margin, side + margin) % side
+        for margin, side in zip(margins, shape, strict=True)
+    )
+    wide = wrap(x, margins)
+    assert torch.equal(wide, x[:, :, rows][..., columns])
+    assert torch.equal(trim(wide, margins), x)
+
+
+def test_nothing_to_wrap_costs_nothing():
+    x = fields(2, 3, 4, 5)
+    assert wrap(x, (0, 0)) is x
+    assert fold(x, (0, 0)) is x
+
+
+def test_channels_stay_last_in_memory():
+    x = fields(2, 3, 6, 5).contiguous(memory_format=torch.channels_last)
+    assert wrap(x, (1, 1)).is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("shape", GRIDS)
+@pytest.mark.parametrize("margins", [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_fold_is_the_transpose_of_wrap(shape, margins):
+    x = fields(2, 3, *shape).requires_grad_()
+    wide = wrap(x, margins)
+    weights = fields(*wide.shape, seed=1)
+    (expected,) = torch.autograd.grad((wide * weights).sum(), x)
+    torch.testing.assert_close(fold(weights.clone(), margins), expected)
+
+
+def test_margins_are_wrapped_or_zero():
+    assert margins_of(5, (False, True)) == ((0, 2), (2, 0))
+    assert margins_of(1, (True, True)) == ((0, 0), (0, 0))
+
+
+@pytest.mark.parametrize("shape", GRIDS)
+def test_a_convolution_along_a_periodic_axis(shape):
+    """Wrapped by rows, zeros beyond the columns."""
+    layer = GridConvolution(3, 2, 5, (True, False)).double()
+    x = fields(2, 3, *shape)
+    tall = x[:, :, torch.arange(-2, shape[0] + 2) % shape[0]]
+    expected = functional.conv2d(tall, layer.weight, layer.bias, padding=(0, 2))
+    torch.testing.assert_close(layer(x), expected)
+
+
+def test_an_ordinary_convolution_is_torchs():
+    layer = GridConvolution(3, 2, 3).double()
+    x = fields(2, 3, 6, 5)
+    assert torch.equal(layer(x), functional.conv2d(x, layer.weight, layer.bias, padding=1))
