@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.linalg.pca import RankRule
 from twoscale.representation.base import Representation
@@ -32,7 +33,7 @@ class _SkeletonBound(BlockPCA):
 
     def __init__(
         self,
-        rule: RankRule,
+        rule: RankRule | float | int,
         *,
         patches: tuple[int, int] = (4, 4),
         seam_width: float = _SEAM_WIDTH,
@@ -48,12 +49,12 @@ class _SkeletonBound(BlockPCA):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, patches={self.patches}, seam_width={self.seam_width}"
 
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        super().check(shape, samples)
-        Skeleton.of_grid(PatchLayout.tiling(shape, self.patches))  # raises
+    def check(self, space: Space, samples: int) -> None:
+        super().check(space, samples)
+        Skeleton.of_grid(PatchLayout.tiling(space.grid, self.patches))  # raises
 
-    def _prepare(self, shape: tuple[int, int], device: torch.device) -> None:
-        self._layout = PatchLayout.tiling(shape, self.patches)
+    def _prepare(self, space: Space, device: torch.device) -> None:
+        self._layout = PatchLayout.tiling(space.grid, self.patches)
         skeleton = Skeleton.of_grid(self._layout)
         self._use_norm(SeamNorm(skeleton, self.seam_width), device)
         self.skeleton = skeleton.float().to(device)
@@ -62,10 +63,20 @@ class _SkeletonBound(BlockPCA):
     def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
         """Set the buffers that make the norm Euclidean."""
 
-    def energies(self) -> Tensor:
-        """Return the energy of each mode, in the norm that sees seams."""
-        unit = self.unit
-        return (self.variances * (self.scale[:, :1] / unit).square()).double() * unit**2
+    def energies(self, unit: Tensor | None = None) -> Tensor:
+        """Return the energy (blocks, largest rank) of each mode in the norm that sees seams.
+
+        It is float64, and zero beyond a block's rank. Channels are measured in a `unit`
+        (channels, 1, 1), by default 1: stages can be compared in the same unit only.
+        """
+        self._require_fit()
+        parts = (self.space.channels, -1)
+        scales = self.scale.unflatten(1, parts)[..., 0].double()  # (blocks, channels)
+        if unit is not None:
+            scales = scales / unit.flatten().to(scales)
+        shares = self.vectors.square().unflatten(1, parts).sum(2).double()
+        shares = shares / shares.sum(1, keepdim=True).clamp_min(1e-30)  # 1 for a single channel
+        return self.variances.double() * (shares * scales.square()[..., None]).sum(1)
 
     @property
     def layout(self) -> PatchLayout | None:
@@ -74,6 +85,8 @@ class _SkeletonBound(BlockPCA):
 
 class SkeletonPCA(_SkeletonBound):
     """One PCA of the traces on the skeleton, in the norm of their harmonic extensions.
+
+    The traces of all channels are one block.
 
     With g = T u, M = L L^T the metric |E g|^2 = g^T M g, and y = L^T g: z = V^T (y - mean) / s,
     and the decoded field is E L^-T (mean + s V z). The columns of V are the eigenvectors of
@@ -92,29 +105,31 @@ class SkeletonPCA(_SkeletonBound):
         self.register_buffer("inverse_factor", inverse.float().to(device), persistent=False)
 
     def _split(self, fields: Tensor) -> Tensor:
-        return (self.skeleton.trace(fields.to(self.factor.dtype)) @ self.factor)[:, None]
+        traces = self.skeleton.trace(fields.to(self.factor.dtype))  # (batch, channels, size)
+        return (traces @ self.factor).flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
-        return self.skeleton.extend(blocks[:, 0] @ self.inverse_factor)
+        traces = blocks[:, 0].unflatten(1, (-1, self.skeleton.size))
+        return self.skeleton.extend(traces @ self.inverse_factor)
 
 
 class BubblePCA(_SkeletonBound):
-    """An independent PCA of the bubble u - E T u inside each patch.
+    """An independent PCA of the bubble u - E T u inside each patch, all channels together.
 
     Decoded fields vanish on the skeleton, whatever the code.
     """
 
-    weights: Tensor  # (patches, n, m): roots of the norm's weights
+    weights: Tensor  # (patches, 1, n, m): roots of the norm's weights, of any channel
 
-    def block_count(self, shape: tuple[int, int]) -> int:
-        return PatchLayout.tiling(shape, self.patches).count
+    def block_count(self, grid: Grid) -> int:
+        return PatchLayout.tiling(grid, self.patches).count
 
     def unaffected_by(self, earlier: Representation) -> bool:
         """Say so of a skeleton's PCA: a harmonic extension has no bubbles."""
         return isinstance(earlier, SkeletonPCA) and earlier.patches == self.patches
 
     def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
-        weights = norm.bubble_weights().sqrt().float().to(device)
+        weights = norm.bubble_weights()[:, None].sqrt().float().to(device)
         self.register_buffer("weights", weights, persistent=False)
 
     def _split(self, fields: Tensor) -> Tensor:
@@ -122,8 +137,8 @@ class BubblePCA(_SkeletonBound):
         return (self.skeleton.tiles(bubbles) * self.weights).flatten(2)
 
     def _join(self, blocks: Tensor) -> Tensor:
-        tiles = blocks.reshape(len(blocks), *self.weights.shape) / self.weights
-        return self.skeleton.join(tiles)
+        tiles = blocks.unflatten(2, (-1, *self.weights.shape[2:]))
+        return self.skeleton.join(tiles / self.weights)
 
 
 class Conforming(Chain):
@@ -154,3 +169,7 @@ class Conforming(Chain):
             ),
         }
         super().__init__(stages, code_size=code_size)
+        self.patches = patches
+        self.variance = variance
+        self.seam_width = seam_width
+        self.solver = solver
