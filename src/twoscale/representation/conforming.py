@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -10,7 +11,7 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout
-from twoscale.linalg.pca import RankRule
+from twoscale.linalg.pca import RankRule, Statistics
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, stage_rule, stage_solvers
@@ -69,14 +70,22 @@ class _SkeletonBound(BlockPCA):
         It is float64, and zero beyond a block's rank. Channels are measured in a `unit`
         (channels, 1, 1), by default 1: stages can be compared in the same unit only.
         """
-        self._require_fit()
-        parts = (self.space.channels, -1)
-        scales = self.scale.unflatten(1, parts)[..., 0].double()  # (blocks, channels)
+        scales, shares = self.channel_scales, self._channel_shares()
         if unit is not None:
             scales = scales / unit.flatten().to(scales)
-        shares = self.vectors.square().unflatten(1, parts).sum(2).double()
         shares = shares / shares.sum(1, keepdim=True).clamp_min(1e-30)  # 1 for a single channel
-        return self.variances.double() * (shares * scales.square()[..., None]).sum(1)
+        return self.variances.double() * (shares * scales.square()[:, None]).sum(1)
+
+    @property
+    def channel_scales(self) -> Tensor:
+        """Return the common scale (channels,) of each channel's features, float64."""
+        self._require_fit()
+        return self.scale[0].unflatten(0, (self.space.channels, -1))[:, 0].double()
+
+    def _channel_shares(self) -> Tensor:
+        """Return the squared norm (blocks, channels, rank) of each channel's part of a mode."""
+        parts = self.vectors.square().unflatten(1, (self.space.channels, -1))
+        return parts.sum(2).double()
 
     @property
     def layout(self) -> PatchLayout | None:
@@ -119,6 +128,8 @@ class BubblePCA(_SkeletonBound):
     Decoded fields vanish on the skeleton, whatever the code.
     """
 
+    _guides: Sequence[SkeletonPCA] = ()
+
     weights: Tensor  # (patches, 1, n, m): roots of the norm's weights, of any channel
 
     def block_count(self, grid: Grid) -> int:
@@ -127,6 +138,24 @@ class BubblePCA(_SkeletonBound):
     def unaffected_by(self, earlier: Representation) -> bool:
         """Say so of a skeleton's PCA: a harmonic extension has no bubbles."""
         return isinstance(earlier, SkeletonPCA) and earlier.patches == self.patches
+
+    def scale_channels_as(self, skeleton: SkeletonPCA) -> None:
+        """Divide channels by the scales of a skeleton's PCA, which is fitted before this one.
+
+        A channel's bubbles may be nothing but rounding errors, as those of a linear field. Divided
+        by a scale of their own they would count as much as any other channel.
+        """
+        self._guides = [skeleton]  # in a list: it is not a module of this one
+
+    def _common_scale(self, statistics: Statistics) -> Statistics:
+        own = super()._common_scale(statistics)
+        channels = self.space.channels
+        if channels == 1 or not self._guides:
+            return own
+        guide = self._guides[0]
+        scales = own.scale[0].unflatten(0, (channels, -1))[:, 0]
+        varying = guide._channel_shares().sum((0, 2)) > 0
+        return statistics.with_channel_scales(torch.where(varying, guide.channel_scales, scales))
 
     def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
         weights = norm.bubble_weights()[:, None].sqrt().float().to(device)
@@ -160,15 +189,10 @@ class Conforming(Chain):
     ) -> None:
         rule = stage_rule(variance, code_size)
         skeleton_solver, bubble_solver = stage_solvers(solver)
-        stages: dict[str, Representation] = {
-            "skeleton": SkeletonPCA(
-                rule, patches=patches, seam_width=seam_width, solver=skeleton_solver
-            ),
-            "bubbles": BubblePCA(
-                rule, patches=patches, seam_width=seam_width, solver=bubble_solver
-            ),
-        }
-        super().__init__(stages, code_size=code_size)
+        skeleton = SkeletonPCA(rule, patches=patches, seam_width=seam_width, solver=skeleton_solver)
+        bubbles = BubblePCA(rule, patches=patches, seam_width=seam_width, solver=bubble_solver)
+        bubbles.scale_channels_as(skeleton)
+        super().__init__({"skeleton": skeleton, "bubbles": bubbles}, code_size=code_size)
         self.patches = patches
         self.variance = variance
         self.seam_width = seam_width
