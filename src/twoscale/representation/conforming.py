@@ -27,7 +27,7 @@ class _SkeletonBound(BlockPCA):
     """A PCA that knows the skeleton of its patches and works in its norm.
 
     `_split` gives coordinates in which the norm is Euclidean, and the features have one common
-    scale: components maximise the variance in that norm.
+    scale per channel: components maximise the variance in that norm, added up over channels.
     """
 
     skeleton: Skeleton
@@ -140,7 +140,7 @@ class BubblePCA(_SkeletonBound):
         return isinstance(earlier, SkeletonPCA) and earlier.patches == self.patches
 
     def scale_channels_as(self, skeleton: SkeletonPCA) -> None:
-        """Divide channels by the scales of a skeleton's PCA, which is fitted before this one.
+        """Divide channels by scales no smaller than those of a skeleton's PCA, fitted before.
 
         A channel's bubbles may be nothing but rounding errors, as those of a linear field. Divided
         by a scale of their own they would count as much as any other channel.
@@ -153,9 +153,10 @@ class BubblePCA(_SkeletonBound):
         if channels == 1 or not self._guides:
             return own
         guide = self._guides[0]
-        scales = own.scale[0].unflatten(0, (channels, -1))[:, 0]
         varying = guide._channel_shares().sum((0, 2)) > 0
-        return statistics.with_channel_scales(torch.where(varying, guide.channel_scales, scales))
+        guiding = torch.where(varying, guide.channel_scales, 0.0)
+        scales = own.scale[0].unflatten(0, (channels, -1))[:, 0]
+        return statistics.with_channel_scales(torch.maximum(guiding, scales))
 
     def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
         weights = norm.bubble_weights()[:, None].sqrt().float().to(device)
@@ -174,8 +175,17 @@ class Conforming(Chain):
     """Global modes from the traces on the patch skeleton, then bubbles inside the patches.
 
     Neighbouring patches share the values on the lines between them: for any code whatsoever the
-    decoded field has no seams. `code_size` modes are kept in all, those of the largest energy in
-    the norm that sees seams; without it, each block keeps the share `variance`.
+    decoded field has no seams.
+
+    `patches` counts the patches per axis, (4, 4) by default; each side has at least 3 nodes, and an
+    axis of a single node is not cut. `code_size` modes are kept in all, 160 by default: those of
+    the largest energy in the norm that sees seams. With `code_size=None` each block keeps the
+    share `variance` of its variance, 0.999 by default. `seam_width`, a part of the domain, says how
+    much that norm sees of slopes beside seams; with 0 it is plain L2. `solver` is that of the PCAs;
+    "hybrid" randomises the skeleton's only.
+
+    >>> Conforming(code_size=40).fit(torch.randn(50, 2, 17, 23)).code_size
+    40
     """
 
     def __init__(
