@@ -2,40 +2,36 @@ import numpy as np
 import pytest
 import torch
 
-from tests.conftest import make_poisson
 from tests.representation.contract import RepresentationContract, relative
-from twoscale import (
-    BubblePCA,
-    Chain,
-    Conforming,
-    PatchLayout,
-    RankRule,
-    SkeletonPCA,
-    TwoScale,
-    TwoscaleError,
-)
-from twoscale.fields.measures import normal_derivative_trace, value_trace
-from twoscale.linalg.pca import SOLVERS
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid, Space
+from twoscale.fields.patches import PatchLayout
+from twoscale.linalg.pca import SOLVERS, RankRule
+from twoscale.problems.poisson import Poisson
+from twoscale.representation import BubblePCA, Chain, Conforming, SkeletonPCA, TwoScale
 from twoscale.representation.skeleton import Skeleton
+
+
+def poisson_fields(shape, samples, seed=0):
+    problem = Poisson()
+    inputs = problem.sample(Grid(*shape), range(samples), seed=seed)
+    return problem.solve(inputs).float()[:, None]
 
 
 class ConformingContract(RepresentationContract):
     """All that is asked of a representation, and no seams."""
 
     projects = True
-    patches = (4, 4)
 
     def test_it_is_continuous_for_any_code(self, fitted, generator):
         """The lines between patches are the skeleton's own values: bubbles never touch them."""
         codes = 1e3 * torch.randn(20, fitted.code_size, generator=generator)
         part, _ = codes.split(fitted.block_sizes, 1)
         field, global_part = fitted.decode(codes), fitted.stages["skeleton"].decode(part)
-        for k in range(1, self.patches[0]):
-            line = k * self.shape[0] // self.patches[0]
-            assert torch.equal(field[:, line], global_part[:, line])
-        for k in range(1, self.patches[1]):
-            line = k * self.shape[1] // self.patches[1]
-            assert torch.equal(field[:, :, line], global_part[:, :, line])
+        rows, columns = fitted.layout.seams.rows, fitted.layout.seams.columns
+        assert len(rows) * len(columns) > 0
+        assert torch.equal(field[:, :, rows], global_part[:, :, rows])
+        assert torch.equal(field[..., columns], global_part[..., columns])
 
     def test_bubbles_vanish_on_the_skeleton_for_any_code(self, fitted, generator):
         bubbles = fitted.stages["bubbles"]
@@ -51,7 +47,7 @@ class ConformingContract(RepresentationContract):
 
     def test_a_boundary_that_is_zero_comes_back_as_zero(self, fitted, generator):
         field = fitted.decode(torch.randn(5, fitted.code_size, generator=generator))
-        edges = (field[:, 0], field[:, -1], field[:, :, 0], field[:, :, -1])
+        edges = (field[:, :, 0], field[:, :, -1], field[..., 0], field[..., -1])
         assert not any(bool(edge.any()) for edge in edges)
 
 
@@ -64,7 +60,7 @@ class TestByVariance(ConformingContract):
         assert list(fitted.ranks) == ["skeleton", "bubbles"]
         assert len(fitted.ranks["skeleton"]) == 1
         assert len(fitted.ranks["bubbles"]) == 16
-        assert fitted.layout == PatchLayout.tiling((32, 32), (4, 4))
+        assert fitted.layout == PatchLayout.tiling(Grid(32, 32), (4, 4))
 
 
 class TestByCodeSize(ConformingContract):
@@ -85,11 +81,18 @@ class TestPlainNorm(ConformingContract):
 
 class TestRectangle(ConformingContract):
     shape = (16, 32)
-    patches = (2, 4)
 
     @classmethod
     def make(cls, variance=0.99):
         return Conforming(patches=(2, 4), code_size=None, variance=variance)
+
+
+class TestUnequalPatches(ConformingContract):
+    shape = (17, 23)
+
+    @classmethod
+    def make(cls, variance=0.99):
+        return Conforming(code_size=None, variance=variance)
 
 
 class TestSkeletonAlone(RepresentationContract):
@@ -111,12 +114,12 @@ class TestSkeletonAlone(RepresentationContract):
 
 @pytest.fixture(scope="module")
 def fields():
-    return make_poisson((32, 32), 200).outputs
+    return poisson_fields((32, 32), 200)
 
 
 @pytest.fixture(scope="module")
 def new_fields():
-    return make_poisson((32, 32), 30, seed=1).outputs
+    return poisson_fields((32, 32), 30, seed=1)
 
 
 # Formulas
@@ -139,7 +142,7 @@ def test_the_global_modes_are_those_of_the_extensions(fields):
 def test_the_local_modes_are_those_of_the_bubbles(fields):
     fitted = BubblePCA(RankRule(components=2), seam_width=0.0, solver="full").fit(fields)
     skeleton = Skeleton.of_grid(fitted.layout)
-    bubbles = skeleton.bubbles(fields.double())[:, 8:16, 24:].reshape(len(fields), -1).numpy()
+    bubbles = skeleton.bubbles(fields.double())[:, 0, 8:16, 24:].reshape(len(fields), -1).numpy()
     centred = bubbles - bubbles.mean(0)
     _, values, right = np.linalg.svd(centred, full_matrices=False)
     scale = float(fitted.scale[0, 0])
@@ -178,16 +181,22 @@ def test_explained_variance_is_a_share(fields):
 # What it is for
 
 
+def beside_seams(fields, order):
+    """The mean first or second difference across the seams of 4 x 4 patches of 32 x 32 nodes."""
+    lines = torch.tensor([8, 16, 24]) - 1
+    across = [fields.diff(order, dim=axis).index_select(axis, lines) for axis in (2, 3)]
+    return float(sum(one.abs().mean() for one in across)) / 2
+
+
 def test_it_beats_two_scale_of_the_same_size(fields, new_fields):
     two_scale = TwoScale(residual_variance=0.99).fit(fields)
     conforming = Conforming(code_size=two_scale.code_size).fit(fields)
-    seams = conforming.layout.seams
     errors, values, slopes = [], [], []
     for representation in (conforming, two_scale):
         difference = representation(new_fields) - new_fields
         errors.append(float(difference.norm()))
-        values.append(float(value_trace(difference, seams).abs().mean()))
-        slopes.append(float(normal_derivative_trace(difference, seams).abs().mean()))
+        values.append(beside_seams(difference, 1))
+        slopes.append(beside_seams(difference, 2))
     assert errors[0] < 0.6 * errors[1]
     assert values[0] < 0.3 * values[1]
     assert slopes[0] < 0.3 * slopes[1]
@@ -195,10 +204,7 @@ def test_it_beats_two_scale_of_the_same_size(fields, new_fields):
 
 def test_a_seam_width_lowers_the_errors_beside_seams(fields, new_fields):
     plain, wide = (Conforming(code_size=60, seam_width=w).fit(fields) for w in (0.0, 0.1))
-    traces = [
-        float(value_trace(r(new_fields) - new_fields, r.layout.seams).abs().mean())
-        for r in (plain, wide)
-    ]
+    traces = [beside_seams(r(new_fields) - new_fields, 1) for r in (plain, wide)]
     assert traces[1] < 0.9 * traces[0]
 
 
@@ -212,20 +218,122 @@ def test_bubbles_need_no_second_fit_after_the_skeleton_is_cut(fields, monkeypatc
     assert len(fitted) == 1
 
 
+# Any grid, any channels
+
+ANY_GRID = [
+    (Grid(17, 23), (4, 4)),
+    (Grid(1, 64), (4, 4)),
+    (Grid(1, 65, (False, True)), (1, 4)),
+    (Grid.square(32, periodic=True), (4, 4)),
+    (Grid(17, 16, (True, True)), (4, 4)),
+    (Grid(17, 16, (True, False)), (1, 3)),
+]
+
+
+@pytest.mark.parametrize(("grid", "patches"), ANY_GRID, ids=str)
+def test_all_modes_express_channels_of_any_grid(grid, patches, generator):
+    """Random fields, of two channels whose sizes are 1e6 apart."""
+    sizes = torch.tensor([1.0, 1e-6])[:, None, None]
+    fields = sizes * torch.randn(40, 2, *grid.shape, generator=generator)
+    rule = RankRule(components=1000)
+    stages = {
+        "skeleton": SkeletonPCA(rule, patches=patches, solver="full"),
+        "bubbles": BubblePCA(rule, patches=patches, solver="full"),
+    }
+    fitted = Chain(stages).fit(fields, space=Space(2, grid))
+    difference = fitted.reconstruct(fields) - fields
+    for channel in range(2):
+        assert relative(difference[:, channel], fields[:, channel]) < 2e-6
+
+
+@pytest.mark.parametrize(("grid", "patches"), ANY_GRID, ids=str)
+def test_any_code_is_continuous_on_any_grid(grid, patches, generator):
+    fields = torch.randn(30, 2, *grid.shape, generator=generator)
+    fitted = Conforming(patches=patches, code_size=60).fit(fields, space=Space(2, grid))
+    codes = torch.randn(4, 60, generator=generator)
+    part, other = codes.split(fitted.block_sizes, 1)
+    skeleton, bubbles = fitted.stages["skeleton"], fitted.stages["bubbles"]
+    assert not bubbles.skeleton.trace(bubbles.decode(other)).any()
+    traces = bubbles.skeleton.trace(fitted.decode(codes))
+    assert torch.equal(traces, bubbles.skeleton.trace(skeleton.decode(part)))
+
+
+def test_a_code_moves_with_fields_around_the_wrap(generator):
+    """Patches of one size on a periodic grid have no first and no last one."""
+    space = Space(1, Grid.square(16, periodic=True))
+    fields = torch.randn(40, 1, 16, 16, generator=generator)
+    everywhere = torch.cat(
+        [fields.roll((4 * k, 4 * n), (2, 3)) for k in range(4) for n in range(4)]
+    )
+    fitted = Conforming(code_size=80, solver="full").fit(everywhere, space=space)
+    error = fitted(everywhere) - everywhere
+    sizes = error.unflatten(0, (16, 40)).square().sum((1, 2, 3, 4))
+    assert float(sizes.max() / sizes.min()) < 1.1
+
+
+@pytest.mark.parametrize("side", [97, 101])
+def test_a_side_that_does_not_divide_costs_no_accuracy(side):
+    errors = []
+    for size in (96, side):
+        fields = poisson_fields((size, size), 360)
+        fitted = Conforming(code_size=160).fit(fields[:300])
+        errors.append(relative(fitted(fields[300:]) - fields[300:], fields[300:]))
+    assert errors[1] < 1.1 * errors[0]
+
+
+def test_a_channel_in_another_unit_changes_nothing(fields, new_fields):
+    """Of two channels that say the same, each is as good as alone, with the same code size."""
+    alone = Conforming(code_size=60, solver="full").fit(fields)
+    unit = torch.tensor([1.0, 1e6])[:, None, None]
+    both = Conforming(code_size=60, solver="full").fit(fields * unit)
+    assert both.ranks == alone.ranks
+    expected = alone(new_fields)
+    found = both(new_fields * unit) / unit
+    assert relative(found - expected, expected.expand_as(found)) < 1e-3
+
+
+def test_a_channel_without_bubbles_takes_no_modes_of_the_patches(fields, new_fields, generator):
+    """What rounding leaves of its bubbles counts next to nothing."""
+    ramp = torch.linspace(0, 1, 32)[:, None] + torch.linspace(0, 1, 32)
+    old, new = (
+        torch.cat([u, torch.randn(len(u), 1, 1, 1, generator=generator) * ramp], 1)
+        for u in (fields, new_fields)
+    )
+    alone, both = Conforming(code_size=80).fit(fields), Conforming(code_size=81).fit(old)
+    assert both.block_sizes[1] == alone.block_sizes[1]
+    before = relative(alone(new_fields) - new_fields, new_fields)
+    difference = both(new) - new
+    assert relative(difference[:, :1], new[:, :1]) < 1.05 * before
+    assert relative(difference[:, 1:], new[:, 1:]) < 1e-3
+
+
+def test_energies_are_those_of_the_decoded_fields(fields):
+    """Two channels, plain norm: a mode's variance times the square of what a unit decodes to."""
+    both = torch.cat([fields, 1e3 * fields.flip(3).roll(1, 0)], 1)
+    unit = torch.tensor([1.0, 256.0])[:, None, None]
+    for part in (SkeletonPCA, BubblePCA):
+        fitted = part(RankRule(components=3), seam_width=0.0, solver="full").fit(both)
+        codes = torch.cat([torch.zeros(1, fitted.code_size), torch.eye(fitted.code_size)])
+        decoded = fitted.decode(codes)
+        squares = ((decoded[1:] - decoded[0]) / unit).double().square().sum((1, 2, 3))
+        expected = fitted.variances.double() * squares.reshape(fitted.variances.shape)
+        torch.testing.assert_close(fitted.energies(unit), expected, rtol=1e-3, atol=1e-9)
+
+
 # Errors
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"patches": (5, 4)}, "5 patches do not divide a height of 32: use one of"),
+        ({"patches": (17, 4)}, "a height of 32 nodes can be cut into 1 to 16 patches, got 17"),
         ({"patches": (16, 4)}, "at least 3 nodes per side, these have 2x8: use fewer patches"),
         ({"code_size": 16}, "a code of 16 is too short for 17 blocks, .* at least 17 or fewer"),
     ],
 )
 def test_what_cannot_be_fitted_is_told_before_any_pass(options, message):
     class Untouchable:
-        shape = (50, 32, 32)
+        shape = (50, 1, 32, 32)
 
         def chunks(self):
             raise AssertionError("looked at the fields")
@@ -244,7 +352,7 @@ def test_missing_tensors_are_told(fields):
     state = Conforming(code_size=40).fit(fields).state_dict()
     del state["stages.bubbles.total"]
     with pytest.raises(TwoscaleError, match=r"the weights lack \['total'\]: .* damaged"):
-        Conforming(code_size=40).restore(state)
+        Conforming(code_size=40).restore(state, Space(1, Grid(32, 32)))
 
 
 def test_equal_ones_look_alike_and_others_do_not():

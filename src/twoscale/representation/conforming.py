@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout
-from twoscale.linalg.pca import RankRule
+from twoscale.linalg.pca import RankRule, Statistics
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, stage_rule, stage_solvers
@@ -25,14 +27,14 @@ class _SkeletonBound(BlockPCA):
     """A PCA that knows the skeleton of its patches and works in its norm.
 
     `_split` gives coordinates in which the norm is Euclidean, and the features have one common
-    scale: components maximise the variance in that norm.
+    scale per channel: components maximise the variance in that norm, added up over channels.
     """
 
     skeleton: Skeleton
 
     def __init__(
         self,
-        rule: RankRule,
+        rule: RankRule | float | int,
         *,
         patches: tuple[int, int] = (4, 4),
         seam_width: float = _SEAM_WIDTH,
@@ -48,12 +50,12 @@ class _SkeletonBound(BlockPCA):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, patches={self.patches}, seam_width={self.seam_width}"
 
-    def check(self, shape: tuple[int, int], samples: int) -> None:
-        super().check(shape, samples)
-        Skeleton.of_grid(PatchLayout.tiling(shape, self.patches))  # raises
+    def check(self, space: Space, samples: int) -> None:
+        super().check(space, samples)
+        Skeleton.of_grid(PatchLayout.tiling(space.grid, self.patches))  # raises
 
-    def _prepare(self, shape: tuple[int, int], device: torch.device) -> None:
-        self._layout = PatchLayout.tiling(shape, self.patches)
+    def _prepare(self, space: Space, device: torch.device) -> None:
+        self._layout = PatchLayout.tiling(space.grid, self.patches)
         skeleton = Skeleton.of_grid(self._layout)
         self._use_norm(SeamNorm(skeleton, self.seam_width), device)
         self.skeleton = skeleton.float().to(device)
@@ -62,10 +64,28 @@ class _SkeletonBound(BlockPCA):
     def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
         """Set the buffers that make the norm Euclidean."""
 
-    def energies(self) -> Tensor:
-        """Return the energy of each mode, in the norm that sees seams."""
-        unit = self.unit
-        return (self.variances * (self.scale[:, :1] / unit).square()).double() * unit**2
+    def energies(self, unit: Tensor | None = None) -> Tensor:
+        """Return the energy (blocks, largest rank) of each mode in the norm that sees seams.
+
+        It is float64, and zero beyond a block's rank. Channels are measured in a `unit`
+        (channels, 1, 1), by default 1: stages can be compared in the same unit only.
+        """
+        scales, shares = self.channel_scales, self._channel_shares()
+        if unit is not None:
+            scales = scales / unit.flatten().to(scales)
+        shares = shares / shares.sum(1, keepdim=True).clamp_min(1e-30)  # 1 for a single channel
+        return self.variances.double() * (shares * scales.square()[:, None]).sum(1)
+
+    @property
+    def channel_scales(self) -> Tensor:
+        """Return the common scale (channels,) of each channel's features, float64."""
+        self._require_fit()
+        return self.scale[0].unflatten(0, (self.space.channels, -1))[:, 0].double()
+
+    def _channel_shares(self) -> Tensor:
+        """Return the squared norm (blocks, channels, rank) of each channel's part of a mode."""
+        parts = self.vectors.square().unflatten(1, (self.space.channels, -1))
+        return parts.sum(2).double()
 
     @property
     def layout(self) -> PatchLayout | None:
@@ -74,6 +94,8 @@ class _SkeletonBound(BlockPCA):
 
 class SkeletonPCA(_SkeletonBound):
     """One PCA of the traces on the skeleton, in the norm of their harmonic extensions.
+
+    The traces of all channels are one block.
 
     With g = T u, M = L L^T the metric |E g|^2 = g^T M g, and y = L^T g: z = V^T (y - mean) / s,
     and the decoded field is E L^-T (mean + s V z). The columns of V are the eigenvectors of
@@ -92,29 +114,52 @@ class SkeletonPCA(_SkeletonBound):
         self.register_buffer("inverse_factor", inverse.float().to(device), persistent=False)
 
     def _split(self, fields: Tensor) -> Tensor:
-        return (self.skeleton.trace(fields.to(self.factor.dtype)) @ self.factor)[:, None]
+        traces = self.skeleton.trace(fields.to(self.factor.dtype))  # (batch, channels, size)
+        return (traces @ self.factor).flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
-        return self.skeleton.extend(blocks[:, 0] @ self.inverse_factor)
+        traces = blocks[:, 0].unflatten(1, (-1, self.skeleton.size))
+        return self.skeleton.extend(traces @ self.inverse_factor)
 
 
 class BubblePCA(_SkeletonBound):
-    """An independent PCA of the bubble u - E T u inside each patch.
+    """An independent PCA of the bubble u - E T u inside each patch, all channels together.
 
     Decoded fields vanish on the skeleton, whatever the code.
     """
 
-    weights: Tensor  # (patches, n, m): roots of the norm's weights
+    _guides: Sequence[SkeletonPCA] = ()
 
-    def block_count(self, shape: tuple[int, int]) -> int:
-        return PatchLayout.tiling(shape, self.patches).count
+    weights: Tensor  # (patches, 1, n, m): roots of the norm's weights, of any channel
+
+    def block_count(self, grid: Grid) -> int:
+        return PatchLayout.tiling(grid, self.patches).count
 
     def unaffected_by(self, earlier: Representation) -> bool:
         """Say so of a skeleton's PCA: a harmonic extension has no bubbles."""
         return isinstance(earlier, SkeletonPCA) and earlier.patches == self.patches
 
+    def scale_channels_as(self, skeleton: SkeletonPCA) -> None:
+        """Divide channels by scales no smaller than those of a skeleton's PCA, fitted before.
+
+        A channel's bubbles may be nothing but rounding errors, as those of a linear field. Divided
+        by a scale of their own they would count as much as any other channel.
+        """
+        self._guides = [skeleton]  # in a list: it is not a module of this one
+
+    def _common_scale(self, statistics: Statistics) -> Statistics:
+        own = super()._common_scale(statistics)
+        channels = self.space.channels
+        if channels == 1 or not self._guides:
+            return own
+        guide = self._guides[0]
+        varying = guide._channel_shares().sum((0, 2)) > 0
+        guiding = torch.where(varying, guide.channel_scales, 0.0)
+        scales = own.scale[0].unflatten(0, (channels, -1))[:, 0]
+        return statistics.with_channel_scales(torch.maximum(guiding, scales))
+
     def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
-        weights = norm.bubble_weights().sqrt().float().to(device)
+        weights = norm.bubble_weights()[:, None].sqrt().float().to(device)
         self.register_buffer("weights", weights, persistent=False)
 
     def _split(self, fields: Tensor) -> Tensor:
@@ -122,16 +167,25 @@ class BubblePCA(_SkeletonBound):
         return (self.skeleton.tiles(bubbles) * self.weights).flatten(2)
 
     def _join(self, blocks: Tensor) -> Tensor:
-        tiles = blocks.reshape(len(blocks), *self.weights.shape) / self.weights
-        return self.skeleton.join(tiles)
+        tiles = blocks.unflatten(2, (-1, *self.weights.shape[2:]))
+        return self.skeleton.join(tiles / self.weights)
 
 
 class Conforming(Chain):
     """Global modes from the traces on the patch skeleton, then bubbles inside the patches.
 
     Neighbouring patches share the values on the lines between them: for any code whatsoever the
-    decoded field has no seams. `code_size` modes are kept in all, those of the largest energy in
-    the norm that sees seams; without it, each block keeps the share `variance`.
+    decoded field has no seams.
+
+    `patches` counts the patches per axis, (4, 4) by default; each side has at least 3 nodes, and an
+    axis of a single node is not cut. `code_size` modes are kept in all, 160 by default: those of
+    the largest energy in the norm that sees seams. With `code_size=None` each block keeps the
+    share `variance` of its variance, 0.999 by default. `seam_width`, a part of the domain, says how
+    much that norm sees of slopes beside seams; with 0 it is plain L2. `solver` is that of the PCAs;
+    "hybrid" randomises the skeleton's only.
+
+    >>> Conforming(code_size=40).fit(torch.randn(50, 2, 17, 23)).code_size
+    40
     """
 
     def __init__(
@@ -145,12 +199,11 @@ class Conforming(Chain):
     ) -> None:
         rule = stage_rule(variance, code_size)
         skeleton_solver, bubble_solver = stage_solvers(solver)
-        stages: dict[str, Representation] = {
-            "skeleton": SkeletonPCA(
-                rule, patches=patches, seam_width=seam_width, solver=skeleton_solver
-            ),
-            "bubbles": BubblePCA(
-                rule, patches=patches, seam_width=seam_width, solver=bubble_solver
-            ),
-        }
-        super().__init__(stages, code_size=code_size)
+        skeleton = SkeletonPCA(rule, patches=patches, seam_width=seam_width, solver=skeleton_solver)
+        bubbles = BubblePCA(rule, patches=patches, seam_width=seam_width, solver=bubble_solver)
+        bubbles.scale_channels_as(skeleton)
+        super().__init__({"skeleton": skeleton, "bubbles": bubbles}, code_size=code_size)
+        self.patches = patches
+        self.variance = variance
+        self.seam_width = seam_width
+        self.solver = solver

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
+from twoscale.fields.cuts import Cuts
 from twoscale.fields.patches import Pair, PatchLayout
 from twoscale.linalg.transforms import sine_matrix
 
 
 class Skeleton(nn.Module):
     """The first row and column of every patch of a tiling, and the last ones of the grid.
+
+    Along a periodic axis there is no last line: the first line of the first patch closes the last
+    patch. An axis of a single node has no lines.
 
     With T the trace on these lines and E the extension of a trace whose five-point Laplacian is
     zero at every node inside a patch, any field is u = E T u + b. The bubble b vanishes on the
@@ -40,11 +44,11 @@ class Skeleton(nn.Module):
         _check_patches(layout)
         self.layout = layout
         self.spacing = spacing
-        rows, columns = (_Axis.of(layout, axis, spacing[axis]) for axis in (0, 1))
+        rows, columns = _Axis.of(layout.rows, spacing[0]), _Axis.of(layout.columns, spacing[1])
         eigenvalues = rows.eigenvalues[:, None] + columns.eigenvalues
         inside = rows.inside[:, None] & columns.inside
         buffers = {
-            "places": _places(inside),
+            "places": _places(inside, rows.ends[:, None] | columns.ends),
             "row_lines": rows.lines,
             "column_lines": columns.lines,
             "row_sines": rows.sines,
@@ -59,69 +63,94 @@ class Skeleton(nn.Module):
     @classmethod
     def of_grid(cls, layout: PatchLayout) -> Skeleton:
         """Return the skeleton of patches of the unit square."""
-        return cls(layout, Grid(*layout.shape).spacing)
+        return cls(layout, layout.grid.spacing)
 
     @property
     def size(self) -> int:
         return len(self.places)
 
     def trace(self, fields: Tensor) -> Tensor:
-        """Return the values (batch, size) of fields (batch, height, width) on the lines."""
-        return fields.flatten(1).index_select(1, self.places)
+        """Return the values (..., size) of fields (..., height, width) on the lines."""
+        return fields.flatten(-2).index_select(-1, self.places)
 
     def extend(self, traces: Tensor) -> Tensor:
-        """Return the discrete-harmonic fields (batch, height, width) of traces (batch, size)."""
-        height, width = self.layout.shape
-        frames = traces.new_zeros(len(traces), height * width)
-        frames = frames.index_copy(1, self.places, traces).reshape(-1, height, width)
+        """Return the discrete-harmonic fields (..., height, width) of traces (..., size)."""
+        shape = self.layout.shape
+        frames = traces.new_zeros(*traces.shape[:-1], shape[0] * shape[1])
+        frames = frames.index_copy(-1, self.places, traces).reshape(-1, *shape)
         rows = self._along_rows(frames[:, self.row_lines])
         columns = self._along_columns(frames[:, :, self.column_lines])
         loads = self.row_loads @ rows + columns @ self.column_loads
-        return frames - self._along_columns(self._along_rows(loads * self.inverse))
+        inside = self._along_columns(self._along_rows(loads * self.inverse))
+        return (frames - inside).reshape(*traces.shape[:-1], *shape)
 
     def bubbles(self, fields: Tensor) -> Tensor:
         """Return u - E T u, which is exactly zero on the lines."""
         return fields - self.extend(self.trace(fields))
 
-    def tiles(self, fields: Tensor) -> Tensor:
-        """Return (batch, patches, n, m): what follows the first lines of each patch.
+    @property
+    def _firsts(self) -> Pair:
+        """Return how many lines each patch begins with along both axes."""
+        height, width = self.layout.shape
+        return int(height > 1), int(width > 1)
 
-        At the far edges that is what is inside and the last line of the grid.
+    def tiles(self, fields: Tensor) -> Tensor:
+        """Return (batch, patches, channels, n, m): what follows the first lines of each patch.
+
+        At the far edges that is what is inside and the last line of the grid. Smaller patches are
+        filled up with zeros.
         """
         tiles = self.layout.extract(fields)
-        return tiles.reshape(*tiles.shape[:2], *self.layout.patch)[..., 1:, 1:]
+        tiles = tiles.reshape(*tiles.shape[:2], fields.shape[1], *self.layout.patch)
+        rows, columns = self._firsts
+        return tiles[..., rows:, columns:]
 
     def join(self, tiles: Tensor) -> Tensor:
         """Return the fields that have these `tiles`, and zero on the first lines of patches."""
-        return self.layout.assemble(functional.pad(tiles, (1, 0, 1, 0)).flatten(2))
+        rows, columns = self._firsts
+        return self.layout.assemble(functional.pad(tiles, (columns, 0, rows, 0)).flatten(2))
 
     def _along_rows(self, fields: Tensor) -> Tensor:
         """Return the sine transform along the rows (batch, any, width) of all patches."""
-        parts = fields.unflatten(2, self.column_sines.shape[:2])
-        return torch.einsum("bhqk,qkl->bhql", parts, self.column_sines).flatten(2)
+        cuts, sines = self.layout.columns, self.column_sines
+        if cuts.stride is not None:
+            parts = fields.unflatten(2, sines.shape[:2])
+            return torch.einsum("bhqk,qkl->bhql", parts, sines).flatten(2)
+        pairs = zip(fields.split(cuts.sides, 2), _unpadded(sines, cuts), strict=True)
+        return torch.cat([part @ matrix for part, matrix in pairs], 2)
 
     def _along_columns(self, fields: Tensor) -> Tensor:
         """Return the sine transform along the columns (batch, height, any) of all patches."""
-        return (self.row_sines @ fields.unflatten(1, self.row_sines.shape[:2])).flatten(1, 2)
+        cuts, sines = self.layout.rows, self.row_sines
+        if cuts.stride is not None:
+            return (sines @ fields.unflatten(1, sines.shape[:2])).flatten(1, 2)
+        pairs = zip(fields.split(cuts.sides, 1), _unpadded(sines, cuts), strict=True)
+        return torch.cat([matrix @ part for part, matrix in pairs], 1)
 
 
 def _check_patches(layout: PatchLayout) -> None:
     if layout.overlaps:
         raise TwoscaleError("a skeleton lies between patches that do not overlap, these do")
-    if min(layout.patch) < 3:
-        rows, columns = layout.patch
+    if layout.shape == (1, 1):
+        raise TwoscaleError("a skeleton needs a grid of at least two nodes, this one has a single")
+    rows, columns = min(layout.rows.sides), min(layout.columns.sides)
+    sides = [side for side, size in zip((rows, columns), layout.shape, strict=True) if size > 1]
+    if min(sides) < 3:
         raise TwoscaleError(
             f"patches with something inside need at least 3 nodes per side, these have "
             f"{rows}x{columns}: use fewer patches"
         )
 
 
-def _places(inside: Tensor) -> Tensor:
+def _places(inside: Tensor, boundary: Tensor) -> Tensor:
     """Return the flat numbers of the nodes that are not `inside` patches (height, width)."""
-    boundary = torch.ones_like(inside)
-    boundary[1:-1, 1:-1] = False
     inner = ~inside & ~boundary
     return torch.cat([mask.flatten().nonzero()[:, 0] for mask in (inner, boundary)])
+
+
+def _unpadded(matrices: Tensor, cuts: Cuts) -> list[Tensor]:
+    """Return the matrix of each patch, as large as the patch, of (patches, side, side)."""
+    return [matrix[:n, :n] for matrix, n in zip(matrices, cuts.sides, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -130,25 +159,50 @@ class _Axis:
 
     lines: Tensor  # (lines,)
     inside: Tensor  # (size,), bool: not on a line
+    ends: Tensor  # (size,), bool: on the boundary of the domain
     sines: Tensor  # (patches, side, side)
     loads: Tensor  # (size, lines)
     eigenvalues: Tensor  # (size,): of second differences in a patch; -1 on the lines
 
     @classmethod
-    def of(cls, layout: PatchLayout, axis: int, spacing: float) -> _Axis:
-        size, side, count = layout.shape[axis], layout.patch[axis], layout.counts[axis]
-        lines = torch.tensor([*range(0, size, side), size - 1])
-        inside = torch.ones(size, dtype=torch.bool).index_fill_(0, lines, False)
-        sines = torch.zeros(count, side, side, dtype=torch.float64)
+    def of(cls, cuts: Cuts, spacing: float) -> _Axis:
+        size, side = cuts.size, cuts.side
+        if size == 1:
+            return cls._of_single_node()
+        ends = torch.tensor([] if cuts.periodic else [0, size - 1], dtype=torch.int64)
+        lines = torch.tensor([*cuts.starts, *ends[1:]])
+        inside, on_ends = _mask(size, lines).logical_not(), _mask(size, ends)
+        sines = torch.zeros(cuts.count, side, side, dtype=torch.float64)
         eigenvalues = -torch.ones(size, dtype=torch.float64)
-        for patch, nodes in enumerate(lines.diff() - 1):
-            n, first = int(nodes), 1 + patch * side
+        for patch, nodes in enumerate(_with_lines(cuts, k) for k in range(cuts.count)):
+            n = len(nodes) - 2
             angles = torch.pi / (2 * (n + 1)) * torch.arange(1, n + 1, dtype=torch.float64)
             sines[patch, 1 : n + 1, 1 : n + 1] = sine_matrix(n, sines.device)
-            eigenvalues[first : first + n] = -4.0 / spacing**2 * angles.sin().square()
-        beside = (torch.arange(size)[:, None] - lines).abs() == 1
-        loads = torch.block_diag(*sines) @ (beside & inside[:, None]).double() / spacing**2
-        return cls(lines, inside, sines, loads, eigenvalues)
+            eigenvalues[nodes[1:-1]] = -4.0 / spacing**2 * angles.sin().square()
+        distances = (torch.arange(size)[:, None] - lines).abs()
+        if cuts.periodic:
+            distances = torch.minimum(distances, size - distances)
+        beside = (distances == 1) & inside[:, None]
+        loads = torch.block_diag(*_unpadded(sines, cuts)) @ beside.double() / spacing**2
+        return cls(lines, inside, on_ends, sines, loads, eigenvalues)
+
+    @classmethod
+    def _of_single_node(cls) -> _Axis:
+        """Return an axis without lines: fields have no differences along it."""
+        lines, one = torch.zeros(0, dtype=torch.int64), torch.ones(1, 1, 1, dtype=torch.float64)
+        inside = torch.ones(1, dtype=torch.bool)
+        return cls(lines, inside, ~inside, one, one.new_zeros(1, 0), one.new_zeros(1))
+
+
+def _mask(size: int, places: Tensor) -> Tensor:
+    return torch.zeros(size, dtype=torch.bool).index_fill_(0, places, True)
+
+
+def _with_lines(cuts: Cuts, patch: int) -> Tensor:
+    """Return the nodes of a patch along one axis, from the line before it to the one after it."""
+    first, after = cuts.starts[patch], cuts.starts[patch] + cuts.sides[patch]
+    last = after if cuts.periodic else min(after, cuts.size - 1)
+    return torch.arange(first, last + 1) % cuts.size
 
 
 class SeamNorm:
@@ -157,6 +211,7 @@ class SeamNorm:
     Up to the area of a cell, |v|^2 = integral of v^2 + width^3 * integral over both sides of the
     inner lines of (dv/dn)^2: on the grid the sum of v^2 over nodes and of (width / h)^3 times the
     squared difference across each edge from a line into a patch. With width 0 it is plain L2.
+    Inner lines have a patch on both sides: along a periodic axis all of them.
     """
 
     def __init__(self, skeleton: Skeleton, width: float) -> None:
@@ -167,55 +222,57 @@ class SeamNorm:
         """Return w (patches, n, m), float64: |b|^2 = sum w b^2 for bubbles b.
 
         On the lines themselves a bubble is zero: an edge counts by its end inside the patch.
+        Places that fill up a smaller patch have weight 1.
         """
-        rows, columns = self.skeleton.layout.seams
-        weights = torch.ones(self.skeleton.layout.shape, dtype=torch.float64)
+        height, width = self.skeleton.layout.shape
+        seams = self.skeleton.layout.seams
+        weights = torch.ones(height, width, dtype=torch.float64)
         for beside in (-1, 1):
-            weights[[line + beside for line in rows]] += self.weights[0]
-            weights[:, [line + beside for line in columns]] += self.weights[1]
-        return self.skeleton.tiles(weights[None])[0]
+            weights[[(line + beside) % height for line in seams.rows]] += self.weights[0]
+            weights[:, [(line + beside) % width for line in seams.columns]] += self.weights[1]
+        tiles = self.skeleton.tiles(weights[None, None])[0, :, 0]
+        return torch.where(tiles == 0, 1.0, tiles)
 
     def trace_metric(self) -> Tensor:
         """Return M (size, size), float64: |E g|^2 = g^T M g for traces g.
 
         M is put together patch by patch. A patch with the lines around it is a skeleton of its own;
-        at most four kinds of patches differ in size.
+        at most nine kinds of patches differ in size.
         """
         layout, size = self.skeleton.layout, self.skeleton.size
         numbers = torch.empty(layout.shape, dtype=torch.int64)
         numbers.view(-1)[self.skeleton.places.cpu()] = torch.arange(size)
         metric = torch.eye(size, dtype=torch.float64)  # the lines themselves
         extensions: dict[Pair, tuple[Tensor, Tensor]] = {}
-        for patch in range(layout.count):
-            rows, columns = self._surroundings(*divmod(patch, layout.counts[1]))
-            part = numbers[rows, columns]
-            shape = (part.shape[0], part.shape[1])
+        for row, column in product(range(layout.rows.count), range(layout.columns.count)):
+            rows, columns = _with_lines(layout.rows, row), _with_lines(layout.columns, column)
+            shape = (len(rows), len(columns))
             if shape not in extensions:
-                alone = Skeleton(PatchLayout(shape, shape, shape), self.skeleton.spacing)
-                around = torch.eye(alone.size, dtype=torch.float64)
-                extensions[shape] = alone.places, alone.extend(around)
+                extensions[shape] = self._of_one_patch(shape)
             places, fields = extensions[shape]
-            at = part.flatten()[places]
-            metric[at[:, None], at] += self._inside(fields, rows, columns)
+            at = numbers[rows[:, None], columns].flatten()[places]
+            added = self._inside(fields, row, column)
+            # A patch that is its own neighbour has some lines twice.
+            metric.index_put_((at[:, None], at), added, accumulate=True)
         return metric
 
-    def _surroundings(self, row: int, column: int) -> tuple[slice, slice]:
-        """Return the rows and columns of a patch with the lines around it."""
-        layout = self.skeleton.layout
-        first, second = (
-            slice(k * side, min((k + 1) * side, size - 1) + 1)
-            for k, side, size in zip((row, column), layout.patch, layout.shape, strict=True)
-        )
-        return first, second
+    def _of_one_patch(self, shape: Pair) -> tuple[Tensor, Tensor]:
+        """Return the places around one patch, and the extensions of one value at each of them."""
+        layout = PatchLayout(Cuts.equal(shape[0], 1), Cuts.equal(shape[1], 1))
+        alone = Skeleton(layout, self.skeleton.spacing)
+        return alone.places, alone.extend(torch.eye(alone.size, dtype=torch.float64))
 
-    def _inside(self, fields: Tensor, rows: slice, columns: slice) -> Tensor:
+    def _inside(self, fields: Tensor, row: int, column: int) -> Tensor:
         """Return the inner products of fields (batch, rows, columns) that one patch adds."""
-        height, width = self.skeleton.layout.shape
-        parts = [fields[:, 1:-1, 1:-1].flatten(1)]
-        for axis, (part, size) in enumerate(((rows, height), (columns, width))):
-            across = fields.diff(dim=axis + 1)
-            across = across[:, :, 1:-1] if axis == 0 else across[:, 1:-1]
-            ends = [0] * (part.start > 0) + [-1] * (part.stop < size)
-            parts += [self.weights[axis] ** 0.5 * across.select(axis + 1, end) for end in ends]
+        cuts = (self.skeleton.layout.rows, self.skeleton.layout.columns)
+        rows, columns = (slice(1, -1) if one.size > 1 else slice(None) for one in cuts)
+        parts = [fields[:, rows, columns].flatten(1)]
+        across = (fields.diff(dim=1)[:, :, columns], fields.diff(dim=2)[:, rows])
+        for axis, (one, patch) in enumerate(zip(cuts, (row, column), strict=True)):
+            first = one.periodic or patch > 0
+            last = one.periodic or patch < one.count - 1
+            ends = [0] * first + [-1] * last
+            root = self.weights[axis] ** 0.5
+            parts += [root * across[axis].select(axis + 1, end) for end in ends]
         values = torch.cat(parts, 1)
         return values @ values.T
