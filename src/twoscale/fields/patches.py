@@ -167,14 +167,14 @@ class PatchLayout:
 
     def assemble(self, patches: Tensor) -> Tensor:
         """Return the sum of patches (batch, count, channels x features), placed, as fields."""
-        batch = len(patches)
+        batch, channels = len(patches), patches.shape[2] // self.features
         if self.stride is not None and self.overlaps:
             columns = patches.transpose(1, 2)
             return functional.fold(columns, self.shape, self.patch, stride=self.stride)
         if self.stride is not None:
-            tiles = patches.reshape(batch, *self.counts, -1, *self.patch)
-            return tiles.permute(0, 3, 1, 4, 2, 5).reshape(batch, -1, *self.shape)
-        values = patches.unflatten(2, (-1, self.features)).transpose(1, 2).flatten(2)
+            tiles = patches.reshape(batch, *self.counts, channels, *self.patch)
+            return tiles.permute(0, 3, 1, 4, 2, 5).reshape(batch, channels, *self.shape)
+        values = patches.unflatten(2, (channels, self.features)).transpose(1, 2).flatten(2)
         covers = self._covers.to(patches.device)
         if len(covers) == 1:
             return values.index_select(2, covers[0]).unflatten(2, self.shape)

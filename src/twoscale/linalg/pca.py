@@ -61,8 +61,22 @@ class Statistics:
         varying = self.varying.reshape(apart).sum((0, 2)).clamp_min(1)
         common = (variances.sum((0, 2)) / varying).sqrt()
         common = torch.where(common > 0, common, 1.0)
-        scale = common[:, None].expand(variances.shape).flatten(1).contiguous()
-        return replace(self, scale=scale, total=(variances.sum(2) / common.square()).sum(1))
+        return self.with_channel_scales(common)
+
+    def with_channel_scales(self, scales: Tensor) -> Statistics:
+        """Return the same with these scales (channels,), each for all features of a channel."""
+        apart = (len(self.scale), len(scales), -1)
+        variances = torch.where(self.varying, self.scale.square(), 0.0).reshape(apart)
+        scale = scales[:, None].expand(variances.shape).flatten(1).contiguous()
+        return replace(self, scale=scale, total=(variances.sum(2) / scales.square()).sum(1))
+
+    def without_noise(self, floor: Tensor) -> Statistics:
+        """Return the same with features that vary by less than their channel's floor constant."""
+        apart = (len(self.scale), len(floor), -1)
+        above = (self.scale.reshape(apart) > floor[:, None]).flatten(1)
+        varying = self.varying & above
+        scale = torch.where(varying, self.scale, 1.0)
+        return replace(self, scale=scale, varying=varying, total=varying.sum(1).double())
 
 
 def cached_rows(values: Tensor) -> int:

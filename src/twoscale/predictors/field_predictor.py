@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from twoscale.fields.grid import Space
 from twoscale.fields.source import slices
 from twoscale.fields.symmetries import Group
-from twoscale.networks import FieldMap
+from twoscale.networks import FieldMap, work_shape
 from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
 from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
@@ -53,9 +53,8 @@ class FieldPredictor(CodePredictor):
     def _network(self, inputs: Space, outputs: Space, seed: int) -> FieldMap:
         """Return the network between two spaces; it works on the finer of both grids."""
         ends = (inputs.grid, outputs.grid)
-        rows, columns = (max(sides) for sides in zip(*(grid.shape for grid in ends), strict=True))
-        network = self.make_network((rows, columns), inputs, outputs, seed)
-        shapes = (grid.shape for grid in ends)
+        shapes = [grid.shape for grid in ends]
+        network = self.make_network(work_shape(*shapes), inputs, outputs, seed)
         return FieldMap(network, *shapes, *(grid.periodic for grid in ends))
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:

@@ -56,8 +56,14 @@ class FNO(FieldPredictor):
     def make_network(
         self, shape: tuple[int, int], inputs: Space, outputs: Space, seed: int
     ) -> nn.Module:
-        channels = (inputs.channels, outputs.channels)
-        return FNO2d(*channels, **self.sizes, periodic=outputs.grid.periodic, seed=seed)
+        return FNO2d(
+            inputs.channels,
+            outputs.channels,
+            **self.sizes,
+            shape=shape,
+            periodic=outputs.grid.periodic,
+            seed=seed,
+        )
 
 
 @register

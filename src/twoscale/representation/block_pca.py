@@ -56,6 +56,7 @@ class BlockPCA(Representation):
         self.rule = RankRule.of(rule)
         self.solver = solver
         self.standardised = standardised
+        self.floor: Tensor | None = None  # (channels,): features that vary by less do not count
         for name in self._fitted:
             self.register_buffer(name, None)
 
@@ -101,12 +102,18 @@ class BlockPCA(Representation):
             self._prepare(self.space, first.device)
             statistics = fit_statistics(self._split(rows) for rows in chain([first], pieces))
             check_range(statistics.largest(samples))
+            if self.floor is not None:
+                statistics = statistics.without_noise(self.floor)
             if not self.standardised:
-                statistics = statistics.with_common_scale(self.space.channels)
+                statistics = self._common_scale(statistics)
             blocks = self._scaled(source, statistics)
             components = SOLVERS[self.solver](blocks, rule or self.rule, seed=seed)
             self._store(statistics, components)
         return self
+
+    def _common_scale(self, statistics: Statistics) -> Statistics:
+        """Return the statistics with one scale for all features of a channel."""
+        return statistics.with_common_scale(self.space.channels)
 
     def _scaled(self, source: FieldSource, statistics: Statistics) -> Blocks:
         mean, scale = statistics.mean.float(), statistics.scale.float()

@@ -18,6 +18,7 @@ Stage = tuple[str, BlockPCA]
 
 _SPARE = 16  # candidates of each block beyond twice its equal share
 _GROWTH = 3
+NOISE = 1e-6  # of a channel's unit: what varies by less is rounding, in single precision
 
 
 class Budget:
@@ -65,6 +66,8 @@ class Budget:
                 name, stage = self.stages[p]
                 with clock.stage("pca_overhead"):
                     seen = self._seen_by(p, source)
+                if p and self.space.channels > 1:
+                    stage.floor = NOISE * self.stages[0][1].unit.flatten().double()
                 rule = replace(stage.rule, components=caps[p])
                 stage.fit(seen, space=self.space, seed=seed + p, clock=clock, name=name, rule=rule)
             with clock.stage("pca_overhead"):

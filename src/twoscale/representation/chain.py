@@ -16,7 +16,7 @@ from twoscale.linalg.pca import RankRule
 from twoscale.parts import register
 from twoscale.representation.base import Representation, residual_map, space_of, subset
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.representation.budget import Budget
+from twoscale.representation.budget import NOISE, Budget
 from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
 from twoscale.runtime.timing import Clock
 
@@ -84,6 +84,7 @@ class Chain(Representation):
             if position:
                 with clock.stage("pca_overhead"):
                     source = map_fields(source, residual_map(self._named()[position - 1][1]))
+                    _ignore_noise(stage, self._named()[0][1])
             stage.fit(source, space=self.space, seed=seed + position, clock=clock, name=stage_name)
         return self
 
@@ -142,6 +143,15 @@ class Chain(Representation):
         """Return the finest stage's patches."""
         layouts = [stage.layout for _, stage in self._named() if stage.layout is not None]
         return max(layouts, key=lambda layout: layout.count, default=None)
+
+
+def _ignore_noise(stage: Representation, first: Representation) -> None:
+    """Let a stage take no notice of channels of which the first one left rounding errors only.
+
+    Scaled to unit variance they would count as much as any other channel.
+    """
+    if isinstance(stage, BlockPCA) and first.space.channels > 1:
+        stage.floor = NOISE * first.unit.flatten().double()
 
 
 def stage_solvers(solver: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.linalg.pca import RankRule, Statistics
+from twoscale.parts import register
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, stage_rule, stage_solvers
@@ -34,7 +35,7 @@ class _SkeletonBound(BlockPCA):
 
     def __init__(
         self,
-        rule: RankRule | float | int,
+        rule: RankRule | float,
         *,
         patches: tuple[int, int] = (4, 4),
         seam_width: float = _SEAM_WIDTH,
@@ -46,9 +47,6 @@ class _SkeletonBound(BlockPCA):
         self.patches = patches
         self.seam_width = seam_width
         self._layout: PatchLayout | None = None
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, patches={self.patches}, seam_width={self.seam_width}"
 
     def check(self, space: Space, samples: int) -> None:
         super().check(space, samples)
@@ -64,15 +62,14 @@ class _SkeletonBound(BlockPCA):
     def _use_norm(self, norm: SeamNorm, device: torch.device) -> None:
         """Set the buffers that make the norm Euclidean."""
 
-    def energies(self, unit: Tensor | None = None) -> Tensor:
+    def energies(self, unit: Tensor) -> Tensor:
         """Return the energy (blocks, largest rank) of each mode in the norm that sees seams.
 
         It is float64, and zero beyond a block's rank. Channels are measured in a `unit`
-        (channels, 1, 1), by default 1: stages can be compared in the same unit only.
+        (channels, 1, 1): stages can be compared in the same unit only.
         """
         scales, shares = self.channel_scales, self._channel_shares()
-        if unit is not None:
-            scales = scales / unit.flatten().to(scales)
+        scales = scales / unit.flatten().to(scales)
         shares = shares / shares.sum(1, keepdim=True).clamp_min(1e-30)  # 1 for a single channel
         return self.variances.double() * (shares * scales.square()[:, None]).sum(1)
 
@@ -92,6 +89,7 @@ class _SkeletonBound(BlockPCA):
         return self._layout
 
 
+@register
 class SkeletonPCA(_SkeletonBound):
     """One PCA of the traces on the skeleton, in the norm of their harmonic extensions.
 
@@ -101,6 +99,8 @@ class SkeletonPCA(_SkeletonBound):
     and the decoded field is E L^-T (mean + s V z). The columns of V are the eigenvectors of
     L^T C L, C the covariance of the traces.
     """
+
+    name = "skeleton-pca"
 
     factor: Tensor  # (size, size): L
     inverse_factor: Tensor  # (size, size): L^-1
@@ -122,11 +122,14 @@ class SkeletonPCA(_SkeletonBound):
         return self.skeleton.extend(traces @ self.inverse_factor)
 
 
+@register
 class BubblePCA(_SkeletonBound):
     """An independent PCA of the bubble u - E T u inside each patch, all channels together.
 
     Decoded fields vanish on the skeleton, whatever the code.
     """
+
+    name = "bubble-pca"
 
     _guides: Sequence[SkeletonPCA] = ()
 
@@ -171,6 +174,7 @@ class BubblePCA(_SkeletonBound):
         return self.skeleton.join(tiles / self.weights)
 
 
+@register
 class Conforming(Chain):
     """Global modes from the traces on the patch skeleton, then bubbles inside the patches.
 
@@ -188,6 +192,8 @@ class Conforming(Chain):
     40
     """
 
+    name = "conforming"
+
     def __init__(
         self,
         *,
@@ -203,7 +209,3 @@ class Conforming(Chain):
         bubbles = BubblePCA(rule, patches=patches, seam_width=seam_width, solver=bubble_solver)
         bubbles.scale_channels_as(skeleton)
         super().__init__({"skeleton": skeleton, "bubbles": bubbles}, code_size=code_size)
-        self.patches = patches
-        self.variance = variance
-        self.seam_width = seam_width
-        self.solver = solver
