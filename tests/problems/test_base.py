@@ -125,7 +125,7 @@ def test_a_problem_of_ones_own_can_be_registered(monkeypatch):
         name = "mine"
         number = 77
 
-    monkeypatch.setattr("twoscale.problems.base.PROBLEMS", dict(PROBLEMS))
+    monkeypatch.setattr("twoscale.problems.registry.PROBLEMS", dict(PROBLEMS))
     register(Mine())
     assert isinstance(get_problem("mine"), Mine)
 
