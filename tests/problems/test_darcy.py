@@ -6,14 +6,16 @@ import scipy.sparse
 import scipy.sparse.linalg
 import torch
 
-from tests.problems.contract import ProblemContract
+from tests.problems.contract import DiffusionContract
 from twoscale import Darcy, Grid, Poisson, TwoscaleError
 from twoscale.problems import darcy as darcy_module
 from twoscale.problems.darcy import rounding_residual
+from twoscale.problems.random_field import GaussianRandomField
 
 
-class TestDarcy(ProblemContract):
+class TestDarcy(DiffusionContract):
     problem = Darcy()
+    other = Darcy(medium=GaussianRandomField(alpha=3, tau=7), high=100, low=1 / 3)
 
     def direct_solution(self, field):
         """Assemble node by node: each neighbour is coupled through the mean coefficient."""
@@ -84,6 +86,18 @@ def test_scaling_the_coefficient_scales_the_solution(coefficient):
     torch.testing.assert_close(
         Darcy().solve(10 * coefficient), Darcy().solve(coefficient) / 10, rtol=1e-8, atol=1e-12
     )
+
+
+@pytest.mark.parametrize("name", ["high", "low"])
+@pytest.mark.parametrize("value", [0, -4.0, float("nan"), float("inf"), "12", True, None])
+def test_values_that_are_not_positive_numbers_are_refused(name, value):
+    with pytest.raises(TwoscaleError, match=f"{name} must be a positive finite number, got"):
+        Darcy(**{name: value})
+
+
+def test_values_are_kept_as_floats():
+    assert Darcy(high=np.float64(100), low=1) == Darcy(high=100.0, low=1.0)
+    assert type(Darcy(high=np.int64(100)).high) is float
 
 
 def test_the_solution_is_positive_inside(coefficient):
