@@ -51,7 +51,7 @@ class AdvectionDiffusion(Problem):
         self, grid: Grid, indices: Sequence[int], *, seed: int, device: torch.device | str = "cpu"
     ) -> Tensor:
         self.check_grid(grid)
-        words, device = self.entropy(grid, seed), torch.device(device)
+        words = self.entropy(grid, seed)
         source, gusts = (
             self.variation.sample(grid, indices, entropy=(*words, channel), device=device)
             for channel in range(2)

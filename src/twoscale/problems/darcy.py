@@ -57,11 +57,11 @@ class Darcy(DiffusionProblem):
     ) -> Tensor:
         self.check_grid(grid)
         entropy = self.entropy(grid, seed)
-        level = self.medium.sample(grid, indices, entropy=entropy, device=torch.device(device))
+        level = self.medium.sample(grid, indices, entropy=entropy, device=device)
         return torch.where(level >= 0, self.high, self.low).to(level.dtype)
 
     def solve(self, inputs: Tensor) -> Tensor:
-        self.grid(*inputs.shape[-2:])
+        self.check_grid(Grid(*inputs.shape[-2:]))
         if not bool(((inputs > 0) & inputs.isfinite()).all()):
             raise TwoscaleError("Darcy needs a coefficient that is positive everywhere, and finite")
         nodes = _SOLVE_VALUES_CUDA if inputs.is_cuda else _SOLVE_VALUES

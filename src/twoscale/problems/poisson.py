@@ -38,10 +38,10 @@ class Poisson(DiffusionProblem):
     ) -> Tensor:
         self.check_grid(grid)
         entropy = self.entropy(grid, seed)
-        return self.forcing.sample(grid, indices, entropy=entropy, device=torch.device(device))
+        return self.forcing.sample(grid, indices, entropy=entropy, device=device)
 
     def solve(self, inputs: Tensor) -> Tensor:
-        self.grid(*inputs.shape[-2:])
+        self.check_grid(Grid(*inputs.shape[-2:]))
         return functional.pad(solve_laplace(inputs[..., 1:-1, 1:-1].double()), (1, 1, 1, 1))
 
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:

@@ -35,7 +35,12 @@ class GaussianRandomField:
             object.__setattr__(self, name, positive(name, getattr(self, name)))
 
     def sample(
-        self, grid: Grid, indices: Sequence[int], *, entropy: Sequence[int], device: torch.device
+        self,
+        grid: Grid,
+        indices: Sequence[int],
+        *,
+        entropy: Sequence[int],
+        device: torch.device | str = "cpu",
     ) -> Tensor:
         """Return the fields (len(indices), height, width), float64."""
         noise = standard_normals(grid.shape, indices, entropy=entropy)
