@@ -130,3 +130,58 @@ def test_arguments_are_left_unchanged(matrices, right_side):
     conjugate_gradients(apply(matrices), right_side, precondition=identity, start=start)
     assert torch.equal(right_side, before)
     assert torch.equal(start, torch.ones_like(right_side))
+
+
+def true_residual(matrices, right_side, solution):
+    return (right_side - apply(matrices)(solution)).norm(dim=1) / right_side.norm(dim=1)
+
+
+def test_a_recurrence_that_lost_the_truth_is_started_again(matrices, right_side):
+    """From a huge start the recurrence reaches the tolerance long before the residual does."""
+    start = torch.full_like(right_side, 1e9)
+    result = conjugate_gradients(
+        apply(matrices), right_side, precondition=identity, start=start, tolerance=1e-12
+    )
+    left = true_residual(matrices, right_side, result.solution)
+    torch.testing.assert_close(result.residual, left)
+    assert bool((left <= 1e-12).all())
+
+
+def test_restarts_depend_on_no_other_sample(matrices, right_side):
+    start = torch.zeros_like(right_side)
+    start[1], start[2] = 1e9, 1e5
+    together = conjugate_gradients(
+        apply(matrices), right_side, precondition=identity, start=start, tolerance=1e-12
+    )
+    for k in range(4):
+        one = slice(k, k + 1)
+        alone = conjugate_gradients(
+            apply(matrices[one]),
+            right_side[one],
+            precondition=identity,
+            start=start[one],
+            tolerance=1e-12,
+        )
+        torch.testing.assert_close(together.solution[k], alone.solution[0], rtol=1e-9, atol=1e-12)
+
+
+def test_what_rounding_keeps_out_of_reach_is_told_and_ends(matrices, right_side):
+    result = conjugate_gradients(
+        apply(matrices), right_side, precondition=identity, tolerance=1e-18
+    )
+    left = true_residual(matrices, right_side, result.solution)
+    torch.testing.assert_close(result.residual, left)
+    assert bool((left < 1e-14).all())
+    assert bool((left > 1e-18).all())
+    assert int(result.iterations.max()) <= 500
+
+
+def test_the_truth_costs_one_more_application(matrices, right_side):
+    calls = []
+
+    def counted(x):
+        calls.append(1)
+        return apply(matrices)(x)
+
+    result = conjugate_gradients(counted, right_side, precondition=identity)
+    assert len(calls) == int(result.iterations.max()) + 1

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
-from twoscale import Grid
+from twoscale import Grid, TwoscaleError
 from twoscale.fields.symmetries import SQUARE
-from twoscale.problems import Problem
+from twoscale.problems import (
+    DiffusionProblem,
+    Problem,
+    describe_problem,
+    make_problem,
+    problem_from,
+    register,
+    registry,
+)
 
 GRIDS = [Grid(8, 8), Grid(9, 9), Grid(17, 17), Grid(33, 33), Grid(50, 50), Grid(12, 31)]
 any_grid = pytest.mark.parametrize("grid", GRIDS, ids=str)
@@ -18,9 +28,16 @@ class ProblemContract:
     """Subclasses give the problem and an independent direct solve of one sample."""
 
     problem: Problem
+    other: Problem  # of the same class, with all parameters unlike the defaults
+
+    @pytest.fixture(autouse=True)
+    def known(self, monkeypatch):
+        """Make the problem known by its name, for one test."""
+        monkeypatch.setattr(registry, "PROBLEMS", dict(registry.PROBLEMS))
+        register(self.problem)
 
     def direct_solution(self, field: np.ndarray) -> np.ndarray:
-        """Return the solution (height, width) of one input field, by other means."""
+        """Return the solution (..., height, width) of one input field, by other means."""
         raise NotImplementedError
 
     def right_side_scale(self, inputs: torch.Tensor) -> float:
@@ -31,7 +48,8 @@ class ProblemContract:
     def test_the_residual_of_the_solution_vanishes(self, grid):
         inputs = self.problem.sample(grid, range(5), seed=3)
         residual = self.problem.residual(inputs, self.problem.solve(inputs))
-        assert residual.shape == (5, grid.height - 2, grid.width - 2)
+        assert len(residual) == 5
+        assert residual[0].numel() > 0
         assert residual.abs().max() < 1e-8 * self.right_side_scale(inputs)
 
     @any_grid
@@ -49,11 +67,21 @@ class ProblemContract:
             assert error < 1e-8
 
     @any_grid
-    def test_the_solution_is_zero_on_the_boundary(self, grid):
-        solution = self.problem.solve(self.problem.sample(grid, range(2), seed=0))
-        assert solution.shape == (2, *grid.shape)
-        for edge in (solution[:, 0], solution[:, -1], solution[..., 0], solution[..., -1]):
-            assert not edge.any()
+    def test_fields_have_the_channels_and_axes_that_are_declared(self, grid):
+        inputs = self.problem.sample(grid, range(2), seed=0)
+        entering, leaving = self.problem.channels
+        assert inputs.shape == (
+            2,
+            *((entering,) if max(entering, leaving) > 1 else ()),
+            *grid.shape,
+        )
+        fields = inputs.reshape(2, entering, *grid.shape)
+        solution = self.problem.solve(fields)
+        assert solution.shape == (2, leaving, *grid.shape)
+        residual = self.problem.residual(fields, solution)
+        short = self.problem.solve(inputs)
+        assert torch.equal(short.reshape(solution.shape), solution)
+        assert torch.equal(self.problem.residual(inputs, short).flatten(1), residual.flatten(1))
 
     @any_grid
     def test_a_sample_depends_on_its_index_only(self, grid):
@@ -81,32 +109,22 @@ class ProblemContract:
             self.problem.sample(grid, [0], seed=0),
             self.problem.sample(grid, [1], seed=0),
             self.problem.sample(grid, [0], seed=1),
-            self.problem.sample(Grid(17, 16), [0], seed=0)[:, :16],
-            self.problem.sample(Grid(16, 17), [0], seed=0)[:, :, :16],
+            self.problem.sample(Grid(17, 16), [0], seed=0)[..., :16, :],
+            self.problem.sample(Grid(16, 17), [0], seed=0)[..., :16],
         ]
         for i, one in enumerate(samples):
             for two in samples[:i]:
                 assert not torch.allclose(one, two, rtol=0.01)
 
-    @pytest.mark.parametrize(
-        ("shape", "number"),
-        [((20, 20), k) for k in range(8)] + [((14, 22), k) for k in range(4)],
-    )
-    def test_symmetries_commute_with_the_solution(self, shape, number):
+    @pytest.mark.parametrize("shape", [(20, 20), (14, 22)])
+    def test_symmetries_commute_with_the_solution(self, shape):
         grid = Grid(*shape)
-        act = self.problem.symmetries(grid)[number]
         inputs = self.problem.sample(grid, range(3), seed=4)
-        torch.testing.assert_close(
-            self.problem.solve(act(inputs)), act(self.problem.solve(inputs)), rtol=1e-7, atol=1e-9
-        )
-
-    def test_a_square_has_eight_symmetries_and_a_rectangle_four(self):
-        assert self.problem.symmetries(Grid.square(20)) == SQUARE
-        field = torch.rand(14, 22)
-        images = [act(field) for act in self.problem.symmetries(Grid(14, 22))]
-        assert {tuple(image.shape) for image in images} == {(14, 22)}
-        assert len({tuple(image.flatten().tolist()) for image in images}) == 4
-        assert torch.equal(images[0], field)
+        solution = self.problem.solve(inputs)
+        for act in self.problem.symmetries(grid):
+            torch.testing.assert_close(
+                self.problem.solve(act(inputs)), act(solution), rtol=1e-7, atol=1e-9
+            )
 
     def test_samples_and_solutions_are_float64(self):
         inputs = self.problem.sample(Grid.square(16), [0], seed=0)
@@ -119,7 +137,6 @@ class ProblemContract:
         solution = self.problem.solve(inputs)
         kept = solution.clone()
         self.problem.residual(inputs, solution)
-        self.problem.coefficient_bounds(inputs)
         assert torch.equal(inputs, before)
         assert torch.equal(solution, kept)
 
@@ -128,18 +145,37 @@ class ProblemContract:
         outputs = self.problem.solve(inputs).requires_grad_()
         assert torch.autograd.gradcheck(lambda u: self.problem.residual(inputs, u), outputs)
 
-    def test_bounds_enclose_the_coefficient(self):
-        inputs = self.problem.sample(Grid.square(16), range(4), seed=0)
-        low, high = self.problem.coefficient_bounds(inputs)
-        assert low.shape == high.shape == (4,)
-        assert bool((low > 0).all())
-        assert bool((low <= high).all())
-
     def test_the_distribution_is_told_in_plain_values(self):
         described = self.problem.distribution
-        assert described["alpha"] == 2.0
-        assert described["tau"] == 3.0
-        assert all(isinstance(value, str | float) for value in described.values())
+        assert json.loads(json.dumps(described)) == described
+
+    def test_parameters_come_back_exactly(self):
+        assert type(self.other) is type(self.problem)
+        assert self.other != self.problem
+        for problem in (self.problem, self.other):
+            stored = json.loads(json.dumps(describe_problem(problem), allow_nan=False))
+            assert stored["name"] == problem.name
+            assert problem_from(stored) == problem
+            assert problem.from_parameters(stored["parameters"]) == problem
+
+    def test_parameters_can_be_set_one_by_one(self):
+        assert make_problem(self.problem.name, self.other.parameters()) == self.other
+        assert make_problem(self.problem.name) == self.problem
+
+    def test_a_parameter_it_does_not_have_is_refused(self):
+        known = ", ".join(self.problem.parameters())
+        with pytest.raises(TwoscaleError, match="has no parameter 'colour'") as refusal:
+            problem_from({"name": self.problem.name, "parameters": {"colour": 1}})
+        assert str(refusal.value).endswith(f"it has {known}")
+
+    def test_what_it_says_of_itself_is_text(self):
+        assert all(len(text) > 0 for text in (self.problem.boundary, self.problem.solver))
+
+    def test_a_grid_it_is_not_stated_on_is_refused(self):
+        rows, columns = self.problem.periodic
+        with pytest.raises(TwoscaleError, match=f"{self.problem.name} needs a grid with periodic"):
+            self.problem.check_grid(Grid(9, 9, (not rows, columns)))
+        assert self.problem.grid(9, 12) == Grid(9, 12, self.problem.periodic)
 
     @pytest.mark.gpu
     def test_cuda_agrees_with_the_cpu(self):
@@ -153,3 +189,44 @@ class ProblemContract:
         torch.testing.assert_close(
             solution.cpu(), self.problem.solve(inputs), rtol=1e-8, atol=1e-11
         )
+
+
+class DiffusionContract(ProblemContract):
+    """What problems with a diffusion coefficient and u = 0 on the boundary satisfy as well."""
+
+    problem: DiffusionProblem
+
+    @any_grid
+    def test_the_solution_is_zero_on_the_boundary(self, grid):
+        solution = self.problem.solve(self.problem.sample(grid, range(2), seed=0))
+        assert solution.shape == (2, *grid.shape)
+        for edge in (solution[:, 0], solution[:, -1], solution[..., 0], solution[..., -1]):
+            assert not edge.any()
+
+    def test_the_residual_is_that_of_interior_nodes(self):
+        inputs = self.problem.sample(Grid(9, 12), range(2), seed=0)
+        assert self.problem.residual(inputs, inputs).shape == (2, 7, 10)
+
+    def test_bounds_enclose_the_coefficient(self):
+        inputs = self.problem.sample(Grid.square(16), range(4), seed=0)
+        for fields in (inputs, inputs[:, None]):
+            low, high = self.problem.coefficient_bounds(fields)
+            assert self.problem.coefficient(fields).shape == fields.shape
+            assert low.shape == high.shape == (4,)
+            assert bool((low > 0).all())
+            assert bool((low <= high).all())
+
+    def test_a_square_has_eight_symmetries_and_a_rectangle_four(self):
+        assert self.problem.symmetries(Grid.square(20)) == SQUARE
+        field = torch.rand(14, 22)
+        images = [act(field) for act in self.problem.symmetries(Grid(14, 22))]
+        assert {tuple(image.shape) for image in images} == {(14, 22)}
+        assert len({tuple(image.flatten().tolist()) for image in images}) == 4
+        assert torch.equal(images[0], field)
+
+    @pytest.mark.parametrize("shape", [(2, 9), (9, 1)])
+    def test_a_grid_without_interior_nodes_is_refused(self, shape):
+        with pytest.raises(TwoscaleError, match="needs at least 3 nodes per side"):
+            self.problem.sample(Grid(*shape), [0], seed=0)
+        with pytest.raises(TwoscaleError, match="needs at least 3 nodes per side"):
+            self.problem.solve(torch.ones(1, *shape))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from twoscale import Darcy, Grid, Poisson, Problem, TwoscaleError
+from twoscale import Darcy, Grid, Poisson, Problem
 from twoscale.fields.symmetries import IDENTITY, SQUARE
-from twoscale.problems import PROBLEMS, get_problem, register
-from twoscale.problems.base import diffusion, laplacian_eigenvalues
+from twoscale.problems import DiffusionProblem
+from twoscale.problems.base import diffusion, laplacian_eigenvalues, number_of
 
 
 def coordinates(grid):
@@ -107,32 +107,15 @@ def test_eigenvalues_are_those_of_the_dense_matrix(grid):
     torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-8)
 
 
-# The table of problems
+# The problem
 
 
-def test_problems_are_found_by_name():
-    assert isinstance(get_problem("poisson"), Poisson)
-    assert isinstance(get_problem("darcy"), Darcy)
-
-
-def test_an_unknown_name_is_told_with_those_that_are_known():
-    with pytest.raises(TwoscaleError, match="no problem is called 'burgers': known are poisson, d"):
-        get_problem("burgers")
-
-
-def test_a_problem_of_ones_own_can_be_registered(monkeypatch):
-    class Mine(Poisson):
-        name = "mine"
-        number = 77
-
-    monkeypatch.setattr("twoscale.problems.base.PROBLEMS", dict(PROBLEMS))
-    register(Mine())
-    assert isinstance(get_problem("mine"), Mine)
-
-
-def test_no_two_problems_share_a_number():
-    numbers = [problem.number for problem in PROBLEMS.values()]
-    assert len(set(numbers)) == len(numbers)
+@pytest.mark.parametrize("grid", [Grid(8, 8), Grid(9, 14)], ids=str)
+def test_the_stencil_acts_on_the_last_two_axes(grid, generator):
+    u, a = torch.rand(2, 4, 3, *grid.shape, dtype=torch.float64, generator=generator)
+    got = diffusion(u, a)
+    for sample in range(4):
+        assert torch.equal(got[sample], diffusion(u[sample], a[sample]))
 
 
 def test_the_entropy_names_everything_a_sample_depends_on():
@@ -143,6 +126,38 @@ def test_the_entropy_names_everything_a_sample_depends_on():
 def test_a_problem_must_state_its_equation():
     with pytest.raises(TypeError, match="abstract"):
         Problem()
+
+
+def test_a_problem_demands_only_what_every_equation_has():
+    demanded = {"distribution", "sample", "solve", "residual"}
+    assert Problem.__abstractmethods__ == demanded
+    assert DiffusionProblem.__abstractmethods__ == demanded | {"coefficient"}
+    assert not Problem.fixed_operator
+    assert (Problem.channels, Problem.periodic) == ((1, 1), (False, False))
+
+
+def test_a_number_follows_from_a_new_name():
+    class Mine(Poisson):
+        name = "mine"
+
+    class Numbered(Poisson):
+        name = "numbered"
+        number = 77
+
+    class Renamed(Numbered):
+        name = "renamed"
+
+    class Same(Poisson):
+        symmetric_under = "none"
+
+    assert Mine.number == number_of("mine") == 13822397466621731249
+    assert Renamed.number == number_of("renamed")
+    assert (Numbered.number, Same.number) == (77, 1)
+
+
+@pytest.mark.parametrize("name", ["mine", "yours", "", "advection-diffusion"])
+def test_numbers_from_names_are_far_from_ours(name):
+    assert 2**63 <= number_of(name) < 2**64
 
 
 def test_different_problems_draw_different_noise():

@@ -6,7 +6,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 import torch
 
-from tests.problems.contract import ProblemContract, any_grid
+from tests.problems.contract import DiffusionContract, any_grid
 from twoscale import Grid, Poisson
 from twoscale.problems.poisson import solve_laplace
 from twoscale.problems.random_field import GaussianRandomField
@@ -21,8 +21,9 @@ def second_difference(nodes):
     ) / (spacing**2)
 
 
-class TestPoisson(ProblemContract):
+class TestPoisson(DiffusionContract):
     problem = Poisson()
+    other = Poisson(forcing=GaussianRandomField(alpha=1.5, tau=0.1))
 
     def direct_solution(self, field):
         rows, columns = (second_difference(size) for size in field.shape)
@@ -35,6 +36,10 @@ class TestPoisson(ProblemContract):
 
     def right_side_scale(self, inputs):
         return float(inputs.square().mean().sqrt())
+
+    def test_the_distribution_is_that_of_the_forcing(self):
+        expected = {"kind": "gaussian random field", "alpha": 2.0, "tau": 3.0}
+        assert self.problem.distribution == expected
 
 
 def sine_case(grid, *, k=1, m=2):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from twoscale import Grid
+from twoscale import Grid, TwoscaleError
 from twoscale.problems.random_field import GaussianRandomField, standard_normals
 
 CPU = torch.device("cpu")
@@ -79,3 +79,10 @@ def test_noise_is_standard_normal():
 def test_no_indices_give_no_fields():
     fields = GaussianRandomField().sample(Grid.square(8), [], entropy=ENTROPY, device=CPU)
     assert fields.shape == (0, 8, 8)
+
+
+@pytest.mark.parametrize("name", ["alpha", "tau"])
+@pytest.mark.parametrize("value", [0, -2.0, float("nan"), float("inf"), "2"])
+def test_parameters_that_are_not_positive_numbers_are_refused(name, value):
+    with pytest.raises(TwoscaleError, match=f"{name} must be a positive finite number, got"):
+        GaussianRandomField(**{name: value})

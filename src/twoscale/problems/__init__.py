@@ -1,14 +1,30 @@
-"""The equations: each owns its sampling, solution, residual, symmetries and bounds."""
+"""The equations: each owns its sampling, solution, residual, boundary, symmetries."""
 
-from twoscale.problems.base import PROBLEMS, Problem, get_problem, register
+from twoscale.problems.base import DiffusionProblem, Problem
 from twoscale.problems.darcy import Darcy
 from twoscale.problems.poisson import Poisson
+from twoscale.problems.random_field import GaussianRandomField
+from twoscale.problems.registry import (
+    PROBLEMS,
+    describe_problem,
+    get_problem,
+    known_problems,
+    make_problem,
+    problem_from,
+    register,
+)
 
 __all__ = [
     "PROBLEMS",
     "Darcy",
+    "DiffusionProblem",
+    "GaussianRandomField",
     "Poisson",
     "Problem",
+    "describe_problem",
     "get_problem",
+    "known_problems",
+    "make_problem",
+    "problem_from",
     "register",
 ]

@@ -1,11 +1,13 @@
-"""What a problem is, and the stencil all of ours share."""
+"""What a problem is, and the stencil that problems with diffusion share."""
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -13,26 +15,38 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid
 from twoscale.fields.symmetries import Group, symmetry_group
+from twoscale.problems.parameters import build, plain
 
 
 class Problem(ABC):
-    """An equation on a grid: input field in, solution field out.
+    """An equation on a grid: input fields in, solution fields out.
 
     Everything that states the equation, its sign included, is here: `sample`, `solve`,
-    `residual`. Fields are (batch, height, width).
+    `residual`. The last two axes of a tensor are height and width. Fields of one channel may
+    leave the channel axis out: what comes as (batch, height, width) leaves as such.
+
+    A problem with parameters is a dataclass; its fields are stored with datasets and surrogates.
     """
 
     name: ClassVar[str]
+    boundary: ClassVar[str]  # the boundary condition in words
+    solver: ClassVar[str]  # how solutions are computed, in words
     number: ClassVar[int]  # part of the random seed, so that problems never share samples
-    boundary_condition: ClassVar[str] = "u = 0 on the boundary"
-    solver: ClassVar[str]
+    channels: ClassVar[tuple[int, int]] = (1, 1)  # of inputs and of outputs
+    periodic: ClassVar[tuple[bool, bool]] = (False, False)  # which axes of its grid wrap
+    fewest_nodes: ClassVar[int] = 1  # per side of its grid
     symmetric_under: ClassVar[str] = "none"  # the name of a group of symmetries
-    fixed_operator: ClassVar[bool]  # the operator applied to u does not depend on the input
+    fixed_operator: ClassVar[bool] = False  # what is applied to u does not depend on the input
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "name" in vars(cls) and "number" not in vars(cls):
+            cls.number = number_of(cls.name)
 
     @property
     @abstractmethod
     def distribution(self) -> dict[str, Any]:
-        """Return the distribution of the input field, for the record."""
+        """Return the distribution of the input field in plain values, for the record."""
 
     @abstractmethod
     def sample(
@@ -40,25 +54,17 @@ class Problem(ABC):
     ) -> Tensor:
         """Return the input fields of the samples `indices`, float64.
 
-        Sample i depends on (problem, grid, seed, i) only.
+        (batch, height, width) for one channel, else (batch, channels, height, width). Sample i
+        depends on (problem, grid, seed, i) only.
         """
 
     @abstractmethod
     def solve(self, inputs: Tensor) -> Tensor:
-        """Return the solutions of `inputs`, in float64."""
+        """Return the solutions of `inputs`, in float64, with as many axes."""
 
     @abstractmethod
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """Return the discrete residual (batch, height - 2, width - 2) at interior nodes."""
-
-    @abstractmethod
-    def coefficient(self, inputs: Tensor) -> Tensor:
-        """Return the diffusion coefficient (batch, height, width)."""
-
-    def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the least and largest diffusion coefficient of each sample."""
-        coefficient = self.coefficient(inputs)
-        return coefficient.amin((1, 2)), coefficient.amax((1, 2))
+        """Return the discrete residual (batch, ...) at the nodes where the equation holds."""
 
     def symmetries(self, grid: Grid) -> Group:
         """Return the maps of the grid onto itself that take solutions to solutions."""
@@ -68,29 +74,83 @@ class Problem(ABC):
         """Return the words that, with the sample index, seed one sample."""
         return (seed, self.number, grid.height, grid.width)
 
+    def grid(self, height: int, width: int) -> Grid:
+        """Return the grid of that many nodes that the equation is stated on."""
+        grid = Grid(height, width, self.periodic)
+        self.check_grid(grid)
+        return grid
+
+    def check_grid(self, grid: Grid) -> None:
+        """Raise if the equation cannot be stated on this grid."""
+        if grid.periodic != self.periodic:
+            raise TwoscaleError(
+                f"{self.name} needs a grid with periodic={self.periodic}, got {grid.periodic}"
+            )
+        if min(grid.shape) < self.fewest_nodes:
+            raise TwoscaleError(
+                f"{self.name} needs at least {self.fewest_nodes} nodes per side, got {grid}"
+            )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters as JSON knows them, for `from_parameters`: a dataclass's fields."""
+        return plain(self, self.name) if is_dataclass(self) else {}
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return the problem with these parameters; those that are not named keep defaults."""
+        if is_dataclass(cls):
+            return build(cls, parameters, cls.name)
+        if parameters:
+            raise TwoscaleError(f"{cls.name} has no parameters, got {dict(parameters)}")
+        return cls()
+
+
+class DiffusionProblem(Problem):
+    """A problem whose operator is div(a grad u), with u = 0 on the boundary."""
+
+    boundary: ClassVar[str] = "u = 0 on the boundary"
+    fewest_nodes: ClassVar[int] = 3
+
+    @abstractmethod
+    def coefficient(self, inputs: Tensor) -> Tensor:
+        """Return the diffusion coefficient a, of the shape of `inputs`."""
+
+    def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the least and largest diffusion coefficient of each sample, (batch,) each."""
+        least, largest = self.coefficient(inputs).flatten(1).aminmax(dim=1)
+        return least, largest
+
+
+def number_of(name: str) -> int:
+    """Return the number of a problem that gives itself none: from 2^63 on, far above ours."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) | 2**63
+
 
 def diffusion(fields: Tensor, coefficient: Tensor | None = None) -> Tensor:
     """Return div_h(a grad_h u) at the interior nodes; a = 1 without `coefficient`.
 
     Centred differences of the fluxes through cell faces, a taken there as the arithmetic mean of
-    the two nodes. Both arguments (batch, height, width), result (batch, height - 2, width - 2).
+    the two nodes. Both arguments (..., height, width), result (..., height - 2, width - 2).
     """
     return diffusion_through(fields, None if coefficient is None else face_means(coefficient))
 
 
 def face_means(coefficient: Tensor) -> tuple[Tensor, Tensor]:
     """Return the coefficient at the faces that interior nodes have across rows and columns."""
-    rows, columns = coefficient[:, :, 1:-1], coefficient[:, 1:-1]
-    return 0.5 * (rows[:, 1:] + rows[:, :-1]), 0.5 * (columns[..., 1:] + columns[..., :-1])
+    rows, columns = coefficient[..., 1:-1], coefficient[..., 1:-1, :]
+    return (
+        0.5 * (rows[..., 1:, :] + rows[..., :-1, :]),
+        0.5 * (columns[..., 1:] + columns[..., :-1]),
+    )
 
 
 def diffusion_through(fields: Tensor, faces: tuple[Tensor, Tensor] | None) -> Tensor:
     """Return div_h(a grad_h u) with a given at faces: what repeated products need."""
-    height, width = Grid(*fields.shape[1:]).spacing
-    down, right = fields[:, :, 1:-1].diff(dim=1), fields[:, 1:-1].diff(dim=2)
+    height, width = Grid(*fields.shape[-2:]).spacing
+    down, right = fields[..., 1:-1].diff(dim=-2), fields[..., 1:-1, :].diff(dim=-1)
     if faces is not None:
         down, right = down * faces[0], right * faces[1]
-    return down.diff(dim=1) / height**2 + right.diff(dim=2) / width**2
+    return down.diff(dim=-2) / height**2 + right.diff(dim=-1) / width**2
 
 
 @lru_cache(maxsize=8)
@@ -105,18 +165,3 @@ def laplacian_eigenvalues(grid: Grid, device: torch.device) -> Tensor:
         for size, spacing in zip(grid.shape, grid.spacing, strict=True)
     )
     return (rows[:, None] + columns).to(device)
-
-
-PROBLEMS: dict[str, Problem] = {}
-
-
-def register(problem: Problem) -> None:
-    """Make a problem known by its name."""
-    PROBLEMS[problem.name] = problem
-
-
-def get_problem(name: str) -> Problem:
-    """Return the problem of that name."""
-    if name not in PROBLEMS:
-        raise TwoscaleError(f"no problem is called '{name}': known are {', '.join(PROBLEMS)}")
-    return PROBLEMS[name]

@@ -12,13 +12,14 @@ from torch.nn import functional
 
 from twoscale.fields.grid import Grid
 from twoscale.linalg.transforms import sine_transform
-from twoscale.problems.base import Problem, diffusion, laplacian_eigenvalues, register
+from twoscale.problems.base import DiffusionProblem, diffusion, laplacian_eigenvalues
 from twoscale.problems.random_field import GaussianRandomField
+from twoscale.problems.registry import register
 
 
 @dataclass(frozen=True)
-class Poisson(Problem):
-    """Laplace(u) = f with u = 0 on the boundary; f is a Gaussian random field."""
+class Poisson(DiffusionProblem):
+    """Laplace(u) = f with u = 0 on the boundary; `forcing` is the distribution of f."""
 
     forcing: GaussianRandomField = field(default_factory=GaussianRandomField)
 
@@ -35,24 +36,31 @@ class Poisson(Problem):
     def sample(
         self, grid: Grid, indices: Sequence[int], *, seed: int, device: torch.device | str = "cpu"
     ) -> Tensor:
+        self.check_grid(grid)
         entropy = self.entropy(grid, seed)
-        return self.forcing.sample(grid, indices, entropy=entropy, device=torch.device(device))
+        return self.forcing.sample(grid, indices, entropy=entropy, device=device)
 
     def solve(self, inputs: Tensor) -> Tensor:
-        return functional.pad(solve_laplace(inputs[:, 1:-1, 1:-1].double()), (1, 1, 1, 1))
+        self.check_grid(Grid(*inputs.shape[-2:]))
+        return functional.pad(solve_laplace(inputs[..., 1:-1, 1:-1].double()), (1, 1, 1, 1))
 
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        return diffusion(outputs) - inputs[:, 1:-1, 1:-1]
+        return diffusion(outputs) - inputs[..., 1:-1, 1:-1]
 
     def coefficient(self, inputs: Tensor) -> Tensor:
         return torch.ones_like(inputs)
 
 
 def solve_laplace(interior: Tensor) -> Tensor:
-    """Return the interior solution of Laplace_h(u) = f for interior values f, u = 0 outside."""
-    grid = Grid(interior.shape[1] + 2, interior.shape[2] + 2)
-    eigenvalues = laplacian_eigenvalues(grid, interior.device)
-    return sine_transform(sine_transform(interior) / eigenvalues.to(interior.dtype))
+    """Return the interior solution of Laplace_h(u) = f for interior values f, u = 0 outside.
+
+    Argument and result (..., height - 2, width - 2).
+    """
+    height, width = interior.shape[-2:]
+    eigenvalues = laplacian_eigenvalues(Grid(height + 2, width + 2), interior.device)
+    fields = interior.reshape(-1, height, width)
+    solution = sine_transform(sine_transform(fields) / eigenvalues.to(fields.dtype))
+    return solution.reshape(interior.shape)
 
 
 register(Poisson())

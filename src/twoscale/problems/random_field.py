@@ -14,22 +14,33 @@ from torch import Tensor
 
 from twoscale.fields.grid import Grid
 from twoscale.linalg.transforms import inverse_cosine_transform
+from twoscale.problems.parameters import positive
 
 
 @dataclass(frozen=True)
 class GaussianRandomField:
-    """Zero-mean field with DCT-II coefficients of power-law decay.
+    """Zero-mean random field with DCT-II coefficients of power-law decay.
 
     On a D x D grid the coefficient (k, l) is
     D tau^(alpha-1) [pi^2 (k^2 + l^2) + tau^2]^(-alpha/2) xi_kl, and zero at (0, 0).
-    (D is the square root of the number of nodes on a rectangular grid.)
+    (D is the square root of the number of nodes on a rectangular grid.) Fields are smoother for
+    larger `alpha` and vary over shorter distances for larger `tau`; both are positive.
     """
 
     alpha: float = 2.0
     tau: float = 3.0
 
+    def __post_init__(self) -> None:
+        for name in ("alpha", "tau"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+
     def sample(
-        self, grid: Grid, indices: Sequence[int], *, entropy: Sequence[int], device: torch.device
+        self,
+        grid: Grid,
+        indices: Sequence[int],
+        *,
+        entropy: Sequence[int],
+        device: torch.device | str = "cpu",
     ) -> Tensor:
         """Return the fields (len(indices), height, width), float64."""
         noise = standard_normals(grid.shape, indices, entropy=entropy)

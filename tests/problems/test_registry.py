@@ -1,0 +1,256 @@
+import re
+import warnings
+
+import pytest
+
+from twoscale import Darcy, Poisson, Problem, TwoscaleError
+from twoscale.errors import TwoscaleWarning
+from twoscale.problems import (
+    GaussianRandomField,
+    describe_problem,
+    get_problem,
+    known_problems,
+    make_problem,
+    problem_from,
+    register,
+    registry,
+)
+
+
+class Mine(Poisson):
+    name = "mine"
+
+
+class Impostor(Poisson):
+    name = "darcy"
+
+
+class Abstract(Problem):
+    name = "abstract"
+    boundary = "none"
+    solver = "none"
+
+
+class Silent(Problem):
+    name = "silent"
+
+
+instance = Mine(forcing=GaussianRandomField(alpha=4.0))
+not_a_problem = 3
+
+
+@pytest.fixture(autouse=True)
+def table(monkeypatch):
+    """A table of problems that may be changed, with no entry points loaded."""
+    ours = {name: registry.PROBLEMS[name] for name in ("poisson", "darcy")}
+    monkeypatch.setattr(registry, "PROBLEMS", ours)
+    monkeypatch.setattr(registry, "_searched", False)
+    return ours
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Return a function that makes a package with entry points look installed."""
+
+    def installed(**entries):
+        folder = tmp_path / "plugin-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+        lines = [f"{name} = {place}" for name, place in entries.items()]
+        (folder / "entry_points.txt").write_text("\n".join(["[twoscale.problems]", *lines]))
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    return installed
+
+
+# By name
+
+
+def test_problems_are_found_by_name():
+    assert get_problem("poisson") == Poisson()
+    assert get_problem("darcy") == Darcy()
+
+
+def test_an_unknown_name_is_told_with_those_that_are_known():
+    with pytest.raises(TwoscaleError, match="no problem is called 'burgers': known are poisson, d"):
+        get_problem("burgers")
+
+
+@pytest.mark.parametrize("problem", [Mine, Mine()])
+def test_a_problem_of_ones_own_can_be_registered(problem):
+    assert register(problem) is problem
+    assert get_problem("mine") == Mine()
+
+
+def test_a_problem_may_be_registered_again():
+    register(Mine)
+    register(instance)
+    assert get_problem("mine") is instance
+    register(Darcy(high=100.0))
+    assert get_problem("darcy") == Darcy(high=100.0)
+
+
+def test_the_name_of_ours_cannot_be_taken():
+    with pytest.raises(TwoscaleError, match="'darcy' is taken by Darcy: give Impostor another"):
+        register(Impostor)
+
+
+def test_no_two_problems_share_a_number():
+    class Twin(Poisson):
+        name = "twin"
+        number = 2
+
+    with pytest.raises(TwoscaleError, match="twin has the number 2 of darcy"):
+        register(Twin)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (3, "a problem is a subclass of Problem or an instance, got 3"),
+        (int, "a problem is a subclass of Problem or an instance"),
+        (Silent, "the problem Silent needs a text `boundary`"),
+        (Abstract, "the problem Abstract cannot be made without arguments"),
+        (type("Spaced", (Poisson,), {"name": "a b"}), "letters, digits, - and _ only, got 'a b'"),
+    ],
+)
+def test_what_is_no_problem_is_refused(given, message):
+    with pytest.raises(TwoscaleError, match=re.escape(message)):
+        register(given)
+
+
+# With settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, Darcy()),
+        ({"high": "100", "low": 1}, Darcy(high=100.0, low=1.0)),
+        ({"high": "1e3"}, Darcy(high=1000.0)),
+        ({"medium.alpha": "3"}, Darcy(medium=GaussianRandomField(alpha=3.0))),
+        ({"tau": 5.5}, Darcy(medium=GaussianRandomField(tau=5.5))),
+        ({"medium": {"tau": 5.5}}, Darcy(medium=GaussianRandomField(tau=5.5))),
+        ({"medium": GaussianRandomField(1.0, 2.0)}, Darcy(medium=GaussianRandomField(1.0, 2.0))),
+    ],
+)
+def test_settings_are_read_and_set(settings, expected):
+    assert make_problem("darcy", settings) == expected
+    assert get_problem("darcy") == Darcy()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hihg": 1}, "darcy has no parameter 'hihg': it has medium.alpha, medium.tau, high, low"),
+        ({"medium": 3}, "darcy has no parameter 'medium': it has medium.alpha"),
+        ({"high": "much"}, "darcy.high must be a finite number, got 'much'"),
+        ({"high": "true"}, "darcy.high must be a finite number, got True"),
+        ({"high": "nan"}, "darcy.high must be a finite number, got nan"),
+        ({"alpha": "[1, 2]"}, "darcy.medium.alpha must be a finite number, got [1, 2]"),
+        ({"low": "-1"}, "low must be a positive finite number, got -1"),
+        ({"low": object}, "darcy.low must be a number, text, list or dataclass to be stored"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, message):
+    with pytest.raises(TwoscaleError, match=re.escape(message)):
+        make_problem("darcy", settings)
+
+
+# From descriptions
+
+
+def test_a_contrast_comes_back():
+    problem = Darcy(high=100.0, low=1.0, medium=GaussianRandomField(alpha=2.5))
+    described = describe_problem(problem)
+    assert described == {
+        "name": "darcy",
+        "parameters": {"medium": {"alpha": 2.5, "tau": 3.0}, "high": 100.0, "low": 1.0},
+    }
+    assert problem_from(described) == problem
+
+
+def test_no_problem_and_an_unknown_one_give_none():
+    assert problem_from(None) is None
+    assert problem_from({"name": "burgers", "parameters": {"viscosity": 0.1}}) is None
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ("darcy", "a problem is described by its name and its parameters, got 'darcy'"),
+        ({"name": "darcy"}, "a problem is described by its name and its parameters"),
+        ({"name": 3, "parameters": {}}, "a problem is described by its name"),
+        ({"name": "darcy", "parameters": [1]}, "darcy needs a dictionary of parameters, got [1]"),
+        ({"name": "darcy", "parameters": {"high": "12"}}, "darcy.high must be a finite number"),
+        ({"name": "darcy", "parameters": {"high": -1}}, "high must be a positive finite number"),
+        ({"name": "darcy", "parameters": {"medium": 2}}, "darcy.medium needs a dictionary"),
+        (
+            {"name": "darcy", "parameters": {"medium": {"beta": 2}}},
+            "darcy.medium has no parameter 'beta': it has alpha, tau",
+        ),
+    ],
+)
+def test_descriptions_that_do_not_fit_are_refused(description, message):
+    with pytest.raises(TwoscaleError, match=re.escape(message)):
+        problem_from(description)
+
+
+# From installed packages
+
+
+@pytest.mark.parametrize("place", ["Mine", "instance"])
+def test_problems_of_installed_packages_are_found(install, table, place):
+    install(mine=f"tests.problems.test_registry:{place}")
+    assert list(table) == ["poisson", "darcy"]
+    assert isinstance(get_problem("mine"), Mine)
+    assert list(known_problems()) == ["poisson", "darcy", "mine"]
+    assert problem_from(describe_problem(instance)) == instance
+
+
+def test_packages_are_searched_once_and_only_when_needed(monkeypatch):
+    calls = []
+    monkeypatch.setattr(registry, "entry_points", lambda group: calls.append(group) or [])
+    get_problem("darcy")
+    assert calls == []
+    assert problem_from({"name": "other", "parameters": {}}) is None
+    known_problems()
+    assert calls == ["twoscale.problems"]
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("no_such_module:Problem", "No module named 'no_such_module'"),
+        ("tests.problems.test_registry:Missing", "has no attribute 'Missing'"),
+        ("tests.problems.test_registry:not_a_problem", "got 3"),
+        ("tests.problems.test_registry:Abstract", "cannot be made without arguments"),
+        ("tests.problems.test_registry:Impostor", "'darcy' is taken by twoscale.problems.darcy.D"),
+    ],
+)
+def test_a_broken_entry_point_is_left_out_with_a_warning(install, place, reason):
+    install(broken=place, mine="tests.problems.test_registry:Mine")
+    with pytest.warns(TwoscaleWarning, match="is left out") as caught:
+        known = known_problems()
+    (warning,) = caught
+    assert f"the entry point 'broken = {place}' is left out" in str(warning.message)
+    assert reason in str(warning.message)
+    assert list(known) == ["poisson", "darcy", "mine"]
+    assert known["darcy"] == Darcy()
+
+
+def test_of_two_packages_with_one_name_the_first_is_kept(install):
+    install(a="tests.problems.test_registry:Mine", b="tests.problems.test_registry:twin")
+    with pytest.warns(TwoscaleWarning, match="'mine' is taken by tests.problems.test_registry.M"):
+        assert type(get_problem("mine")) is Mine
+
+
+def test_a_package_may_register_what_it_also_offers(install):
+    register(instance)
+    install(mine="tests.problems.test_registry:instance")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert known_problems()["mine"] is instance
+
+
+twin = type("Twin", (Poisson,), {"name": "mine"})()
