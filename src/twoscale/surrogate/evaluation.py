@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -30,16 +30,18 @@ def evaluate_operator(
     *,
     common: PatchLayout,
     problem: Problem | None,
+    names: Sequence[str],
 ) -> dict[str, Any]:
     """Return all metrics on `test`, fractions, with None where one does not apply.
 
     `common` is the non-overlapping layout whose seams are shared by all methods; methods with
-    patches of their own also report on those (native) seams.
+    patches of their own also report on those (native) seams. Of several channels, called `names`,
+    each has its own errors under `channels`.
     """
     measures = dict(ACCURACY)
     for prefix, layout in (("native", operator.layout or common), ("common", common)):
         on_seams = seam_measures(layout.seams)
-        if problem is not None and not problem.fixed_operator:
+        if problem is not None and has_flux(problem):
             on_seams |= flux_measures(problem, layout.seams)
         measures |= {f"{prefix}.{name}": measure for name, measure in on_seams.items()}
     if problem is not None:
@@ -55,11 +57,11 @@ def evaluate_operator(
         metrics["oracle_seams"] = _under(oracle, "common")
     for name in ("residual_rms", "residual_mean_abs"):
         metrics.setdefault(name, None)
-    latent = operator.latent
-    metrics["input_code"] = latent.input_representation.code_size if latent else None
-    metrics["output_code"] = latent.output_representation.code_size if latent else None
-    if latent is not None:
-        metrics["explained_variance"] = _explained(latent)
+    inputs, outputs = operator.latent.inputs, operator.latent.outputs
+    metrics["input_code"] = inputs.code_size if inputs.compresses else None
+    metrics["output_code"] = outputs.code_size if outputs.compresses else None
+    if outputs.compresses:
+        metrics["explained_variance"] = _explained(operator.latent)
     metrics["parameters"] = count_parameters(operator)
     metrics["samples"] = test.outputs.shape[0]
     metrics["timings"] = dict(clock.seconds)
@@ -87,10 +89,10 @@ def warn_of_failure(metrics: Mapping[str, Any]) -> None:
 
 def _explained(latent: LatentOperator) -> dict[str, float]:
     """Return the variance kept of the inputs and by each stage of the output's."""
-    outputs = latent.output_representation.explained_variance
+    outputs = latent.outputs.explained_variance
     stages = {"output" if name == "pca" else name: share for name, share in outputs.items()}
-    (seen,) = latent.input_representation.explained_variance.values()
-    return {"input": seen, **stages}
+    seen = latent.inputs.explained_variance.values()
+    return {"input": sum(seen) / len(seen), **stages}
 
 
 def _under(values: dict[str, float], prefix: str) -> dict[str, float]:
@@ -117,11 +119,11 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
 @torch.no_grad()
 def _oracle(operator: FieldOperator, test: FieldPairs, common: PatchLayout) -> dict[str, float]:
     """Return the errors of the representation alone, where predictions are bound to it."""
-    if not isinstance(operator, LatentOperator):
+    if not isinstance(operator, LatentOperator) or not operator.outputs.compresses:
         return {}
     on_seams = seam_measures(common.seams)
     measures = {"mre": ACCURACY["mre"]} | {f"common.{name}": m for name, m in on_seams.items()}
-    representation = operator.output_representation
+    representation = operator.outputs
     batches = (
         Batch(representation.reconstruct(truth).double(), truth.double())
         for truth in test.outputs.chunks()
