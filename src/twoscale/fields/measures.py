@@ -186,7 +186,8 @@ def spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
     """Return the root mean square over channels of the distances of spectra (channels, bins)."""
     known = truth.norm(dim=1) != 0
     distances = torch.where(known, spectral_distances(prediction, truth), 0)
-    return distances.norm() / known.sum().sqrt()  # a norm has a gradient at zero as well
+    # A norm has a gradient at zero as well.
+    return distances.norm() / known.sum().to(distances).sqrt()
 
 
 def weighted_spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
@@ -250,7 +251,7 @@ def median_sample(prediction: Tensor, truth: Tensor) -> int:
     sizes = truth.flatten(2).norm(dim=2)
     ratios = (prediction - truth).flatten(2).norm(dim=2) / sizes
     known = sizes != 0
-    errors = torch.where(known, ratios, 0).norm(dim=1) / known.sum(1).sqrt()
+    errors = torch.where(known, ratios, 0).norm(dim=1) / known.sum(1).to(ratios).sqrt()
     return int((errors - errors.median()).abs().argmin())
 
 
