@@ -8,28 +8,40 @@ from torch.nn import functional
 
 from twoscale.fields.source import slices
 
+_WINDOW = 7  # nodes per axis
 _SSIM_VALUES = 2**21  # nodes at a time: some 250 MB of work space
 
 
-def structural_similarity(prediction: Tensor, truth: Tensor, *, window: int = 7) -> Tensor:
-    """Return the SSIM (batch,) of each field, data range = the true field's range.
+def structural_similarity(prediction: Tensor, truth: Tensor) -> Tensor:
+    """Return the SSIM (batch, channels) of fields (batch, channels, height, width).
 
-    Wang et al. (2004) with a uniform window, unbiased covariances, K1 = 0.01, K2 = 0.03 and the
-    border of half a window left out. Computed in float64: variances of smooth fields cancel.
+    Wang et al. (2004) with a uniform window of 7 x 7 nodes, unbiased covariances, K1 = 0.01,
+    K2 = 0.03, the border of half a window left out, and the range of the true channel as data
+    range. Along a side of fewer than 7 nodes the window has the largest odd number that fits.
+    Computed in float64: variances of smooth fields cancel.
     """
-    parts = slices(len(truth), max(1, _SSIM_VALUES // truth[0].numel()))
-    return torch.cat([_ssim(prediction[part], truth[part], window) for part in parts])
+    x, y = (fields.flatten(0, 1)[:, None] for fields in (prediction, truth))
+    height, width = (_window(side) for side in truth.shape[2:])
+    parts = slices(len(y), max(1, _SSIM_VALUES // y[0].numel()))
+    values = [_ssim(x[part].double(), y[part].double(), (height, width)) for part in parts]
+    return torch.cat(values).unflatten(0, truth.shape[:2])
 
 
-def _ssim(prediction: Tensor, truth: Tensor, window: int) -> Tensor:
-    x, y = prediction.double()[:, None], truth.double()[:, None]
-    data_range = truth.double().amax((1, 2)) - truth.double().amin((1, 2))
+def _window(side: int) -> int:
+    """Return the window's number of nodes along a side: odd."""
+    return min(_WINDOW, side - (side + 1) % 2)
+
+
+def _ssim(x: Tensor, y: Tensor, window: tuple[int, int]) -> Tensor:
+    """Return the SSIM (fields,) of predictions x and truths y (fields, 1, height, width)."""
+    data_range = y.amax((1, 2, 3), keepdim=True) - y.amin((1, 2, 3), keepdim=True)
     tiny = torch.finfo(torch.float64).tiny
-    c1, c2 = ((k * data_range)[:, None, None, None].square().clamp_min(tiny) for k in (0.01, 0.03))
+    c1, c2 = ((k * data_range).square().clamp_min(tiny) for k in (0.01, 0.03))
     mean_x, mean_y, mean_xx, mean_yy, mean_xy = (
         functional.avg_pool2d(field, window, stride=1) for field in (x, y, x * x, y * y, x * y)
     )
-    unbiased = window**2 / (window**2 - 1)
+    nodes = window[0] * window[1]
+    unbiased = nodes / max(nodes - 1, 1)  # a single node has no variance anyway
     var_x = unbiased * (mean_xx - mean_x**2)
     var_y = unbiased * (mean_yy - mean_y**2)
     cov = unbiased * (mean_xy - mean_x * mean_y)

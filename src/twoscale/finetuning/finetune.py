@@ -13,18 +13,20 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import TRACES, AffineMeasure, Batch, in_unit, relative_l2, trace_error
+from twoscale.fields.measures import AffineMeasure, Batch, in_unit, relative_l2, trace_error
 from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import slices
+from twoscale.fields.traces import TRACES
 from twoscale.finetuning.objective import FieldObjective
 from twoscale.finetuning.terms import FieldTerm, SpectralTerm, Term, code_term
 from twoscale.methods.settings import SETTINGS, Setting, choice, resolve_settings, whole
 from twoscale.operators.context import FieldPairs, FitContext, train_members
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.problems import Problem
-from twoscale.problems.measures import flux_trace_error, residual_rms
+from twoscale.problems.measures import flux_trace_error, has_coefficient, has_flux, residual_rms
 from twoscale.representation import Representation
 from twoscale.training import Pairs, Plan, Task
 
@@ -41,6 +43,10 @@ OBJECTIVES: dict[str, dict[str, float]] = {
 _CALIBRATION_FIELDS = 128
 _CALIBRATION_BATCH = 16
 _WEIGHT_RANGE = (1e-12, 1e6)
+_NEEDS_CODE = (
+    "fine-tuning needs a surrogate with a compressed output code, and this one predicts the field "
+    "itself: fit one whose outputs are a PCA"
+)
 
 _SETTINGS: dict[str, Setting] = {
     "objective": Setting("what is minimised", choice(OBJECTIVES)),
@@ -104,14 +110,12 @@ def tunable(
     operator: FieldOperator, plan: FinetunePlan, *, common: PatchLayout, problem: Problem | None
 ) -> LatentOperator:
     """Return the operator if it can be fine-tuned as planned, else raise; needs no data to tell."""
-    if not isinstance(operator, LatentOperator):
-        raise TwoscaleError(
-            "fine-tuning needs a PCA surrogate: global, local, overlap or two-scale"
-        )
+    if not isinstance(operator, LatentOperator) or not operator.outputs.compresses:
+        raise TwoscaleError(_NEEDS_CODE)
     if operator.predictor.trained is None:
         raise TwoscaleError(
             "fine-tuning needs a predictor whose weights can be trained, and this one has none: "
-            "fit with predictor=mlp, affine, affine-mlp or encoder"
+            "fit with another predictor"
         )
     terms = OBJECTIVES[plan.objective]
     for name in ("residual", "flux"):
@@ -119,12 +123,15 @@ def tunable(
             raise TwoscaleError(
                 f"the {name} objective needs a known problem; this dataset has none"
             )
-    if "flux" in terms and problem is not None and problem.fixed_operator:
-        raise TwoscaleError(
-            f"the flux of {problem.name} is its normal derivative: use the objective A3"
+    if "flux" in terms and problem is not None and not has_flux(problem):
+        reason = (
+            f"the flux of {problem.name} is its normal derivative"
+            if has_coefficient(problem)
+            else f"{problem.name} has no diffusion coefficient, so no flux"
         )
+        raise TwoscaleError(f"{reason}: use the objective A3")
     on_seams = {*TRACES, "flux"} & set(terms)
-    if on_seams and not any((operator.layout or common).seams):
+    if on_seams and not (operator.layout or common).seams:
         raise TwoscaleError(
             f"{plan.objective} compares traces on seams, and a single patch has no seams: "
             "use the objective A1 or fit with more patches"
@@ -144,16 +151,20 @@ def keeps_fields(plan: FinetunePlan, *, common: PatchLayout, problem: Problem | 
 
 @dataclass
 class FinetuneRecord:
-    """What a fine-tuning resolved and went through."""
+    """What a fine-tuning resolved and went through.
 
-    weights: dict[str, float]  # per further term, for values as the metrics report them
+    Terms are recorded as the metrics report them. The exception are traces of several channels,
+    which the objective adds up with each channel in its own unit: so they are recorded.
+    """
+
+    weights: dict[str, float]  # per further term, for values in the size of `components`
+    sizes: dict[str, float]  # per term, what its value is multiplied by for the record
     components: dict[str, list[float]] = field(default_factory=dict)  # validation, per epoch
-    unit: float = 1.0  # in which the objective takes fields
 
     def note(self, values: Mapping[str, float]) -> None:
-        """Take an epoch's terms, as the metrics report them."""
+        """Take an epoch's terms."""
         for name, value in values.items():
-            self.components.setdefault(name, []).append(value * _size_of(name, self.unit))
+            self.components.setdefault(name, []).append(value * self.sizes[name])
 
     def remark(self) -> str:
         """Return the latest components in one line."""
@@ -172,7 +183,7 @@ def finetune_operator(
 ) -> tuple[LatentOperator, FinetuneRecord]:
     """Return a fine-tuned copy of a `tunable` operator and the record of how it came about."""
     tuned = copy.deepcopy(operator)
-    decoder = tuned.output_representation
+    decoder = tuned.outputs
     with context.clock.stage("finetune_prepare"):
         sample = _one_sample(validation)
         terms = _terms(plan, decoder, sample, (operator.layout or common), problem)
@@ -180,9 +191,9 @@ def finetune_operator(
         held_out = objective.pairs(tuned, validation, context)
         pairs = objective.pairs(tuned, training, context)
         _calibrate(objective, tuned, held_out, OBJECTIVES[plan.objective])
+    sizes = {name: _recorded_size(name, decoder.unit) for name in objective.terms}
     further = {name: w for name, w in objective.weights.items() if name != "reconstruction"}
-    weights = {name: weight / _size_of(name, decoder.unit) for name, weight in further.items()}
-    record = FinetuneRecord(weights, unit=decoder.unit)
+    record = FinetuneRecord({name: w / sizes[name] for name, w in further.items()}, sizes)
     _train(objective, tuned, pairs, held_out, plan, context, record)
     return tuned, record
 
@@ -234,11 +245,12 @@ def _terms(
     problem: Problem | None,
 ) -> dict[str, Term]:
     terms: dict[str, Term] = {}
+    unit = decoder.unit.to(sample.truth.device)
     for name in ("reconstruction", *OBJECTIVES[plan.objective]):
         if name == "spectral":
-            terms[name] = SpectralTerm(decoder.unit)
+            terms[name] = SpectralTerm(unit)
             continue
-        measure = in_unit(_measure(name, layout, problem), decoder.unit)
+        measure = in_unit(_measure(name, layout, problem), unit)
         if _on_codes(measure, plan):
             terms[name] = code_term(measure, decoder, sample)
         else:
@@ -259,12 +271,15 @@ def _measure(name: str, layout: PatchLayout, problem: Problem | None) -> AffineM
     assert problem is not None
     if name == "residual":
         return residual_rms(problem)
+    assert has_coefficient(problem)
     return flux_trace_error(problem, layout.seams)
 
 
-def _size_of(term: str, unit: float) -> float:
-    """Return what a term's value is multiplied by if fields are: relative ones stay the same."""
-    return 1.0 if term in ("reconstruction", "spectral") else unit
+def _recorded_size(term: str, unit: Tensor) -> float:
+    """Return the unit of a term's value: one for relative terms, and for traces of channels."""
+    if term in ("reconstruction", "spectral"):
+        return 1.0
+    return float(unit.amax()) if term == "residual" or len(unit) == 1 else 1.0
 
 
 def _one_sample(pairs: FieldPairs) -> Batch:

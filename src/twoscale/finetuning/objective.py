@@ -9,7 +9,14 @@ from torch import Tensor
 
 from twoscale.fields.measures import Batch, Parts, total_parts
 from twoscale.fields.source import slices
-from twoscale.finetuning.terms import AbsoluteSum, AbsoluteTerm, Prediction, QuadraticTerm, Term
+from twoscale.finetuning.terms import (
+    AbsoluteSum,
+    AbsoluteTerm,
+    Prediction,
+    QuadraticTerm,
+    Shape,
+    Term,
+)
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors.base import CodePredictor
@@ -41,6 +48,7 @@ class FieldObjective:
         self.weights: dict[str, float] = dict.fromkeys(self.terms, 1.0)
         self.share = torch.ones((), device=next(decoder.buffers()).device)
         self.columns: list[int] = []
+        self.shapes: tuple[Shape, Shape] = ((), ())  # of the true and the input fields
 
     def set_share(self, share: float) -> None:
         """Use this share of the further terms' weights from now on."""
@@ -58,9 +66,10 @@ class FieldObjective:
         start = 0
         for inputs, truth in _pieces(fields):
             with torch.no_grad():
-                codes = operator.input_representation.encode(inputs)
+                codes = operator.inputs.encode(inputs)
             targets = self._targets(inputs, truth)
             if not start:
+                self.shapes = (tuple(truth.shape[1:]), tuple(inputs.shape[1:]))
                 self.columns = [part.shape[1] for part in targets]
                 home = torch.device("cpu") if self.whole_fields else codes.device
                 both = [
@@ -88,7 +97,7 @@ class FieldObjective:
     def _split(self, predicted: Tensor, targets: Tensor) -> tuple[Prediction, dict[str, Tensor]]:
         """Return a minibatch's prediction beside the truth, and each term's own columns."""
         codes, known, *prepared = targets.to(predicted.device).split(self.columns, 1)
-        prediction = Prediction(predicted, codes, known, self.decoder)
+        prediction = Prediction(predicted, codes, known, self.shapes, self.decoder)
         return prediction, dict(zip(self.terms, prepared, strict=True))
 
     def parts(self, predicted: Tensor, targets: Tensor) -> dict[str, Parts]:
@@ -123,7 +132,7 @@ class FieldObjective:
     def _weighted(self, name: str, value: Tensor) -> Tensor:
         return value if name == _FIRST else self.weights[name] * self.share * value
 
-    def value_and_slope(self, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_grad(self, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return the objective of a minibatch and its gradient in the predicted codes.
 
         Terms on codes have their gradients written out; fields are differentiated automatically,
@@ -132,17 +141,17 @@ class FieldObjective:
         prediction, columns = self._split(predicted, targets)
         sums = []
         for name, term in self.quadratic.items():
-            own, change = term.value_and_slope(prediction.error, columns[name])
+            own, change = term.value_and_grad(prediction.error, columns[name])
             sums.append((self._weighted(name, own), self._weighted(name, change)))
         if self.on_fields:
             sums.append(self._differentiate(predicted, targets))
-        value, slope = sums[0]
+        value, grad = sums[0]
         for own, change in sums[1:]:
-            value, slope = value + own, slope + change
+            value, grad = value + own, grad + change
         if self.sum is None:
-            return value, slope
+            return value, grad
         offsets = targets[:, -sum(self.sum.sizes) :]
-        return self.sum.add_to(value, slope, prediction.error, offsets)
+        return self.sum.add_to(value, grad, prediction.error, offsets)
 
     def _differentiate(self, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return the weighted sum of the terms on decoded fields and its gradient."""
@@ -151,13 +160,13 @@ class FieldObjective:
             prediction, columns = self._split(leaf, targets)
             parts = {name: t.parts(prediction, columns[name]) for name, t in self.on_fields.items()}
             value = self._weighted_sum(self._finish(parts))
-            (slope,) = torch.autograd.grad(value, leaf)
-        return value.detach(), slope
+            (grad,) = torch.autograd.grad(value, leaf)
+        return value.detach(), grad
 
 
 def _pieces(fields: FieldPairs) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield a few pairs at a time: on a GPU, whole chunks."""
     for inputs, truth in zip(fields.inputs.chunks(), fields.outputs.chunks(), strict=True):
-        few = max(1, _PIECE_VALUES // truth[0].numel())
+        few = max(1, _PIECE_VALUES // max(truth[0].numel(), inputs[0].numel()))
         for part in slices(len(truth), len(truth) if truth.is_cuda else few):
             yield inputs[part], truth[part]

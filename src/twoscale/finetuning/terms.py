@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from math import prod
 
 import torch
 from torch import Tensor
@@ -21,26 +22,35 @@ from twoscale.fields.measures import (
     Batch,
     Measure,
     Parts,
-    radial_spectrum,
     weighted_spectral_distance,
 )
+from twoscale.fields.spectra import radial_spectrum
 from twoscale.representation import Representation
 from twoscale.representation.geometry import code_changes, code_gram
+
+Shape = tuple[int, ...]
 
 
 class Prediction:
     """Predicted codes of a minibatch beside the true ones, and the fields they stand for.
 
-    Fields are decoded once, when a term first asks for them. `known` (batch, 2 nodes) holds the
-    true and the input fields where any term looks at them.
+    Fields are decoded once, when a term first asks for them. `known` (batch, values) holds the
+    true and the input fields where any term looks at them, of these two `shapes`, each
+    (channels, height, width).
     """
 
     def __init__(
-        self, predicted: Tensor, codes: Tensor, known: Tensor, decoder: Representation
+        self,
+        predicted: Tensor,
+        codes: Tensor,
+        known: Tensor,
+        shapes: tuple[Shape, Shape],
+        decoder: Representation,
     ) -> None:
         self.predicted = predicted
         self.codes = codes
         self.known = known
+        self.shapes = shapes
         self.decoder = decoder
 
     @cached_property
@@ -53,12 +63,15 @@ class Prediction:
 
     @property
     def batch(self) -> Batch:
-        truth, inputs = (half.reshape(self.fields.shape) for half in self.known.chunk(2, 1))
+        parts = self.known.split([prod(shape) for shape in self.shapes], 1)
+        truth, inputs = (
+            part.unflatten(1, shape) for part, shape in zip(parts, self.shapes, strict=True)
+        )
         return Batch(self.fields, truth, inputs)
 
 
 class Term(ABC):
-    """One term of an objective: two sums over a minibatch, and the number they make."""
+    """One term of an objective: two sums per channel over a minibatch, and the number they make."""
 
     finish: Callable[[Tensor, Tensor], Tensor]
     whole_fields = False  # whether it looks at the true and the input fields
@@ -98,19 +111,24 @@ class FieldTerm(Term):
 class SpectralTerm(Term):
     """Distance of the minibatch's mean radial spectra; the truth travels as its spectrum.
 
-    Fields are taken in a `unit` of theirs: the distance has fourth powers of them.
+    High waves count more. Each channel is taken in its unit (channels, 1, 1): the distance has
+    fourth powers of the fields.
     """
 
     finish = staticmethod(weighted_spectral_distance)
 
-    def __init__(self, unit: float = 1.0) -> None:
+    def __init__(self, unit: Tensor) -> None:
         self.unit = unit
 
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
-        return radial_spectrum(batch.truth / self.unit)
+        return self._spectra(batch.truth).flatten(1)
 
     def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
-        return radial_spectrum(prediction.fields / self.unit).sum(0), prepared.sum(0)
+        spectra = self._spectra(prediction.fields).sum(0)
+        return spectra, prepared.sum(0).reshape(spectra.shape)
+
+    def _spectra(self, fields: Tensor) -> Tensor:
+        return radial_spectrum(fields / self.unit.to(fields))
 
 
 class AbsoluteTerm(Term):
@@ -121,14 +139,17 @@ class AbsoluteTerm(Term):
         self.finish = measure.finish
         with torch.no_grad():
             rows = [change for _, change in code_changes(decoder, _on_codes(measure, sample))]
-        self.matrix = torch.cat(rows).to(decoder.dtype)  # (code, values)
+        changes = torch.cat(rows).to(decoder.dtype)  # (code, channels, values)
+        self.channels = changes.shape[1]
+        self.matrix = changes.flatten(1)
 
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
-        return self.measure.values(batch).detach()
+        return self.measure.values(batch).detach().flatten(1)
 
     def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
         values = torch.addmm(prepared, prediction.error, self.matrix)
-        return values.abs().sum(), values.new_tensor(values.numel())
+        sums = values.abs().unflatten(1, (self.channels, -1)).sum((0, 2))
+        return sums, values.new_full(sums.shape, values.numel() // self.channels)
 
 
 class AbsoluteSum:
@@ -148,54 +169,70 @@ class AbsoluteSum:
         torch.mul(self.matrix.mT, self.weights[:, None], out=self.adjoint)
 
     def add_to(
-        self, value: Tensor, slope: Tensor, error: Tensor, offsets: Tensor
+        self, value: Tensor, grad: Tensor, error: Tensor, offsets: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return `value` and `slope` with this sum's own added."""
+        """Return `value` and `grad` with this sum's own added."""
         values = torch.addmm(offsets, error, self.matrix)
         mean = 1 / len(values)
         total = torch.add(value, (values.abs() @ self.weights).sum(), alpha=mean)
-        return total, torch.addmm(slope, values.sign_(), self.adjoint, alpha=mean)
+        return total, torch.addmm(grad, values.sign_(), self.adjoint, alpha=mean)
 
 
 class QuadraticTerm(Term):
-    """Sum of phi^2 for affine values phi: a quadratic form of the code error.
+    """Root mean square over channels of relative norms of affine values: quadratic forms of codes.
 
-    ||phi||^2 = d^T G d + 2 g^T d + ||phi_0||^2 with d the code error, G = Phi^T Phi for all samples
-    and g = Phi^T phi_0 per sample. Both are gradients of half the square in the code, so
-    the adjoint of the decoder is never written down.
+    ||phi_c||^2 = d^T G_c d + 2 g_c^T d + ||phi_c0||^2 for channel c, with d the code error,
+    G_c = Phi_c^T Phi_c for all samples and g_c = Phi_c^T phi_c0 per sample. Both are gradients of
+    half the square in the code, so the adjoint of the decoder is never written down.
     """
 
     def __init__(self, measure: AffineMeasure, decoder: Representation, sample: Batch) -> None:
         self.measure = measure
         self.finish = measure.finish
-        self.gram = code_gram(decoder, _on_codes(measure, sample)).to(decoder.dtype)  # (code, code)
+        values = _on_codes(measure, sample)
+        self.channels = values(sample.truth[:1].double()).shape[1]
+        grams = [code_gram(decoder, _channel(values, c)) for c in range(self.channels)]
+        self.gram = torch.cat(grams, 1).to(decoder.dtype)  # (code, channels x code)
 
     def prepare(self, codes: Tensor, batch: Batch) -> Tensor:
+        """Return g_c of all channels, then their squares, then their weights."""
         with torch.enable_grad():
             values = self.measure.values(batch)
-            squares = values.square().sum(1)
-            half = 0.5 * squares.sum()
-            slope = torch.autograd.grad(half, codes, retain_graph=True)[0]
+            squares = values.square().sum(2)
+            grads = [
+                torch.autograd.grad(0.5 * one.sum(), codes, retain_graph=True)[0]
+                for one in squares.unbind(1)
+            ]
         weight = self.measure.weight(batch, values).detach()
-        return torch.cat([slope, squares.detach()[:, None], weight[:, None]], 1)
+        return torch.cat([*grads, squares.detach(), weight], 1)
 
     def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
         squares, weight, _ = self._sums(prediction.error, prepared)
         return squares, weight
 
-    def value_and_slope(self, error: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
-        """Return sqrt(squares / weight) and its gradient in the code."""
-        squares, weight, half_slope = self._sums(error, prepared)
+    def value_and_grad(self, error: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
+        """Return sqrt(mean over channels of squares / weight) and its gradient in the code."""
+        squares, weight, half_grads = self._sums(error, prepared)
+        if self.channels == 1:
+            value = (squares / weight).sqrt()[0]
+            return value, half_grads / (value * weight)
         value = self.finish(squares, weight)
-        return value, half_slope / (value * weight)
+        known = weight != 0
+        shares = known / torch.where(known, weight, 1) / (known.sum() * value)  # (channels,)
+        return value, (half_grads.unflatten(1, (self.channels, -1)) * shares[:, None]).sum(1)
 
     def _sums(self, error: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the squares and the weight of a minibatch, and half the squares' gradient."""
-        slope, per_sample = prepared[:, :-2], prepared[:, -2:]
-        half_slope = torch.addmm(slope, error, self.gram)
-        constant, weight = per_sample.sum(0)
-        squares = ((half_slope + slope) * error).sum() + constant
-        return squares.clamp_min(torch.finfo(squares.dtype).tiny), weight, half_slope
+        """Return the squares and weights (channels,) of a minibatch, and half the squares' grads.
+
+        The gradients are (batch, channels x code).
+        """
+        per_sample = 2 * self.channels
+        grads, columns = prepared[:, :-per_sample], prepared[:, -per_sample:]
+        half_grads = torch.addmm(grads, error, self.gram)
+        constant, weight = columns.sum(0).chunk(2)
+        changes = (half_grads + grads).unflatten(1, (self.channels, -1)) * error[:, None]
+        squares = changes.sum((0, 2)) + constant
+        return squares.clamp_min(torch.finfo(squares.dtype).tiny), weight, half_grads
 
 
 def code_term(measure: AffineMeasure, decoder: Representation, sample: Batch) -> Term:
@@ -211,7 +248,12 @@ def _on_codes(measure: AffineMeasure, sample: Batch) -> Callable[[Tensor], Tenso
 
     def values(fields: Tensor) -> Tensor:
         count = len(fields)
-        known = None if inputs is None else inputs.expand(count, -1, -1)
-        return measure.values(Batch(fields, truth.expand(count, -1, -1), known))
+        known = None if inputs is None else inputs.expand(count, -1, -1, -1)
+        return measure.values(Batch(fields, truth.expand(count, -1, -1, -1), known))
 
     return values
+
+
+def _channel(values: Callable[[Tensor], Tensor], channel: int) -> Callable[[Tensor], Tensor]:
+    """Return those values (batch, channels, n) that belong to one channel."""
+    return lambda fields: values(fields)[:, channel]

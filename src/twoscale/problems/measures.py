@@ -2,38 +2,85 @@
 
 from __future__ import annotations
 
-from twoscale.fields.measures import AffineMeasure, Measure, affine_measure, flux_trace, mean_of
+from typing import Protocol, TypeGuard
+
+from torch import Tensor
+
+from twoscale.fields.measures import AffineMeasure, Batch, Measure, affine_measure, mean_of
 from twoscale.fields.patches import Seams
+from twoscale.fields.traces import flux_trace
 from twoscale.problems.base import Problem
 
 
-def flux_trace_error(problem: Problem, seams: Seams) -> AffineMeasure:
+class Diffusion(Protocol):
+    """A problem with a diffusion coefficient."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fixed_operator(self) -> bool: ...
+
+    def coefficient(self, inputs: Tensor) -> Tensor: ...
+
+
+def has_coefficient(problem: object) -> TypeGuard[Diffusion]:
+    """Say whether a problem has a diffusion coefficient."""
+    return getattr(problem, "coefficient", None) is not None
+
+
+def has_flux(problem: Problem | None) -> TypeGuard[Diffusion]:
+    """Say whether a flux is worth measuring: there is a coefficient, and it varies with the input.
+
+    With a fixed operator the flux is the normal derivative.
+    """
+    return problem is not None and has_coefficient(problem) and not problem.fixed_operator
+
+
+def flux_trace_error(problem: Diffusion, seams: Seams) -> AffineMeasure:
     """Return the mean error of the coefficient-weighted flux's jump across seams."""
     return affine_measure(
-        lambda b: flux_trace(b.error, problem.coefficient(b.known_inputs), seams),
+        lambda b: flux_trace(b.error, _coefficient(problem, b), seams),
         power=1,
         fixed=problem.fixed_operator,
     )
 
 
-def flux_measures(problem: Problem, seams: Seams) -> dict[str, Measure]:
+def flux_measures(problem: Diffusion, seams: Seams) -> dict[str, Measure]:
     """Return jump and trace error of the coefficient-weighted flux across seams."""
-    jump = mean_of(
-        lambda b: flux_trace(b.prediction, problem.coefficient(b.known_inputs), seams).abs()
-    )
+    jump = mean_of(lambda b: flux_trace(b.prediction, _coefficient(problem, b), seams).abs())
     return {"flux_jump": jump, "flux_trace_error": flux_trace_error(problem, seams)}
 
 
 def residual_rms(problem: Problem) -> AffineMeasure:
-    """Return the RMS discrete residual of the prediction over interior nodes."""
+    """Return the RMS discrete residual of the prediction, over the problem's own nodes."""
     return affine_measure(
-        lambda b: problem.residual(b.known_inputs, b.prediction).flatten(1),
+        lambda b: _residual(problem, b).flatten(2),
         power=2,
         fixed=problem.fixed_operator,
+        equations=True,
     )
 
 
 def residual_measures(problem: Problem) -> dict[str, Measure]:
-    """Return mean-absolute and RMS discrete residual of the prediction over interior nodes."""
-    mean = mean_of(lambda b: problem.residual(b.known_inputs, b.prediction).abs())
+    """Return mean-absolute and RMS discrete residual of the prediction.
+
+    The number over all equations is the mean and the root mean square of theirs.
+    """
+    mean = mean_of(lambda b: _residual(problem, b).abs())
     return {"residual_mean_abs": mean, "residual_rms": residual_rms(problem)}
+
+
+def _residual(problem: Problem, batch: Batch) -> Tensor:
+    """Return the residual (batch, equations, height, width) of the prediction."""
+    return _with_channels(problem.residual(batch.known_inputs, batch.prediction))
+
+
+def _coefficient(problem: Diffusion, batch: Batch) -> Tensor:
+    """Return the coefficient (batch, 1, height, width)."""
+    return _with_channels(problem.coefficient(batch.known_inputs))
+
+
+def _with_channels(values: Tensor) -> Tensor:
+    """Return values (batch, height, width) as those of one channel; others as they are."""
+    return values[:, None] if values.ndim == 3 else values

@@ -1,0 +1,165 @@
+import pytest
+import torch
+
+from twoscale.fields.grid import Grid
+from twoscale.fields.measures import Batch, seam_measures
+from twoscale.fields.patches import PatchLayout, Seams
+from twoscale.fields.traces import TRACES, flux_trace, normal_derivative_trace, value_trace
+
+GRID = Grid(12, 14)
+SEAMS = Seams((4, 8), (3, 7, 11), GRID)
+PERIODIC = Grid(12, 14, (True, False))
+WRAPPED = Seams((0, 6, 11), (7, 13), PERIODIC)
+
+
+@pytest.fixture
+def fields(generator):
+    """Fields (6, 2, 12, 14), float64."""
+    return torch.randn(6, 2, 12, 14, dtype=torch.float64, generator=generator).cumsum(2).cumsum(3)
+
+
+def same_values(got, parts):
+    expected = torch.cat([part.flatten(2) for part in parts], 2)
+    assert got.shape == expected.shape
+    torch.testing.assert_close(got.sort(2).values, expected.sort(2).values)
+
+
+def second_differences(fields, rows, columns, spacing):
+    """Jumps of the normal derivative; numbers of lines wrap."""
+    height, width = fields.shape[2:]
+    for b in rows:
+        after, before = fields[:, :, (b + 1) % height], fields[:, :, b - 1]
+        yield (after - 2 * fields[:, :, b] + before) / spacing[0]
+    for b in columns:
+        after, before = fields[..., (b + 1) % width], fields[..., b - 1]
+        yield (after - 2 * fields[..., b] + before) / spacing[1]
+
+
+def test_value_traces_by_explicit_indexing(fields):
+    rows = [fields[:, :, b] - fields[:, :, b - 1] for b in SEAMS.rows]
+    columns = [fields[..., b] - fields[..., b - 1] for b in SEAMS.columns]
+    got = value_trace(fields, SEAMS)
+    assert got.shape == (6, 2, 2 * 14 + 3 * 12)
+    same_values(got, [*rows, *columns])
+
+
+def test_normal_derivative_traces_by_explicit_indexing(fields):
+    parts = second_differences(fields, SEAMS.rows, SEAMS.columns, (1 / 11, 1 / 13))
+    same_values(normal_derivative_trace(fields, SEAMS), list(parts))
+
+
+def test_lines_wrap_along_periodic_axes_only(fields):
+    """Rows 0 and 11 have neighbours across the wrap; column 13 has no line after it."""
+    rows = [fields[:, :, b] - fields[:, :, b - 1] for b in (0, 6, 11)]
+    columns = [fields[..., b] - fields[..., b - 1] for b in (7, 13)]
+    same_values(value_trace(fields, WRAPPED), [*rows, *columns])
+    parts = second_differences(fields, (0, 6, 11), (7,), (1 / 12, 1 / 13))
+    same_values(normal_derivative_trace(fields, WRAPPED), list(parts))
+
+
+def test_a_wave_on_a_periodic_grid_is_smooth_across_the_wrap():
+    x = torch.arange(64, dtype=torch.float64) / 64
+    wave = torch.sin(2 * torch.pi * x).expand(1, 1, 64, 64)
+    seams = PatchLayout.tiling(Grid.square(64, periodic=True), (4, 4)).seams
+    assert 0 in seams.rows
+    assert 0 in seams.columns
+    assert float(normal_derivative_trace(wave, seams).abs().max()) < 2 * (2 * torch.pi) ** 2 / 64
+    torn = Seams((), (0,), seams.grid)
+    ramp = x.expand(1, 1, 64, 64)
+    assert value_trace(ramp, torn).unique().tolist() == [-63 / 64]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_each_axis_has_its_own_seams(axis):
+    """A step at one seam is seen there and nowhere else."""
+    field = torch.zeros(1, 1, 12, 14, dtype=torch.float64)
+    field.narrow(axis + 2, 8, field.shape[axis + 2] - 8).fill_(2.0)
+    at, elsewhere = ((8,), ()), ((4,), ())
+    if axis == 1:
+        at, elsewhere = at[::-1], elsewhere[::-1]
+    assert value_trace(field, Seams(*at, GRID)).unique().tolist() == [2.0]
+    assert value_trace(field, Seams(*elsewhere, GRID)).unique().tolist() == [0.0]
+    jumps = normal_derivative_trace(field, Seams(*at, GRID)).unique().tolist()
+    assert jumps == pytest.approx([-2.0 / GRID.spacing[axis]])
+
+
+def test_a_linear_field_has_no_normal_derivative_jump():
+    y, x = torch.meshgrid(
+        torch.linspace(0, 1, 12, dtype=torch.float64),
+        torch.linspace(0, 1, 14, dtype=torch.float64),
+        indexing="ij",
+    )
+    field = (3 * y - 2 * x)[None, None]
+    assert float(normal_derivative_trace(field, SEAMS).abs().max()) < 1e-12
+    values = value_trace(field, SEAMS).abs().unique().tolist()
+    assert min(values) == pytest.approx(2 / 13)
+    assert max(values) == pytest.approx(3 / 11)
+
+
+@pytest.mark.parametrize("seams", [SEAMS, WRAPPED], ids=["ordinary", "periodic"])
+def test_the_flux_of_a_constant_coefficient_is_the_normal_derivative(fields, seams):
+    coefficient = torch.full((6, 1, 12, 14), 3.0, dtype=torch.float64)
+    torch.testing.assert_close(
+        flux_trace(fields, coefficient, seams), 3 * normal_derivative_trace(fields, seams)
+    )
+
+
+def test_a_coefficient_is_that_of_all_channels(fields, generator):
+    coefficient = torch.rand(6, 1, 12, 14, dtype=torch.float64, generator=generator)
+    both = flux_trace(fields, coefficient, WRAPPED)
+    for channel in range(2):
+        alone = flux_trace(fields[:, channel : channel + 1], coefficient, WRAPPED)
+        assert torch.equal(both[:, channel : channel + 1], alone)
+
+
+def test_seam_measures_are_means_of_absolute_traces(fields):
+    prediction, truth = fields, fields.flip(0)
+    batch = Batch(prediction, truth)
+    measures = seam_measures(WRAPPED)
+    assert set(measures) == {
+        "value_jump",
+        "value_trace_error",
+        "normal_derivative_jump",
+        "normal_derivative_trace_error",
+    }
+    for name, trace in TRACES.items():
+        jump = trace(prediction, WRAPPED).abs().mean()
+        error = (trace(prediction, WRAPPED) - trace(truth, WRAPPED)).abs().mean()
+        torch.testing.assert_close(measures[f"{name}_jump"](batch), jump)
+        torch.testing.assert_close(measures[f"{name}_trace_error"](batch), error)
+
+
+def test_a_perfect_prediction_has_jumps_but_no_trace_errors(fields):
+    values = {name: float(m(Batch(fields, fields))) for name, m in seam_measures(SEAMS).items()}
+    assert values["value_jump"] > 0
+    assert values["normal_derivative_jump"] > 0
+    assert values["value_trace_error"] == values["normal_derivative_trace_error"] == 0
+
+
+def test_traces_of_one_axis_only(fields):
+    assert value_trace(fields, Seams((), (7,), GRID)).shape == (6, 2, 12)
+    assert value_trace(fields, Seams((4,), (), GRID)).shape == (6, 2, 14)
+
+
+def test_a_line_has_seams_along_its_length():
+    seams = PatchLayout.tiling(Grid(1, 16), (4, 4)).seams
+    line = torch.arange(16.0).square().reshape(1, 1, 1, 16)
+    assert value_trace(line, seams).tolist() == [[[7.0, 15.0, 23.0]]]
+    jumps = normal_derivative_trace(line, seams)
+    torch.testing.assert_close(jumps, torch.full((1, 1, 3), 30.0))
+
+
+def test_without_seams_there_is_nothing_to_measure(fields):
+    seams = PatchLayout.tiling(GRID, (1, 1)).seams
+    assert value_trace(fields, seams).shape == (6, 2, 0)
+    batch = Batch(fields, fields)
+    assert all(bool(measure(batch).isnan()) for measure in seam_measures(seams).values())
+
+
+def test_a_seam_at_the_last_line_has_no_second_difference():
+    """Patches at stride one stop beside the border, where only the value trace exists."""
+    fields = torch.arange(12.0).square().expand(1, 1, 12, 12)
+    seams = PatchLayout.strided((12, 12), (4, 12), (1, 12)).seams
+    assert (seams.rows, seams.columns) == (tuple(range(1, 12)), ())
+    assert value_trace(fields, seams).shape == (1, 1, 11 * 12)
+    assert normal_derivative_trace(fields, seams).shape == (1, 1, 10 * 12)
