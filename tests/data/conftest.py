@@ -1,11 +1,12 @@
 import pytest
 
-from twoscale.data import generate, store
+import tests.data.problem_stub  # noqa: F401
+from twoscale.data import description, generate
 from twoscale.problems import Poisson
 
 
 @pytest.fixture
 def dataset(tmp_path, monkeypatch):
     """Thirty Poisson pairs, 16x16, in chunks of four."""
-    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
+    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
     return generate(Poisson(), tmp_path / "d.zarr", resolution=16, samples=30, seed=0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.data.tools import edit_description
-from twoscale.data import Dataset, check_dataset, generate, import_fields, store
+from twoscale.data import Dataset, check_dataset, description, generate, import_fields
 from twoscale.problems import Darcy, Poisson
 
 
@@ -14,9 +14,7 @@ def _levels(dataset):
 
 def _import(tmp_path, x, u, **options):
     np.savez(tmp_path / "f.npz", x=x, u=u)
-    return import_fields(
-        [tmp_path / "f.npz"], tmp_path / "d", input_key="x", output_key="u", **options
-    )
+    return import_fields([tmp_path / "f.npz"], tmp_path / "d", inputs="x", outputs="u", **options)
 
 
 def _only(levels, level):
@@ -62,7 +60,7 @@ def test_nan_on_disk_is_found(tmp_path):
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense"])
 def test_unreadable_chunks_are_errors(tmp_path, monkeypatch, damage):
-    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
+    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
     dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=12)
     (dataset.path / "input" / "c" / "1" / "0" / "0").write_bytes(damage)
     errors = _only(_levels(Dataset(dataset.path)), "error")
@@ -70,7 +68,7 @@ def test_unreadable_chunks_are_errors(tmp_path, monkeypatch, damage):
 
 
 def test_a_lost_chunk_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
+    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
     dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=12)
     (dataset.path / "input" / "c" / "1" / "0" / "0").unlink()
     errors = _only(_levels(Dataset(dataset.path)), "error")
@@ -79,7 +77,7 @@ def test_a_lost_chunk_is_an_error(tmp_path, monkeypatch):
 
 def test_an_unknown_problem_is_warned_of(tmp_path):
     dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=4)
-    edit_description(dataset.path, lambda attributes: attributes.update(problem="stokes"))
+    edit_description(dataset.path, lambda attributes: attributes["problem"].update(name="stokes"))
     levels = _levels(Dataset(dataset.path))
     (warning,) = _only(levels, "warning")
     assert "'stokes' is not known here" in warning
@@ -114,9 +112,61 @@ def test_variation_lost_in_an_offset_is_warned_of(tmp_path, offset, words):
 
 def test_a_mean_field_counts_as_an_offset(tmp_path, monkeypatch):
     """Fields that vary strongly in space, and hardly from sample to sample."""
-    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 8 * 8 * 5)
+    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 8 * 8 * 5)
     x, u = np.random.default_rng(0).standard_normal((2, 12, 8, 8))
     x += 1e5 * np.linspace(-1, 1, 8)
     assert any(
         "1e-5 of their mean" in w for w in _only(_levels(_import(tmp_path, x, u)), "warning")
     )
+
+
+def _stack(tmp_path, **options):
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal((12, 8, 8)) for name in "xyu"}
+    arrays |= {"p": np.arange(12.0), "q": np.full(12, 2.5), "r": np.arange(12) // 2}
+    arrays |= {"flat": np.full((12, 8, 8), 3.0), "hot": 1e6 * arrays["x"]}
+    arrays |= {"last": rng.standard_normal((12, 8, 8, 2))}
+    np.savez(tmp_path / "f.npz", **arrays)
+    return _levels(import_fields([tmp_path / "f.npz"], tmp_path / "d", outputs="u", **options))
+
+
+def test_findings_are_per_channel(tmp_path):
+    levels = _stack(tmp_path, inputs=["x", "flat", "hot"])
+    assert _only(levels, "error") == []
+    (warning,) = _only(levels, "warning")
+    assert warning.startswith("input 'flat': the fields are all the same in single precision")
+    fine = _only(levels, "ok")
+    assert "input 'flat': all values finite, from 3 to 3" in fine
+    assert any(re.match(r"input 'x': all values finite, from -\d.* to \d", one) for one in fine)
+    assert any(one.startswith("output: all values finite") for one in fine)
+    apart = r"input '(x|flat)' has values up to 3e\+00, input 'hot' up to \de\+06: each channel is"
+    assert any(re.match(apart, one) for one in fine)
+    assert "12 pairs of 3x8x8 fields to 8x8 fields, float32" in fine
+
+
+def test_parameters_are_checked(tmp_path):
+    levels = _stack(tmp_path, parameters=["p", "q"])
+    (warning,) = _only(levels, "warning")
+    assert warning.startswith("parameter 'q': the values are all the same in single precision")
+    fine = _only(levels, "ok")
+    assert "parameter 'p': all values finite, from 0 to 11" in fine
+    assert "input: no parameter set occurs twice" in fine
+    assert "12 pairs of 2 parameters to 8x8 fields, float32" in fine
+
+
+def test_repetitions_are_of_fields_and_parameters_together(tmp_path):
+    (warning,) = _only(_stack(tmp_path, parameters="r"), "warning")
+    assert "repetitions of earlier parameter sets in 6 places: 1, 3, 5, 7, 9 and 1" in warning
+    assert _only(_stack(tmp_path, inputs="x", parameters="r", overwrite=True), "warning") == []
+    (warning,) = _only(_stack(tmp_path, inputs="flat", overwrite=True), "warning")[1:]
+    assert "repetitions of earlier fields in 11 places" in warning
+
+
+def test_channels_that_may_be_last_are_pointed_out(tmp_path):
+    warnings = _only(_stack(tmp_path, inputs="last"), "warning")
+    assert [one for one in warnings if one.startswith("input: 8 channels on 8x2 nodes: if the")]
+
+
+def test_other_channels_than_the_problems_are_an_error(tmp_path):
+    levels = _stack(tmp_path, inputs=["x", "y"], problem=Poisson())
+    assert any("do not solve poisson" in error for error in _only(levels, "error"))

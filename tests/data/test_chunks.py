@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.damage import changed, read_or_refused, repeatable
-from twoscale.data import Dataset, generate, store
+from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
 from twoscale.problems import Poisson
 from twoscale.runtime import memory
@@ -119,14 +119,14 @@ def small(tmp_path_factory):
 @given(st.data())
 def test_any_damage_is_told_or_harmless(small, data):
     """Whatever happens to a file, the fields read are the right ones or none."""
-    whole = {name: small.read(name, 0, 3) for name in store.ARRAYS}
+    whole = {name: small.read(name, 0, 3) for name in small.arrays}
     files = sorted(file for file in small.path.rglob("*") if file.is_file())
     chosen = data.draw(st.sampled_from(files)).relative_to(small.path)
     content = data.draw(changed((small.path / chosen).read_bytes()) | st.binary(max_size=40))
 
     def read(path):
         dataset = Dataset(path)
-        return {name: dataset.read(name, 0, 3) for name in store.ARRAYS}
+        return {name: dataset.read(name, 0, 3) for name in dataset.arrays}
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "d"

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.data.tools import edit_description
-from twoscale.data import Dataset, store
+from twoscale.data import Dataset, description
 from twoscale.errors import TwoscaleError
 
 
@@ -15,19 +15,19 @@ def test_identity_follows_the_description(dataset):
 
 def test_the_digest_is_of_all_but_itself():
     attributes = {"b": [1, 2.5], "a": {"d": None, "c": "x"}}
-    digest = store.description_digest(attributes)
+    digest = description.description_digest(attributes)
     assert len(digest) == 32
     same = {"digest": digest, "a": {"c": "x", "d": None}, "b": [1, 2.5]}
-    assert store.description_digest(same) == digest
-    assert store.description_digest(same | {"b": [1, 2.0]}) != digest
-    assert store.description_digest(same | {"e": None}) != digest
+    assert description.description_digest(same) == digest
+    assert description.description_digest(same | {"b": [1, 2.0]}) != digest
+    assert description.description_digest(same | {"e": None}) != digest
 
 
 def test_any_change_of_the_description_is_told(dataset):
     changes = [
-        lambda a: a.update(problem="darcy"),
+        lambda a: a["problem"].update(name="darcy"),
         lambda a: a.update(seed=1),
-        lambda a: a["grid"].update(spacing=[1.0, 1.0]),
+        lambda a: a["input"].update(periodic=[True, False]),
         lambda a: a["checksums"]["input"].reverse(),
         lambda a: a.update(more=1),
         lambda a: a.pop("solver"),
@@ -49,16 +49,38 @@ def test_any_change_of_the_description_is_told(dataset):
         (lambda a: a.update(format="other"), "is not a twoscale dataset"),
         (lambda a: a.update(format=["other"]), "is not a twoscale dataset"),
         (lambda a: a.update(format_version=99), "dataset format 99"),
-        (lambda a: a.pop("grid"), "a proper grid"),
-        (lambda a: a.update(grid=[16, 16]), "a proper grid"),
-        (lambda a: a["grid"].update(height=-16), "a proper grid"),
-        (lambda a: a["grid"].update(height=16.0), "a proper grid"),
-        (lambda a: a["grid"].update(width="16"), "a proper grid"),
-        (lambda a: a["grid"].update(width=True), "a proper grid"),
-        (lambda a: a["grid"].update(width=0), "a proper grid"),
-        (lambda a: a["grid"].update(width=10**90), "a proper chunk"),
-        (lambda a: a["grid"].update(width=32), "a proper chunk"),
-        (lambda a: a["grid"].update(width=17), "a proper chunk|does not match"),
+        (lambda a: a.update(format_version=2), "dataset format 2; this twoscale reads 3"),
+        (lambda a: a.pop("input"), "a proper input"),
+        (lambda a: a.pop("output"), "a proper output"),
+        (lambda a: a.update(input=[16, 16]), "a proper input"),
+        (lambda a: a["input"].pop("rank"), "a proper input"),
+        (lambda a: a["input"].update(more=1), "a proper input"),
+        (lambda a: a["input"].update(height=-16), "a proper input"),
+        (lambda a: a["input"].update(height=16.0), "a proper input"),
+        (lambda a: a["input"].update(width="16"), "a proper input"),
+        (lambda a: a["input"].update(width=True), "a proper input"),
+        (lambda a: a["output"].update(width=0), "a proper output"),
+        (lambda a: a["output"].update(width=10**90), "a proper output"),
+        (lambda a: a["output"].update(channels=0), "a proper output"),
+        (lambda a: a["output"].update(channels=2), "a proper output"),
+        (lambda a: a["output"].update(channels=2, rank=4), "a proper chunk"),
+        (lambda a: a["output"].update(channels=10**90, rank=4), "a proper chunk"),
+        (lambda a: a["output"].update(channels=2, parameters=1), "a proper output"),
+        (lambda a: a["input"].update(channels=2, parameters=1), "a proper checksums"),
+        (lambda a: a["input"].update(parameters=1), "a proper input"),
+        (lambda a: a["input"].update(parameters=-1), "a proper input"),
+        (lambda a: a["input"].update(rank=2), "a proper input"),
+        (lambda a: a["input"].update(rank=5), "a proper input"),
+        (lambda a: a["input"].update(rank=True), "a proper input"),
+        (lambda a: a["input"].update(rank=None), "a proper input"),
+        (lambda a: a["input"].update(periodic=[0, 1]), "a proper input"),
+        (lambda a: a["input"].update(periodic=[True]), "a proper input"),
+        (lambda a: a["input"].update(names=["a", "b"]), "a proper input"),
+        (lambda a: a["input"].update(names=[3]), "a proper input"),
+        (lambda a: a["input"].update(names="a"), "a proper input"),
+        (lambda a: a["input"].update(rank=4), "input does not match the dataset's description"),
+        (lambda a: a["output"].update(width=32), "a proper chunk"),
+        (lambda a: a["output"].update(width=17), "a proper chunk|does not match"),
         (lambda a: a.update(chunk=10**9), "a proper chunk"),
         (lambda a: a.update(chunk=4.0), "a proper chunk"),
         (lambda a: a.update(chunk=0), "a proper chunk"),
@@ -72,12 +94,17 @@ def test_any_change_of_the_description_is_told(dataset):
         (lambda a: a["checksums"]["input"].append("x"), "a proper checksums"),
         (lambda a: a["checksums"].update(input=8 * [3]), "a proper checksums"),
         (lambda a: a["checksums"].pop("output"), "a proper checksums"),
+        (lambda a: a["checksums"].update(parameters=[]), "a proper checksums"),
         (lambda a: a.update(checksums=3), "a proper checksums"),
         (lambda a: a.update(complete=False), "is not complete"),
         (lambda a: a.update(complete="yes"), "is not complete"),
         (lambda a: a.pop("distribution"), "a proper distribution"),
         (lambda a: [a.pop(key) for key in ("seed", "solver")], "a proper seed, solver"),
         (lambda a: a.update(problem=["poisson"]), "a proper problem"),
+        (lambda a: a.update(problem="poisson"), "a proper problem"),
+        (lambda a: a.update(problem={"name": "poisson"}), "a proper problem"),
+        (lambda a: a["problem"].update(parameters=3), "a proper problem"),
+        (lambda a: a.pop("problem"), "a proper problem"),
         (lambda a: a.update(seed=0.5), "a proper seed"),
     ],
 )

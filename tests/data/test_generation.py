@@ -5,16 +5,17 @@ import pytest
 import torch
 
 from tests.cli.outcome import contents
-from twoscale.data import Dataset, generate, generation, store
+from twoscale import problems
+from twoscale.data import Dataset, description, generate, generation
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
+from twoscale.fields.grid import Grid, Space
 from twoscale.problems import Darcy, Poisson
 
 
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Several chunks per batch and several batches, at test size."""
-    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 3)
+    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 3)
     monkeypatch.setitem(generation._BATCH_VALUES, "cpu", 16 * 16 * 6)
 
 
@@ -23,18 +24,23 @@ def test_stored_fields_are_the_problems_own(tmp_path, small_chunks, problem):
     dataset = generate(problem, tmp_path / "d.zarr", resolution=16, samples=14, seed=5)
     inputs = problem.sample(Grid.square(16), range(14), seed=5)
     everything = range(14)
-    assert torch.equal(dataset.load("input", everything), inputs.float())
+    assert torch.equal(dataset.load("input", everything), inputs.float()[:, None])
     torch.testing.assert_close(
-        dataset.load("output", everything), problem.solve(inputs).float(), rtol=1e-6, atol=1e-9
+        dataset.load("output", everything)[:, 0],
+        problem.solve(inputs).float(),
+        rtol=1e-6,
+        atol=1e-9,
     )
 
 
 def test_metadata_tells_how_the_data_came_about(tmp_path):
     dataset = generate(Darcy(), tmp_path / "d.zarr", resolution=16, samples=3, seed=7)
     metadata = json.loads((tmp_path / "d.zarr" / "zarr.json").read_text())["attributes"]
-    assert metadata["problem"] == "darcy"
+    assert metadata["problem"] == problems.describe_problem(Darcy())
     assert metadata["seed"] == 7
-    assert metadata["grid"] == {"height": 16, "width": 16, "spacing": [1 / 15, 1 / 15]}
+    space = {"height": 16, "width": 16, "periodic": [False, False], "channels": 1}
+    side = space | {"parameters": 0, "names": None, "rank": 3}
+    assert metadata["input"] == metadata["output"] == side
     assert metadata["distribution"]["high"] == 12.0
     assert "boundary" in metadata["boundary_condition"]
     assert "conjugate gradients" in metadata["solver"]
@@ -69,7 +75,7 @@ def test_interrupted_generation_continues_to_the_same_bytes(tmp_path, small_chun
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Poisson, "solve", counting)
         generate(problem, tmp_path / "cut.zarr", **options)
-    assert sum(solved) == 17 - stop_after
+    assert sum(solved) == 1 + 17 - stop_after  # one tells the shape of solutions
     assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
     assert not (tmp_path / ".cut.zarr.twoscale-work").exists()
 
@@ -117,12 +123,12 @@ def test_another_recipe_starts_anew(tmp_path, small_chunks):
         generate(Poisson(), tmp_path / "d", resolution=16, samples=17, seed=1, progress=stop)
     dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=17, seed=2)
     expected = Poisson().sample(Grid.square(16), range(17), seed=2).float()
-    assert torch.equal(dataset.load("input", range(17)), expected)
+    assert torch.equal(dataset.load("input", range(17))[:, 0], expected)
 
 
 def test_chunking_does_not_change_the_fields(tmp_path, monkeypatch):
     whole = generate(Darcy(), tmp_path / "a", resolution=16, samples=9, seed=0)
-    monkeypatch.setattr(store, "_CHUNK_BYTES", 4 * 16 * 16 * 2)
+    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 2)
     monkeypatch.setitem(generation._BATCH_VALUES, "cpu", 16 * 16 * 2)
     cut = generate(Darcy(), tmp_path / "b", resolution=16, samples=9, seed=0)
     for name in ("input", "output"):
@@ -144,7 +150,8 @@ def test_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     [
         ({"resolution": 16, "samples": 0}, "at least one sample"),
         ({"resolution": 16, "samples": 3, "seed": -1}, "must not be negative"),
-        ({"resolution": 7, "samples": 3}, "at least 8 nodes"),
+        ({"resolution": 2, "samples": 3}, "at least 3 nodes per side, got 2"),
+        ({"resolution": 10**7, "samples": 3}, "1 to 1000000 nodes per side"),
     ],
 )
 def test_bad_requests(tmp_path, options, message):
@@ -160,3 +167,29 @@ def test_existing_data_is_kept_unless_told_otherwise(tmp_path):
     second = generate(Poisson(), tmp_path / "d", resolution=16, samples=3, seed=1, overwrite=True)
     assert second.identity != first.identity
     assert np.isfinite(second.read("output", 0, 3)).all()
+
+
+class Flow(Poisson):
+    """Two input and three output channels, on another grid, around a torus."""
+
+    periodic = (True, True)
+
+    def sample(self, grid, indices, *, seed, device="cpu"):
+        assert grid.periodic == self.periodic
+        fields = super().sample(grid, indices, seed=seed, device=device)
+        return torch.stack([fields, -fields], dim=1)
+
+    def solve(self, inputs):
+        return inputs[:, [0, 1, 0], ::2, ::2] ** 2
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_problems_may_have_channels_other_grids_and_wrap(tmp_path):
+    dataset = generate(Flow(), tmp_path / "d", resolution=16, samples=7)
+    assert dataset.input_space == Space(2, Grid.square(16, periodic=True))
+    assert dataset.output_space == Space(3, Grid.square(8, periodic=True))
+    inputs = Flow().sample(Grid.square(16, periodic=True), range(7), seed=0)
+    assert torch.equal(dataset.load("input", range(7)), inputs.float())
+    assert torch.equal(dataset.load("output", range(7)), Flow().solve(inputs).float())
+    assert dataset.chunk == 1  # 3 fields of one channel would share a chunk
+    assert dataset.read("output", 0, 2).shape == (2, 3, 8, 8)

@@ -5,10 +5,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import torch
 from scipy.io import savemat
 
-from twoscale.data import import_fields
+from twoscale.data import Dataset, description, import_fields
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid, Space
+from twoscale.fields.source import gather
 from twoscale.problems import Poisson
 
 
@@ -24,9 +27,9 @@ def _npz(folder, x, u):
 
 
 def _npy(folder, x, u):
-    np.save(folder / "x.npy", x)
+    np.save(folder / "a.npy", x)
     np.save(folder / "u.npy", u)
-    return [folder / "x.npy", folder / "u.npy"]
+    return [folder / "a.npy", folder / "u.npy"]
 
 
 def _hdf5(folder, x, u):
@@ -54,27 +57,20 @@ def _mat73(folder, x, u):
 @pytest.mark.parametrize("write", [_npz, _npy, _hdf5, _mat5, _mat73])
 def test_every_format_gives_the_same_dataset(tmp_path, pair, write):
     files = write(tmp_path, *pair)
-    dataset = import_fields(files, tmp_path / "d.zarr", input_key="a", output_key="u")
+    dataset = import_fields(files, tmp_path / "d.zarr", inputs="a", outputs="u")
     for name, values in zip(("input", "output"), pair, strict=True):
         assert np.array_equal(dataset.read(name, 0, 12), values.astype(np.float32))
     assert dataset.problem is None
-    assert dataset.grid.shape == (10, 14)
+    assert dataset.output_space.grid == Grid(10, 14)
 
 
 def test_nested_hdf5_names(tmp_path, pair):
     with h5py.File(tmp_path / "f.hdf5", "w") as file:
         file["group/a"], file["group/u"] = pair
     dataset = import_fields(
-        [tmp_path / "f.hdf5"], tmp_path / "d", input_key="group/a", output_key="group/u"
+        [tmp_path / "f.hdf5"], tmp_path / "d", inputs="group/a", outputs="group/u"
     )
     assert dataset.samples == 12
-
-
-@pytest.mark.parametrize("channel", [1, 3])
-def test_channel_axis_of_length_one_is_dropped(tmp_path, pair, channel):
-    files = _npy(tmp_path, *(np.expand_dims(values, channel) for values in pair))
-    dataset = import_fields(files, tmp_path / "d")
-    assert np.array_equal(dataset.read("input", 0, 12), pair[0].astype(np.float32))
 
 
 def test_problem_can_be_declared(tmp_path):
@@ -86,22 +82,23 @@ def test_problem_can_be_declared(tmp_path):
 
 
 def _bad(tmp_path, x, u, message, **keys):
-    keys = {"input_key": "a", "output_key": "u"} | keys
+    keys = {"inputs": "a", "outputs": "u"} | keys
     with pytest.raises(TwoscaleError, match=message):
         import_fields(_npz(tmp_path, x, u), tmp_path / "d", **keys)
     assert not list(tmp_path.glob("d*"))
 
 
 def test_missing_key_is_listed_against_what_there_is(tmp_path, pair):
-    _bad(tmp_path, *pair, r"no array 'b' \(--input\): it holds a, u", input_key="b")
+    _bad(tmp_path, *pair, r"no array 'b' \(--input\): it holds a, u", inputs="b")
 
 
 def test_key_not_given(tmp_path, pair):
-    _bad(tmp_path, *pair, "say which array .* with --output: it holds a, u", output_key=None)
+    _bad(tmp_path, *pair, "say which array .* with --output: it holds a, u", outputs=None)
 
 
 def test_mismatched_shapes(tmp_path, pair):
-    _bad(tmp_path, pair[0], pair[1][:, :, :8], "they must agree")
+    words = "numbers of samples must agree, got input: 12, output: 11; the first axis"
+    _bad(tmp_path, pair[0], pair[1][:11], words)
 
 
 def test_nan_is_located(tmp_path, pair):
@@ -111,24 +108,32 @@ def test_nan_is_located(tmp_path, pair):
 
 
 def test_wrong_dimensions(tmp_path, pair):
-    _bad(tmp_path, pair[0][0], pair[1][0], r"must have shape \(samples, height, width\)")
+    scalars = np.ones(12)
+    _bad(tmp_path, scalars, pair[1], r"got \(12,\): give scalars of each sample with --parameters")
+    _bad(
+        tmp_path, pair[0], scalars, r"output fields must have shape \(samples, height, width\), .*"
+    )
+    solid = np.ones((2, 3, 4, 5, 6))
+    _bad(tmp_path, solid, solid, "of fields in three dimensions give slices, or the planes as ch")
 
 
 def test_complex_numbers(tmp_path, pair):
-    _bad(tmp_path, pair[0] * 1j, pair[1], "real numbers, got dtype complex128")
+    _bad(
+        tmp_path, pair[0] * 1j, pair[1], "real numbers, got dtype complex128: give the real and the"
+    )
 
 
 def test_objects_are_never_unpickled(tmp_path, pair):
     np.savez(tmp_path / "f.npz", a=np.array([{}], dtype=object), u=pair[1])
     with pytest.raises(TwoscaleError, match="damaged or not what its name says"):
-        import_fields([tmp_path / "f.npz"], tmp_path / "d", input_key="a", output_key="u")
+        import_fields([tmp_path / "f.npz"], tmp_path / "d", inputs="a", outputs="u")
 
 
 @pytest.mark.parametrize("name", ["f.npz", "f.h5", "f.mat"])
 def test_damaged_files(tmp_path, name):
     (tmp_path / name).write_bytes(b"not what it says")
     with pytest.raises(TwoscaleError, match="damaged or not what its name says"):
-        import_fields([tmp_path / name], tmp_path / "d", input_key="a", output_key="u")
+        import_fields([tmp_path / name], tmp_path / "d", inputs="a", outputs="u")
 
 
 def test_damaged_npy(tmp_path, pair):
@@ -151,7 +156,10 @@ def test_one_npy_alone(tmp_path, pair):
 
 def test_three_files(tmp_path, pair):
     files = _npy(tmp_path, *pair)
-    with pytest.raises(TwoscaleError, match="two npy files, got 3"):
+    with pytest.raises(
+        TwoscaleError,
+        match=r"say which of the 3 files is which with --input, .*: they hold a, u, a",
+    ):
         import_fields([*files, files[0]], tmp_path / "d")
 
 
@@ -170,7 +178,7 @@ def test_a_damaged_chunk_of_an_hdf5_file(tmp_path, pair):
         file.seek(place.byte_offset)
         file.write(b"\xff" * place.size)
     with pytest.raises(TwoscaleError, match=r"f\.h5 is damaged or not what its name says"):
-        import_fields([tmp_path / "f.h5"], tmp_path / "d", input_key="a", output_key="u")
+        import_fields([tmp_path / "f.h5"], tmp_path / "d", inputs="a", outputs="u")
     assert not list(tmp_path.glob("d*"))
 
 
@@ -179,8 +187,8 @@ def test_two_files_must_be_npy(tmp_path, pair, kind):
     (file,) = kind(tmp_path, *pair)
     npy = _npy(tmp_path, *pair)[0]
     for files in ([file, file], [npy, file], [file, npy]):
-        with pytest.raises(TwoscaleError, match=r"two files must be npy files, got .*/f\."):
-            import_fields(files, tmp_path / "d", input_key="a", output_key="u")
+        with pytest.raises(TwoscaleError, match=r"several files must be npy files, got .*/f\."):
+            import_fields(files, tmp_path / "d", inputs="a", outputs="u")
 
 
 def test_an_npz_that_is_called_npy(tmp_path, pair):
@@ -218,5 +226,188 @@ def test_things_that_are_no_files(tmp_path, suffix, words, make):
     make(file)
     for files in ([file], [file, file]):
         with pytest.raises(TwoscaleError, match=words):
-            import_fields(files, tmp_path / "d", input_key="a", output_key="u")
+            import_fields(files, tmp_path / "d", inputs="a", outputs="u")
     assert list(tmp_path.iterdir()) == [file]
+
+
+def _channels(samples=12):
+    """Three input channels, two output channels on another grid, two parameters."""
+    rng = np.random.default_rng(1)
+    return {
+        "a": rng.standard_normal((samples, 2, 10, 14)),
+        "b": rng.standard_normal((samples, 10, 14)),
+        "u": rng.standard_normal((samples, 6, 7)),
+        "v": rng.standard_normal((samples, 6, 7)),
+        "p": rng.standard_normal(samples),
+        "q": rng.standard_normal((samples, 1)),
+    }
+
+
+def _import(tmp_path, arrays, **options):
+    np.savez(tmp_path / "f.npz", **arrays)
+    return import_fields([tmp_path / "f.npz"], tmp_path / "d", **options)
+
+
+def test_several_keys_are_stacked_as_channels(tmp_path):
+    arrays = _channels()
+    dataset = _import(tmp_path, arrays, inputs=["a", "b"], outputs=["u", "v"])
+    assert dataset.input_space == Space(3, Grid(10, 14), names=("a[0]", "a[1]", "b"))
+    assert dataset.output_space == Space(2, Grid(6, 7), names=("u", "v"))
+    inputs = np.concatenate([arrays["a"], arrays["b"][:, None]], axis=1).astype(np.float32)
+    outputs = np.stack([arrays["u"], arrays["v"]], axis=1).astype(np.float32)
+    assert np.array_equal(dataset.read("input", 0, 12), inputs)
+    assert np.array_equal(dataset.read("output", 3, 9), outputs[3:9])
+    assert torch.equal(dataset.load("output", [8, 2]), torch.from_numpy(outputs[[2, 8]]))
+    assert str(dataset.layout) == "3x10x14 fields to 2x6x7 fields"
+
+
+def test_parameters_beside_fields_are_the_last_channels(tmp_path):
+    arrays = _channels()
+    dataset = _import(tmp_path, arrays, inputs="b", outputs="u", parameters=["p", "q"])
+    assert dataset.input_space == Space(3, Grid(10, 14), 2, ("b", "p", "q"))
+    assert dataset.arrays == ("input", "parameters", "output")
+    parameters = np.stack([arrays["p"], arrays["q"][:, 0]], axis=1).astype(np.float32)
+    assert np.array_equal(dataset.read("parameters", 0, 12), parameters)
+    assert torch.equal(dataset.load("parameters", [4, 1]), torch.from_numpy(parameters[[1, 4]]))
+    stored = dataset.fields("input", [7, 3])
+    (loaded,) = dataset.load_fields("input", [[3, 7]])
+    for source in (stored, loaded):
+        fields = gather(source)
+        assert source.shape == fields.shape == (2, 3, 10, 14)
+        assert torch.equal(fields[:, 0], torch.from_numpy(arrays["b"][[3, 7]]).float())
+        assert torch.equal(fields[:, 1:, 0, 0], torch.from_numpy(parameters[[3, 7]]))
+        assert bool((fields[:, 1:] == fields[:, 1:, :1, :1]).all())
+    assert gather(dataset.fields("output", [3])).shape == (1, 1, 6, 7)
+    assert str(dataset.layout) == "10x14 fields and 2 parameters to 6x7 fields"
+
+
+def test_parameters_alone_are_fields_on_one_node(tmp_path):
+    arrays = _channels()
+    dataset = _import(tmp_path, arrays, outputs="u", parameters=["p", "q"])
+    assert dataset.input_space == Space(2, Grid(1, 1), 2, ("p", "q"))
+    assert dataset.arrays == ("parameters", "output")
+    source = dataset.fields("input", range(12))
+    assert source.shape == (12, 2, 1, 1)
+    assert torch.equal(gather(source)[:, :, 0, 0], dataset.load("parameters", range(12)))
+    with pytest.raises(TwoscaleError, match="no array 'input': it holds 'parameters', 'output'"):
+        dataset.load("input", [0])
+    assert dataset.nbytes == 4 * 12 * (2 + 42)
+    held = dataset.hold().load_fields("input", [[5], [1, 2]])
+    assert [one.shape for one in held] == [(1, 2, 1, 1), (2, 2, 1, 1)]
+    assert Dataset(dataset.path).identity == dataset.identity
+
+
+def test_fields_on_a_line_keep_their_two_axes(tmp_path):
+    arrays = {"a": _channels()["b"][:, 0], "u": _channels()["u"][:, 0]}
+    dataset = _import(tmp_path, arrays, inputs="a", outputs="u", periodic=(True, True))
+    assert dataset.input_space.grid == Grid(1, 14, (False, True))  # one row has nothing to wrap
+    assert dataset.output_space.grid == Grid(1, 7, (False, True))
+    assert np.array_equal(dataset.read("input", 0, 12), arrays["a"].astype(np.float32))
+    assert dataset.load("input", range(12)).shape == (12, 1, 1, 14)
+
+
+def test_several_lines_are_channels(tmp_path):
+    arrays = {"a": _channels()["b"][:, 0], "b": _channels()["b"][:, 1]}
+    dataset = _import(tmp_path, arrays, inputs=["a", "b"], outputs="b")
+    assert dataset.input_space == Space(2, Grid(1, 14), names=("a", "b"))
+    assert dataset.read("input", 0, 12).shape == (12, 2, 1, 14)
+
+
+@pytest.mark.parametrize("axes", [(True, False), (False, True), (True, True)])
+def test_periodic_axes_are_kept(tmp_path, axes):
+    dataset = _import(tmp_path, _channels(), inputs="b", outputs="u", periodic=axes)
+    assert dataset.input_space.grid.periodic == dataset.output_space.grid.periodic == axes
+
+
+def test_a_channel_axis_of_length_one_is_kept(tmp_path):
+    u = _channels()["u"]
+    dataset = _import(tmp_path, {"a": u[:, None], "u": u}, inputs="a", outputs="u")
+    assert dataset.read("input", 0, 12).shape == (12, 1, 6, 7)
+    assert dataset.read("output", 0, 12).shape == (12, 6, 7)
+    assert torch.equal(dataset.load("input", [3]), dataset.load("output", [3]))
+
+
+def test_npy_files_are_named_by_their_files(tmp_path):
+    arrays = _channels()
+    files = [tmp_path / f"{name}.npy" for name in "bup"]
+    for file in files:
+        np.save(file, arrays[file.stem])
+    dataset = import_fields(files, tmp_path / "d", inputs="b", outputs="u", parameters="p")
+    assert dataset.input_space.names == ("b", "p")
+    with pytest.raises(TwoscaleError, match=r"3 npy files has no array 'c' .* it holds b, u, p"):
+        import_fields(files, tmp_path / "e", inputs="c", outputs="u")
+    with pytest.raises(TwoscaleError, match="named by their files, which need different names"):
+        import_fields([files[0], files[0]], tmp_path / "e", inputs="b", outputs="b")
+
+
+def test_the_same_arrays_make_the_same_dataset(tmp_path):
+    arrays = _channels()
+    options = {"inputs": ["a", "b"], "outputs": "u", "parameters": "p"}
+    np.savez(tmp_path / "f.npz", **arrays)
+    made = [import_fields([tmp_path / "f.npz"], tmp_path / name, **options) for name in "de"]
+    assert made[0].identity == made[1].identity
+    arrays["p"][3] += 1
+    np.savez(tmp_path / "f.npz", **arrays)
+    assert import_fields([tmp_path / "f.npz"], tmp_path / "g", **options).identity != (
+        made[0].identity
+    )
+    renamed = import_fields([tmp_path / "f.npz"], tmp_path / "h", **options, periodic=(True, False))
+    assert renamed.identity != Dataset(tmp_path / "g").identity
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"inputs": ["a", "u"]}, r"agree in samples and grid: 'a' has .* \(12, 2, 10, 14\), 'u'"),
+        ({"inputs": ["b", "b"]}, "an array is one channel only, got 'b' twice"),
+        ({"inputs": "b", "parameters": "b"}, r"shape \(samples,\) or \(samples, parameters\), got"),
+        ({"inputs": "b", "parameters": "short"}, "input: 12, output: 12, parameters: 11"),
+        ({"inputs": "b", "parameters": "nan"}, "the parameters contain NaN .* in sample 7"),
+        ({"inputs": ["b", "bad"]}, "the input fields 'bad' contain NaN .* in sample 3"),
+        ({"inputs": "b", "parameters": "c"}, "parameters must be real numbers, got .*two channels"),
+        ({"inputs": "b", "parameters": "x"}, r"no array 'x' \(--parameters\)"),
+        ({}, "say which array .* with --input: it holds a, b"),
+        ({"parameters": "p", "outputs": ()}, "say which array .* with --output"),
+        ({"inputs": ["b", "last"]}, r"'last' \(12, 10, 14, 3\); 10 channels on 14x3 nodes: if the"),
+    ],
+)
+def test_refusals(tmp_path, options, words):
+    arrays = _channels()
+    arrays["short"] = arrays["p"][:11]
+    arrays["nan"] = np.where(np.arange(12) == 7, np.nan, arrays["p"])
+    arrays["bad"] = arrays["b"].copy()
+    arrays["bad"][3, 2, 2] = np.inf
+    arrays["c"] = arrays["p"] * 1j
+    arrays["last"] = np.ones((12, 10, 14, 3))
+    with pytest.raises(TwoscaleError, match=words):
+        _import(tmp_path, arrays, **({"outputs": "u"} | options))
+    assert [path.name for path in tmp_path.iterdir()] == ["f.npz"]
+
+
+def test_samples_too_large_for_one_chunk_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(description, "_LARGEST_SAMPLE", 1000)
+    words = r"one sample takes 1\.12 kB, at most 1 kB can be stored: use fewer channels"
+    with pytest.raises(TwoscaleError, match=words):
+        _import(tmp_path, _channels(), inputs="a", outputs="u")
+
+
+def test_chunks_count_channels(tmp_path, monkeypatch):
+    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 10 * 14 * 6)
+    options = {"outputs": "u", "parameters": "p"}
+    dataset = _import(tmp_path, _channels(), inputs=["a", "b"], **options)
+    assert dataset.chunk == 2
+    assert [len(sums) for sums in dataset.metadata["checksums"].values()] == [6, 6, 6]
+    for name in dataset.arrays:
+        whole = dataset.read(name, 0, 12)
+        assert np.array_equal(dataset.read(name, 3, 8), whole[3:8])
+
+
+@pytest.mark.parametrize("name", ["input", "parameters", "output"])
+def test_any_array_is_held_to_its_checksums(tmp_path, name):
+    dataset = _import(tmp_path, _channels(), inputs=["a", "b"], outputs="u", parameters=["p", "q"])
+    (chunk,) = (file for file in (dataset.path / name / "c").rglob("*") if file.is_file())
+    content = bytearray(chunk.read_bytes())
+    content[-5] ^= 1
+    chunk.write_bytes(content)
+    with pytest.raises(TwoscaleError, match=f"is damaged: samples 0 to 11 of '{name}'"):
+        Dataset(dataset.path).load(name, [3])

@@ -2,7 +2,7 @@
 
 import json
 
-from twoscale.data.store import description_digest
+from twoscale.data.description import description_digest
 
 
 def edit_description(path, change, *, sign=True):

@@ -1,14 +1,17 @@
 import pytest
 import torch
 
+from twoscale.errors import TwoscaleError
 from twoscale.fields import source as source_module
 from twoscale.fields.source import (
     ArraySource,
     MappedSource,
     SentSource,
+    WithParameters,
     as_source,
     chunk_length,
     gather,
+    in_memory,
     map_fields,
     slices,
 )
@@ -29,10 +32,13 @@ class Parts:
         self.passes += 1
         yield from self.parts
 
+    def to(self, device):
+        return Parts(*(part.to(device) for part in self.parts))
+
 
 @pytest.fixture
 def fields(generator):
-    return torch.randn(11, 8, 9, generator=generator)
+    return torch.randn(11, 2, 8, 9, generator=generator)
 
 
 @pytest.fixture
@@ -50,14 +56,15 @@ def test_slices_cover_everything_once(samples, length):
 def test_a_chunk_is_16_mebibytes_on_a_cpu_and_64_on_a_gpu_and_never_empty():
     assert chunk_length(128, 128) * 128 * 128 * 4 == 16 * 2**20
     assert chunk_length(128, 128, cuda=True) * 128 * 128 * 4 == 64 * 2**20
+    assert chunk_length(4, 64, 64) == chunk_length(128, 128)
     assert chunk_length(2**13, 2**13) == 1
 
 
 def test_chunks_of_an_array_are_consecutive(fields, monkeypatch):
-    monkeypatch.setattr(source_module, "_CHUNK_VALUES", 4 * 8 * 9)
+    monkeypatch.setattr(source_module, "_CHUNK_VALUES", 4 * 2 * 8 * 9)
     source = ArraySource(fields)
     chunks = list(source.chunks())
-    assert source.shape == (11, 8, 9)
+    assert source.shape == (11, 2, 8, 9)
     assert [len(chunk) for chunk in chunks] == [4, 4, 3]
     assert torch.equal(torch.cat(chunks), fields)
     assert torch.equal(torch.cat(list(source.chunks())), fields)
@@ -82,7 +89,7 @@ def test_a_mapped_source_is_computed_on_every_pass(fields, parts):
 
 
 def test_an_array_is_mapped_in_memory(fields, monkeypatch):
-    monkeypatch.setattr(source_module, "_CHUNK_VALUES", 4 * 8 * 9)
+    monkeypatch.setattr(source_module, "_CHUNK_VALUES", 4 * 2 * 8 * 9)
     mapped = map_fields(ArraySource(fields), lambda chunk: chunk + 1)
     assert isinstance(mapped, ArraySource)
     assert torch.equal(mapped.fields, fields + 1)
@@ -116,3 +123,63 @@ def test_a_sent_source_can_be_sent_elsewhere(parts):
 def test_a_tensor_becomes_a_source_and_a_source_stays_one(fields, parts):
     assert torch.equal(gather(as_source(fields)), fields)
     assert as_source(parts) is parts
+
+
+def _coarse(chunk):
+    return chunk[:, :1, ::2, ::3]
+
+
+def test_a_map_may_change_channels_and_grid(fields, parts):
+    mapped = map_fields(parts, _coarse, (1, 4, 3))
+    assert mapped.shape == (11, 1, 4, 3)
+    assert torch.equal(gather(mapped), _coarse(fields))
+    assert mapped.to(torch.device("meta")).shape == mapped.shape
+    in_one = map_fields(ArraySource(fields), _coarse, (1, 4, 3))
+    assert in_one.shape == (11, 1, 4, 3)
+    assert torch.equal(gather(in_one), _coarse(fields))
+
+
+@pytest.fixture
+def parameters(generator):
+    return torch.randn(11, 3, generator=generator, dtype=torch.float64)
+
+
+def test_parameters_are_constant_channels_after_the_fields(fields, parts, parameters):
+    source = WithParameters(parts, parameters)
+    assert source.shape == (11, 5, 8, 9)
+    for _ in range(2):
+        chunks = list(source.chunks())
+        assert [len(chunk) for chunk in chunks] == [5, 1, 5]
+        whole = torch.cat(chunks)
+        assert whole.dtype == fields.dtype
+        assert torch.equal(whole[:, :2], fields)
+        scalars = parameters.float()[:, :, None, None].expand(-1, -1, 8, 9)
+        assert torch.equal(whole[:, 2:], scalars)
+
+
+def test_parameters_follow_their_fields_to_a_device(parts, parameters):
+    there = WithParameters(parts, parameters).to(torch.device("meta"))
+    assert there.parameters.device.type == "meta"
+    assert {chunk.device.type for chunk in there.chunks()} == {"meta"}
+    sent = SentSource(WithParameters(parts, parameters), torch.device("meta"))
+    assert sent.shape == (11, 5, 8, 9)
+    assert {chunk.device.type for chunk in sent.chunks()} == {"meta"}
+
+
+def test_parameters_are_those_of_all_samples(parts):
+    for wrong in (torch.zeros(10, 3), torch.zeros(11), torch.zeros(11, 3, 1)):
+        with pytest.raises(TwoscaleError, match=r"of 11 samples have shape .* got"):
+            WithParameters(parts, wrong)
+
+
+def test_parameters_alone_are_fields_on_one_node(parameters):
+    source = ArraySource(parameters[:, :, None, None])
+    assert source.shape == (11, 3, 1, 1)
+    assert [len(chunk) for chunk in source.chunks()] == [11]
+
+
+def test_arrays_with_parameters_are_still_in_memory(fields, parts, parameters):
+    assert in_memory(ArraySource(fields))
+    assert in_memory(WithParameters(ArraySource(fields), parameters))
+    assert not in_memory(WithParameters(parts, parameters))
+    assert not in_memory(MappedSource(ArraySource(fields), _coarse))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,15 @@ _SEPARATOR = {"name": "default", "configuration": {"separator": "/"}}
 
 
 class StoredChunks:
-    """Fields (samples, height, width) of single precision, `chunk` samples to a file."""
+    """An array (samples, ...) of single precision, `chunk` samples to a file."""
 
     dtype = "float32"
 
-    def __init__(self, folder: Path, shape: tuple[int, int, int], chunk: int) -> None:
+    def __init__(self, folder: Path, shape: tuple[int, ...], chunk: int) -> None:
         self.folder = folder
         self.chunk = min(chunk, shape[0])
-        self._chunk_bytes = 4 * self.chunk * shape[1] * shape[2]
+        self._chunk_bytes = 4 * self.chunk * prod(shape[1:])
+        self._within = ("0",) * (len(shape) - 1)  # a file's place along the axes that are not cut
         chunks = (self.chunk, *shape[1:])
         described = read_json(folder / "zarr.json")
         if not _is_ours(described, shape, chunks):
@@ -46,7 +48,7 @@ class StoredChunks:
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return consecutive samples, or raise whatever damaged files make codecs raise."""
         for index in range(start // self.chunk, -(-stop // self.chunk)):
-            self._refuse_strange(self.folder / "c" / str(index) / "0" / "0")
+            self._refuse_strange(self.folder.joinpath("c", str(index), *self._within))
         return np.asarray(self._array[start:stop])
 
     def _refuse_strange(self, file: Path) -> None:
@@ -69,9 +71,7 @@ class StoredChunks:
             raise ValueError(f"{file} has other sizes than those of a chunk")
 
 
-def _is_ours(
-    described: dict[str, Any], shape: tuple[int, int, int], chunks: tuple[int, int, int]
-) -> bool:
+def _is_ours(described: dict[str, Any], shape: tuple[int, ...], chunks: tuple[int, ...]) -> bool:
     """Say whether Zarr's description of an array is the one we write for this shape."""
     expected = {
         "zarr_format": 3,

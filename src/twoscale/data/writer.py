@@ -12,16 +12,14 @@ import numpy as np
 import torch
 
 from twoscale.data.chunks import StoredChunks
-from twoscale.data.store import (
-    ARRAYS,
+from twoscale.data.description import (
     FORMAT,
     FORMAT_VERSION,
-    Dataset,
-    checksum,
     description_digest,
     is_replaceable,
-    sample_chunk,
+    layout_of,
 )
+from twoscale.data.store import Dataset, checksum
 from twoscale.errors import missing_extra
 from twoscale.fields.source import slices
 from twoscale.files import Output, claimed, plain_json, reporting_os_errors
@@ -64,9 +62,13 @@ class DatasetWriter:
     ) -> None:
         self.output = output
         self.log = output.work.log if resumable else None
-        grid = description["grid"]
-        self.shape = (description["samples"], grid["height"], grid["width"])
-        self.chunk = sample_chunk(grid["height"], grid["width"])
+        layout = layout_of(description)
+        layout.refuse_large()
+        self.samples = layout.samples
+        self.shapes = {
+            name: (layout.samples, *shape) for name, shape in layout.sample_shapes.items()
+        }
+        self.chunk = layout.chunk
         self.checksums: dict[int, dict[str, str]] = {}
         self.attributes = plain_json(self._attributes(description))
         if not resumable:
@@ -91,20 +93,22 @@ class DatasetWriter:
             leftover.unlink()
         try:
             self._group: Any = zarr.open_group(content, mode="r+")
-            self._arrays: dict[str, Any] = {name: self._group[name] for name in ARRAYS}
-            stored = {name: StoredChunks(content / name, self.shape, self.chunk) for name in ARRAYS}
+            self._arrays: dict[str, Any] = {name: self._group[name] for name in self.shapes}
+            stored = {
+                name: StoredChunks(content / name, shape, self.chunk)
+                for name, shape in self.shapes.items()
+            }
         except Exception:  # a damaged group raises many kinds of errors
             return False
         self.checksums = dict(self._intact(self._read_log(self.log), stored))
         return True
 
     def _create(self) -> None:
-        shape = self.shape
         with reporting_os_errors(self.output.place):
             self._group = zarr.create_group(
                 self.output.content, attributes=self.attributes, zarr_format=3
             )
-            for name in ARRAYS:
+            for name, shape in self.shapes.items():
                 self._group.create_array(
                     name,
                     shape=shape,
@@ -112,17 +116,16 @@ class DatasetWriter:
                     dtype="float32",
                     compressors=BloscCodec(cname="lz4", clevel=3, shuffle="shuffle"),
                 )
-            self._arrays = {name: self._group[name] for name in ARRAYS}
+            self._arrays = {name: self._group[name] for name in self.shapes}
             if self.log is not None:
                 self.log.touch()
 
-    @staticmethod
-    def _read_log(log: Path) -> dict[int, dict[str, str]]:
+    def _read_log(self, log: Path) -> dict[int, dict[str, str]]:
         written: dict[int, dict[str, str]] = {}
         for line in log.read_text(errors="replace").splitlines():
             try:
                 entry = json.loads(line)
-                written[entry["start"]] = {name: entry[name] for name in ARRAYS}
+                written[entry["start"]] = {name: entry[name] for name in self.shapes}
             except (ValueError, KeyError, TypeError):
                 break  # the line that an interruption cut short
         return written
@@ -133,13 +136,13 @@ class DatasetWriter:
         """Yield the logged chunks whose bytes are there: after a loss of power some may not be."""
 
         def found(start: int) -> dict[str, str]:
-            stop = min(start + self.chunk, self.shape[0])
+            stop = min(start + self.chunk, self.samples)
             try:
                 return {name: checksum(one.read(start, stop)) for name, one in stored.items()}
             except Exception:  # codecs raise many kinds of errors on damaged bytes
                 return {}
 
-        starts = [start for start in logged if start in range(0, self.shape[0], self.chunk)]
+        starts = [start for start in logged if start in range(0, self.samples, self.chunk)]
         for start, sums in zip(starts, ahead(found, starts, workers=file_workers()), strict=True):
             if sums == logged[start]:
                 yield start, sums
@@ -148,19 +151,24 @@ class DatasetWriter:
         """Say whether any chunk of the samples from `start` to `stop` still has to be written."""
         return any(first not in self.checksums for first in range(start, stop, self.chunk))
 
-    def write(self, start: int, inputs: np.ndarray, outputs: np.ndarray) -> None:
-        """Write consecutive samples; `start` must be a multiple of the chunk."""
+    def write(self, start: int, arrays: dict[str, np.ndarray]) -> None:
+        """Write consecutive samples of all arrays; `start` must be a multiple of the chunk.
+
+        Values may have other axes than on disk, as long as they follow in the same order.
+        """
 
         def write(part: slice) -> dict[str, Any]:
             entry: dict[str, Any] = {"start": start + part.start}
-            for name, values in zip(ARRAYS, (inputs, outputs), strict=True):
-                block = np.ascontiguousarray(values[part], dtype=np.float32)
+            for name, shape in self.shapes.items():
+                block = np.ascontiguousarray(arrays[name][part], dtype=np.float32)
+                block = block.reshape(-1, *shape[1:])
                 self._arrays[name][start + part.start : start + part.stop] = block
                 entry[name] = checksum(block)
             return entry
 
-        for entry in ahead(write, slices(len(inputs), self.chunk), workers=file_workers()):
-            self.checksums[entry["start"]] = {name: entry[name] for name in ARRAYS}
+        samples = len(arrays["output"])
+        for entry in ahead(write, slices(samples, self.chunk), workers=file_workers()):
+            self.checksums[entry["start"]] = {name: entry[name] for name in self.shapes}
             if self.log is not None:
                 with self.log.open("a") as log:
                     log.write(json.dumps(entry) + "\n")
@@ -168,7 +176,7 @@ class DatasetWriter:
     def finish(self) -> Dataset:
         """Add the checksums to the description and move the dataset to its place."""
         ordered = [self.checksums[start] for start in sorted(self.checksums)]
-        sums = {name: [entry[name] for entry in ordered] for name in ARRAYS}
+        sums = {name: [entry[name] for entry in ordered] for name in self.shapes}
         whole = self.attributes | {"complete": True, "checksums": sums}
         whole["digest"] = description_digest(whole)
         done_to_its_end(lambda: self._group.attrs.put(whole))

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from twoscale.errors import TwoscaleError
 from twoscale.runtime.threads import ahead
 
 _CHUNK_VALUES = 2**22  # 16 MiB of float32: what a CPU's allocator reuses without new pages
 _CHUNK_VALUES_CUDA = 2**24
+
+Shape = tuple[int, int, int, int]
+"""(samples, channels, height, width)"""
+SampleShape = tuple[int, int, int]
+"""(channels, height, width)"""
 
 
 class FieldSource(Protocol):
     """Fields that can be passed over any number of times, in a fixed order."""
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Return (samples, height, width)."""
+    def shape(self) -> Shape:
+        """Return (samples, channels, height, width)."""
         ...
 
     def chunks(self) -> Iterator[Tensor]:
-        """Yield consecutive batches (batch, height, width)."""
+        """Yield consecutive batches (batch, channels, height, width)."""
         ...
 
     def to(self, device: torch.device) -> FieldSource:
@@ -31,9 +38,9 @@ class FieldSource(Protocol):
         ...
 
 
-def chunk_length(height: int, width: int, *, cuda: bool = False) -> int:
-    """Return how many fields of this size make one chunk."""
-    return max(1, (_CHUNK_VALUES_CUDA if cuda else _CHUNK_VALUES) // (height * width))
+def chunk_length(*sides: int, cuda: bool = False) -> int:
+    """Return how many samples with these sides (channels, height, width) make one chunk."""
+    return max(1, (_CHUNK_VALUES_CUDA if cuda else _CHUNK_VALUES) // prod(sides))
 
 
 def slices(samples: int, length: int) -> Iterator[slice]:
@@ -43,20 +50,22 @@ def slices(samples: int, length: int) -> Iterator[slice]:
 
 
 class ArraySource:
-    """Fields held in one tensor."""
+    """Fields held in one tensor (samples, channels, height, width).
+
+    Parameters without fields are held as fields on one node: `parameters[:, :, None, None]`.
+    """
 
     def __init__(self, fields: Tensor) -> None:
         self.fields = fields
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        samples, height, width = self.fields.shape
-        return samples, height, width
+    def shape(self) -> Shape:
+        samples, channels, height, width = self.fields.shape
+        return samples, channels, height, width
 
     def chunks(self) -> Iterator[Tensor]:
-        samples, height, width = self.shape
-        length = chunk_length(height, width, cuda=self.fields.is_cuda)
-        for part in slices(samples, length):
+        samples, *sides = self.shape
+        for part in slices(samples, chunk_length(*sides, cuda=self.fields.is_cuda)):
             yield self.fields[part]
 
     def to(self, device: torch.device) -> ArraySource:
@@ -64,22 +73,65 @@ class ArraySource:
 
 
 class MappedSource:
-    """Another source's fields after a function; computed anew on each pass, nothing stored."""
+    """Another source's fields after a function; computed anew on each pass, nothing stored.
 
-    def __init__(self, source: FieldSource, function: Callable[[Tensor], Tensor]) -> None:
+    `shape` is that of one mapped sample, (channels, height, width); by default it stays the same.
+    """
+
+    def __init__(
+        self,
+        source: FieldSource,
+        function: Callable[[Tensor], Tensor],
+        shape: SampleShape | None = None,
+    ) -> None:
         self.source = source
         self.function = function
+        self.sample_shape = shape
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        return self.source.shape
+    def shape(self) -> Shape:
+        samples, *sides = self.source.shape
+        channels, height, width = self.sample_shape or sides
+        return samples, channels, height, width
 
     def chunks(self) -> Iterator[Tensor]:
         for chunk in self.source.chunks():
             yield self.function(chunk)
 
     def to(self, device: torch.device) -> MappedSource:
-        return MappedSource(self.source.to(device), self.function)
+        return MappedSource(self.source.to(device), self.function, self.sample_shape)
+
+
+class WithParameters:
+    """Another source's fields with scalars of each sample as further channels.
+
+    `parameters` is (samples, P). Chunks are (batch, C + P, height, width); the last P channels are
+    constant over the grid. They are expanded chunk by chunk, never as a whole.
+    """
+
+    def __init__(self, source: FieldSource, parameters: Tensor) -> None:
+        if parameters.ndim != 2 or len(parameters) != source.shape[0]:
+            raise TwoscaleError(
+                f"parameters of {source.shape[0]} samples have shape (samples, parameters), got "
+                f"{tuple(parameters.shape)}"
+            )
+        self.source = source
+        self.parameters = parameters
+
+    @property
+    def shape(self) -> Shape:
+        samples, channels, height, width = self.source.shape
+        return samples, channels + self.parameters.shape[1], height, width
+
+    def chunks(self) -> Iterator[Tensor]:
+        start = 0
+        for chunk in self.source.chunks():
+            scalars = self.parameters[start : start + len(chunk), :, None, None].to(chunk)
+            yield torch.cat([chunk, scalars.expand(-1, -1, *chunk.shape[2:])], dim=1)
+            start += len(chunk)
+
+    def to(self, device: torch.device) -> WithParameters:
+        return WithParameters(self.source.to(device), self.parameters.to(device))
 
 
 class SentSource:
@@ -90,7 +142,7 @@ class SentSource:
         self.device = device
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> Shape:
         return self.source.shape
 
     def chunks(self) -> Iterator[Tensor]:
@@ -106,16 +158,21 @@ class SentSource:
         return SentSource(self.source, device)
 
 
-def map_fields(source: FieldSource, function: Callable[[Tensor], Tensor]) -> FieldSource:
-    """Return `function` of every field: in memory where `source` is, otherwise on the fly."""
-    mapped = MappedSource(source, function)
+def map_fields(
+    source: FieldSource, function: Callable[[Tensor], Tensor], shape: SampleShape | None = None
+) -> FieldSource:
+    """Return `function` of every field: in memory where `source` is, otherwise on the fly.
+
+    `shape` is that of one mapped sample, (channels, height, width), where the function changes it.
+    """
+    mapped = MappedSource(source, function, shape)
     if isinstance(source, ArraySource):
         return ArraySource(gather(mapped))
     return mapped
 
 
 def gather(source: FieldSource) -> Tensor:
-    """Return all fields of a source as one tensor."""
+    """Return all fields of a source as one tensor (samples, channels, height, width)."""
     if isinstance(source, ArraySource):
         return source.fields
     fields = torch.empty(0, *source.shape[1:])
@@ -128,6 +185,13 @@ def gather(source: FieldSource) -> Tensor:
     return fields
 
 
+def in_memory(source: FieldSource) -> bool:
+    """Say whether the fields of a source are held in memory, parameters beside them or not."""
+    if isinstance(source, WithParameters):
+        return in_memory(source.source)
+    return isinstance(source, ArraySource)
+
+
 def as_source(fields: Tensor | FieldSource) -> FieldSource:
-    """Return a source for a tensor of fields; a source is returned as it is."""
+    """Return a source for a tensor (samples, channels, height, width), or the source given."""
     return ArraySource(fields) if isinstance(fields, Tensor) else fields

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from tests.damage import read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, hdf5, open_pair
+from twoscale.data.readers import base, hdf5, open_arrays
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
+KEYS = {"input": ["group/a"], "output": ["u"]}
 
 
 @pytest.fixture(params=["f.h5", "f.mat"], ids=["HDF5", "MATLAB 7.3"])
@@ -26,7 +27,7 @@ def file(request, tmp_path):
 def refused(file, words, key="u"):
     before = sorted(file.parent.iterdir())
     with pytest.raises(TwoscaleError, match=words) as caught:
-        import_fields([file], file.parent / "d", input_key="a", output_key=key)
+        import_fields([file], file.parent / "d", inputs="a", outputs=key)
     assert sorted(file.parent.iterdir()) == before
     return str(caught.value)
 
@@ -157,7 +158,7 @@ def test_compressed_and_compact_arrays_are_read(tmp_path):
         space = h5py.h5s.create_simple(VALUES.shape)
         array = h5py.h5d.create(made.id, b"u", h5py.h5t.NATIVE_DOUBLE, space, plist)
         array.write(h5py.h5s.ALL, h5py.h5s.ALL, VALUES)
-    dataset = import_fields([tmp_path / "f.h5"], tmp_path / "d", input_key="a", output_key="u")
+    dataset = import_fields([tmp_path / "f.h5"], tmp_path / "d", inputs="a", outputs="u")
     for name in ("input", "output"):
         assert np.array_equal(dataset.read(name, 0, 6), VALUES.astype(np.float32))
 
@@ -189,8 +190,8 @@ def test_any_damage_is_told_without_a_traceback(content):
     """Values that changed in place cannot be told: most HDF5 files have no checksums."""
 
     def read(file):
-        with open_pair([file], "group/a", "u") as pair, base.reading(file):
-            return [np.array(array[slice(0, 2)]) for array in pair]
+        with open_arrays([file], KEYS) as chosen, base.reading(file):
+            return [np.array(chosen[role][0].array[slice(0, 2)]) for role in KEYS]
 
     def names(file):
         with hdf5.open_hdf5(file) as archive, base.reading(file):

@@ -11,17 +11,18 @@ from scipy.sparse import eye_array
 
 from tests.damage import changed, read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, open_pair
+from twoscale.data.readers import base, open_arrays
 from twoscale.data.readers.mat import open_mat
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
+KEYS = {"input": ["a"], "output": ["u"]}
 
 
 def refused(folder, words):
     with pytest.raises(TwoscaleError, match=words):
-        import_fields([folder / "f.mat"], folder / "d", input_key="a", output_key="u")
+        import_fields([folder / "f.mat"], folder / "d", inputs="a", outputs="u")
     assert [path.name for path in folder.iterdir()] == ["f.mat"]
 
 
@@ -34,7 +35,7 @@ def refused(folder, words):
         (eye_array(8), "is a MATLAB sparse"),
         (np.zeros((0, 8, 8)), "is without values"),
         (VALUES * 1j, "must be real numbers"),
-        (np.zeros((6, 8)), r"must have shape \(samples, height, width\)"),
+        (np.zeros((6, 8, 8, 2, 2)), "of fields in three dimensions give slices"),
     ],
 )
 def test_variables_that_are_no_fields(tmp_path, values, words):
@@ -113,7 +114,7 @@ def test_shapes_that_lie(tmp_path):
     )
     (tmp_path / "f.mat").write_bytes(content)
     with pytest.raises(TwoscaleError, match=r"f\.mat.*(needs .* of memory|is damaged)"):
-        import_fields([tmp_path / "f.mat"], tmp_path / "d", input_key="a", output_key="u")
+        import_fields([tmp_path / "f.mat"], tmp_path / "d", inputs="a", outputs="u")
 
 
 def packed(compressed):
@@ -126,8 +127,8 @@ def packed(compressed):
 @given(changed(packed(False)) | changed(packed(True)) | st.binary(max_size=200))
 def test_any_damage_is_told_without_a_traceback(content):
     def read(path):
-        with open_pair([path], "a", "u") as pair, base.reading(path):
-            return [np.array(array[slice(0, 2)]) for array in pair]
+        with open_arrays([path], KEYS) as chosen, base.reading(path):
+            return [np.array(chosen[role][0].array[slice(0, 2)]) for role in KEYS]
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "f.mat"

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from tests.damage import changed, read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, open_pair
+from twoscale.data.readers import base, open_arrays
 from twoscale.data.readers.npz import open_npz
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
+KEYS = {"input": ["a"], "output": ["u"]}
 
 
 def packed(save=np.savez, **arrays):
@@ -27,7 +28,7 @@ def packed(save=np.savez, **arrays):
 
 
 def import_(folder, file="f.npz"):
-    return import_fields([folder / file], folder / "d", input_key="a", output_key="u")
+    return import_fields([folder / file], folder / "d", inputs="a", outputs="u")
 
 
 def refused(folder, words):
@@ -51,7 +52,7 @@ def test_arrays_are_read_in_parts_in_any_order_of_axes(tmp_path, save, order):
 
 def test_one_array_can_be_input_and_output(tmp_path):
     np.savez(tmp_path / "f.npz", a=VALUES)
-    dataset = import_fields([tmp_path / "f.npz"], tmp_path / "d", input_key="a", output_key="a")
+    dataset = import_fields([tmp_path / "f.npz"], tmp_path / "d", inputs="a", outputs="a")
     assert np.array_equal(dataset.read("input", 0, 6), dataset.read("output", 0, 6))
 
 
@@ -105,7 +106,7 @@ def test_zip_files_that_lie_about_their_members(tmp_path):
         content[place] = (128 + claimed).to_bytes(4, "little")
     (tmp_path / "f.npz").write_bytes(content)
     with pytest.raises(TwoscaleError, match=r"f\.npz is damaged or not what its name says"):
-        import_fields([tmp_path / "f.npz"], tmp_path / "d", input_key="a", output_key="a")
+        import_fields([tmp_path / "f.npz"], tmp_path / "d", inputs="a", outputs="a")
     assert [path.name for path in tmp_path.iterdir()] == ["f.npz"]
 
 
@@ -147,8 +148,8 @@ def test_any_content_is_read_or_refused(data):
     damaged += content[start + 40 :] if data.draw(st.booleans()) else b""
 
     def read(file):
-        with open_pair([file], "a", "u") as pair, base.reading(file):
-            return [np.array(array[slice(0, 2)]) for array in pair]
+        with open_arrays([file], KEYS) as chosen, base.reading(file):
+            return [np.array(chosen[role][0].array[slice(0, 2)]) for role in KEYS]
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "f.npz"

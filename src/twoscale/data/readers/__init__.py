@@ -1,5 +1,5 @@
 """Arrays in other people's files, whose claims are checked before anything is read."""
 
-from twoscale.data.readers.pair import open_pair
+from twoscale.data.readers.selection import Chosen, open_arrays
 
-__all__ = ["open_pair"]
+__all__ = ["Chosen", "open_arrays"]

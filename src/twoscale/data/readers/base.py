@@ -10,6 +10,8 @@ import numpy as np
 
 from twoscale.files import parsing
 
+NO_COMPLEX = "give the real and the imaginary part as two channels"
+
 
 class StoredArray(Protocol):
     """An array in a file. Samples are read in order: each slice starts where the last one ended."""

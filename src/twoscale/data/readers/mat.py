@@ -17,7 +17,7 @@ from typing import BinaryIO, Literal, Protocol
 
 import numpy as np
 
-from twoscale.data.readers.base import StoredArray, reading
+from twoscale.data.readers.base import NO_COMPLEX, StoredArray, reading
 from twoscale.errors import TwoscaleError
 from twoscale.files import open_file
 from twoscale.runtime.memory import require_memory
@@ -103,7 +103,7 @@ class MatArchive:
             kind = _OTHERS.get(variable.kind, "another class")
             raise TwoscaleError(f"{subject} is a MATLAB {kind}: give an array of numbers")
         if variable.is_complex:
-            raise TwoscaleError(f"{subject} is complex: fields must be real numbers")
+            raise TwoscaleError(f"{subject} is complex, fields must be real numbers: {NO_COMPLEX}")
         if min(variable.shape, default=0) < 1:
             raise TwoscaleError(f"{subject} is without values: its shape is {variable.shape}")
 
