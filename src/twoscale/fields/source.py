@@ -166,7 +166,7 @@ def map_fields(
     `shape` is that of one mapped sample, (channels, height, width), where the function changes it.
     """
     mapped = MappedSource(source, function, shape)
-    if isinstance(source, ArraySource):
+    if in_memory(source):
         return ArraySource(gather(mapped))
     return mapped
 

@@ -12,9 +12,15 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.symmetries import is_closed
 from twoscale.parts import register
-from twoscale.predictors import CodePairs, KernelRegression, fit_affine, fit_kernel
+from twoscale.predictors.affine import CodePairs, fit_affine
 from twoscale.predictors.base import CodePredictor, ImagePairs
-from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES, kernel_bytes
+from twoscale.predictors.kernel import (
+    KERNELS,
+    LENGTH_SCALES,
+    KernelRegression,
+    fit_kernel,
+    kernel_bytes,
+)
 from twoscale.predictors.mlp import MLP, NetworkPredictor
 from twoscale.representation import Representation
 from twoscale.representation.base import subset

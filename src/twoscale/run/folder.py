@@ -15,7 +15,6 @@ from twoscale.data import Dataset, Split
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
-from twoscale.methods.settings import identifying
 from twoscale.run.pairs import Pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
@@ -169,7 +168,7 @@ def _digest(content: dict[str, Any]) -> str:
     in their last digits: they are left out. Settings that leave everything as it was before they
     came are left out as well.
     """
-    content = content | {"settings": identifying(content["settings"])}
+    content = content | {"settings": content["settings"]}
     if tuning := content.get("finetuning"):
         plan = {name: value for name, value in tuning.items() if name != "weights"}
         content = content | {"finetuning": plan}

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
-from twoscale.fields.source import ArraySource
-from twoscale.fields.symmetries import GROUPS
+from twoscale.fields.samples import Fields
+from twoscale.fields.source import in_memory
+from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.threads import worthwhile_threads
 from twoscale.runtime.timing import now, parse_duration
-from twoscale.search.candidates import Space
+from twoscale.search.candidates import SearchSpace
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal, Resumed
@@ -23,8 +23,8 @@ from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import as_record
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.arguments import Fields, problem_symmetries
-from twoscale.surrogate.preparation import both_pairs
+from twoscale.surrogate.options import problem_symmetries
+from twoscale.surrogate.preparation import Door
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,18 @@ class Found:
 
 
 def fit_auto(
-    inputs: Fields,
+    inputs: Fields | None,
     outputs: Fields,
     *,
-    validation: tuple[Fields, Fields] | None = None,
+    parameters: Any = None,
+    validation: tuple[Any, ...] | None = None,
     budget: float | str = DEFAULT_BUDGET,
     seed: int = 0,
     device: str = "auto",
     problem: str | Problem | None = None,
+    periodic: bool | tuple[bool, bool] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
     progress: Progress | None = None,
     clock: Callable[[], float] = now,
     start: float | None = None,
@@ -58,27 +62,30 @@ def fit_auto(
 ) -> Found:
     """Return the surrogate of least validation error that a search finds within a time budget.
 
-    `budget` is in seconds, or a text such as "2min". Settings that are given stay as they are in
-    all candidates; `symmetries` are declared by it and tried. Without `validation`, the last tenth
+    Fields, `parameters` and names are those of `Surrogate.fit`; seed, device, problem and
+    `periodic` those of `Surrogate`. `budget` is in seconds, or a text such as "2min". Settings that
+    are given stay as they are in all candidates; `symmetries` are declared by it and tried. Without `validation`, the last tenth
     of a shuffle is held out, as `Surrogate.fit` does. The budget begins at the time `start` of the
-    clock, now unless told. An interruption ends the search with the best surrogate so far. A search
+    clock, now by default. An interruption ends the search with the best surrogate so far. A search
     that was killed goes on from what it kept in `journal_folder`, which must be of the same call.
     """
     seconds = parse_duration(budget)
     begun = clock() if start is None else start
-    plain = Surrogate(seed=seed, device=device, problem=problem)  # raises if one of them is none
+    options = {"seed": seed, "device": device, "problem": problem, "periodic": periodic}
+    plain = Surrogate(**options)  # raises if one of them is none
     declared = declared_symmetries(settings, plain.problem)
-    training, held_out = both_pairs(inputs, outputs, validation, device=plain.device, seed=seed)
-    samples, *shape = training.inputs.shape
-    space = Space(
-        Grid(*shape).shape,
-        samples,
+    door = Door(plain.periodic, input_names, output_names)
+    pairs = door.both(inputs, outputs, parameters, validation, plain.seed)
+    training, held_out = (pair.on(plain.device) for pair in pairs)
+    space = SearchSpace(
+        training.inputs.space,
+        training.outputs.space,
+        len(training.inputs),
         declared,
         dict(settings),
         accelerated=plain.device.type == "cuda",
-        stored=not isinstance(training.inputs, ArraySource),
+        stored=not in_memory(training.inputs.source),
     )
-    options = {"seed": seed, "device": device, "problem": plain.problem}
     fitter = FieldFitter(space, training, held_out, options, clock, None)
     journal, resumed = _opened(journal_folder, fitter, device=device, problem=plain.problem)
     before = resumed.elapsed if resumed else 0.0
@@ -107,8 +114,8 @@ def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) ->
     given = str(settings.get("symmetries", "problem" if problem else "none"))
     if given == "problem":
         return problem_symmetries(problem)
-    if given not in GROUPS:
-        raise TwoscaleError(f"symmetries must be one of {', '.join(GROUPS)}, got '{given}'")
+    if given not in SYMMETRIES:
+        raise TwoscaleError(f"symmetries must be one of {', '.join(SYMMETRIES)}, got '{given}'")
     return given
 
 

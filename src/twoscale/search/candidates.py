@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
 from twoscale.fields.symmetries import symmetry_group
 from twoscale.methods.recipes import resolve
 from twoscale.search.kinds import KINDS
@@ -35,7 +37,7 @@ _MOST_NODES_GLOBAL = 64 * 64
 
 @dataclass(frozen=True)
 class Candidate:
-    """A surrogate that could be fitted; `Space.settings` says with which settings."""
+    """A surrogate that could be fitted; `SearchSpace.settings` says with which settings."""
 
     chain: str = "two-scale"
     input_variance: float = _FIRST_VARIANCE
@@ -74,19 +76,30 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Space:
-    """All candidates for fields of a shape: what the grid, the user and the problem allow.
+class SearchSpace:
+    """All candidates for fields of two spaces: what the grid, the user and the problem allow.
 
     Settings that are `given` are the same in all candidates, but `symmetries`: they are declared,
     and tried where they may help.
     """
 
-    shape: tuple[int, int]
+    inputs: Space
+    outputs: Space
     samples: int
     declared: str = "none"
     given: Mapping[str, Any] = field(default_factory=dict)
     accelerated: bool = False  # on a GPU
     stored: bool = False  # fields are read on each pass: an encoder would hold them in memory
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the height and width of the outputs."""
+        return self.outputs.grid.shape
+
+    @property
+    def values(self) -> int:
+        """Return how many numbers an output field is."""
+        return prod(self.outputs.shape)
 
     @cached_property
     def chains(self) -> list[str]:
@@ -101,8 +114,7 @@ class Space:
                 f"no method that is searched has all of {', '.join(sorted(wanted))}: "
                 "name a --method, or give fewer settings"
             )
-        height, width = self.shape
-        large = height * width > _MOST_NODES_GLOBAL
+        large = self.values > _MOST_NODES_GLOBAL
         return [chain for chain in known if chain != "global" or not large or len(known) == 1]
 
     @property
@@ -157,7 +169,7 @@ class Space:
     @property
     def images(self) -> int:
         """Return how many training fields the declared symmetries make of one."""
-        return len(symmetry_group(self.declared, self.shape))
+        return len(symmetry_group(self.declared, self.inputs.grid, self.outputs.grid))
 
     @cached_property
     def patches(self) -> tuple[int, int]:
@@ -169,21 +181,23 @@ class Space:
 
     @cached_property
     def coarse_factor(self) -> int:
-        """Return the least coarsening to a grid whose PCA is cheap, or none if none divides."""
+        """Return the least coarsening to a grid whose PCA is cheap; one that divides, if it can."""
         height, width = self.shape
-        common = [c for c in range(1, min(self.shape) // 4 + 1) if not (height % c or width % c)]
-        small = [c for c in common if max(self.shape) // c <= _COARSE_SIDE]
-        return small[0] if small else common[-1]
+        least = -(-max(self.shape) // _COARSE_SIDE)
+        near = range(least, min(least + least // 2, max(self.shape) // 4) + 1)
+        return next((c for c in near if not (height % c or width % c)), least)
 
     @property
     def coarse_nodes(self) -> int:
-        height, width = self.shape
-        return (height // self.coarse_factor) * (width // self.coarse_factor)
+        rows, columns = (-(-side // self.coarse_factor) for side in self.shape)
+        return self.outputs.channels * rows * columns
 
     @property
     def patch_nodes(self) -> int:
-        height, width = self.shape
-        return (height // self.patches[0]) * (width // self.patches[1])
+        rows, columns = (
+            -(-side // count) for side, count in zip(self.shape, self.patches, strict=True)
+        )
+        return self.outputs.channels * rows * columns
 
     def settings(self, candidate: Candidate) -> dict[str, Any]:
         """Return the settings of a candidate's method that are not left at their defaults."""
@@ -232,12 +246,12 @@ class Space:
             return str(self.given["solver"])
         features = [self.patch_nodes, self.coarse_nodes]
         if chain == "global":
-            features = [self.shape[0] * self.shape[1]]
+            features = [self.values]
         return "covariance" if max(features) <= _MOST_FEATURES else "randomized"
 
 
 def _patch_count(side: int) -> int:
-    """Return the patches along an axis: a divisor near four, with neither large nor tiny sides."""
-    fitting = [k for k in range(1, side // 4 + 1) if side % k == 0]
-    small = [k for k in fitting if side // k <= _PATCH_SIDE]
-    return min(small or fitting, key=lambda k: (abs(k - _PATCHES), k))
+    """Return the patches along an axis: near four, a divisor if it can, of sides of 4 to 32."""
+    least = max(1, min(_PATCHES, side // 4), -(-side // _PATCH_SIDE))
+    near = [k for k in range(least, min(least + least // 4, side // 4) + 1) if side % k == 0]
+    return near[0] if near else least

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from twoscale.fields.symmetries import symmetry_group
 from twoscale.methods.recipes import resolve
 from twoscale.runtime.timing import duration_text
-from twoscale.search.candidates import SIZED, Candidate, Space
+from twoscale.search.candidates import SIZED, Candidate, SearchSpace
 from twoscale.search.policy import INTERRUPTED, NO_TIME
 from twoscale.search.trials import PERFECT, Outcome, Search, Trial
 
@@ -15,7 +15,7 @@ _NOTABLE = 0.1
 _WORTH = 0.9  # twice the samples are worth naming if the error falls below this part
 
 
-def explain(found: Search, space: Space) -> list[str]:
+def explain(found: Search, space: SearchSpace) -> list[str]:
     """Return sentences on the choice, the parts of its error, and what would make it smaller."""
     best = found.best
     if best is None or best.outcome is None:
@@ -51,7 +51,7 @@ def _parts(outcome: Outcome) -> str:
     )
 
 
-def _advice(found: Search, best: Trial, space: Space) -> Iterator[str]:
+def _advice(found: Search, best: Trial, space: SearchSpace) -> Iterator[str]:
     """Yield what would help: time, if it was short; then, the largest part of the error first."""
     assert best.outcome is not None
     if found.stopped.startswith(NO_TIME):
@@ -66,16 +66,10 @@ def _advice(found: Search, best: Trial, space: Space) -> Iterator[str]:
                 "predictor": _other_predictor,
                 "data": _more_samples,
             }[part](found, best.candidate, best.outcome, space)
-    if 1 in space.patches and "patches" not in space.given:
-        height, width = space.shape
-        yield (
-            f"{height}x{width} nodes cannot be divided into patches along both sides: a grid whose "
-            "sides can be divided, by 4 for instance, would be fitted better and faster."
-        )
 
 
 def _longer_code(
-    found: Search, candidate: Candidate, outcome: Outcome, space: Space
+    found: Search, candidate: Candidate, outcome: Outcome, space: SearchSpace
 ) -> Iterator[str]:
     if any(
         trial.outcome
@@ -93,11 +87,13 @@ def _longer_code(
     )
 
 
-def _beyond(candidate: Candidate, outcome: Outcome, space: Space) -> Iterator[tuple[str, str]]:
+def _beyond(
+    candidate: Candidate, outcome: Outcome, space: SearchSpace
+) -> Iterator[tuple[str, str]]:
     """Yield the settings of a code that is longer than a candidate's."""
     settings = resolve(candidate.chain, space.settings(candidate))
     if candidate.chain in SIZED or settings["code_size"] is not None:
-        yield "code_size", str(min(2 * outcome.output_code, space.shape[0] * space.shape[1]))
+        yield "code_size", str(min(2 * outcome.output_code, space.values))
         return
     yield "coarse_components", str(2 * settings["coarse_components"])
     lost = 1 - settings["residual_variance"]
@@ -105,7 +101,7 @@ def _beyond(candidate: Candidate, outcome: Outcome, space: Space) -> Iterator[tu
 
 
 def _other_predictor(
-    found: Search, candidate: Candidate, outcome: Outcome, space: Space
+    found: Search, candidate: Candidate, outcome: Outcome, space: SearchSpace
 ) -> Iterator[str]:
     others = any(trial.candidate.predictor != candidate.predictor for trial in found.trials)
     if candidate.predictor != "affine":
@@ -118,16 +114,19 @@ def _other_predictor(
 
 
 def _more_samples(
-    found: Search, candidate: Candidate, outcome: Outcome, space: Space
+    found: Search, candidate: Candidate, outcome: Outcome, space: SearchSpace
 ) -> Iterator[str]:
     yield _by_half(found.half_error, outcome)
     if space.declared == "none":
         yield _symmetries(space)
 
 
-def _symmetries(space: Space) -> str:
+def _symmetries(space: SearchSpace) -> str:
     """Return what to say if the problem has symmetries, and what that makes of a sample."""
-    square, mirrors = (len(symmetry_group(name, space.shape)) for name in ("square", "mirrors"))
+    square, mirrors = (
+        len(symmetry_group(name, space.inputs.grid, space.outputs.grid))
+        for name in ("square", "mirrors")
+    )
     if square == mirrors:
         return (
             "If a mirrored input has the mirrored solution, say so by symmetries=mirrors: "

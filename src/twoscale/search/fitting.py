@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,16 +12,17 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import ACCURACY, Batch, measure_all
-from twoscale.fields.source import FieldSource
+from twoscale.fields.source import FieldSource, Shape
 from twoscale.files import Checkpoints
-from twoscale.operators.context import FieldPairs, SharedFits
+from twoscale.operators.context import SharedFits
 from twoscale.representation.nearest import NearestCodes
 from twoscale.runtime.memory import short_of_memory
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
-from twoscale.search.candidates import Candidate, Space
+from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.trials import Outcome
 from twoscale.surrogate import Surrogate
+from twoscale.surrogate.preparation import Pair
 
 
 class FieldFitter:
@@ -28,9 +30,9 @@ class FieldFitter:
 
     def __init__(
         self,
-        space: Space,
-        training: FieldPairs,
-        validation: FieldPairs,
+        space: SearchSpace,
+        training: Pair,
+        validation: Pair,
         options: Mapping[str, Any],
         clock: Callable[[], float] = now,
         progress: Progress | None = None,
@@ -40,7 +42,7 @@ class FieldFitter:
         self.space = space
         self.training = training
         self.validation = validation
-        self.validation_samples = validation.inputs.shape[0]
+        self.validation_samples = len(validation.inputs)
         self.best: Surrogate | None = None
         self._least = float("inf")
         self._shared: SharedFits = {}
@@ -65,15 +67,14 @@ class FieldFitter:
         epochs = _Epochs(self._clock, self.progress)
         surrogate = self._fitted(candidate, self.training, self._shared, progress=epochs)
         latent = surrogate.operator_.latent
-        assert latent is not None
-        nearest = NearestCodes(latent.output_representation)
-        predict = surrogate.predict
+        nearest = NearestCodes(latent.outputs)
+        predict = surrogate.predict_fields
         return surrogate, Outcome(
             error=_error(predict, self.validation),
             training_error=_error(predict, _first(self.training, self.validation_samples)),
-            oracle=_error(lambda u: latent.output_representation.decode(nearest(u)), self._truth()),
-            input_code=latent.input_representation.code_size,
-            output_code=latent.output_representation.code_size,
+            oracle=_error(lambda u: latent.outputs.decode(nearest(u)), self._truth()),
+            input_code=latent.inputs.code_size,
+            output_code=latent.outputs.code_size,
             tuned=_tuned(candidate, surrogate),
             epoch_seconds=epochs.each if candidate.epochs else None,
         )
@@ -83,12 +84,12 @@ class FieldFitter:
         half = _first(self.training, self.space.samples // 2)
         with _told_if_too_much(candidate):
             surrogate = self._fitted(candidate, half, {}, progress=self.progress)
-            return _error(surrogate.predict, self.validation)
+            return _error(surrogate.predict_fields, self.validation)
 
     def _fitted(
         self,
         candidate: Candidate,
-        training: FieldPairs,
+        training: Pair,
         shared: SharedFits,
         progress: Progress | None = None,
     ) -> Surrogate:
@@ -99,12 +100,12 @@ class FieldFitter:
             training.inputs, training.outputs, validation=pairs, progress=progress
         )
         fitting.context.shared, fitting.context.checkpoints = shared, self.checkpoints
-        fitting.context.name = f"{training.inputs.shape[0]} {self.space.identity(candidate)}"
+        fitting.context.name = f"{len(training.inputs)} {self.space.identity(candidate)}"
         fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
-        return surrogate.finish(fitting.operator, fitting.shape, fitting.context)
+        return surrogate.finish(fitting)
 
-    def _truth(self) -> FieldPairs:
-        return FieldPairs(self.validation.outputs, self.validation.outputs)
+    def _truth(self) -> Pair:
+        return Pair(self.validation.outputs, self.validation.outputs)
 
 
 class _Epochs:
@@ -132,9 +133,9 @@ class _Epochs:
         return max(1e-6, (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1))
 
 
-def _check_not_zero(pairs: FieldPairs) -> None:
+def _check_not_zero(pairs: Pair) -> None:
     """Raise if there are no errors relative to the outputs."""
-    largest = max(float(chunk.abs().max()) for chunk in pairs.outputs.chunks())
+    largest = max(float(chunk.abs().max()) for chunk in pairs.outputs.source.chunks())
     if largest == 0:
         raise TwoscaleError(
             "all validation outputs are zero, so that errors relative to them have no meaning: "
@@ -161,7 +162,7 @@ class FirstFields:
         self.samples = min(samples, source.shape[0])
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> Shape:
         return self.samples, *self.source.shape[1:]
 
     def chunks(self) -> Iterator[Tensor]:
@@ -176,17 +177,19 @@ class FirstFields:
         return FirstFields(self.source.to(device), self.samples)
 
 
-def _first(pairs: FieldPairs, samples: int) -> FieldPairs:
-    return FieldPairs(FirstFields(pairs.inputs, samples), FirstFields(pairs.outputs, samples))
+def _first(pairs: Pair, samples: int) -> Pair:
+    inputs, outputs = (
+        replace(side, source=FirstFields(side.source, samples))
+        for side in (pairs.inputs, pairs.outputs)
+    )
+    return Pair(inputs, outputs)
 
 
 @torch.no_grad()
-def _error(predict: Callable[[Tensor], Tensor], pairs: FieldPairs) -> float:
+def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
     """Return the relative L2 error of predictions, as the metrics count it."""
-    batches = (
-        Batch(predict(inputs).double(), truth.double())
-        for inputs, truth in zip(pairs.inputs.chunks(), pairs.outputs.chunks(), strict=True)
-    )
+    chunks = zip(pairs.inputs.source.chunks(), pairs.outputs.source.chunks(), strict=True)
+    batches = (Batch(predict(inputs).double(), truth.double()) for inputs, truth in chunks)
     return measure_all({"mre": ACCURACY["mre"]}, batches)["mre"]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twoscale.predictors.kernel import TUNING_SAMPLES
-from twoscale.search.candidates import CODES, INPUT_VARIANCES, SIZED, Candidate, Space
+from twoscale.search.candidates import CODES, INPUT_VARIANCES, SIZED, Candidate, SearchSpace
 from twoscale.search.kinds import KINDS
 from twoscale.search.trials import PERFECT, Outcome, Search
 
@@ -31,7 +31,7 @@ class Step:
     share: float  # of the squared error that it may remove
 
 
-def steps(found: Search, space: Space) -> Iterator[Step]:
+def steps(found: Search, space: SearchSpace) -> Iterator[Step]:
     """Yield what may improve on the best trial, with the share of its error it may remove.
 
     What is hoped of a candidate shrinks with every one of its kind that has clearly lost.
@@ -45,7 +45,7 @@ def steps(found: Search, space: Space) -> Iterator[Step]:
             yield replace(step, share=chance * step.share)
 
 
-def _hoped(found: Search, best: Candidate, outcome: Outcome, space: Space) -> Iterator[Step]:
+def _hoped(found: Search, best: Candidate, outcome: Outcome, space: SearchSpace) -> Iterator[Step]:
     shares = outcome.shares
     representation, data = shares["representation"], shares["data"]
     if representation > _MATTERS:
@@ -81,7 +81,7 @@ def _chance(found: Search, candidate: Candidate) -> float:
 
 
 def longer_codes(
-    space: Space, best: Candidate, outcome: Outcome, lengths: Mapping[tuple[str, int], int]
+    space: SearchSpace, best: Candidate, outcome: Outcome, lengths: Mapping[tuple[str, int], int]
 ) -> Iterator[Candidate]:
     """Yield neighbours that can express more: a longer code, another chain of at least this length.
 
@@ -90,7 +90,7 @@ def longer_codes(
     if space.code_given:
         yield from (replace(best, chain=one) for one in space.chains if one != best.chain)
         return
-    nodes = space.shape[0] * space.shape[1]
+    nodes = space.values
     size = outcome.output_code
     longer = min(best.code + 1, len(CODES) - 1)
     if best.chain in SIZED:
@@ -129,7 +129,7 @@ def less_input(best: Candidate) -> Iterator[Candidate]:
         yield replace(best, input_variance=lower[-1])
 
 
-def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
+def other_predictors(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbours with a predictor that comes after the best one's."""
     if "predictor" in space.given:
         return
@@ -145,7 +145,7 @@ def other_predictors(space: Space, best: Candidate) -> Iterator[Candidate]:
 
 
 def longer_training(
-    space: Space, probe: Candidate, best: Candidate, epochs: float
+    space: SearchSpace, probe: Candidate, best: Candidate, epochs: float
 ) -> Iterator[Candidate]:
     """Yield an encoder of longer codes than the best one's, trained for so many epochs, or more.
 
@@ -156,7 +156,7 @@ def longer_training(
     least = probe.epochs + 1 if probe == best else LONGER * probe.epochs
     if least <= _MOST_EPOCHS and "epochs" not in space.given:
         longer = min(_MOST_EPOCHS, max(least, int(epochs)))
-        nodes = space.shape[0] * space.shape[1]
+        nodes = space.values
         yield replace(
             probe,
             chain=best.chain,
@@ -167,7 +167,7 @@ def longer_training(
 
 
 def more_data(
-    space: Space, best: Candidate, tuned: tuple[tuple[str, Any], ...]
+    space: SearchSpace, best: Candidate, tuned: tuple[tuple[str, Any], ...]
 ) -> Iterator[Candidate]:
     """Yield the neighbours that learn from more: all samples, their images, both.
 

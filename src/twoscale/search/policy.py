@@ -12,7 +12,7 @@ from typing import Protocol
 
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.timing import duration_text
-from twoscale.search.candidates import Candidate, Space
+from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.journal import Journal, Resumed, Underway
 from twoscale.search.neighbours import LONGER, Step, longer_training, steps
 from twoscale.search.timing import CAUTION, encoder_pace, expected_seconds
@@ -48,7 +48,7 @@ Report = Callable[[Search, str], None]
 
 
 def search(
-    space: Space,
+    space: SearchSpace,
     fitter: Fitter,
     *,
     budget: float,
@@ -81,7 +81,7 @@ def search(
 
 def _explore(
     found: Search,
-    space: Space,
+    space: SearchSpace,
     fitter: Fitter,
     clock: Callable[[], float],
     report: Report | None,
@@ -121,7 +121,7 @@ def _attempt(underway: Underway, fitter: Fitter, clock: Callable[[], float]) -> 
 
 
 def _next(
-    found: Search, space: Space, fitter: Fitter, seen: set[str], clock: Callable[[], float]
+    found: Search, space: SearchSpace, fitter: Fitter, seen: set[str], clock: Callable[[], float]
 ) -> tuple[Step | None, float | None]:
     """Return the next step and its expected seconds; or no step, and `found` says why."""
     if found.best is None:
@@ -149,7 +149,7 @@ def _next(
     return None, None
 
 
-def _reason(missed: Sequence[tuple[float, Step]], found: Search, space: Space) -> str:
+def _reason(missed: Sequence[tuple[float, Step]], found: Search, space: SearchSpace) -> str:
     """Return why a search ends: for which candidate there is no time, or that there is none."""
     if not missed:
         return "nothing else that the search knows may help"
@@ -160,7 +160,7 @@ def _reason(missed: Sequence[tuple[float, Step]], found: Search, space: Space) -
     return f"{NO_TIME}, {name}, would take about {duration_text(needed)}"
 
 
-def _times_needed(candidate: Candidate, found: Search, space: Space) -> int:
+def _times_needed(candidate: Candidate, found: Search, space: SearchSpace) -> int:
     """Return how many times its own time must be left for a candidate to be of use.
 
     After an encoder's short training there must be time for a long one.
@@ -169,7 +169,7 @@ def _times_needed(candidate: Candidate, found: Search, space: Space) -> int:
     return 1 + LONGER if short else 1
 
 
-def _training(found: Search, space: Space, left: float) -> Iterator[Step]:
+def _training(found: Search, space: SearchSpace, left: float) -> Iterator[Step]:
     """Yield the training of an encoder that fills the time left, once a short one has been seen.
 
     It must have come near enough to the best candidate to pass it. If the time is too short for a
@@ -192,7 +192,7 @@ def _left(found: Search, clock: Callable[[], float]) -> float:
 
 def _compare_with_half(
     found: Search,
-    space: Space,
+    space: SearchSpace,
     fitter: Fitter,
     clock: Callable[[], float],
     report: Report | None,

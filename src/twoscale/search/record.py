@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from twoscale.search.candidates import Space
+from twoscale.search.candidates import SearchSpace
 from twoscale.search.trials import Search, Trial
 
 HEADINGS = ("candidate", "why", "input", "codes", "oracle", "learned", "s")
 """Errors in percent, on the validation fields."""
 
 
-def as_record(found: Search, space: Space) -> dict[str, Any]:
+def as_record(found: Search, space: SearchSpace) -> dict[str, Any]:
     """Return everything a search has tried, and what it chose, for JSON."""
     best = found.best
     return {
@@ -27,7 +27,7 @@ def as_record(found: Search, space: Space) -> dict[str, Any]:
     }
 
 
-def _trial(trial: Trial, space: Space) -> dict[str, Any]:
+def _trial(trial: Trial, space: SearchSpace) -> dict[str, Any]:
     outcome: dict[str, Any] = {}
     if trial.outcome is not None:
         outcome = asdict(trial.outcome) | {"shares": trial.outcome.shares}

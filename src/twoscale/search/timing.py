@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from twoscale.networks.field_encoder import usual_cut
-from twoscale.search.candidates import Candidate, Space
+from twoscale.networks.cells import usual_cut
+from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.kinds import KINDS, Sizes, work
 from twoscale.search.trials import Search, Trial
 
@@ -24,7 +25,9 @@ def encoder_pace(found: Search) -> tuple[Trial, float, float] | None:
     return trial, max(0.0, trial.seconds - each * (trial.candidate.epochs or 0)), each
 
 
-def expected_seconds(candidate: Candidate, found: Search, space: Space, validation: int) -> float:
+def expected_seconds(
+    candidate: Candidate, found: Search, space: SearchSpace, validation: int
+) -> float:
     """Return how long a candidate should take, judged by the trials with the same predictor.
 
     Time is in proportion to work; the proportion is that of all such trials together, of all trials
@@ -49,12 +52,12 @@ def expected_seconds(candidate: Candidate, found: Search, space: Space, validati
 
 
 def _sizes(
-    known: Trial, candidate: Candidate, before: Sequence[Trial], space: Space, validation: int
+    known: Trial, candidate: Candidate, before: Sequence[Trial], space: SearchSpace, validation: int
 ) -> Sizes:
     """Return the sizes of a candidate that comes after some trials, guessed from one near it."""
     assert known.outcome is not None
     base, outcome = known.candidate, known.outcome
-    nodes = space.shape[0] * space.shape[1]
+    nodes = space.values
     lost = (1 - base.input_variance) / (1 - candidate.input_variance)
     grown = candidate.code - base.code if candidate.chain == base.chain else 0
     longer = _CODE_GROWTH**grown
@@ -74,6 +77,6 @@ def _sizes(
         new_output=all(candidate.output_part != one.output_part for one in earlier),
         tuned=bool(candidate.tuned),
         epochs=candidate.epochs or 0,
-        cells=round(nodes / usual_cut(space.shape) ** 2),
+        cells=round(math.prod(side / usual_cut(side) for side in space.shape)),
         width=space.encoder["width"],
     )

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleWarning
-from twoscale.fields.measures import ACCURACY, Batch, measure_all, seam_measures
+from twoscale.fields.measures import ACCURACY, Batch, measure_channels, seam_measures
 from twoscale.fields.patches import PatchLayout
 from twoscale.networks import count_parameters
 from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.problems import Problem
-from twoscale.problems.measures import flux_measures, residual_measures
+from twoscale.problems.measures import flux_measures, has_flux, residual_measures
 from twoscale.runtime.timing import Clock
 
 Predict = Callable[[Tensor], Tensor]
@@ -47,12 +47,14 @@ def evaluate_operator(
     if problem is not None:
         measures |= residual_measures(problem)
     clock = Clock()
-    values = measure_all(measures, _batches(test, predict, clock))
-    oracle = _oracle(operator, test, common)
+    values, apart = measure_channels(measures, _batches(test, predict, clock))
+    oracle, oracle_apart = _oracle(operator, test, common)
     metrics: dict[str, Any] = {"oracle_mre": oracle.get("mre")}
     metrics |= {k: v for k, v in values.items() if "." not in k}
     metrics |= _under(values, "native")
     metrics["common_seams"] = _under(values, "common")
+    if len(names) > 1:
+        metrics["channels"] = _of_channels(apart, oracle_apart, names)
     if oracle:
         metrics["oracle_seams"] = _under(oracle, "common")
     for name in ("residual_rms", "residual_mean_abs"):
@@ -66,6 +68,19 @@ def evaluate_operator(
     metrics["samples"] = test.outputs.shape[0]
     metrics["timings"] = dict(clock.seconds)
     return {name: _finite(value) for name, value in metrics.items()}
+
+
+def _of_channels(
+    errors: Mapping[str, list[float]], oracle: Mapping[str, list[float]], names: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Return the errors of each channel, by its name."""
+    shown = {name: values for name, values in errors.items() if name in ACCURACY}
+    if oracle:
+        shown["oracle_mre"] = oracle["mre"]
+    return {
+        channel: {name: values[place] for name, values in shown.items()}
+        for place, channel in enumerate(names)
+    }
 
 
 def _finite(value: Any) -> Any:
@@ -117,10 +132,15 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
 
 
 @torch.no_grad()
-def _oracle(operator: FieldOperator, test: FieldPairs, common: PatchLayout) -> dict[str, float]:
-    """Return the errors of the representation alone, where predictions are bound to it."""
+def _oracle(
+    operator: FieldOperator, test: FieldPairs, common: PatchLayout
+) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """Return the errors of the representation alone, where predictions are bound to it.
+
+    Over all channels, and for each of them.
+    """
     if not isinstance(operator, LatentOperator) or not operator.outputs.compresses:
-        return {}
+        return {}, {}
     on_seams = seam_measures(common.seams)
     measures = {"mre": ACCURACY["mre"]} | {f"common.{name}": m for name, m in on_seams.items()}
     representation = operator.outputs
@@ -128,4 +148,4 @@ def _oracle(operator: FieldOperator, test: FieldPairs, common: PatchLayout) -> d
         Batch(representation.reconstruct(truth).double(), truth.double())
         for truth in test.outputs.chunks()
     )
-    return measure_all(measures, batches)
+    return measure_channels(measures, batches)

@@ -50,6 +50,10 @@ class Pair:
         sources = (side.source for side in sides)
         return FieldPairs(*sources, (self.inputs.space, self.outputs.space))
 
+    def on(self, device: torch.device) -> Pair:
+        """Return the same pairs on a device."""
+        return Pair(self.inputs.to(device), self.outputs.to(device))
+
     @property
     def ranks(self) -> tuple[int, int]:
         return (self.inputs.rank, self.outputs.rank)

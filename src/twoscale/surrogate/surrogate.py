@@ -68,8 +68,8 @@ class Surrogate:
         The name of a recipe for the three parts: see `METHODS`. Any of its settings may follow by
         name, such as `epochs=100`.
     inputs, predictor, outputs, correction
-        Parts as objects, in place of the recipe's: `outputs=TwoScale(patches=(2, 2))`. The predictor
-        may also be named: `predictor="affine"`.
+        Parts as objects, in place of the recipe's: `outputs=TwoScale(patches=(2, 2))`. The
+        predictor may also be named: `predictor="affine"`.
     seed, device
         The seed of everything random; "auto", "cpu" or "cuda".
     problem
@@ -301,12 +301,17 @@ class Surrogate:
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
         fields = self._inputs(inputs, parameters)
-        predict = partial(replayed, self.operator_)
-        predicted = self._apply(predict, fields, batch_size or self._batch_size())
+        predicted = self.predict_fields(fields, batch_size)
         check_prediction(fields, predicted)  # only now: on CUDA it waits for the device
         result = users_rank(predicted, self.ranks_[1])
         given = parameters if inputs is None else inputs
         return result if isinstance(given, Tensor) else result.numpy()  # type: ignore[return-value]
+
+    @torch.no_grad()
+    def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
+        """Return the predictions of a field batch, parameters among its channels; unchecked."""
+        predict = partial(replayed, self.operator_)
+        return self._apply(predict, fields, batch_size or self._batch_size())
 
     def _inputs(self, inputs: Any, parameters: Any) -> Tensor:
         """Return inputs as a field batch, parameters as its last channels; values unseen."""
