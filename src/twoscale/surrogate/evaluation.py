@@ -60,7 +60,7 @@ def evaluate_operator(
     for name in ("residual_rms", "residual_mean_abs"):
         metrics.setdefault(name, None)
     inputs, outputs = operator.latent.inputs, operator.latent.outputs
-    metrics["input_code"] = inputs.code_size if inputs.compresses else None
+    metrics["input_code"] = inputs.code_size if outputs.compresses else None
     metrics["output_code"] = outputs.code_size if outputs.compresses else None
     if outputs.compresses:
         metrics["explained_variance"] = _explained(operator.latent)
