@@ -46,7 +46,7 @@ class FieldObjective:
         self.whole_fields = any(term.whole_fields for term in terms.values())
         self.decoder = decoder
         self.weights: dict[str, float] = dict.fromkeys(self.terms, 1.0)
-        self.share = torch.ones((), device=next(decoder.buffers()).device)
+        self.share = torch.ones((), dtype=decoder.dtype, device=next(decoder.buffers()).device)
         self.columns: list[int] = []
         self.shapes: tuple[Shape, Shape] = ((), ())  # of the true and the input fields
 
