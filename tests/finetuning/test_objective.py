@@ -18,14 +18,15 @@ ALL = (*TRACED, "residual", "flux", "spectral")
 
 
 class Source:
-    """Fields in chunks of four."""
+    """Fields in chunks of a length."""
 
-    def __init__(self, fields):
+    def __init__(self, fields, length):
         self.fields = fields
+        self.length = length
         self.shape = tuple(fields.shape)
 
     def chunks(self):
-        yield from self.fields.split(4)
+        yield from self.fields.split(self.length)
 
 
 def make_measure(name, seams, unit):
@@ -53,7 +54,7 @@ def make_objective(decoder, names, space, *, batch=None):
     objective.weights = {name: 0.3 + k for k, name in enumerate(names)}
     objective.set_share(0.7)
     operator = SimpleNamespace(inputs=SimpleNamespace(encode=lambda fields: fields.flatten(1)))
-    fields = FieldPairs(Source(batch.inputs), Source(batch.truth))
+    fields = FieldPairs(Source(batch.inputs, 5), Source(batch.truth, 4))
     return objective, objective.pairs(operator, fields, FitContext())
 
 

@@ -5,8 +5,9 @@ import copy
 import pytest
 import torch
 
-from twoscale import Grid, PatchPCA, Poisson, RankRule, TwoScale
-from twoscale.fields.measures import Batch, relative_l2, trace_error
+from twoscale import Grid, PatchPCA, Poisson, TwoScale
+from twoscale.fields.grid import Space
+from twoscale.fields.measures import Batch, in_unit, relative_l2, trace_error
 from twoscale.fields.traces import TRACES
 from twoscale.finetuning.terms import FieldTerm, Prediction, code_term
 from twoscale.problems.measures import flux_trace_error, residual_rms
@@ -14,9 +15,9 @@ from twoscale.representation.geometry import decoder_gram
 
 DECODERS = {
     "two-scale": lambda: TwoScale(coarse_components=4),
-    "local": lambda: PatchPCA(RankRule(variance=0.98)),
-    "overlap": lambda: PatchPCA(RankRule(variance=0.98), overlap=True),
-    "rectangular": lambda: PatchPCA(RankRule(variance=0.98), patches=(2, 4)),
+    "local": lambda: PatchPCA(0.98),
+    "overlap": lambda: PatchPCA(0.98, overlap=True),
+    "rectangular": lambda: PatchPCA(0.98, patches=(2, 4)),
 }
 MEASURES = {
     "reconstruction": lambda seams: relative_l2,
@@ -63,27 +64,44 @@ def test_the_decoders_gram_matrix_gives_the_norms_of_fields(decoder, generator):
     )
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
-@pytest.mark.parametrize("name", MEASURES)
-def test_value_and_gradient_on_codes_are_those_on_fields(decoder, pairs, name, dtype, tolerance):
-    decoder = copy.deepcopy(decoder).to(dtype)
-    codes, batch = tracked(decoder, *(part[150:].to(dtype) for part in pairs))
+def compare(decoder, measure, inputs, truth, tolerance):
+    """Check a term's value and gradient on codes against those on decoded fields."""
+    codes, batch = tracked(decoder, inputs, truth)
     generator = torch.Generator().manual_seed(3)
-    noise = torch.randn(codes.shape, generator=generator).to(dtype)
+    noise = torch.randn(codes.shape, generator=generator).to(codes)
     predicted = codes + 0.05 * codes.std(0) * noise
-    known = torch.cat([batch.truth.flatten(1), batch.inputs.flatten(1)], 1)
-    measure = MEASURES[name](decoder.layout.seams)
+    known = torch.cat([truth.flatten(1), inputs.flatten(1)], 1)
+    shapes = (tuple(truth.shape[1:]), tuple(inputs.shape[1:]))
     results = []
     for term in (code_term(measure, decoder, batch), FieldTerm(measure)):
         prepared = term.prepare(codes, batch)
         code = predicted.detach().clone().requires_grad_()
-        shapes = ((1, 32, 32), (1, 32, 32))
         prediction = Prediction(code, codes.detach(), known, shapes, decoder)
         value = term.finish(*term.parts(prediction, prepared))
         results.append((value.detach(), torch.autograd.grad(value, code)[0]))
     (value, gradient), (expected, expected_gradient) = results
     assert abs(value / expected - 1) < tolerance
     assert (gradient - expected_gradient).norm() < tolerance * expected_gradient.norm()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("name", MEASURES)
+def test_value_and_gradient_on_codes_are_those_on_fields(decoder, pairs, name, dtype, tolerance):
+    decoder = copy.deepcopy(decoder).to(dtype)
+    inputs, truth = (part[150:].to(dtype) for part in pairs)
+    compare(decoder, MEASURES[name](decoder.layout.seams), inputs, truth, tolerance)
+
+
+@pytest.mark.parametrize("name", ["reconstruction", "value", "normal_derivative"])
+def test_channels_of_very_different_size_on_a_periodic_grid(pairs, name):
+    inputs, outputs = pairs
+    truth = torch.cat([outputs, 1e6 * inputs], 1)
+    space = Space(2, Grid.square(32, periodic=True))
+    decoder = PatchPCA(0.98).fit(truth[:150], space=space)
+    seams = decoder.layout.seams
+    assert 0 in seams.rows
+    measure = in_unit(MEASURES[name](seams), decoder.unit)
+    compare(decoder, measure, inputs[150:], truth[150:], 1e-5)
 
 
 def test_matrices_keep_their_digits_on_a_fine_grid():
