@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.patches import Seams
-from twoscale.fields.spectra import radial_spectrum, spectral_distances
+from twoscale.fields.spectra import radial_spectrum
 from twoscale.fields.ssim import structural_similarity
 from twoscale.fields.traces import TRACES, Trace
 
@@ -169,7 +169,7 @@ def _ratios(numerator: Tensor, denominator: Tensor) -> Tensor:
 
 
 def _mean_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
-    return _ratios(numerator, denominator).mean()
+    return (numerator / denominator).mean()
 
 
 def _root_ratios(numerator: Tensor, denominator: Tensor) -> Tensor:
@@ -177,17 +177,28 @@ def _root_ratios(numerator: Tensor, denominator: Tensor) -> Tensor:
 
 
 def _root_mean_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
-    known = denominator != 0
-    ratios = torch.where(known, numerator / torch.where(known, denominator, 1), 0)
-    return (ratios.sum() / known.sum()).sqrt()
+    divisor, count = divisors(denominator)
+    return ((numerator / divisor).sum() / count).sqrt()
+
+
+def divisors(sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return sizes (..., channels) with infinity for zero, and the number of the others (...).
+
+    What is divided by infinity adds nothing to a sum, nor to its gradient.
+    """
+    known = sizes != 0
+    return torch.where(known, sizes, torch.inf), known.sum(-1).to(sizes)
+
+
+def _distances(prediction: Tensor, truth: Tensor) -> Tensor:
+    return (prediction - truth).norm(dim=1) / truth.norm(dim=1)
 
 
 def spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
-    """Return the root mean square over channels of the distances of spectra (channels, bins)."""
-    known = truth.norm(dim=1) != 0
-    distances = torch.where(known, spectral_distances(prediction, truth), 0)
-    # A norm has a gradient at zero as well.
-    return distances.norm() / known.sum().to(distances).sqrt()
+    """Return the relative L2 distance of spectra (channels, bins), root mean square of channels."""
+    divisor, count = divisors(truth.norm(dim=1))
+    distances = (prediction - truth).norm(dim=1) / divisor
+    return distances.norm() / count.sqrt()  # a norm has a gradient at zero as well
 
 
 def weighted_spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
@@ -228,7 +239,7 @@ ssim = mean_of(lambda b: structural_similarity(b.prediction, b.truth))
 
 spectral_error = Measure(
     lambda b: (radial_spectrum(b.prediction).sum(0), radial_spectrum(b.truth).sum(0)),
-    spectral_distances,
+    _distances,
     spectral_distance,
 )
 """Relative L2 distance of the two mean radial spectra."""
@@ -248,10 +259,8 @@ def median_sample(prediction: Tensor, truth: Tensor) -> int:
     A sample's error is the root mean square of those of its channels.
     """
     truth = truth.double()  # squares of single precision may be infinite
-    sizes = truth.flatten(2).norm(dim=2)
-    ratios = (prediction - truth).flatten(2).norm(dim=2) / sizes
-    known = sizes != 0
-    errors = torch.where(known, ratios, 0).norm(dim=1) / known.sum(1).to(ratios).sqrt()
+    divisor, count = divisors(truth.flatten(2).norm(dim=2))
+    errors = ((prediction - truth).flatten(2).norm(dim=2) / divisor).norm(dim=1) / count.sqrt()
     return int((errors - errors.median()).abs().argmin())
 
 

@@ -1,4 +1,4 @@
-"""Radial spectra of fields, and distances between them."""
+"""Radial spectra of fields."""
 
 from __future__ import annotations
 
@@ -34,14 +34,3 @@ def radial_spectrum(fields: Tensor) -> Tensor:
     total = energy.new_zeros(*fields.shape[:2], len(counts))
     total = total.index_add(2, bins, energy * multiplicity.to(energy.dtype))
     return total / counts.to(energy.dtype)
-
-
-def spectral_distances(prediction: Tensor, truth: Tensor) -> Tensor:
-    """Return the relative L2 distances (channels,) of two sets of spectra (channels, bins).
-
-    A channel whose true spectrum is zero has none: it is NaN.
-    """
-    size = truth.norm(dim=1)
-    known = size != 0  # a division by zero would leave no gradient of the others
-    relative = (prediction - truth).norm(dim=1) / torch.where(known, size, 1)
-    return torch.where(known, relative, torch.nan)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.measures import Batch, Parts, total_parts
+from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import slices
 from twoscale.finetuning.terms import (
     AbsoluteSum,
@@ -46,7 +47,7 @@ class FieldObjective:
         self.whole_fields = any(term.whole_fields for term in terms.values())
         self.decoder = decoder
         self.weights: dict[str, float] = dict.fromkeys(self.terms, 1.0)
-        self.share = torch.ones((), device=next(decoder.buffers()).device)
+        self.share = torch.ones((), dtype=decoder.dtype, device=next(decoder.buffers()).device)
         self.columns: list[int] = []
         self.shapes: tuple[Shape, Shape] = ((), ())  # of the true and the input fields
 
@@ -166,7 +167,7 @@ class FieldObjective:
 
 def _pieces(fields: FieldPairs) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield a few pairs at a time: on a GPU, whole chunks."""
-    for inputs, truth in zip(fields.inputs.chunks(), fields.outputs.chunks(), strict=True):
+    for inputs, truth in paired_chunks(fields.inputs, fields.outputs):
         few = max(1, _PIECE_VALUES // max(truth[0].numel(), inputs[0].numel()))
         for part in slices(len(truth), len(truth) if truth.is_cuda else few):
             yield inputs[part], truth[part]

@@ -22,6 +22,7 @@ from twoscale.fields.measures import (
     Batch,
     Measure,
     Parts,
+    divisors,
     weighted_spectral_distance,
 )
 from twoscale.fields.spectra import radial_spectrum
@@ -208,30 +209,37 @@ class QuadraticTerm(Term):
 
     def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
         squares, weight, _ = self._sums(prediction.error, prepared)
-        return squares, weight
+        return squares.reshape(self.channels), weight.reshape(self.channels)
 
     def value_and_grad(self, error: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
         """Return sqrt(mean over channels of squares / weight) and its gradient in the code."""
         squares, weight, half_grads = self._sums(error, prepared)
         if self.channels == 1:
-            value = (squares / weight).sqrt()[0]
+            value = (squares / weight).sqrt()
             return value, half_grads / (value * weight)
         value = self.finish(squares, weight)
-        known = weight != 0
-        shares = known / torch.where(known, weight, 1) / (known.sum() * value)  # (channels,)
-        return value, (half_grads.unflatten(1, (self.channels, -1)) * shares[:, None]).sum(1)
+        divisor, count = divisors(weight)
+        shares = 1 / (divisor * (count * value))  # (channels,)
+        apart = half_grads.view(len(error), self.channels, -1)
+        return value, torch.einsum("bck,c->bk", apart, shares)
 
     def _sums(self, error: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the squares and weights (channels,) of a minibatch, and half the squares' grads.
+        """Return the squares and weights of a minibatch, and half the squares' gradients.
 
-        The gradients are (batch, channels x code).
+        They are (channels,), (channels,) and (batch, channels x code). For a single channel the
+        first two are scalars: fewer operations, and a small step takes as long as it has of them.
         """
-        per_sample = 2 * self.channels
-        grads, columns = prepared[:, :-per_sample], prepared[:, -per_sample:]
+        size = self.gram.shape[1]
+        grads, per_sample = prepared[:, :size], prepared[:, size:]
         half_grads = torch.addmm(grads, error, self.gram)
-        constant, weight = columns.sum(0).chunk(2)
-        changes = (half_grads + grads).unflatten(1, (self.channels, -1)) * error[:, None]
-        squares = changes.sum((0, 2)) + constant
+        changes = half_grads + grads
+        if self.channels == 1:
+            constant, weight = per_sample.sum(0)
+            squares = (changes * error).sum() + constant
+        else:
+            constant, weight = per_sample.sum(0).chunk(2)
+            apart = changes.view(len(error), self.channels, -1)
+            squares = torch.einsum("bck,bk->c", apart, error) + constant
         return squares.clamp_min(torch.finfo(squares.dtype).tiny), weight, half_grads
 
 

@@ -1,0 +1,106 @@
+import pytest
+import torch
+
+from tests.finetuning.affine import Coupled
+from twoscale import Darcy, Grid, Poisson
+from twoscale.fields.measures import Batch, measure_channels
+from twoscale.fields.patches import PatchLayout, Seams
+from twoscale.problems.measures import (
+    flux_measures,
+    flux_trace_error,
+    has_coefficient,
+    has_flux,
+    residual_measures,
+    residual_rms,
+)
+
+
+def make_pairs(problem, grid, samples):
+    """Inputs and solutions (samples, 1, height, width)."""
+    inputs = problem.sample(grid, range(samples), seed=0)
+    solutions = problem.solve(inputs)
+    return (fields.reshape(samples, 1, *grid.shape) for fields in (inputs, solutions))
+
+
+@pytest.mark.parametrize("problem", [Poisson(), Darcy()], ids=lambda p: p.name)
+def test_residual_measures_vanish_at_the_solution(problem):
+    inputs, solution = make_pairs(problem, Grid(16, 20), 3)
+    measures = residual_measures(problem)
+    for name in ("residual_rms", "residual_mean_abs"):
+        assert float(measures[name](Batch(solution, solution, inputs))) < 1e-8
+        assert float(measures[name](Batch(1.1 * solution, solution, inputs))) > 1e-3
+
+
+def test_residual_measures_by_hand():
+    """The zero field leaves minus the forcing over, at interior nodes only."""
+    inputs = torch.full((2, 1, 8, 8), 3.0)
+    inputs[1] = -4.0
+    inputs[:, :, 0] = 100.0
+    nothing = torch.zeros_like(inputs)
+    measures = residual_measures(Poisson())
+    batch = Batch(nothing, nothing, inputs)
+    assert float(measures["residual_mean_abs"](batch)) == pytest.approx(3.5)
+    assert float(measures["residual_rms"](batch)) == pytest.approx(12.5**0.5)
+
+
+def test_equations_are_measured_one_by_one(generator):
+    """Two equations of fields with three channels."""
+    problem = Coupled()
+    fields = torch.randn(4, 3, 6, 7, dtype=torch.float64, generator=generator)
+    batch = Batch(fields, fields, torch.ones(4, 1, 6, 7, dtype=torch.float64))
+    residual = problem.residual(batch.inputs, fields)
+    total, equations = measure_channels(residual_measures(problem), [batch])
+    mean, squares = residual.abs().mean((0, 2, 3)), residual.square().mean((0, 2, 3))
+    assert equations["residual_mean_abs"] == pytest.approx(mean.tolist())
+    assert equations["residual_rms"] == pytest.approx(squares.sqrt().tolist())
+    assert total["residual_mean_abs"] == pytest.approx(float(mean.mean()))
+    assert total["residual_rms"] == pytest.approx(float(squares.mean().sqrt()))
+
+
+def test_a_residual_without_channels_is_one_equation(generator):
+    problem = Coupled(equations=1)
+    fields = torch.randn(4, 3, 6, 7, dtype=torch.float64, generator=generator)
+    batch = Batch(fields, fields, torch.ones(4, 1, 6, 7, dtype=torch.float64))
+    total, equations = measure_channels(residual_measures(problem), [batch])
+    expected = float(problem.residual(batch.inputs, fields).square().mean().sqrt())
+    assert equations["residual_rms"] == [pytest.approx(expected)]
+    assert total["residual_rms"] == pytest.approx(expected)
+
+
+def test_darcys_operator_is_not_fixed():
+    layout = PatchLayout.tiling(Grid.square(16), (4, 4))
+    assert not residual_rms(Darcy()).fixed
+    assert not flux_trace_error(Darcy(), layout.seams).fixed
+    assert residual_rms(Poisson()).fixed
+
+
+def test_only_a_coefficient_that_varies_has_a_flux():
+    class Wave:
+        name = "wave"
+        fixed_operator = False
+
+    assert has_flux(Darcy())
+    assert has_coefficient(Poisson())
+    assert not has_flux(Poisson())
+    assert not has_flux(Wave())
+    assert not has_coefficient(Wave())
+    assert not has_flux(None)
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_flux_trace_by_hand(channels):
+    inputs, _ = make_pairs(Darcy(), Grid.square(16), 2)
+    generator = torch.Generator().manual_seed(0)
+    fields = torch.randn(2, channels, 16, 16, generator=generator).double()
+    batch = Batch(fields, torch.zeros_like(fields), inputs)
+    seams = Seams((5,), (9,), Grid.square(16))
+    jump = float(flux_measures(Darcy(), seams)["flux_jump"](batch))
+    total, h = [], 1 / 15
+    for sample, (a,) in zip(fields, inputs, strict=True):
+        for v in sample:
+            for k in range(16):
+                for line, grain, b in ((v[:, k], a[:, k], 5), (v[k], a[k], 9)):
+                    right = (grain[b] + grain[b + 1]) / 2 * (line[b + 1] - line[b]) / h
+                    left = (grain[b - 1] + grain[b]) / 2 * (line[b] - line[b - 1]) / h
+                    total.append(abs(float(right - left)))
+    assert jump == pytest.approx(sum(total) / len(total))
