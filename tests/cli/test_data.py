@@ -9,6 +9,7 @@ import tests.data.problem_stub  # noqa: F401
 from tests.cli.outcome import refused
 from twoscale.data import Dataset
 from twoscale.fields.grid import Grid, Space
+from twoscale.problems import Problem
 
 
 @pytest.fixture
@@ -95,4 +96,14 @@ def test_generated_data_say_what_they_are(twoscale, tmp_path):
     made = ("--resolution", 9, "--samples", 4, "--device", "cpu", "--out", tmp_path / "d")
     outcome = twoscale("generate", "poisson", *made)
     assert "poisson: 4 pairs of 9x9 fields in" in outcome.out
+    assert twoscale("check", tmp_path / "d").status == 0
+
+
+@pytest.mark.skipif(not hasattr(Problem, "from_parameters"), reason="problems have no parameters")
+def test_parameters_of_a_problem_are_stored_with_its_data(twoscale, tmp_path):
+    made = ("--resolution", 9, "--samples", 4, "--device", "cpu", "--out", tmp_path / "d")
+    outcome = twoscale("generate", "darcy", "--set", "high=100", "--set", "medium.alpha=3", *made)
+    assert outcome.status == 0
+    problem = Dataset(tmp_path / "d").problem
+    assert (problem.high, problem.medium.alpha) == (100.0, 3.0)
     assert twoscale("check", tmp_path / "d").status == 0
