@@ -40,7 +40,7 @@ def test_two_files_of_several_arrays(twoscale, tmp_path):
     np.save(tmp_path / "a.npy", np.ones((3, 8, 8)))
     for files in (("p.npz", "p.npz"), ("a.npy", "p.npz")):
         outcome = twoscale("import", *(tmp_path / file for file in files), "--out", tmp_path / "d")
-        refused(outcome, "two files must be npy files", "p.npz")
+        refused(outcome, "several files must be npy files", "p.npz")
 
 
 def test_prediction_from_headers_that_lie(twoscale, run_folder, tmp_path):

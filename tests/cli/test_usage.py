@@ -20,7 +20,7 @@ from tests.cli.outcome import contents, refused
         (("generate",), ("issing",)),
         (("generate", "poisson", "--seed", "-1", "--out", "d"), ("--seed", "0")),
         (("generate", "poisson", "--seed", "one", "--out", "d"), ("--seed", "integer")),
-        (("generate", "poisson", "--resolution", "4", "--out", "d"), ("--resolution", "8")),
+        (("generate", "poisson", "--resolution", "0", "--out", "d"), ("--resolution", "1")),
         (("demo", "--samples", "5"), ("--samples",)),
         (("fit", "d", "--colour", "red", "--out", "r"), ("--colour",)),
         (("--colour",), ("--colour",)),

@@ -1,6 +1,9 @@
-"""Stands in for functions of `twoscale.problems` where they are not there yet."""
+"""Stands in for what `twoscale.problems` offers, where it is not there yet."""
 
 from twoscale import problems
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid
+from twoscale.problems import Problem
 
 
 def _describe(problem):
@@ -12,13 +15,30 @@ def _from(described):
 
 
 def _make(name, settings):
+    if settings:
+        raise TwoscaleError(f"{name} has no parameter '{next(iter(settings))}'")
     return problems.get_problem(name)
 
 
-for _name, _function in (
-    ("describe_problem", _describe),
-    ("problem_from", _from),
-    ("make_problem", _make),
-):
-    if not hasattr(problems, _name):
-        setattr(problems, _name, _function)
+def _grid(problem, height, width):
+    grid = Grid(height, width, problem.periodic)
+    problem.check_grid(grid)
+    return grid
+
+
+def _check_grid(problem, grid):
+    if grid.periodic != problem.periodic:
+        raise TwoscaleError(f"{problem.name} needs a grid with periodic={problem.periodic}")
+    if min(grid.shape) < 3:
+        raise TwoscaleError(f"{problem.name} needs at least 3 nodes per side")
+
+
+if not hasattr(problems, "describe_problem"):
+    problems.describe_problem = _describe
+    problems.problem_from = _from
+    problems.make_problem = _make
+    Problem.grid = _grid
+    Problem.check_grid = _check_grid
+    Problem.channels = (1, 1)
+    Problem.periodic = (False, False)
+    Problem.boundary = "u = 0 on the boundary"

@@ -165,8 +165,3 @@ def test_repetitions_are_of_fields_and_parameters_together(tmp_path):
 def test_channels_that_may_be_last_are_pointed_out(tmp_path):
     warnings = _only(_stack(tmp_path, inputs="last"), "warning")
     assert [one for one in warnings if one.startswith("input: 8 channels on 8x2 nodes: if the")]
-
-
-def test_other_channels_than_the_problems_are_an_error(tmp_path):
-    levels = _stack(tmp_path, inputs=["x", "y"], problem=Poisson())
-    assert any("do not solve poisson" in error for error in _only(levels, "error"))

@@ -42,7 +42,7 @@ def test_metadata_tells_how_the_data_came_about(tmp_path):
     side = space | {"parameters": 0, "names": None, "rank": 3}
     assert metadata["input"] == metadata["output"] == side
     assert metadata["distribution"]["high"] == 12.0
-    assert "boundary" in metadata["boundary_condition"]
+    assert "boundary" in metadata["boundary"]
     assert "conjugate gradients" in metadata["solver"]
     assert set(metadata["checksums"]) == {"input", "output"}
     assert json.loads((tmp_path / "d.zarr" / "zarr.json").read_text())["zarr_format"] == 3
@@ -75,7 +75,7 @@ def test_interrupted_generation_continues_to_the_same_bytes(tmp_path, small_chun
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Poisson, "solve", counting)
         generate(problem, tmp_path / "cut.zarr", **options)
-    assert sum(solved) == 1 + 17 - stop_after  # one tells the shape of solutions
+    assert sum(solved) == 17 - stop_after
     assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
     assert not (tmp_path / ".cut.zarr.twoscale-work").exists()
 
@@ -150,7 +150,7 @@ def test_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     [
         ({"resolution": 16, "samples": 0}, "at least one sample"),
         ({"resolution": 16, "samples": 3, "seed": -1}, "must not be negative"),
-        ({"resolution": 2, "samples": 3}, "at least 3 nodes per side, got 2"),
+        ({"resolution": 2, "samples": 3}, "poisson needs at least 3 nodes per side"),
         ({"resolution": 10**7, "samples": 3}, "1 to 1000000 nodes per side"),
     ],
 )
@@ -170,26 +170,37 @@ def test_existing_data_is_kept_unless_told_otherwise(tmp_path):
 
 
 class Flow(Poisson):
-    """Two input and three output channels, on another grid, around a torus."""
+    """Two input and three output channels, around a torus."""
 
     periodic = (True, True)
+    channels = (2, 3)
 
     def sample(self, grid, indices, *, seed, device="cpu"):
         assert grid.periodic == self.periodic
-        fields = super().sample(grid, indices, seed=seed, device=device)
+        plane = Grid(*grid.shape)
+        fields = Poisson().sample(plane, indices, seed=seed, device=device)
         return torch.stack([fields, -fields], dim=1)
 
     def solve(self, inputs):
-        return inputs[:, [0, 1, 0], ::2, ::2] ** 2
+        return inputs[:, [0, 1, 0]] ** 2
 
 
 @pytest.mark.usefixtures("small_chunks")
-def test_problems_may_have_channels_other_grids_and_wrap(tmp_path):
+def test_problems_may_have_channels_and_wrap(tmp_path):
     dataset = generate(Flow(), tmp_path / "d", resolution=16, samples=7)
-    assert dataset.input_space == Space(2, Grid.square(16, periodic=True))
-    assert dataset.output_space == Space(3, Grid.square(8, periodic=True))
-    inputs = Flow().sample(Grid.square(16, periodic=True), range(7), seed=0)
+    grid = Grid.square(16, periodic=True)
+    assert dataset.input_space == Space(2, grid)
+    assert dataset.output_space == Space(3, grid)
+    inputs = Flow().sample(grid, range(7), seed=0)
     assert torch.equal(dataset.load("input", range(7)), inputs.float())
     assert torch.equal(dataset.load("output", range(7)), Flow().solve(inputs).float())
-    assert dataset.chunk == 1  # 3 fields of one channel would share a chunk
-    assert dataset.read("output", 0, 2).shape == (2, 3, 8, 8)
+    assert dataset.chunk == 1  # three fields of one channel share a chunk
+    assert dataset.read("output", 0, 2).shape == (2, 3, 16, 16)
+
+
+def test_fields_other_than_a_problem_promises_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(Flow, "channels", (2, 2))
+    words = r"outputs of poisson should have shape \(samples, 2, 16, 16\), got \(3, 3, 16, 16\)"
+    with pytest.raises(TwoscaleError, match=words):
+        generate(Flow(), tmp_path / "d", resolution=16, samples=3)
+    assert list(tmp_path.iterdir()) == []

@@ -367,6 +367,12 @@ def test_the_same_arrays_make_the_same_dataset(tmp_path):
         ({"inputs": "b", "parameters": "c"}, "parameters must be real numbers, got .*two channels"),
         ({"inputs": "b", "parameters": "x"}, r"no array 'x' \(--parameters\)"),
         ({}, "say which array .* with --input: it holds a, b"),
+        ({"inputs": "a", "problem": Poisson()}, "poisson has 1 input .* got 2 and 1: give these"),
+        ({"inputs": "b", "parameters": "p", "problem": Poisson()}, "poisson has 1 .* got 2 and 1"),
+        (
+            {"inputs": "b", "problem": Poisson(), "periodic": (True, False)},
+            r"poisson needs a grid with periodic=\(False, False\)",
+        ),
         ({"parameters": "p", "outputs": ()}, "say which array .* with --output"),
         ({"inputs": ["b", "last"]}, r"'last' \(12, 10, 14, 3\); 10 channels on 14x3 nodes: if the"),
     ],

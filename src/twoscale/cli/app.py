@@ -104,7 +104,7 @@ app.command(
 app.command(
     "import",
     epilog="Examples: twoscale import pairs.npz --input a --output u --out data/mine.zarr · "
-    "twoscale import a.npy u.npy --out data/mine.zarr",
+    "twoscale import flow.h5 --input vx,vy --parameters viscosity --output p --out data/flow.zarr",
 )(import_)
 app.command(epilog="Examples: twoscale check data/p64.zarr · twoscale check runs/a")(check)
 

@@ -7,63 +7,128 @@ from typing import Annotated
 
 import typer
 
+from twoscale import problems
 from twoscale.cli.display import print_findings, print_json, progress_bar
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
 from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
+from twoscale.data.check import layout_findings
 from twoscale.errors import TwoscaleError
 from twoscale.problems import PROBLEMS, get_problem
 from twoscale.run.check import check_run, is_run
 from twoscale.surrogate.arguments import resolve_device
 
+_PERIODIC = {
+    "none": (False, False),
+    "rows": (True, False),
+    "columns": (False, True),
+    "both": (True, True),
+}
+
 
 def generate(
     problem: Annotated[str, typer.Argument(help=" or ".join(PROBLEMS))],
     out: OutOption,
-    resolution: Annotated[int, typer.Option(min=8, help="Nodes per side.")] = 64,
+    resolution: Annotated[int, typer.Option(min=1, help="Nodes per side.")] = 64,
     samples: Annotated[int, typer.Option(min=1, help="Number of pairs.")] = 2500,
     seed: SeedOption = 0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value: a parameter of the problem.")
+    ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
 ) -> None:
     """Sample and solve a known problem; an interrupted call continues where it stopped."""
-    chosen = resolve_device(device)
+    chosen = problems.make_problem(problem, _assignments(settings or []))
+    where = resolve_device(device)
     with progress_bar() as progress:
         dataset = generate_dataset(
-            get_problem(problem),
+            chosen,
             out,
             resolution=resolution,
             samples=samples,
             seed=seed,
-            device=chosen,
+            device=where,
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{dataset.samples} pairs of {dataset.grid} {problem} fields in {out}")
+    print(f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}")
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="One npz, HDF5 or MAT file; or two npy.")],
+    files: Annotated[list[Path], typer.Argument(help="One npz, HDF5 or MAT file; or npy files.")],
     out: OutOption,
-    input_key: Annotated[str | None, typer.Option("--input", help="Name of the inputs.")] = None,
-    output_key: Annotated[str | None, typer.Option("--output", help="Name of the outputs.")] = None,
+    input_keys: Annotated[
+        str | None,
+        typer.Option("--input", metavar="KEY[,KEY...]", help="Names of the inputs: channels."),
+    ] = None,
+    output_keys: Annotated[
+        str | None,
+        typer.Option("--output", metavar="KEY[,KEY...]", help="Names of the outputs: channels."),
+    ] = None,
+    parameter_keys: Annotated[
+        str | None,
+        typer.Option(
+            "--parameters",
+            metavar="KEY[,KEY...]",
+            help="Names of scalars of each sample, beside the inputs or instead of them.",
+        ),
+    ] = None,
+    periodic: Annotated[
+        str | None,
+        typer.Option(help=f"Axes that wrap: {', '.join(_PERIODIC)}; none by default."),
+    ] = None,
     problem: Annotated[
         str | None, typer.Option(help="Equation the pairs solve, if it is a known one.")
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Turn your own pairs of fields into a dataset."""
+    """Turn your own fields into a dataset: (samples, [channels,] height, width) or on a line."""
     with progress_bar() as progress:
         dataset = import_fields(
             files,
             out,
-            input_key=input_key,
-            output_key=output_key,
+            inputs=_keys(input_keys),
+            outputs=_keys(output_keys),
+            parameters=_keys(parameter_keys),
+            periodic=_axes(periodic),
             problem=get_problem(problem) if problem else None,
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{dataset.samples} pairs of {dataset.grid} fields in {out}")
+    print(f"{dataset.samples} pairs of {dataset.layout} in {out}")
+    for finding in layout_findings(dataset):
+        print(finding.message)
+
+
+def _assignments(texts: list[str]) -> dict[str, str]:
+    """Return the parameters of a problem that are given as `key=value`; keys may have dots."""
+    found = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (key and equals and value):
+            raise TwoscaleError(f"a parameter is set by key=value, got '{text}'")
+        found[key] = value
+    return found
+
+
+def _keys(text: str | None) -> list[str] | None:
+    """Return the names in a text such as `a,b`."""
+    if text is None:
+        return None
+    keys = [key.strip() for key in text.split(",")]
+    if not all(keys):
+        raise TwoscaleError(f"names of arrays are given like a or a,b, got '{text}'")
+    return keys
+
+
+def _axes(name: str | None) -> tuple[bool, bool] | None:
+    """Return whether rows and columns wrap."""
+    if name is None:
+        return None
+    if name not in _PERIODIC:
+        raise TwoscaleError(f"--periodic is one of {', '.join(_PERIODIC)}, got '{name}'")
+    return _PERIODIC[name]
 
 
 def check(

@@ -196,7 +196,7 @@ class _Checker:
                 "warning",
                 f"the problem '{described['name']}' is not known here: nothing is solved",
             )
-        yield from _layout_findings(dataset)
+        yield from layout_findings(dataset)
         if self.damaged:
             places = _some(self.damaged)
             yield Finding("error", f"stored bytes do not match their checksums in {places}")
@@ -215,7 +215,7 @@ class _Checker:
             yield _solution_finding(self.problem, self.distance)
 
 
-def _layout_findings(dataset: Dataset) -> Iterator[Finding]:
+def layout_findings(dataset: Dataset) -> Iterator[Finding]:
     """Yield a warning of each side whose axes look as if they were in another order."""
     for name, shape in dataset.layout.sample_shapes.items():
         hint = channels_last_hint((dataset.samples, *shape))

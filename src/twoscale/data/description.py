@@ -21,7 +21,7 @@ ARRAYS = ("input", "parameters", "output")
 SIDES = ("input", "output")
 _CHUNK_BYTES = 2**22
 _LARGEST_SAMPLE = 2**31 - 2**20  # bytes: more than the compression of one chunk can take
-_OPTIONAL = {"seed": int, "distribution": dict, "boundary_condition": str, "solver": str}
+_OPTIONAL = {"seed": int, "distribution": dict, "boundary": str, "solver": str}
 """Entries of a description that are of this type or null."""
 _SIDE_ENTRIES = {"height": int, "width": int, "channels": int, "parameters": int, "periodic": list}
 
@@ -140,7 +140,7 @@ def describe(layout: Layout, problem: Problem | None, *, seed: int | None) -> di
         "input": layout.input.as_dict(),
         "output": layout.output.as_dict(),
         "distribution": problem.distribution if problem else None,
-        "boundary_condition": problem.boundary_condition if problem else None,
+        "boundary": problem.boundary if problem else None,
         "solver": problem.solver if problem else None,
         "seed": seed,
     }

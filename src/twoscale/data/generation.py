@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.data.description import Layout, Side, describe, is_replaceable
+from twoscale.data.description import Layout, Side, describe
 from twoscale.data.store import Dataset
 from twoscale.data.writer import writing
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import slices
-from twoscale.files import check_target
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.threads import ahead
 
-SMALLEST_RESOLUTION = 3  # nodes per side: fewer have no interior
 # Values sampled and solved together: enough to fill the device, few enough to show progress.
 _BATCH_VALUES = {"cpu": 2**20, "cuda": 2**24}
 
@@ -43,14 +42,9 @@ def generate(
         raise TwoscaleError(f"at least one sample is needed, got {samples}")
     if seed < 0:
         raise TwoscaleError(f"the seed must not be negative, got {seed}")
-    if resolution < SMALLEST_RESOLUTION:
-        raise TwoscaleError(
-            f"fields are generated on at least {SMALLEST_RESOLUTION} nodes per side, got "
-            f"{resolution}"
-        )
-    check_target(path, overwrite=overwrite, may_replace=is_replaceable)  # before any work
-    grid = Grid(resolution, resolution, getattr(problem, "periodic", (False, False)))
-    layout = Layout(samples, *_probe(problem, grid, seed, device))
+    grid = problem.grid(resolution, resolution)
+    given, found = (_side(channels, grid) for channels in problem.channels)
+    layout = Layout(samples, given, found)
     description = describe(layout, problem, seed=seed)
     cuda = torch.device(device).type == "cuda"
     values = _BATCH_VALUES["cuda" if cuda else "cpu"]
@@ -64,7 +58,10 @@ def generate(
             indices = range(part.start, part.stop)
             inputs = problem.sample(grid, indices, seed=seed, device=device)
             both = {"input": inputs, "output": problem.solve(inputs)}
-            return part, {name: fields.float().cpu().numpy() for name, fields in both.items()}
+            return part, {
+                name: _values(fields, side, f"{name}s of {problem.name}")
+                for (name, fields), side in zip(both.items(), (given, found), strict=True)
+            }
 
         # A GPU solves the next samples while these are written.
         for part, arrays in ahead(solve, slices(samples, length), workers=int(cuda)):
@@ -75,16 +72,17 @@ def generate(
         return writer.finish()
 
 
-def _probe(
-    problem: Problem, grid: Grid, seed: int, device: torch.device | str
-) -> tuple[Side, Side]:
-    """Return what inputs and outputs of a problem are, by one of its samples."""
-    inputs = problem.sample(grid, [0], seed=seed, device=device)
-    return _side(inputs, grid), _side(problem.solve(inputs), grid)
+def _side(channels: int, grid: Grid) -> Side:
+    """Return the side of a problem's fields; one channel has no axis of its own."""
+    return Side(Space(channels, grid), 3 if channels == 1 else 4)
 
 
-def _side(fields: Tensor, grid: Grid) -> Side:
-    """Return the side of fields (samples, height, width) or (samples, channels, height, width)."""
-    height, width = fields.shape[-2:]
-    channels = fields.shape[1] if fields.ndim == 4 else 1
-    return Side(Space(channels, Grid(height, width, grid.periodic)), fields.ndim)
+def _values(fields: Tensor, side: Side, name: str) -> np.ndarray:
+    """Return fields of single precision on the CPU, if they are those that a problem promised."""
+    shape = (len(fields), *side.space.shape)
+    if fields.shape not in (shape, (shape[0], *shape[2:])) or fields.numel() != prod(shape):
+        raise TwoscaleError(
+            f"{name} should have shape (samples, {', '.join(map(str, shape[1:]))}), got "
+            f"{tuple(fields.shape)}"
+        )
+    return fields.float().cpu().numpy()

@@ -57,7 +57,7 @@ def import_fields(
         The equation that the pairs solve, if it is a known one.
     """
     if periodic is None:
-        periodic = getattr(problem, "periodic", (False, False))
+        periodic = problem.periodic if problem else (False, False)
     keys = {"input": _listed(inputs), "output": _listed(outputs), "parameters": _listed(parameters)}
     places = [Path(file) for file in files]
     with open_arrays(places, keys) as chosen:
@@ -67,6 +67,8 @@ def import_fields(
             if some
         }
         layout = _layout(stacks, periodic)
+        if problem is not None:
+            _check_problem(problem, layout)
         require_memory(
             f"reading {places[0]} in parts",
             sum(stack.part_bytes(layout.chunk) for stack in stacks.values()),
@@ -234,6 +236,19 @@ def _layout(stacks: dict[str, _Stack], periodic: tuple[bool, bool]) -> Layout:
     )
     found = Space(output.channels, _grid(output, periodic), names=_all_names([output]))
     return Layout(output.samples, Side(space, first.rank), Side(found, output.rank))
+
+
+def _check_problem(problem: Problem, layout: Layout) -> None:
+    """Raise if the fields cannot be those of a problem."""
+    spaces = (layout.input.space, layout.output.space)
+    channels = tuple(space.channels for space in spaces)
+    if channels != problem.channels:
+        raise TwoscaleError(
+            f"{problem.name} has {problem.channels[0]} input and {problem.channels[1]} output "
+            f"channels, got {channels[0]} and {channels[1]}: give these, or leave --problem out"
+        )
+    for space in spaces:
+        problem.check_grid(space.grid)
 
 
 def _grid(stack: _Stack, periodic: tuple[bool, bool]) -> Grid:

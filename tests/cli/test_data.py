@@ -1,0 +1,109 @@
+"""The commands that make datasets and look at them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tests.data.problem_stub  # noqa: F401
+from tests.cli.outcome import refused
+from twoscale.data import Dataset
+from twoscale.fields.grid import Grid, Space
+from twoscale.problems import Problem
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    """A file of inputs, outputs on another grid, and parameters."""
+    rng = np.random.default_rng(0)
+    held = {
+        "vx": rng.standard_normal((11, 8, 9)),
+        "vy": rng.standard_normal((11, 8, 9)),
+        "p": rng.standard_normal((11, 5, 6)),
+        "nu": rng.random(11),
+        "last": rng.standard_normal((11, 8, 9, 2)),
+        "wave": rng.standard_normal((11, 12)) * 1j,
+        "line": rng.standard_normal((11, 12)),
+        "solid": rng.standard_normal((11, 2, 3, 4, 5)),
+    }
+    np.savez(tmp_path / "f.npz", **held)
+    return tmp_path / "f.npz"
+
+
+def test_import_of_channels_parameters_and_periodic_axes(twoscale, arrays, tmp_path):
+    given = ("--input", "vx,vy", "--parameters", "nu", "--output", "p", "--periodic", "columns")
+    outcome = twoscale("import", arrays, *given, "--out", tmp_path / "d")
+    assert outcome.status == 0
+    assert "11 pairs of 2x8x9p fields and 1 parameter to 5x6p fields in" in outcome.out
+    dataset = Dataset(tmp_path / "d")
+    assert dataset.input_space == Space(3, Grid(8, 9, (False, True)), 1, ("vx", "vy", "nu"))
+    assert dataset.output_space == Space(1, Grid(5, 6, (False, True)), names=("p",))
+    checked = json.loads(twoscale("check", tmp_path / "d", "--json").out)["findings"]
+    assert {finding["level"] for finding in checked} == {"ok"}
+    assert any(finding["message"].startswith("parameter 'nu'") for finding in checked)
+
+
+def test_import_of_parameters_alone(twoscale, arrays, tmp_path):
+    given = ("--parameters", "nu", "--output", "line", "--out", tmp_path / "d")
+    outcome = twoscale("import", arrays, *given)
+    assert "11 pairs of 1 parameter to 1x12 fields" in outcome.out
+    assert Dataset(tmp_path / "d").arrays == ("parameters", "output")
+
+
+def test_channels_that_may_be_last_are_pointed_out(twoscale, arrays, tmp_path):
+    outcome = twoscale(
+        "import", arrays, "--input", "last", "--output", "p", "--out", tmp_path / "d"
+    )
+    assert outcome.status == 0
+    assert "input: 8 channels on 9x2 nodes" in outcome.out
+    assert "moveaxis" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--output", "p"), ("--input", "it holds vx, vy")),
+        (("--input", "vx", "--output", "p,"), ("like a or a,b", "p,")),
+        (("--input", "vx", "--output", "p", "--periodic", "x"), ("none, rows, columns, both",)),
+        (("--input", "vx,p", "--output", "p"), ("agree in samples and grid", "(11, 5, 6)")),
+        (("--input", "solid", "--output", "p"), ("three dimensions", "slices", "channels")),
+        (("--input", "wave", "--output", "p"), ("complex128", "as two channels")),
+        (("--input", "nu", "--output", "p"), ("--parameters",)),
+        (("--parameters", "vx", "--output", "p"), ("(samples, parameters)", "(11, 8, 9)")),
+    ],
+)
+def test_imports_that_are_refused(twoscale, arrays, tmp_path, options, words):
+    refused(twoscale("import", arrays, *options, "--out", tmp_path / "d"), *words)
+    assert list(tmp_path.iterdir()) == [arrays]
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [("wrong=1", ("poisson", "wrong")), ("wrong", ("key=value",)), ("=1", ("key=value",))],
+)
+def test_settings_that_a_problem_has_not(twoscale, tmp_path, setting, words):
+    outcome = twoscale("generate", "poisson", "--set", setting, "--out", tmp_path / "d")
+    refused(outcome, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_grid_too_small_for_a_problem(twoscale, tmp_path):
+    outcome = twoscale("generate", "poisson", "--resolution", 2, "--out", tmp_path / "d")
+    refused(outcome, "poisson needs at least 3 nodes per side")
+
+
+def test_generated_data_say_what_they_are(twoscale, tmp_path):
+    made = ("--resolution", 9, "--samples", 4, "--device", "cpu", "--out", tmp_path / "d")
+    outcome = twoscale("generate", "poisson", *made)
+    assert "poisson: 4 pairs of 9x9 fields in" in outcome.out
+    assert twoscale("check", tmp_path / "d").status == 0
+
+
+@pytest.mark.skipif(not hasattr(Problem, "from_parameters"), reason="problems have no parameters")
+def test_parameters_of_a_problem_are_stored_with_its_data(twoscale, tmp_path):
+    made = ("--resolution", 9, "--samples", 4, "--device", "cpu", "--out", tmp_path / "d")
+    outcome = twoscale("generate", "darcy", "--set", "high=100", "--set", "medium.alpha=3", *made)
+    assert outcome.status == 0
+    problem = Dataset(tmp_path / "d").problem
+    assert (problem.high, problem.medium.alpha) == (100.0, 3.0)
+    assert twoscale("check", tmp_path / "d").status == 0
