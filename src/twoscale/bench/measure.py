@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from statistics import median
 from typing import Any, TypeVar
 
@@ -81,6 +81,11 @@ class Comparison:
             min(self.peer_seconds) / max(self.seconds),
             max(self.peer_seconds) / min(self.seconds),
         )
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Comparison:
+        """Return the comparison that `as_dict` wrote."""
+        return cls(**{one.name: content[one.name] for one in fields(cls)})
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "ratio": self.ratio, "spread": list(self.spread)}
