@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from twoscale.methods.recipes import METHODS, resolve
+from twoscale.report.method_looks import method_title
 from twoscale.study.cases import setting_text
 from twoscale.study.field_file import read_fields
 from twoscale.study.folder import read_record
@@ -66,7 +67,7 @@ class CaseResult:
     @property
     def title(self) -> str:
         """Return the method's name, with the objective it was fine-tuned on."""
-        name = METHODS[self.method].title if self.method in METHODS else self.method
+        name = method_title(self.method)
         return f"{name} + {self.objective}" if self.objective else name
 
     @cached_property

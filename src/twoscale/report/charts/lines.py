@@ -124,7 +124,7 @@ def _axis_title(x: str) -> str:
     return _AXES.get(x, x.split(".")[-1].replace("_", " "))
 
 
-def trainability(study: StudyResult, *, x: Sequence[str] = ("coarse_components",)) -> Figure:
+def trainability(study: StudyResult, *, x: Sequence[str]) -> Figure:
     """Draw learned and oracle error against settings, and shade what training leaves between.
 
     A panel per setting and problem; a ring marks the setting with the lowest learned error.
