@@ -10,12 +10,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from run_records import write_run_records
+
 from twoscale.data import Dataset
 from twoscale.data.generation import generate
-from twoscale.files import write_json
 from twoscale.methods.settings import parse_seeds
 from twoscale.problems import get_problem
-from twoscale.report.records import collect
 from twoscale.run import Run, finetune_run, fit_runs
 from twoscale.surrogate.arguments import resolve_device
 
@@ -52,7 +52,7 @@ def main() -> None:
             folders.append(out)
     written = [given.record.name if part == str(given.record) else part for part in sys.argv[2:]]
     command = " ".join(["python scripts/finetune_runs.py WORK", *written])
-    write_json(given.record, collect(folders, command=command))
+    write_run_records(given.record, folders, command=command, overwrite=True)
 
 
 if __name__ == "__main__":

@@ -45,11 +45,6 @@ def test_both_sides_take_turns_and_seconds_are_per_unit(monkeypatch):
     assert found.agreement == {"sum": 3}
 
 
-def test_the_exponent_of_a_power_law():
-    sizes = [64, 128, 256]
-    assert measure.exponent(sizes, [3e-4 * size**1.7 for size in sizes]) == pytest.approx(1.7)
-
-
 @pytest.mark.parametrize(
     ("problem", "peer"),
     [(Darcy(), peers.darcy_by_sparse_lu), (Poisson(), peers.poisson_by_sparse_lu)],
@@ -182,6 +177,14 @@ def test_memory_is_measured_in_processes_of_their_own():
     assert result.details["within"] == (
         result.seconds[0] <= result.agreement["allowance_gigabytes"]
     )
+
+
+def test_memory_is_that_of_a_fit_and_not_of_a_search(monkeypatch):
+    commands = []
+    monkeypatch.setattr(using, "_peak", lambda arguments: commands.append(arguments) or 1.0)
+    list(run_benchmarks(["memory"], SMALL))
+    assert len(commands) == 2
+    assert all("--method" in command for command in commands)
 
 
 def test_unknown_names_and_scales_are_refused():

@@ -59,7 +59,7 @@ DRAWN = [
     ("equivalence", "solvers", {"base": {"solver": "full"}}),
     ("curves", "grids", {"quantities": ["mre", "total"], "oracle": True}),
     ("curves", "sizes", {"x": "training"}),
-    ("trainability", "ranks", {}),
+    ("trainability", "ranks", {"x": ["coarse_components"]}),
     ("ladder", "ladder", {}),
     ("time-projection", "grids", {"to": [512]}),
     ("qualitative", "mechanism", {"place": "poisson-128"}),
@@ -248,7 +248,7 @@ def test_a_logarithmic_axis_has_several_numbers(values, labels):
 def test_a_ring_marks_the_lowest_learned_error(study):
     case = study("ranks")
     errors = [one.mean("mre") for one in case.cases]
-    (axis,) = draw("trainability", case, {}).get_axes()
+    (axis,) = draw("trainability", case, {"x": ["coarse_components"]}).get_axes()
     (ring,) = (line for line in axis.lines if line.get_markersize() == 13)
     assert ring.get_xdata()[0] == errors.index(min(errors))
 

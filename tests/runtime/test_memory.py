@@ -1,5 +1,7 @@
 """Sizes as people write them, free and used memory, and fits that stay on disk."""
 
+import sys
+
 import pytest
 import torch
 
@@ -66,10 +68,18 @@ def test_a_gpu_tells_its_own():
 
 
 def test_a_machine_that_tells_nothing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psutil", None)
     monkeypatch.setattr(memory, "_kernel", lambda path, name: None)
     monkeypatch.setattr(memory, "_group_limit", lambda: None)
     assert available_memory() == 8 * 10**9
     assert peak_memory() > 10**7
+
+
+def test_linux_tells_the_same_without_psutil(monkeypatch):
+    monkeypatch.setattr(memory, "_group_limit", lambda: None)
+    known = available_memory()
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    assert available_memory() == pytest.approx(known, rel=0.2)
 
 
 def test_a_containers_limit_counts(monkeypatch):

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from tests.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
-from twoscale import TwoscaleError
+from twoscale import TwoscaleError, register_predictor
+from twoscale.predictors.closed_form import AffinePredictor
+from twoscale.predictors.registry import PREDICTORS
 from twoscale.run import Run
 from twoscale.study import runner
 from twoscale.study.catalogue import parse_study
@@ -358,3 +360,20 @@ def test_what_is_not_the_studys_survives(tmp_path):
     run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
     assert finished(read_tiny(tmp_path)) == ALL[:1]
     assert {name: (tmp_path / name).read_text() for name in mine} == mine
+
+
+class Ridge(AffinePredictor):
+    """A predictor of one's own, without a setting `epochs`."""
+
+    def __init__(self, *, strength=1e-6):
+        super().__init__(ridge=strength, nearest=False)
+
+
+def test_a_predictor_of_ones_own_may_have_no_epochs(tmp_path, monkeypatch):
+    monkeypatch.setitem(PREDICTORS, "own", None)  # taken back after the test
+    register_predictor("own", Ridge)
+    cases = "cases:\n  - {method: local, settings: {predictor: own}}\n"
+    study = tiny_study(TEXT[: TEXT.index("cases:")] + cases + TEXT[TEXT.index("small:") :])
+    outcome = run_study(study, tmp_path / "out", device="cpu")
+    assert outcome.failed == []
+    assert finished(outcome.record) == [("poisson-16 local predictor=own", seed) for seed in (0, 1)]

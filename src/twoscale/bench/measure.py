@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
 from statistics import median
 from typing import Any, TypeVar
 
@@ -83,6 +82,11 @@ class Comparison:
             max(self.peer_seconds) / min(self.seconds),
         )
 
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Comparison:
+        """Return the comparison that `as_dict` wrote."""
+        return cls(**{one.name: content[one.name] for one in fields(cls)})
+
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "ratio": self.ratio, "spread": list(self.spread)}
 
@@ -140,12 +144,3 @@ def compare(
             seconds[side].append(taken / units[side])
     found = agreement(*results) if agreement else {}
     return Comparison(name, peer, unit, *seconds, found, details or {})
-
-
-def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Return p of the least-squares fit seconds ~ size^p."""
-    x = [math.log(size) for size in sizes]
-    y = [math.log(value) for value in seconds]
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
-    return slope / sum((a - mean_x) ** 2 for a in x)

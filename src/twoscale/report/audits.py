@@ -10,7 +10,8 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.report.guard import explained
 from twoscale.report.related import chosen_cases, with_base
-from twoscale.report.results import CaseResult, StudyResult, text
+from twoscale.report.results import CaseResult, StudyResult
+from twoscale.study.cases import setting_text
 from twoscale.study.definition import Study
 from twoscale.study.paper.audit import MARGINS, Audit, audit, read_margins
 from twoscale.study.paper.published import PaperAudit, paper_tables
@@ -99,7 +100,7 @@ def _words(case: CaseResult, base: CaseResult, changes: Mapping[str, Any]) -> st
     """Return the comparison in words: `Two-scale: randomized against full`."""
     method = case.label.split(",")[0]
     own, other = (
-        " ".join(text(one.settings.get(name.split(".")[-1])) for name in changes)
+        " ".join(setting_text(one.settings.get(name.split(".")[-1])) for name in changes)
         for one in (case, base)
     )
     return f"{method}: {own} against {other}"

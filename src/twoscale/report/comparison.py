@@ -9,25 +9,26 @@ from torch import Tensor
 
 from twoscale.data import Dataset
 from twoscale.fields.measures import median_sample
-from twoscale.methods.recipes import METHODS
 from twoscale.problems import Problem
 from twoscale.report import figures, tables
 from twoscale.report.figure_folder import write_with_figures
+from twoscale.report.method_looks import method_title
 from twoscale.report.page import Picture, Section, Table, page_text
 from twoscale.run import Run
+from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
 
 
 def write_comparison(
     page: Path, dataset: Dataset, runs: dict[str, Run], *, overwrite: bool = False
 ) -> None:
     """Write `page` and its `figures/*.png` from runs of `local`, `two-scale` and others."""
-    test = runs["local"].test_samples
+    test = runs[PLAIN_PATCHES].test_samples
     inputs, truth = dataset.load("input", test), dataset.load("output", test)
     predictions = {method: run.surrogate.predict(inputs) for method, run in runs.items()}
     metrics = {method: run.metrics for method, run in runs.items()}
     pictures = _field_pictures(dataset.problem, runs, inputs, truth, predictions)
     pictures += _test_set_pictures(metrics, truth, predictions)
-    rows = [[METHODS[method].title, *tables.cells(metrics[method])] for method in runs]
+    rows = [[method_title(method), *tables.cells(metrics[method])] for method in runs]
     table = Table.of_text(tables.header(), rows, note=tables.NOTE)
     text = page_text(
         title="Seams at patch borders, and their removal",
@@ -40,7 +41,7 @@ def write_comparison(
 
 def _summary(metrics: dict[str, dict[str, Any]]) -> str:
     local, two_scale = (
-        {**metrics[name], **metrics[name]["common_seams"]} for name in ("local", "two-scale")
+        {**metrics[name], **metrics[name]["common_seams"]} for name in (PLAIN_PATCHES, PROPOSED)
     )
     ratios = {
         key: local[key] / two_scale[key]
@@ -64,8 +65,8 @@ def _field_pictures(
     predictions: dict[str, Tensor],
 ) -> list[Picture]:
     """Return the pictures of one sample, the one with plain local's median error."""
-    sample = median_sample(predictions["local"], truth)
-    layout = runs["local"].surrogate.operator_.layout
+    sample = median_sample(predictions[PLAIN_PATCHES], truth)
+    layout = runs[PLAIN_PATCHES].surrogate.operator_.layout
     assert layout is not None
     pictures = [
         Picture(

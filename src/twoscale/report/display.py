@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from twoscale.study.quantities import CHAIN_STAGES
+
 ABSENT = "\N{EN DASH}"
 _FORMATS = {
     "percent": "{:.3f}",
@@ -61,20 +63,12 @@ _KNOWN = {
     "flux_trace_error": Display("seam flux", "error of flux at seams", "power"),
     "input_code": Display("input code", "input coordinates", "count"),
     "output_code": Display("output code", "output coordinates", "count"),
-    "coarse_code": Display("coarse code", "coarse coordinates", "count"),
-    "residual_code": Display("residual code", "residual coordinates", "count"),
     "parameters": Display("parameters", "trainable parameters", "count"),
-    "middle_code": Display("middle code", "coordinates of the middle stage", "count"),
     "model_megabytes": Display("model MB", "size of the surrogate", "short", "MB"),
     "peak_device_gigabytes": Display("memory GB", "peak GPU memory", "short", "GB"),
     "pca_fit": _seconds("PCA s", "PCA fit"),
     "pca_input": _seconds("input PCA s", "input PCA"),
     "pca_output": _seconds("output PCA s", "output PCA"),
-    "pca_coarse": _seconds("coarse PCA s", "coarse PCA"),
-    "pca_middle": _seconds("middle PCA s", "middle PCA"),
-    "pca_residual": _seconds("residual PCA s", "residual PCA"),
-    "pca_skeleton": _seconds("skeleton PCA s", "skeleton PCA"),
-    "pca_bubbles": _seconds("bubbles PCA s", "bubbles PCA"),
     "pca_overhead": _seconds("PCA overhead s", "PCA overhead"),
     "pca_solve": _seconds("PCA solve s", "PCA without overhead"),
     "transform": _seconds("transform s", "transform"),
@@ -88,6 +82,11 @@ _KNOWN = {
     "invocation_train": _seconds("own training s", "training, base excluded"),
     "invocation_total": _seconds("own total s", "time, base excluded"),
     "training_samples": Display("training fields", "training fields", "count"),
+    **{
+        f"{stage}_code": Display(f"{stage} code", f"{stage} coordinates", "count")
+        for stage in CHAIN_STAGES
+    },
+    **{f"pca_{stage}": _seconds(f"{stage} PCA s", f"{stage} PCA") for stage in CHAIN_STAGES},
 }
 
 _SHARED = "common_seams."

@@ -10,13 +10,20 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from twoscale.bench.measure import Comparison
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
 from twoscale.methods.recipes import METHODS
 from twoscale.methods.settings import SETTINGS
 from twoscale.predictors.registry import PREDICTORS, TOGETHER
 from twoscale.report.charts import KINDS
-from twoscale.report.study_documents import beyond_table, headline_table, results_page
+from twoscale.report.study_documents import (
+    beyond_table,
+    headline_table,
+    markdown,
+    results_page,
+)
+from twoscale.study.cases import setting_text
 
 _DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}
 
@@ -25,29 +32,23 @@ def bench_table(results: Path) -> str:
     """Return the Markdown tables of all recorded benchmarks, a device each."""
     lines = []
     for folder, title in _DEVICES.items():
-        lines += [f"**{title}**", "", "| benchmark | peer | ours | peer's | ratio | results |"]
-        lines += ["|---|---|---|---|---|---|"]
-        for path in sorted((results / "bench" / folder).glob("*.json")):
-            lines += [_bench_row(found) for found in read_json(path)["results"]]
-        lines.append("")
+        paths = sorted((results / "bench" / folder).glob("*.json"))
+        found = [Comparison.from_dict(one) for path in paths for one in read_json(path)["results"]]
+        header = ["benchmark", "peer", "ours", "peer's", "ratio", "results"]
+        lines += [f"**{title}**", "", *markdown(header, map(_bench_row, found)), ""]
     return "\n".join(lines).rstrip()
 
 
-def _bench_row(found: dict[str, Any]) -> str:
-    ours, theirs = median(found["seconds"]), median(found["peer_seconds"])
-    unit = "GB" if found["unit"] == "gigabyte" else f"s/{found['unit']}"
-    agreement = ", ".join(
-        f"{name.replace('_', ' ')} {value:.3g}" for name, value in found["agreement"].items()
-    )
-    cells = [
-        found["name"],
-        found["peer"],
-        f"{ours:.3g} {unit}",
-        f"{theirs:.3g}",
-        f"{found['ratio']:.3g}",
-        agreement,
+def _bench_row(found: Comparison) -> list[str]:
+    agreement = [f"{name.replace('_', ' ')} {value:.3g}" for name, value in found.agreement.items()]
+    return [
+        found.name,
+        found.peer,
+        f"{median(found.seconds):.3g} {found.label}",
+        f"{median(found.peer_seconds):.3g}",
+        f"{found.ratio:.3g}",
+        ", ".join(agreement),
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
 def refreshed(page: Path, texts: Mapping[str, str]) -> str:
@@ -93,11 +94,9 @@ def generated(root: Path) -> dict[Path, str]:
 def faults_table(results: Path) -> str:
     """Return how many attacks of each kind were tried on the command line, and how many failed."""
     record = read_json(results / "faults.json", require={"kinds": list, "trials": int})
-    lines = ["| kind | tried | failed |", "| --- | --- | --- |"]
-    lines += [
-        f"| {kind['name']} | {kind['tried']} | {kind['failed']} |" for kind in record["kinds"]
-    ]
-    lines.append(f"| **all** | **{record['trials']}** | **{record['failed']}** |")
+    rows = [[kind["name"], str(kind["tried"]), str(kind["failed"])] for kind in record["kinds"]]
+    rows.append(["**all**", f"**{record['trials']}**", f"**{record['failed']}**"])
+    lines = markdown(["kind", "tried", "failed"], rows)
     commit = record["environment"]["commit"]
     return "\n".join([*lines, "", f"Record: `results/faults.json`, commit {commit}."])
 
@@ -127,13 +126,12 @@ def figures_page() -> str:
         "`{objective: null}` for what is fine-tuned or `{solver: full}` for a setting.",
         "This page is generated from the code by `make documents`.",
         "",
-        "| kind | options | what it shows |",
-        "|---|---|---|",
     ]
+    rows = []
     for name, kind in KINDS.items():
         options = ", ".join(f"`{option}`" for option in sorted(kind.options)) or "none"
-        lines.append(f"| `{name}` | {options} | {kind.caption} |")
-    return "\n".join(lines) + "\n"
+        rows.append([f"`{name}`", options, kind.caption])
+    return "\n".join([*lines, *markdown(["kind", "options", "what it shows"], rows)]) + "\n"
 
 
 def settings_page() -> str:
@@ -158,28 +156,27 @@ def settings_page() -> str:
 
 def _predictors() -> list[str]:
     rows = [
-        f"| `{name}` | {kind.title} | {'closed form' if kind.predictor.closed_form else 'trained'} "
-        f"| {'fields' if kind.predictor.reads_fields else 'codes'} |"
+        [
+            f"`{name}`",
+            kind.title,
+            "closed form" if kind.predictor.closed_form else "trained",
+            "fields" if kind.predictor.reads_fields else "codes",
+        ]
         for name, kind in PREDICTORS.items()
     ]
-    head = ["| `predictor` | what it is | how it is fitted | reads |", "|---|---|---|---|"]
-    return ["", "## Predictors", "", *head, *rows]
+    header = ["`predictor`", "what it is", "how it is fitted", "reads"]
+    return ["", "## Predictors", "", *markdown(header, rows)]
 
 
 def _table(title: str, defaults: Mapping[str, Any]) -> list[str]:
     rows = [
-        f"| `{key}` | {_default(default)} | {SETTINGS[key].meaning} |"
-        for key, default in defaults.items()
+        [f"`{key}`", _default(default), SETTINGS[key].meaning] for key, default in defaults.items()
     ]
-    return ["", f"## {title}", "", "| setting | default | meaning |", "|---|---|---|", *rows]
+    return ["", f"## {title}", "", *markdown(["setting", "default", "meaning"], rows)]
 
 
 def _default(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "x".join(str(part) for part in value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "none" if value is None else str(value)
+    return str(value).lower() if isinstance(value, bool) else setting_text(value)
 
 
 if __name__ == "__main__":

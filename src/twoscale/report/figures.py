@@ -13,6 +13,7 @@ from twoscale.errors import missing_extra
 from twoscale.fields.measures import radial_spectrum
 from twoscale.fields.patches import Seams
 from twoscale.problems import Problem
+from twoscale.report.method_looks import TRUTH, colour
 
 try:
     import matplotlib
@@ -23,27 +24,9 @@ try:
 except ImportError as error:
     raise missing_extra("matplotlib", "report") from error
 
-# Okabe and Ito's palette: one colour per method, everywhere.
-COLOURS = {
-    "truth": "#000000",
-    "global": "#CC79A7",
-    "local": "#D55E00",
-    "overlap": "#0072B2",
-    "refinement": "#E69F00",
-    "fno": "#56B4E9",
-    "two-scale": "#009E73",
-    "three-scale": "#882255",  # not theirs: their yellow does not show on white
-    "conforming": "#999999",
-}
-_FALLBACK = "#555555"
 _PANEL = 2.5  # inches
 
 Predictions = Mapping[str, Tensor]  # method name -> (batch, height, width)
-
-
-def colour(method: str) -> str:
-    """Return the colour of a method."""
-    return COLOURS.get(method, _FALLBACK)
 
 
 def field_panels(
@@ -75,7 +58,7 @@ def draw_fields(
     worst = max(float(np.abs(error).max()) for error in errors.values()) or 1.0
     top = float(np.abs(truth).max()) or 1.0
     low = -top if truth.min() < 0 else 0.0
-    image = _field(axes[0, 0], truth, "truth", vmin=low, vmax=top, cmap="viridis")
+    image = _field(axes[0, 0], truth, TRUTH, vmin=low, vmax=top, cmap="viridis")
     _field(axes[1, 0], inputs, "input", cmap="cividis")
     for column, (name, error) in enumerate(errors.items(), 1):
         _field(axes[0, column], predictions[name], name, vmin=low, vmax=top, cmap="viridis")
@@ -126,7 +109,7 @@ def spectra(truth: Tensor, predictions: Predictions) -> Figure:
     """Draw the mean radial energy spectra of truth and predictions."""
     figure = _figure(2, 1.2)
     axis = figure.subplots()
-    for name, fields in {"truth": truth, **predictions}.items():
+    for name, fields in {TRUTH: truth, **predictions}.items():
         spectrum = radial_spectrum(fields.double()).mean(0)[1:]
         waves = range(1, len(spectrum) + 1)
         axis.loglog(waves, spectrum, color=colour(name), label=name, linewidth=_width(name))
@@ -141,7 +124,7 @@ def densities(truth: Tensor, predictions: Predictions) -> Figure:
     axis = figure.subplots()
     low, high = float(truth.min()), float(truth.max())
     edges = np.linspace(low, high if high > low else low + max(1.0, abs(low)), 81)
-    for name, fields in {"truth": truth, **predictions}.items():
+    for name, fields in {TRUTH: truth, **predictions}.items():
         heights, _ = np.histogram(fields.numpy(), bins=edges, density=True)
         axis.stairs(heights, edges, color=colour(name), label=name, linewidth=_width(name))
     axis.set(xlabel="value", ylabel="density", yscale="log")
@@ -179,7 +162,7 @@ def bars(values: Mapping[str, Mapping[str, float]]) -> Figure:
 
 def _width(name: str) -> float:
     """Return a line's width: the truth lies broad beneath the predictions."""
-    return 2.5 if name == "truth" else 1.2
+    return 2.5 if name == TRUTH else 1.2
 
 
 def save(figure: Figure, file: Path | BinaryIO, *, kind: str = "png") -> None:

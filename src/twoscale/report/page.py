@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import quote
 
 from matplotlib.figure import Figure
-from PIL import Image
 
 from twoscale.errors import missing_extra
 from twoscale.report import figures
@@ -21,8 +20,9 @@ from twoscale.report import figures
 try:
     from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
+    from PIL import Image
 except ImportError as error:
-    raise missing_extra("jinja2", "report") from error
+    raise missing_extra(error.name or "jinja2", "report") from error
 
 _HALF = 6.2  # inches that fit into half of the page
 _PLAIN = " !$'()*+,/:;<=>?@[]^`{|}"  # what may stand in a data address within double quotes

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from twoscale.report.results import OWN, SCHEDULE, CaseResult, StudyResult, property_of, text
+from twoscale.report.results import OWN, SCHEDULE, CaseResult, StudyResult, property_of
+from twoscale.study.cases import setting_text
 
 COMMON = frozenset({"rows", "where", "caption"})
 """Options of every figure: which cases, by pattern or property, and words of one's own below."""
@@ -105,9 +106,9 @@ def along_variances(cases: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
     for case in listed:
         of_method = [other for other in listed if other.method == case.method]
         differing = [
-            f"{name.replace('_', ' ')} {text(case.settings[name])}"
+            f"{name.replace('_', ' ')} {setting_text(case.settings[name])}"
             for name in sorted(varied & case.settings.keys())
-            if len({text(other.settings[name]) for other in of_method}) > 1
+            if len({setting_text(other.settings[name]) for other in of_method}) > 1
         ]
         found.setdefault(", ".join([case.title, *differing]), []).append(case)
     return found

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from twoscale.methods.recipes import METHODS, resolve
+from twoscale.report.method_looks import method_title
+from twoscale.study.cases import setting_text
 from twoscale.study.field_file import read_fields
 from twoscale.study.folder import read_record
 from twoscale.study.quantities import is_share, values_by_seed
@@ -65,7 +67,7 @@ class CaseResult:
     @property
     def title(self) -> str:
         """Return the method's name, with the objective it was fine-tuned on."""
-        name = METHODS[self.method].title if self.method in METHODS else self.method
+        name = method_title(self.method)
         return f"{name} + {self.objective}" if self.objective else name
 
     @cached_property
@@ -206,20 +208,13 @@ def _label(case: CaseResult, cases: list[CaseResult]) -> str:
     words = [case.title]
     peers = [peer for peer in cases if (peer.place, peer.method) == (case.place, case.method)]
     for name in sorted({name for peer in peers for name in peer.design}):
-        if len({text(peer.settings.get(name)) for peer in peers}) > 1:
-            words.append(f"{name.replace('_', ' ')} {text(case.settings.get(name))}")
+        if len({setting_text(peer.settings.get(name)) for peer in peers}) > 1:
+            words.append(f"{name.replace('_', ' ')} {setting_text(case.settings.get(name))}")
     if len({peer.training for peer in peers}) > 1:
         words.append(f"{case.training:,} fields")
     if len({peer.title for peer in cases}) == 1 and len(words) > 1:
         del words[0]  # that all have in common
     return ", ".join(words)
-
-
-def text(value: Any) -> str:
-    """Return a setting's value as people write it."""
-    if isinstance(value, list | tuple):
-        return "x".join(map(str, value))
-    return "none" if value is None else str(value)
 
 
 def place_title(place: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from twoscale.methods.recipes import METHODS
+from twoscale.report.method_looks import method_title
 from twoscale.report.results import SCHEDULE, CaseResult, StudyResult, place_title
 from twoscale.study.definition import Study
 from twoscale.study.definition import Table as Asked
@@ -134,7 +134,7 @@ def case_title(case: str) -> str:
     _, method, *settings = case.split(" ")
     rest = [one for one in settings if one.partition("=")[0] not in SCHEDULE]
     method, plus, objective = method.partition("+")
-    title = METHODS[method].title if method in METHODS else method
+    title = method_title(method)
     return ", ".join([f"{title} + {objective}" if plus else title, *rest])
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import combinations, groupby
 
-from twoscale.methods.recipes import METHODS
 from twoscale.report.agreement import agreement_sentences, percent
 from twoscale.report.display import number, with_spread
+from twoscale.report.method_looks import method_title
 from twoscale.report.page import Tile
 from twoscale.report.related import Curve, curves
 from twoscale.report.results import CaseResult, place_title
 from twoscale.report.studies import Studies
 from twoscale.report.study_tables import case_title
 from twoscale.study.paper.comparison import tally
+from twoscale.study.paper.roles import PLAIN_PATCHES, PREDICTOR, PROPOSED, WHOLE_FIELDS
 from twoscale.study.statistics import crossovers
 
-_GLOBAL = "global"
-_PLAIN = "local"  # what the two-scale representation is to improve on
-_NETWORK = "mlp"  # the paper's predictor
 _FEW = 3  # methods that make a comparison worth a sentence
 
 
@@ -42,20 +40,20 @@ def tiles(studies: Studies) -> list[Tile]:
     if counts.agreement is not None:
         words = f"of {counts.judged:,} values agree with the paper"
         shown.append(Tile(f"{percent(counts)} %", words))
-    for case in _two_scale(studies)[:2]:
+    for case in _proposed(studies)[:2]:
         words = f"{case.title}'s error, {place_title(case.place)}"
         shown.append(Tile(f"{number(case.mean('mre'), 'percent')} %", words))
     return shown
 
 
-def _two_scale(studies: Studies) -> list[CaseResult]:
-    """Return the two-scale case of each problem, where it is compared with most other methods."""
+def _proposed(studies: Studies) -> list[CaseResult]:
+    """Return the paper's own method on each problem, where most others were measured as well."""
     found: dict[str, tuple[int, CaseResult]] = {}
     for cases in _usual_cases(studies).values():
         for case in cases:
             rivals = len({other.title for other in cases})
             best = found.get(case.problem, (0, case))[0]
-            if case.title == METHODS["two-scale"].title and rivals > best:
+            if case.title == method_title(PROPOSED) and rivals > best:
                 found[case.problem] = (rivals, case)
     return [case for _, case in found.values()]
 
@@ -119,7 +117,7 @@ def _best(studies: Studies) -> list[str]:
             words += f"; of the PCA-Nets among them {coded[0].title}, {_spread(coded[0])}"
             words += f", in {_seconds(coded[0])}"
             best = coded[0]
-        plain = [case for case in cases if case.method == _PLAIN and not case.objective]
+        plain = [case for case in cases if case.method == PLAIN_PATCHES and not case.objective]
         if plain and plain[0] is not best and _error(best) > 0:
             factor = _error(plain[0]) / _error(best)
             words += f", {factor:.1f} times below plain patches ({_spread(plain[0])})"
@@ -138,7 +136,7 @@ def _beyond(studies: Studies) -> list[str]:
             for study in studies.results
             for case in study.cases
             if case.place == place
-            and case.settings.get("predictor", _NETWORK) != _NETWORK
+            and case.settings.get("predictor", PREDICTOR) != PREDICTOR
             and _has_all_data(case)
             and case.mean("mre") is not None
         ]
@@ -224,7 +222,7 @@ def _global_wins(studies: Studies) -> list[str]:
         ]
         if len({case.method for case in cases}) < 2:
             continue
-        ranges = _winning_sizes(cases, _GLOBAL)
+        ranges = _winning_sizes(cases, WHOLE_FIELDS)
         sizes = f"codes of {' and of '.join(ranges)}" if ranges else "no size of the code"
         least, most = (number(one(map(_size, cases)), "count") for one in (min, max))
         found.append(

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from twoscale.report.display import number
+from twoscale.report.display import display, number
 
-COLUMNS: dict[str, tuple[str, str]] = {
-    "mre": ("MRE %", "percent"),
-    "oracle_mre": ("oracle", "percent"),
-    "ssim": ("SSIM", "plain"),
-    "value_trace_error": ("seam u", "power"),
-    "normal_derivative_trace_error": ("seam du", "power"),
-    "residual_rms": ("residual", "short"),
-    "output_code": ("code", "count"),
-    "total": ("s", "short"),
+COLUMNS = {
+    "mre": "MRE %",
+    "oracle_mre": "oracle",
+    "ssim": "SSIM",
+    "value_trace_error": "seam u",
+    "normal_derivative_trace_error": "seam du",
+    "residual_rms": "residual",
+    "output_code": "code",
+    "total": "s",
 }
-"""Key, heading, format."""
+"""Metric and heading, which is short enough for a terminal."""
 
 NOTE = (
     "MRE: relative L2 error over the test set; oracle: the same for the representation alone; "
@@ -29,10 +29,10 @@ NOTE = (
 
 def header() -> list[str]:
     """Return the headings."""
-    return ["method", *(heading for heading, _ in COLUMNS.values())]
+    return ["method", *COLUMNS.values()]
 
 
 def cells(metrics: Mapping[str, Any]) -> list[str]:
     """Return the cells of one row, without the method's name; seams are the common ones."""
     flat = {**metrics, **metrics["common_seams"], "total": metrics["timings"].get("total")}
-    return [number(flat.get(key), kind) for key, (_, kind) in COLUMNS.items()]
+    return [number(flat.get(key), display(key).kind) for key in COLUMNS]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import resource
 import sys
 from pathlib import Path
 
@@ -19,8 +18,8 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 def available_memory() -> int:
     """Return the bytes of memory that are free for use, what the system's cache holds included."""
-    told = [size for size in (_kernel("/proc/meminfo", "MemAvailable"), _group_limit()) if size]
-    return min(told) if told else 8 * 10**9  # not every system tells
+    known = [size for size in (_system_memory(), _group_limit()) if size]
+    return min(known) if known else 8 * 10**9
 
 
 def free_memory(device: torch.device) -> int:
@@ -43,14 +42,29 @@ def require_memory(subject: str, needed: int, advice: str) -> None:
 def peak_memory() -> int:
     """Return the most memory that this process ever had resident, in bytes."""
     peak = _kernel("/proc/self/status", "VmHWM")
-    if peak is None:
-        unit = 1 if sys.platform == "darwin" else 1024
-        peak = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak
+    if peak is not None:
+        return peak
+    if sys.platform == "win32":
+        import psutil
+
+        return psutil.Process().memory_info().peak_wset
+    import resource  # which Windows does not have
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _system_memory() -> int | None:
+    """Return the machine's available bytes; on Linux also without psutil, which images may lack."""
+    try:
+        import psutil
+    except ImportError:
+        return _kernel("/proc/meminfo", "MemAvailable")
+    return psutil.virtual_memory().available
 
 
 def _kernel(path: str, name: str) -> int | None:
-    """Return the bytes of an entry of one of the kernel's tables, if there is one."""
+    """Return the bytes of an entry of one of the Linux kernel's tables, if there is one."""
     try:
         lines = Path(path).read_text(encoding="ascii").splitlines()
     except OSError:

@@ -55,7 +55,7 @@ class Case:
         """Return the name: `poisson-128 two-scale+A3 coarse_components=20 training=1250`."""
         tuned = "" if self.objective is None else f"+{self.objective}"
         words = [f"{self.problem}-{self.resolution}", self.method + tuned]
-        words += [f"{name}={_text(value)}" for name, value in self.settings.items()]
+        words += [f"{name}={setting_text(value)}" for name, value in self.settings.items()]
         if self.training is not None:
             words.append(f"training={self.training}")
         return " ".join(words)
@@ -109,7 +109,12 @@ def _unusual(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: resolved[name] for name in sorted(given) if resolved[name] != usual[name]}
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return "none"
-    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def setting_text(value: Any) -> str:
+    """Return a setting's value as it is written in a case's name.
+
+    >>> setting_text((4, 2)), setting_text(None)
+    ('4x2', 'none')
+    """
+    if isinstance(value, list | tuple):
+        return "x".join(map(str, value))
+    return "none" if value is None else str(value)

@@ -13,6 +13,7 @@ from twoscale.data.split import largest_training
 from twoscale.finetuning.finetune import FinetunePlan
 from twoscale.methods.recipes import resolve
 from twoscale.methods.settings import identifying
+from twoscale.predictors.registry import PREDICTORS
 from twoscale.study.cases import Case
 
 FORMAT = 1
@@ -91,6 +92,14 @@ class Cell:
         return "hidden_width" in self.settings
 
     @property
+    def epochs(self) -> int:
+        """Return the passes over the training set; 0 for a fit in closed form."""
+        kind = PREDICTORS.get(self.settings.get("predictor", ""))
+        if kind is not None and kind.predictor.closed_form:
+            return 0
+        return _passes(self.settings.get("epochs"))
+
+    @property
     def name(self) -> str:
         return f"{self.case.id} seed {self.seed}"
 
@@ -124,6 +133,11 @@ def _training(case: Case) -> int:
 
 def _more_passes(settings: Mapping[str, Any], factor: float) -> dict[str, Any]:
     return {
-        name: max(1, round(value * factor)) if name in _PASSES and value else value
+        name: max(1, round(value * factor)) if name in _PASSES and _passes(value) else value
         for name, value in settings.items()
     }
+
+
+def _passes(value: Any) -> int:
+    """Return a number of passes; 0 for none, and for what a predictor of one's own means by it."""
+    return value if isinstance(value, int) else 0

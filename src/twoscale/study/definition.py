@@ -93,13 +93,19 @@ class Protocol(_Strict):
     fixed_steps: Size | None = None
 
     def cell(self, case: Case, seed: int) -> Cell:
-        """Return the cell of a case and a seed under this protocol."""
+        """Return the cell of a case and a seed under this protocol.
+
+        The settings are those of the case's predictor if the protocol names it, else those of its
+        method that a fit with this predictor has.
+        """
         predictor = case.settings.get("predictor")
-        owner = predictor if predictor in self.settings else case.method
+        given = self.settings.get(predictor or "", self.settings.get(case.method, {}))
+        if predictor is not None and predictor not in self.settings:
+            given = {name: value for name, value in given.items() if name in case.resolved}
         return make_cell(
             case,
             seed,
-            settings=self.settings.get(owner),
+            settings=given,
             finetuning=self.finetuning,
             fixed_steps=self.fixed_steps,
         )

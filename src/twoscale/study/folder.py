@@ -119,7 +119,7 @@ def read_result(run: Path) -> Result:
         "config_hash": config["hash"],
         "metrics": read_run_json(run, METRICS),
         "retained": read_run_json(run, MANIFEST)["retained"],
-        "epochs": {stage: epochs(curve) for stage, curve in history.items()},
+        "epochs": {stage: _training_summary(curve) for stage, curve in history.items()},
         "model_bytes": (run / WEIGHTS).stat().st_size,
     }
     if tuning := config.get("finetuning"):
@@ -130,7 +130,7 @@ def read_result(run: Path) -> Result:
     return Result(content, environment)
 
 
-def epochs(curve: dict[str, Any]) -> dict[str, Any]:
+def _training_summary(curve: dict[str, Any]) -> dict[str, Any]:
     """Return a training in few numbers: epochs run, the best one and its loss."""
     return {
         "run": len(curve["training_loss"]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from twoscale.methods.settings import CLOSED_FORMS
 from twoscale.study.cells import Cell, Data
 from twoscale.study.folder import StudyFolder
 
@@ -92,10 +91,10 @@ def _cost(cell: Cell) -> float:
     """Return the number of samples that pass through networks, larger ones weighing more."""
     if cell.finetuning is not None:
         return 500.0 * cell.finetuning["epochs"] * cell.training
-    if cell.settings.get("predictor") in CLOSED_FORMS:
+    if not cell.epochs:
         return 1000.0 * cell.training
     nodes = float(cell.case.resolution**2)
     if not cell.on_codes:
-        return nodes * cell.settings["epochs"] * cell.training
+        return nodes * cell.epochs * cell.training
     refined = nodes * cell.settings.get("refinement_epochs", 0)
-    return (100.0 * cell.settings["epochs"] + refined) * cell.training
+    return (100.0 * cell.epochs + refined) * cell.training

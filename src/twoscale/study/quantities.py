@@ -36,16 +36,11 @@ _METRICS = (
     "parameters",
     "peak_device_gigabytes",
 )
-PCA_STAGES = (
-    "pca_input",
-    "pca_output",
-    "pca_coarse",
-    "pca_middle",
-    "pca_residual",
-    "pca_skeleton",
-    "pca_bubbles",
-    "pca_overhead",
-)
+CHAIN_STAGES = ("coarse", "middle", "residual", "skeleton", "bubbles")
+"""The stages of all chains of representations, each with a code and a PCA of its own."""
+
+_OVERHEAD = "pca_overhead"
+PCA_STAGES = ("pca_input", "pca_output", *(f"pca_{stage}" for stage in CHAIN_STAGES), _OVERHEAD)
 _TRAINING = ("training", "refinement", "finetune_prepare", "finetuning")
 
 
@@ -186,7 +181,7 @@ _GROUPS = {
 _TIMES: dict[str, Reader] = {
     **{stage: _pca_stage(stage) for stage in PCA_STAGES},
     "pca_fit": _seconds(*PCA_STAGES),
-    "pca_solve": _seconds(*(stage for stage in PCA_STAGES if stage != "pca_overhead")),
+    "pca_solve": _seconds(*(stage for stage in PCA_STAGES if stage != _OVERHEAD)),
     "transform": _at("metrics", "timings", "transform"),
     "train": _seconds(*_TRAINING),
     "inference": _at("metrics", "timings", "inference"),
@@ -204,9 +199,7 @@ _READERS: dict[str, Reader] = {
     **{name: _at("metrics", name) for name in _METRICS},
     **_TIMES,
     "learned_to_oracle": _learned_to_oracle,
-    "coarse_code": _stage_code("coarse"),
-    "middle_code": _stage_code("middle"),
-    "residual_code": _stage_code("residual"),
+    **{f"{stage}_code": _stage_code(stage) for stage in CHAIN_STAGES},
     "training_samples": _at("training"),
     "model_megabytes": _megabytes,
 }

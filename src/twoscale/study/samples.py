@@ -19,6 +19,7 @@ from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Study
 from twoscale.study.field_file import Fields, read_fields, write_field_file
 from twoscale.study.folder import StudyFolder, read_record
+from twoscale.study.paper.roles import PLAIN_PATCHES
 
 _SEED = 0
 _KIND = "qualitative"  # of the figures that show fields
@@ -139,7 +140,9 @@ def _kept(old: Fields, place: str, cells: Sequence[Cell]) -> Fields:
 
 def _reference(cells: Sequence[Cell]) -> Cell:
     """Return the cell whose median error chooses the sample: plain local, else the first one."""
-    plain = [cell for cell in cells if cell.case.method == "local" and not cell.case.objective]
+    plain = [
+        cell for cell in cells if cell.case.method == PLAIN_PATCHES and not cell.case.objective
+    ]
     usual = [cell for cell in plain if not cell.case.settings and cell.case.training is None]
     return (usual or plain or cells)[0]
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import mean, stdev
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy  # loads its stats only where they are used: that takes half a second
 
 from twoscale.errors import TwoscaleError
 
@@ -166,7 +166,7 @@ def _quantile(confidence: float, freedom: int) -> float:
     """Return the t that bounds the central `confidence` of Student's distribution."""
     if not 0 < confidence < 1:
         raise TwoscaleError(f"confidence is between 0 and 1, for example 0.9, not {confidence}")
-    return float(stdtrit(freedom, (1 + confidence) / 2))
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
 
 
 @dataclass(frozen=True)
@@ -201,29 +201,33 @@ class PowerLaw:
     ) -> Interval:
         """Return what the law says of a size that was not measured, and a prediction interval.
 
-        The estimate is a weighted sum of the measured logarithms, log ŷ = Σ wᵢ log yᵢ, and a new
-        measurement lies within log ŷ ± t·s·√(1 + Σ wᵢ²), with n−2 degrees of freedom. It lies on
-        the fitted line; `anchored`, on the line of the same slope through the largest size's
-        measurements, as in the paper's projection. Either way it takes for granted that the law
-        goes on, which no interval can cover.
+        With n points, m of them the start of the extrapolation, and d the distance of log x from
+        their mean, the estimate is log ŷ = mean of the m values log y + slope·d. A new measurement
+        lies within log ŷ ± t·s·√(1 + 1/m + d·(d + 2·(x̄ₘ−x̄))/Σ(x−x̄)²), where x stands for log x,
+        s for the standard deviation of the residuals, and t has n−2 degrees of freedom. By default
+        all points are the start, and ŷ lies on the fitted line; `anchored`, those of the largest
+        size, as in the paper's projection. No interval covers that the law may end.
         """
         logs, logs_of_values = np.log(self.points).T
         start = logs == logs.max() if anchored else np.ones(len(logs), dtype=bool)
-        distance = _log(size) - logs[start].mean()
-        weights = start / start.sum() + distance * _slope_weights(logs)
-        estimate = float(weights @ logs_of_values)
-        noise = _noise(logs, logs_of_values)
-        if noise is None:
+        centre = float(logs[start].mean())
+        distance = _log(size) - centre
+        estimate = float(logs_of_values[start].mean()) + self.exponent * distance
+        if self.exponent_error is None:
             return Interval(math.exp(estimate), None, None)
-        half = _quantile(confidence, len(logs) - 2) * noise * math.sqrt(1 + weights @ weights)
+        squares = float(np.square(logs - logs.mean()).sum())
+        noise = self.exponent_error * math.sqrt(squares)
+        lever = distance * (distance + 2 * (centre - float(logs.mean()))) / squares
+        wide = math.sqrt(1 + 1 / int(start.sum()) + lever)
+        half = _quantile(confidence, len(logs) - 2) * noise * wide
         return Interval(*(math.exp(estimate + shift) for shift in (0.0, -half, half)))
 
 
 def fit_power_law(points: Iterable[tuple[float, float]]) -> PowerLaw:
     """Return the law y = a·x^b that is closest to (x, y) points by least squares in logarithms.
 
-    log y = log a + b·log x; the standard error of b is s/√Σ(log x − mean)², where s² is the sum
-    of squared residuals over n−2. Points may share an x: seeds of one size, say.
+    log y = log a + b·log x, with the standard error of b. Points may share an x, as the seeds of
+    one size do.
 
     >>> law = fit_power_law([(1, 3), (2, 12), (4, 48)])
     >>> round(law.coefficient, 6), round(law.exponent, 6), round(law(8), 6)
@@ -234,30 +238,13 @@ def fit_power_law(points: Iterable[tuple[float, float]]) -> PowerLaw:
     if len(sizes) < 2:
         raise TwoscaleError(f"a power law needs points of two sizes or more, not of {sizes} only")
     logs, logs_of_values = np.array([(_log(x), _log(y)) for x, y in ordered]).T
-    weights = _slope_weights(logs)
-    exponent = float(weights @ logs_of_values)
-    noise = _noise(logs, logs_of_values)
+    line = scipy.stats.linregress(logs, logs_of_values)
     return PowerLaw(
-        coefficient=math.exp(logs_of_values.mean() - exponent * logs.mean()),
-        exponent=exponent,
-        exponent_error=None if noise is None else noise * math.sqrt(weights @ weights),
+        coefficient=math.exp(line.intercept),
+        exponent=float(line.slope),
+        exponent_error=None if len(ordered) < 3 else float(line.stderr),
         points=ordered,
     )
-
-
-def _slope_weights(logs: np.ndarray) -> np.ndarray:
-    """Return w (n,) with slope = w·y: (x−x̄)/Σ(x−x̄)²; Σw = 0 and Σw² = 1/Σ(x−x̄)²."""
-    centred = logs - logs.mean()
-    return centred / (centred @ centred)
-
-
-def _noise(logs: np.ndarray, values: np.ndarray) -> float | None:
-    """Return the residuals' standard deviation s around the line; None for two points."""
-    if len(logs) < 3:
-        return None
-    slope = _slope_weights(logs) @ values
-    residuals = (values - values.mean()) - slope * (logs - logs.mean())
-    return math.sqrt(residuals @ residuals / (len(logs) - 2))
 
 
 def _log(value: float) -> float:

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from twoscale.errors import TwoscaleError
 from twoscale.fields.patches import PatchLayout
 from twoscale.report.charts.style import Style, log_axis, new_figure, styles
-from twoscale.report.figures import colour, draw_fields
+from twoscale.report.figures import draw_fields
+from twoscale.report.method_looks import TRUTH, colour
 from twoscale.report.results import CaseResult, StudyResult
 
 _SIDE = 1.75  # inches of one field
@@ -72,7 +73,7 @@ def _spectra(
 ) -> None:
     truth = fields[f"{place}/spectrum/truth"][1:]
     waves = np.arange(1, len(truth) + 1)
-    axis.loglog(waves, truth, color=colour("truth"), linewidth=3, alpha=0.35, label="truth")
+    axis.loglog(waves, truth, color=colour(TRUTH), linewidth=3, alpha=0.35, label=TRUTH)
     for case in cases:
         values = fields[f"{place}/spectrum/{case.id}"][1:]
         own = style[case.id]
@@ -90,7 +91,7 @@ def _densities(
 ) -> None:
     edges = fields[f"{place}/density/edges"]
     truth = fields[f"{place}/density/truth"]
-    axis.stairs(truth, edges, color=colour("truth"), linewidth=3, alpha=0.35)
+    axis.stairs(truth, edges, color=colour(TRUTH), linewidth=3, alpha=0.35)
     for case in cases:
         own = style[case.id]
         values = fields[f"{place}/density/{case.id}"]

@@ -22,8 +22,9 @@ from twoscale.report.charts.style import (
 )
 from twoscale.report.display import display
 from twoscale.report.related import Curve, base_of, curves
-from twoscale.report.results import StudyResult, place_title, text
+from twoscale.report.results import StudyResult, place_title
 from twoscale.report.scaling import QUANTITY, Scaling, scalings
+from twoscale.study.cases import setting_text
 from twoscale.study.statistics import paired_effect
 
 _AXES = {"resolution": "nodes per side", "training": "training fields"}
@@ -115,7 +116,7 @@ def _axis(axis: Axes, found: Sequence[Curve], x: str) -> None:
         axis.set_xscale("log")
         ticks(axis, values, [f"{value:,}" for value in values])
     else:
-        ticks(axis, range(len(values)), [text(value) for value in values])
+        ticks(axis, range(len(values)), [setting_text(value) for value in values])
         axis.set_xlim(-0.3, len(values) - 0.7)
 
 
@@ -123,7 +124,7 @@ def _axis_title(x: str) -> str:
     return _AXES.get(x, x.split(".")[-1].replace("_", " "))
 
 
-def trainability(study: StudyResult, *, x: Sequence[str] = ("coarse_components",)) -> Figure:
+def trainability(study: StudyResult, *, x: Sequence[str]) -> Figure:
     """Draw learned and oracle error against settings, and shade what training leaves between.
 
     A panel per setting and problem; a ring marks the setting with the lowest learned error.

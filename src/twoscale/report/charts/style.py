@@ -6,6 +6,7 @@ import colorsys
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import matplotlib
@@ -24,31 +25,26 @@ from matplotlib.ticker import (
 
 from twoscale.errors import TwoscaleError
 from twoscale.report.display import display
-from twoscale.report.figures import colour
+from twoscale.report.method_looks import colour, marker
 from twoscale.report.results import CaseResult
+from twoscale.study.quantities import PCA_STAGES
 from twoscale.study.statistics import Spread
 
-MARKERS = {
-    "global": "D",
-    "local": "s",
-    "overlap": "^",
-    "refinement": "P",
-    "fno": "X",
-    "two-scale": "o",
-}
-_OTHER_MARKERS = ("v", "<", ">", "h", "p")
-_TUNED_MARKER = "*"
 _HATCHES = ("", "////", "\\\\\\\\", "xxxx", "||||", "----", "++++")
 
+_PCA_LOOKS = (
+    ("#0072B2", ""),
+    ("#56B4E9", "////"),
+    ("#E69F00", ""),
+    ("#F0E442", "xxxx"),
+    ("#009E73", "\\\\\\\\"),
+    ("#D55E00", "----"),
+    ("#CC79A7", "++++"),
+    ("#BBBBBB", "||||"),
+)
+
 STAGES = {
-    "pca_input": ("#0072B2", ""),
-    "pca_output": ("#56B4E9", "////"),
-    "pca_coarse": ("#E69F00", ""),
-    "pca_middle": ("#F0E442", "xxxx"),
-    "pca_residual": ("#009E73", "\\\\\\\\"),
-    "pca_skeleton": ("#D55E00", "----"),
-    "pca_bubbles": ("#CC79A7", "++++"),
-    "pca_overhead": ("#BBBBBB", "||||"),
+    **dict(zip(PCA_STAGES, cycle(_PCA_LOOKS), strict=False)),
     "pca_fit": ("#0072B2", ""),
     "transform": ("#CC79A7", ""),
     "timings.training": ("#AAAAAA", ""),
@@ -141,14 +137,13 @@ def styles(cases: Sequence[CaseResult]) -> dict[str, Style]:
 def _style(case: CaseResult, number: int) -> Style:
     tuned = bool(case.objective)
     base = shade(colour(case.method), 0.62 if tuned else 1.0)
-    marker = MARKERS.get(case.method, _OTHER_MARKERS[len(case.method) % len(_OTHER_MARKERS)])
-    if tuned:
-        marker = _TUNED_MARKER if case.method == "two-scale" else marker
     lines = ("-", "--", ":", "-.")
     start = 1 if tuned else 0
     return Style(
         colour=lighten(base, min(0.14 * number, 0.5)),
-        marker=marker if number == 0 else ("o", "s", "^", "D", "v", "P", "X")[number % 7],
+        marker=marker(case.method, tuned=tuned)
+        if number == 0
+        else ("o", "s", "^", "D", "v", "P", "X")[number % 7],
         line=lines[(start + number) % len(lines)],
         hatch=_HATCHES[(start + number) % len(_HATCHES)],
     )

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.study.cases import parse_case
+from twoscale.study.definition import first_problem
 from twoscale.study.paper.audit import Decision
 from twoscale.study.quantities import check_quantity
 
@@ -134,6 +135,4 @@ def parse(text: str, kind: type[Content], *, source: str) -> Content:
     except yaml.YAMLError as error:
         raise TwoscaleError(f"{source} is not proper YAML: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise TwoscaleError(f"{source}, {where}: {first['msg']}") from error
+        raise TwoscaleError(f"{source}, {first_problem(error)}") from error
