@@ -17,7 +17,7 @@ from twoscale.data.generation import generate
 from twoscale.methods.settings import parse_seeds
 from twoscale.problems import get_problem
 from twoscale.run import Run, finetune_run, fit_runs
-from twoscale.surrogate.arguments import resolve_device
+from twoscale.surrogate.options import resolve_device
 
 
 def main() -> None:

@@ -27,6 +27,11 @@ class Dataset(NamedTuple):
     inputs: Tensor
     outputs: Tensor
 
+    @property
+    def batch(self) -> Dataset:
+        """The same as field batches (samples, 1, height, width), as everything inside takes them."""
+        return Dataset(self.inputs[:, None], self.outputs[:, None])
+
 
 def make_poisson(shape: tuple[int, int], samples: int, *, seed: int = 0) -> Dataset:
     problem = Poisson()
@@ -67,7 +72,7 @@ def arrays(poisson16):
 @pytest.fixture(scope="session")
 def pairs(poisson16):
     """Training and validation pairs."""
-    x, u = poisson16
+    x, u = poisson16.batch
     return (
         FieldPairs(ArraySource(x[:120]), ArraySource(u[:120])),
         FieldPairs(ArraySource(x[120:150]), ArraySource(u[120:150])),

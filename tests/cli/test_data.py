@@ -5,11 +5,9 @@ import json
 import numpy as np
 import pytest
 
-import tests.data.problem_stub  # noqa: F401
 from tests.cli.outcome import refused
 from twoscale.data import Dataset
 from twoscale.fields.grid import Grid, Space
-from twoscale.problems import Problem
 
 
 @pytest.fixture
@@ -99,7 +97,6 @@ def test_generated_data_say_what_they_are(twoscale, tmp_path):
     assert twoscale("check", tmp_path / "d").status == 0
 
 
-@pytest.mark.skipif(not hasattr(Problem, "from_parameters"), reason="problems have no parameters")
 def test_parameters_of_a_problem_are_stored_with_its_data(twoscale, tmp_path):
     made = ("--resolution", 9, "--samples", 4, "--device", "cpu", "--out", tmp_path / "d")
     outcome = twoscale("generate", "darcy", "--set", "high=100", "--set", "medium.alpha=3", *made)

@@ -1,6 +1,5 @@
 import pytest
 
-import tests.data.problem_stub  # noqa: F401
 from twoscale.data import description, generate
 from twoscale.problems import Poisson
 

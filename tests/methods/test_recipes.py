@@ -70,13 +70,13 @@ def test_the_latent_network_and_its_training(name):
     assert plan.small
     assert (plan.epochs, plan.batch_size, plan.patience) == (500, 32, 30)
     assert (plan.learning_rate, plan.weight_decay, plan.early_stop) == (1e-3, 1e-4, None)
-    chained = isinstance(operator.output_representation, Chain)
+    chained = isinstance(operator.outputs, Chain)
     assert predictor.objective == ("block-balanced" if chained else "vector")
 
 
 def test_global_has_one_pca_on_each_side():
     operator = build("global")
-    for side in (operator.input_representation, operator.output_representation):
+    for side in (operator.inputs, operator.outputs):
         assert isinstance(side, GlobalPCA)
         assert side.rule.variance == 0.99
 
@@ -84,7 +84,7 @@ def test_global_has_one_pca_on_each_side():
 @pytest.mark.parametrize(("name", "overlap"), [("local", False), ("overlap", True)])
 def test_patches_on_both_sides(name, overlap):
     operator = build(name)
-    for side in (operator.input_representation, operator.output_representation):
+    for side in (operator.inputs, operator.outputs):
         assert isinstance(side, PatchPCA)
         assert (side.patches, side.overlap) == ((4, 4), overlap)
         assert side.window == ("hann" if overlap else "uniform")
@@ -93,9 +93,9 @@ def test_patches_on_both_sides(name, overlap):
 
 def test_two_scale_has_plain_patches_as_input():
     operator = build("two-scale")
-    assert isinstance(operator.input_representation, PatchPCA)
-    assert not operator.input_representation.overlap
-    outputs = operator.output_representation
+    assert isinstance(operator.inputs, PatchPCA)
+    assert not operator.inputs.overlap
+    outputs = operator.outputs
     assert isinstance(outputs, TwoScale)
     coarse, residual = outputs.stages["coarse"], outputs.stages["residual"]
     assert (coarse.factor, coarse.rule.components, coarse.rule.variance) == (4, 10, None)
@@ -105,8 +105,8 @@ def test_two_scale_has_plain_patches_as_input():
 
 def test_conforming():
     operator = build("conforming")
-    assert isinstance(operator.input_representation, PatchPCA)
-    outputs = operator.output_representation
+    assert isinstance(operator.inputs, PatchPCA)
+    outputs = operator.outputs
     assert isinstance(outputs, Conforming)
     assert all(stage.patches == (4, 4) for stage in outputs.stages.values())
     assert all(stage.seam_width == 0.0135 for stage in outputs.stages.values())
@@ -117,7 +117,7 @@ def test_refinement_follows_plain_local():
     operator = build("refinement")
     assert isinstance(operator, RefinedOperator)
     assert isinstance(operator.base, LatentOperator)
-    assert isinstance(operator.base.output_representation, PatchPCA)
+    assert isinstance(operator.base.outputs, PatchPCA)
     assert isinstance(operator.correction.network, RefinementNet)
     assert operator.correction.plan == Plan(
         epochs=25,
@@ -158,7 +158,7 @@ def test_fno():
 
 def test_settings_of_the_representations():
     operator = build("local", patches="2x4", input_variance=0.9, output_variance=0.8, solver="full")
-    inputs, outputs = operator.input_representation, operator.output_representation
+    inputs, outputs = operator.inputs, operator.outputs
     assert inputs.patches == outputs.patches == (2, 4)
     assert (inputs.rule.variance, outputs.rule.variance) == (0.9, 0.8)
     assert inputs.solver == outputs.solver == "full"
@@ -173,14 +173,14 @@ def test_settings_of_the_two_scales():
         residual_variance=0.7,
         objective="vector",
     )
-    stages = operator.output_representation.stages
+    stages = operator.outputs.stages
     assert (stages["coarse"].factor, stages["coarse"].rule.components) == (8, 5)
     assert (stages["coarse"].rule.variance, stages["residual"].rule.variance) == (0.9, 0.7)
     assert operator.predictor.objective == "vector"
 
 
 def test_settings_of_the_conforming_chain():
-    outputs = build("conforming", patches=2, seam_width=0, code_size=50).output_representation
+    outputs = build("conforming", patches=2, seam_width=0, code_size=50).outputs
     assert [stage.patches for stage in outputs.stages.values()] == [(2, 2), (2, 2)]
     assert [stage.seam_width for stage in outputs.stages.values()] == [0, 0]
     assert outputs.shared_size == 50
@@ -190,7 +190,7 @@ def test_settings_of_the_conforming_chain():
 def test_a_code_has_the_size_asked_for(method, poisson16):
     surrogate = Surrogate(method, code_size=30, patches=2, predictor="affine", device="cpu")
     surrogate.fit(poisson16.inputs, poisson16.outputs)
-    assert surrogate.operator_.output_representation.code_size == 30
+    assert surrogate.operator_.outputs.code_size == 30
 
 
 @pytest.mark.parametrize("method", ["global", "two-scale", "three-scale"])
@@ -201,18 +201,18 @@ def test_the_papers_protocol_is_one_of_variances(method):
 
 def test_the_conforming_chain_can_keep_a_variance():
     for given in ({"code_size": "none", "variance": 0.9}, {"variance": 0.9}):
-        outputs = build("conforming", **given).output_representation
+        outputs = build("conforming", **given).outputs
         assert outputs.shared_size is None
         assert [stage.rule.variance for stage in outputs.stages.values()] == [0.9, 0.9]
-    assert build("conforming", variance=0.9, code_size=40).output_representation.shared_size == 40
+    assert build("conforming", variance=0.9, code_size=40).outputs.shared_size == 40
 
 
 def test_hybrid_means_a_randomised_coarse_solve_and_full_ones_otherwise():
     operator = build("two-scale", solver="hybrid")
-    stages = operator.output_representation.stages
+    stages = operator.outputs.stages
     assert (stages["coarse"].solver, stages["residual"].solver) == ("randomized", "full")
-    assert operator.input_representation.solver == "full"
-    assert build("local", solver="hybrid").output_representation.solver == "full"
+    assert operator.inputs.solver == "full"
+    assert build("local", solver="hybrid").outputs.solver == "full"
 
 
 def test_settings_of_the_training():
@@ -257,7 +257,7 @@ def test_settings_of_the_symmetries():
 
 def test_another_base_can_be_refined():
     operator = build("refinement", base="two-scale", coarse_components=4)
-    assert isinstance(operator.base.output_representation, Chain)
+    assert isinstance(operator.base.outputs, Chain)
     settings = resolve("refinement", {"base": "two-scale"})
     assert settings["objective"] == "block-balanced"
     assert settings["refinement_epochs"] == 25

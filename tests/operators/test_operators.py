@@ -128,20 +128,20 @@ def test_a_latent_operator_encodes_predicts_and_decodes(fitted, poisson16):
     operator, _ = fitted["two-scale"]
     x = poisson16.inputs[:4]
     with torch.no_grad():
-        codes = operator.predictor(operator.input_representation.encode(x))
-        assert torch.equal(operator(x), operator.output_representation.decode(codes))
+        codes = operator.predictor(operator.inputs.encode(x))
+        assert torch.equal(operator(x), operator.outputs.decode(codes))
     sizes = [
         layer.in_features for layer in operator.predictor.network if hasattr(layer, "in_features")
     ]
-    assert sizes == [operator.input_representation.code_size, 8]
+    assert sizes == [operator.inputs.code_size, 8]
 
 
 def test_encoded_pairs_are_the_codes_of_both_sides(fitted, pairs):
     operator, _ = fitted["two-scale"]
     codes = operator.encode_pairs(pairs[1])
     x, u = pairs[1].inputs.fields, pairs[1].outputs.fields
-    torch.testing.assert_close(codes.inputs, operator.input_representation.encode(x))
-    torch.testing.assert_close(codes.targets, operator.output_representation.encode(u))
+    torch.testing.assert_close(codes.inputs, operator.inputs.encode(x))
+    torch.testing.assert_close(codes.targets, operator.outputs.encode(u))
 
 
 @pytest.mark.parametrize("objective", ["vector", "block-balanced", "score-normalised"])
@@ -157,7 +157,7 @@ def test_the_objective_is_what_is_minimised(objective, pairs):
     if objective == "vector":
         expected = error.square().mean()
     else:
-        coarse, residual = error.split(operator.output_representation.block_sizes, 1)
+        coarse, residual = error.split(operator.outputs.block_sizes, 1)
         expected = 0.5 * coarse.square().mean() + 0.5 * residual.square().mean()
     best = min(context.histories["training"]["validation_loss"])
     assert best == pytest.approx(float(expected), rel=1e-4)

@@ -61,7 +61,7 @@ def test_it_learns(data):
     assert losses["learning_rate"][0] < 1e-3 < max(losses["learning_rate"]) <= 1e-2
     # Trained on the relative error of fields: that is what the validation loss is.
     predicted = torch.as_tensor(many.predict(data[2][0]))
-    decoder = many.operator_.output_representation
+    decoder = many.operator_.outputs
     nearest = decoder.decode(many.operator_.encode_pairs(_pairs(many, data[2])).targets)
     error = (predicted - nearest).flatten(1).norm(dim=1) / nearest.flatten(1).norm(dim=1)
     assert float(error.mean()) == pytest.approx(min(losses["validation_loss"]), rel=1e-3)

@@ -46,7 +46,7 @@ def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
     operator = build("two-scale", predictor=predictor, objective="field")
     operator.fit(*pairs, FitContext())
     fields = pairs[1].outputs.fields
-    expected = NearestCodes(operator.output_representation)(fields)
+    expected = NearestCodes(operator.outputs)(fields)
     assert torch.equal(operator.encode_pairs(pairs[1]).targets, expected)
 
 
@@ -111,15 +111,15 @@ def test_symmetries_multiply_the_training_codes(pairs):
     x = pairs[0].inputs.fields
     for place, symmetry in enumerate(SQUARE):
         part = codes.inputs[120 * place : 120 * (place + 1)]
-        torch.testing.assert_close(part, operator.input_representation.encode(symmetry(x)))
+        torch.testing.assert_close(part, operator.inputs.encode(symmetry(x)))
 
 
 def test_representations_are_fitted_on_all_images(pairs):
     operator = build("local", symmetries="square", predictor="affine").fit(*pairs, FitContext())
     fields = pairs[0].outputs.fields
     images = torch.cat([symmetry(fields) for symmetry in SQUARE])
-    expected = build("local").output_representation.fit(images, seed=1)
-    got = operator.output_representation
+    expected = build("local").outputs.fit(images, seed=1)
+    got = operator.outputs
     assert got.ranks == expected.ranks
     torch.testing.assert_close(
         got.reconstruct(fields), expected.reconstruct(fields), rtol=0, atol=1e-5

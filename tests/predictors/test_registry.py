@@ -120,7 +120,7 @@ def test_the_example_of_the_documentation_runs(arrays):
         x, u, validation=(x[:5], u[:5])
     )
     with torch.no_grad():
-        outputs = own.operator_.output_representation
+        outputs = own.operator_.outputs
         known = outputs.decode(outputs.encode(torch.as_tensor(u[:4])))
     np.testing.assert_allclose(own.predict(x[:4]), known.numpy(), rtol=1e-4, atol=1e-6)
 

@@ -48,7 +48,7 @@ def test_the_metrics_by_their_formulas(overlap, held_out):
     metrics = evaluate(overlap, held_out, problem=Poisson())
     with torch.no_grad():
         prediction = overlap(x).double()
-        oracle = overlap.output_representation.reconstruct(u).double()
+        oracle = overlap.outputs.reconstruct(u).double()
     truth = u.double()
     error = prediction - truth
     residual = Poisson().residual(x.double(), prediction)
@@ -62,15 +62,15 @@ def test_the_metrics_by_their_formulas(overlap, held_out):
     }
     for name, value in expected.items():
         assert metrics[name] == pytest.approx(float(value), rel=1e-6), name
-    assert metrics["input_code"] == overlap.input_representation.code_size
-    assert metrics["output_code"] == overlap.output_representation.code_size
+    assert metrics["input_code"] == overlap.inputs.code_size
+    assert metrics["output_code"] == overlap.outputs.code_size
     assert metrics["parameters"] == count_parameters(overlap.predictor)
     assert metrics["samples"] == 50
 
 
 def test_the_representation_alone_has_seams_too(overlap, held_out):
     metrics = evaluate(overlap, held_out)
-    oracle = overlap.output_representation.reconstruct(held_out[1])
+    oracle = overlap.outputs.reconstruct(held_out[1])
     expected = evaluate(overlap, held_out, predict=lambda x: oracle)["common_seams"]
     for name, value in metrics["oracle_seams"].items():
         assert value == pytest.approx(expected[name], rel=1e-6), name

@@ -88,7 +88,12 @@ def test_threads_leave_the_flags_as_they_were(pairs, monkeypatch):
 
     seen = []
     tasks = [
-        Task(DenseNetwork((3, 4, 2), seed=seed), *pairs, loss, make_plan(epochs=1 + 20 * seed, small=True))
+        Task(
+            DenseNetwork((3, 4, 2), seed=seed),
+            *pairs,
+            loss,
+            make_plan(epochs=1 + 20 * seed, small=True),
+        )
         for seed in range(2)
     ]
     train_together(tasks)

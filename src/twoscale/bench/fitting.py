@@ -76,12 +76,12 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
         rest = (x[samples:], u[samples:])
         fitting = surrogate.begin(x[:samples], u[:samples], validation=rest)
         assert isinstance(fitting.operator, LatentOperator)
-        fitting.operator.input_representation.fit(fitting.training.inputs)
-        fitting.operator.output_representation.fit(fitting.training.outputs)
+        fitting.operator.inputs.fit(fitting.training.inputs)
+        fitting.operator.outputs.fit(fitting.training.outputs)
         return fitting.operator
 
     first = ours()
-    inputs, outputs = first.input_representation.ranks, first.output_representation.ranks
+    inputs, outputs = first.inputs.ranks, first.outputs.ranks
 
     def theirs() -> peers.TwoScalePCA:
         peers.PatchwisePCA(4, inputs["pca"]).fit(plain_x[:samples])
@@ -89,7 +89,7 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
         return both.fit(plain_u[:samples])
 
     def oracles(operator: LatentOperator, peer: peers.TwoScalePCA) -> dict[str, float]:
-        decoded = operator.output_representation.reconstruct(u[samples:])
+        decoded = operator.outputs.reconstruct(u[samples:])
         theirs = torch.from_numpy(peer.decode(peer.encode(plain_u[samples:])))
         return {
             "oracle": relative(decoded, u[samples:]),

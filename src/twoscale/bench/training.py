@@ -49,11 +49,11 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
     operator = ours(1)[0].operator_
     assert isinstance(operator, LatentOperator)
     pair = [
-        (operator.input_representation.encode(a), operator.output_representation.encode(b))
+        (operator.inputs.encode(a), operator.outputs.encode(b))
         for a, b in ((x[:samples], u[:samples]), (x[samples:], u[samples:]))
     ]
     sizes = (pair[0][0].shape[1], 128, 128, 128, pair[0][1].shape[1])
-    loss = same_loss("two-scale", operator.output_representation.block_sizes, pair[0][1])
+    loss = same_loss("two-scale", operator.outputs.block_sizes, pair[0][1])
 
     def theirs(epochs: int, seed: int = 0) -> nn.Module:
         torch.manual_seed(seed)  # of the loader's shuffles
@@ -62,7 +62,7 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
 
     theirs(1)  # warms up
     timed = [stopwatch(partial(theirs, epochs, seed)) for seed in range(setup.size(1, 3))]
-    decode = operator.output_representation.decode
+    decode = operator.outputs.decode
     with torch.no_grad():
         peer_errors = [relative(decode(net(pair[1][0])), u[samples:]) for _, net in timed]
     steps = -(-samples // 32)

@@ -9,8 +9,8 @@ import typer
 from twoscale.bench import BENCHMARKS, Setup, run_benchmarks
 from twoscale.cli.display import print_comparisons, print_json, progress_bar
 from twoscale.cli.options import DeviceOption, JsonOption
-from twoscale.surrogate.arguments import resolve_device
 from twoscale.surrogate.artifact import environment
+from twoscale.surrogate.options import resolve_device
 
 
 def bench(

@@ -16,7 +16,7 @@ from twoscale.data.check import layout_findings
 from twoscale.errors import TwoscaleError
 from twoscale.problems import PROBLEMS, get_problem
 from twoscale.run.check import check_run, is_run
-from twoscale.surrogate.arguments import resolve_device
+from twoscale.surrogate.options import resolve_device
 
 _PERIODIC = {
     "none": (False, False),

@@ -16,7 +16,7 @@ from twoscale.report.comparison import write_comparison
 from twoscale.report.figure_folder import check_page
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, fit_run
-from twoscale.surrogate.arguments import resolve_device
+from twoscale.surrogate.options import resolve_device
 
 DEMO_METHODS = ("local", "overlap", "two-scale")
 RESOLUTION = 64

@@ -74,6 +74,11 @@ class Dataset:
         return self.layout.output.space
 
     @property
+    def ranks(self) -> tuple[int, int]:
+        """Return the numbers of axes with which inputs and outputs came in; 0 for no fields."""
+        return self.layout.input.rank or 0, self.layout.output.rank or 0
+
+    @property
     def arrays(self) -> tuple[str, ...]:
         """Return the names of the arrays there are."""
         return tuple(self.layout.sample_shapes)

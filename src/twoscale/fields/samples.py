@@ -65,7 +65,8 @@ def as_samples(
         rank = 3 if fields.shape[1] == 1 else 4
     _, channels, height, width = fields.shape
     grid = Grid(height, width, periodic)
-    return Samples(fields, Space(channels, grid, names=names and tuple(names)), rank)
+    space = Space(channels, grid, names=None if names is None else tuple(names))
+    return Samples(fields, space, rank)
 
 
 def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:

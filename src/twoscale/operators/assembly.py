@@ -85,13 +85,21 @@ class Assembly:
         """Return the parts that a tree describes."""
         correction = stored["correction"]
         return cls(
-            build(stored["inputs"], Representation),
-            build(stored["predictor"], CodePredictor),
-            build(stored["outputs"], Representation),
-            None if correction is None else build(correction, CodePredictor),
+            _representation(stored["inputs"]),
+            _predictor(stored["predictor"]),
+            _representation(stored["outputs"]),
+            None if correction is None else _predictor(correction),
             stored["symmetries"],
             stored["average_symmetries"],
         )
+
+
+def _representation(stored: Mapping[str, Any]) -> Representation:
+    return build(stored, Representation)  # type: ignore[type-abstract]
+
+
+def _predictor(stored: Mapping[str, Any]) -> CodePredictor:
+    return build(stored, CodePredictor)  # type: ignore[type-abstract]
 
 
 def _check_kind(name: str, part: Any, kind: type) -> None:

@@ -52,10 +52,9 @@ class FieldPredictor(CodePredictor):
 
     def _network(self, inputs: Space, outputs: Space, seed: int) -> FieldMap:
         """Return the network between two spaces; it works on the finer of both grids."""
-        ends = (inputs.grid, outputs.grid)
-        shapes = [grid.shape for grid in ends]
-        network = self.make_network(work_shape(*shapes), inputs, outputs, seed)
-        return FieldMap(network, *shapes, *(grid.periodic for grid in ends))
+        one, other = inputs.grid, outputs.grid
+        network = self.make_network(work_shape(one.shape, other.shape), inputs, outputs, seed)
+        return FieldMap(network, one.shape, other.shape, one.periodic, other.periodic)
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
         self._ends = (inputs, outputs)

@@ -68,7 +68,7 @@ class Problem(ABC):
 
     def symmetries(self, grid: Grid) -> Group:
         """Return the maps of the grid onto itself that take solutions to solutions."""
-        return symmetry_group(self.symmetric_under, grid.shape)
+        return symmetry_group(self.symmetric_under, grid)
 
     def entropy(self, grid: Grid, seed: int) -> tuple[int, ...]:
         """Return the words that, with the sample index, seed one sample."""

@@ -39,9 +39,8 @@ def _surrogate_findings(path: Path) -> Iterator[Finding]:
         return
     tensors = surrogate.operator_.state_dict().values()
     count = sum(tensor.numel() for tensor in tensors)
-    yield Finding(
-        "ok", f"{surrogate.method} surrogate of {surrogate.grid_} fields: it loads and predicts"
-    )
+    spaces = f"{surrogate.input_space_} inputs and {surrogate.output_space_} outputs"
+    yield Finding("ok", f"{surrogate.method} surrogate of {spaces}: it loads and predicts")
     yield Finding("ok", f"weights: {count} numbers, all finite, match their checksums")
 
 

@@ -38,7 +38,7 @@ def finetune_run(
         raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another --out")
     dataset = data or base.dataset
     start = base.surrogate.with_problem(dataset.problem)
-    start.check_grid(dataset.grid.shape)
+    start.check_spaces(dataset.input_space, dataset.output_space)
     samples = base.config.get("training_samples") if base.fitted_on(dataset) else None
     split = split_samples(dataset.samples, seed=start.seed, training=samples)
     allowed = memory or available_memory()

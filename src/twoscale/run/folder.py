@@ -13,9 +13,10 @@ from torch import Tensor
 
 from twoscale.data import Dataset, Split
 from twoscale.errors import TwoscaleError
-from twoscale.fields.source import FieldSource
+from twoscale.fields.samples import Samples
+from twoscale.fields.source import in_memory
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
-from twoscale.run.pairs import Pair
+from twoscale.run.pairs import Pair, loaded_pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
@@ -104,7 +105,7 @@ class Run:
             data = self.dataset
         if samples is None:
             samples = self.test_samples if self.fitted_on(data) else range(data.samples)
-        pair = (data.load("input", samples), data.load("output", samples))
+        pair = loaded_pair(data, samples)
         return self.surrogate.with_problem(data.problem).evaluate(*pair)
 
 
@@ -134,18 +135,17 @@ def write_run(
         progress("evaluation", 1, 1, "")
 
 
-def _in_memory(fields: Tensor | FieldSource) -> Tensor:
-    """Return fields in memory: of a source, the first chunk's."""
-    return fields if isinstance(fields, Tensor) else next(iter(fields.chunks()))
+def _in_memory(samples: Samples) -> Tensor:
+    """Return fields in memory: of those on disk, the first chunk's."""
+    return samples.tensor() if in_memory(samples.source) else next(iter(samples.source.chunks()))
 
 
 def run_config(
     dataset: Dataset, surrogate: Surrogate, training_samples: int, *, base: str | None = None
 ) -> dict[str, Any]:
     """Return the resolved config of a run: what was asked for, of which data, and its hash."""
-    described = {
-        key: dataset.metadata[key] for key in ("problem", "grid", "samples", "seed", "distribution")
-    }
+    names = ("problem", "input", "output", "samples", "seed", "distribution")
+    described = {name: dataset.metadata[name] for name in names}
     content: dict[str, Any] = {
         "method": surrogate.method,
         "seed": surrogate.seed,
@@ -165,10 +165,8 @@ def _digest(content: dict[str, Any]) -> str:
     """Return the hash of what was asked for.
 
     The weights that a fine-tuning calibrates are found, not asked for, and differ between devices
-    in their last digits: they are left out. Settings that leave everything as it was before they
-    came are left out as well.
+    in their last digits: they are left out.
     """
-    content = content | {"settings": content["settings"]}
     if tuning := content.get("finetuning"):
         plan = {name: value for name, value in tuning.items() if name != "weights"}
         content = content | {"finetuning": plan}

@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from collections.abc import Sequence
 
 from twoscale.data import Dataset, Split
 from twoscale.errors import TwoscaleError
+from twoscale.fields.samples import Samples
 from twoscale.fields.source import FieldSource
 from twoscale.runtime.memory import size_text
 from twoscale.runtime.progress import Progress
 
-Pair = tuple[Tensor | FieldSource, Tensor | FieldSource]
+Pair = tuple[Samples, Samples]
 
 
 def loaded_pairs(dataset: Dataset, split: Split, progress: Progress | None) -> list[Pair]:
     """Return the pairs of fields of the three parts of a split."""
     parts = [split.training, split.validation, split.test]
-    arrays = []
-    for done, name in enumerate(("input", "output")):
+    sides = []
+    for done, side in enumerate(("input", "output")):
         if progress:
-            progress("loading", done, 2, f"{name} fields")
-        arrays.append(dataset.load_parts(name, parts))
+            progress("loading", done, 2, f"{side} fields")
+        sides.append(dataset.load_fields(side, parts))
     if progress:
         progress("loading", 2, 2, "")
-    return list(zip(*arrays, strict=True))
+    return [_pair(dataset, *sources) for sources in zip(*sides, strict=True)]
 
 
 def stored_pairs(dataset: Dataset, split: Split) -> list[Pair]:
     """Return the same pairs as sources that read from disk on each pass."""
     parts = [split.training, split.validation, split.test]
-    return [(dataset.fields("input", part), dataset.fields("output", part)) for part in parts]
+    return [
+        _pair(dataset, dataset.fields("input", part), dataset.fields("output", part))
+        for part in parts
+    ]
+
+
+def loaded_pair(dataset: Dataset, samples: Sequence[int]) -> Pair:
+    """Return the pairs of some samples, in memory."""
+    inputs, outputs = (dataset.load_fields(side, [samples])[0] for side in ("input", "output"))
+    return _pair(dataset, inputs, outputs)
+
+
+def _pair(dataset: Dataset, inputs: FieldSource, outputs: FieldSource) -> Pair:
+    input_rank, output_rank = dataset.ranks
+    return (
+        Samples(inputs, dataset.input_space, input_rank),
+        Samples(outputs, dataset.output_space, output_rank),
+    )
 
 
 def whole_fields_refused(dataset: Dataset, method: str) -> TwoscaleError:

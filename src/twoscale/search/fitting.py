@@ -12,6 +12,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import ACCURACY, Batch, measure_all
+from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import FieldSource, Shape
 from twoscale.files import Checkpoints
 from twoscale.operators.context import SharedFits
@@ -188,7 +189,7 @@ def _first(pairs: Pair, samples: int) -> Pair:
 @torch.no_grad()
 def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
     """Return the relative L2 error of predictions, as the metrics count it."""
-    chunks = zip(pairs.inputs.source.chunks(), pairs.outputs.source.chunks(), strict=True)
+    chunks = paired_chunks(pairs.inputs.source, pairs.outputs.source)
     batches = (Batch(predict(inputs).double(), truth.double()) for inputs, truth in chunks)
     return measure_all({"mre": ACCURACY["mre"]}, batches)["mre"]
 

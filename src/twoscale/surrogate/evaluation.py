@@ -12,6 +12,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleWarning
 from twoscale.fields.measures import ACCURACY, Batch, measure_channels, seam_measures
+from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.patches import PatchLayout
 from twoscale.networks import count_parameters
 from twoscale.operators.context import FieldPairs
@@ -122,7 +123,7 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
     of kernels and the taking of memory.
     """
     warm = False
-    for inputs, truth in zip(test.inputs.chunks(), test.outputs.chunks(), strict=True):
+    for inputs, truth in paired_chunks(test.inputs, test.outputs):
         if inputs.is_cuda and not warm:
             predict(inputs)
             warm = True

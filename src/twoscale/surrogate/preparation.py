@@ -33,7 +33,8 @@ class Fitting:
     def without_fields(self) -> Fitting:
         """Return the same without the data, which can be large; their spaces stay."""
         spaces = (self.training.input_space, self.training.output_space)
-        none = FieldPairs(*(ArraySource(torch.empty(0, *one.shape)) for one in spaces), spaces)
+        inputs, outputs = (ArraySource(torch.empty(0, *one.shape)) for one in spaces)
+        none = FieldPairs(inputs, outputs, spaces)
         return replace(self, training=none, validation=none)
 
 
@@ -46,9 +47,9 @@ class Pair:
 
     def fields(self, device: torch.device, *, resident: bool = True) -> FieldPairs:
         """Return both on a device, or sent there in chunks on each pass."""
-        sides = (one.to(device, resident=resident) for one in (self.inputs, self.outputs))
-        sources = (side.source for side in sides)
-        return FieldPairs(*sources, (self.inputs.space, self.outputs.space))
+        inputs = self.inputs.to(device, resident=resident)
+        outputs = self.outputs.to(device, resident=resident)
+        return FieldPairs(inputs.source, outputs.source, (inputs.space, outputs.space))
 
     def on(self, device: torch.device) -> Pair:
         """Return the same pairs on a device."""

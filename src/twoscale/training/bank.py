@@ -251,15 +251,15 @@ class _BankLoss:
             total.add_(room.dots, alpha=0.5 * batch)
             return
         for member, (loss, size) in enumerate(zip(self.losses, self.sizes, strict=True)):
-            value, own = value_and_slope(loss, predicted[member, :, :size], targets[member])
+            value, own = value_and_grad(loss, predicted[member, :, :size], targets[member])
             slope[member, :, :size] = own
             total[member].add_(value, alpha=batch)
 
 
-def value_and_slope(loss: Loss, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def value_and_grad(loss: Loss, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Return a loss and its gradient in `predicted`: its own, or by automatic differentiation."""
-    if hasattr(loss, "value_and_slope"):
-        return loss.value_and_slope(predicted, targets)
+    if hasattr(loss, "value_and_grad"):
+        return loss.value_and_grad(predicted, targets)
     with torch.enable_grad():
         leaf = predicted.detach().requires_grad_()
         value = loss(leaf, targets)
