@@ -29,7 +29,7 @@ class Dataset(NamedTuple):
 
     @property
     def batch(self) -> Dataset:
-        """The same as field batches (samples, 1, height, width), as everything inside takes them."""
+        """The same as field batches (samples, 1, height, width): what everything inside takes."""
         return Dataset(self.inputs[:, None], self.outputs[:, None])
 
 

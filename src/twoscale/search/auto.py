@@ -65,7 +65,7 @@ def fit_auto(
     Fields, `parameters` and names are those of `Surrogate.fit`; seed, device, problem and
     `periodic` those of `Surrogate`. `budget` is in seconds, or a text such as "2min". Settings that
     are given stay as they are in all candidates; `symmetries` are declared by it and tried. Without
-    `validation`, the last tenth of a shuffle is held out, as `Surrogate.fit` does. The budget begins
+    `validation`, the last tenth of a shuffle is held out, as `Surrogate.fit` does. The budget starts
     at the time `start` of the clock, now by default. An interruption ends the search with the best
     surrogate so far. A search that was killed goes on from what it kept in `journal_folder`, which
     must be of the same call.
