@@ -20,6 +20,7 @@ from twoscale.networks import DenseNetwork
 from twoscale.training.learner import AdamRows, Learner
 from twoscale.training.losses import CodeLoss, Loss
 from twoscale.training.plan import Pairs, Plan
+from twoscale.training.scripted import scripted_steps
 
 _relu_slope = torch.ops.aten.threshold_backward.grad_input
 
@@ -80,37 +81,51 @@ class MLPBank(Learner):
     @torch.no_grad()
     def step(self, inputs: Tensor, targets: Tensor) -> None:
         room = self._room(inputs.shape[1])
-        self._step(room, inputs[0] if room.flat else inputs, targets)
+        product = room.product
+        signals = [inputs[0] if room.flat else inputs, *room.inputs]
+        last = len(self.shapes) - 1
+        for layer in range(last):
+            if layer == 0 and self.parts > 1:
+                room.first(inputs).relu_()
+            else:
+                product(signals[layer], room.forth[layer], out=room.outputs[layer]).relu_()
+        product(signals[last], room.forth[last], out=room.outputs[last])
+        self.loss(room, targets, self.total)
+        for layer in range(last, 0, -1):
+            product(room.turned[layer], signals[layer], out=room.gradients[layer])
+            below = product(room.slopes[layer], room.back[layer], out=room.slopes[layer - 1])
+            _relu_slope(below, room.outputs[layer - 1], 0, grad_input=below)
+        product(room.turned[0], signals[0], out=room.gradients[0])
+        self.adam.step()
 
     @torch.no_grad()
     def steps(self, inputs: Tensor, targets: Tensor, batch: int) -> None:
         room = self._room(batch)
-        shape = (-1, len(self.rows), batch)
-        batches = inputs.split(batch) if room.flat else inputs.unflatten(0, shape)
-        for pair in zip(batches, targets.unflatten(0, shape), strict=True):
-            self._step(room, *pair)
-
-    def _step(self, room: _Room, inputs: Tensor, targets: Tensor) -> None:
-        """Take one step; inputs (members, batch, codes) are without members if the room is flat.
-
-        On a CPU a small network's products take hardly longer than Python's calls of them, so that
-        all views are made beforehand.
-        """
-        product, signal = room.product, inputs
-        for weights, output, following in room.forward:
-            if signal is inputs and self.parts > 1:
-                room.first(inputs).relu_()
-            else:
-                product(signal, weights, out=output).relu_()
-            signal = following
-        product(signal, room.forth[-1], out=room.outputs[-1])
-        self.loss(room, targets, self.total)
-        for turned, slope, signal, gradient, weights, below, output in room.backward:
-            product(turned, signal, out=gradient)
-            product(slope, weights, out=below)
-            _relu_slope(below, output, 0, grad_input=below)
-        product(room.turned[0], inputs, out=room.gradients[0])
-        self.adam.step()
+        compiled = scripted_steps() if room.flat and self.loss.squares else None
+        if compiled is None:
+            super().steps(inputs, targets, batch)
+            return
+        adam = self.adam
+        compiled(
+            inputs,
+            targets,
+            batch,
+            room.inputs,
+            room.outputs,
+            room.slopes,
+            room.turned,
+            room.forth,
+            room.back,
+            room.gradients,
+            self.loss.scaled(batch)[0],
+            room.error_row,
+            room.slope_column,
+            room.dot,
+            self.total,
+            [[self.rows], [self.gradients], [adam.first], [adam.second], [], [adam.steps]],
+            float(adam.rates[0]),
+            adam.options[0]["weight_decay"],
+        )
 
     def _room(self, batch: int) -> _Room:
         if batch not in self.rooms:
@@ -155,7 +170,7 @@ class _Room:
 
     def __init__(self, bank: MLPBank, batch: int) -> None:
         rows, shapes, matrices = bank.rows, bank.shapes, bank.matrices
-        self.flat = len(rows) == 1 and not rows.is_cuda and bank.parts == 1
+        self.flat = len(rows) == 1 and not rows.is_cuda
         self.product = torch.mm if self.flat else torch.bmm
         inputs: list[Tensor] = []
         outputs: list[Tensor] = []
@@ -170,7 +185,6 @@ class _Room:
         self.error_row = self.predicted.flatten(1)[:, None]  # once the targets are subtracted
         self.slope_column = self.slope.flatten(1)[:, :, None]
         self.dot = rows.new_empty(len(rows), 1, 1)
-        self.dots = self.dot[:, 0, 0]
         widths = [0] + [width for width, _ in shapes[:-1]]  # without the constant's column
         back = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
         self.inputs = self._views(inputs)
@@ -180,21 +194,6 @@ class _Room:
         self.forth = [matrix.mT for matrix in self._views(matrices)]
         self.back = self._views(back)
         self.gradients = self._views(bank.slopes)
-        # By layer: weights, outputs and the next layer's inputs; then, from the last layer on, what
-        # the gradients in the weights and in the outputs below are computed from and written to.
-        self.forward = list(zip(self.forth, self.outputs, self.inputs, strict=False))
-        self.backward = [
-            (
-                self.turned[layer],
-                self.slopes[layer],
-                self.inputs[layer - 1],
-                self.gradients[layer],
-                self.back[layer],
-                self.slopes[layer - 1],
-                self.outputs[layer - 1],
-            )
-            for layer in range(len(shapes) - 1, 0, -1)
-        ]
         self.long = [matrix.mT.unflatten(0, (bank.parts, -1)) for matrix in matrices[0]]
         self.partial = rows.new_empty(bank.parts, batch, shapes[0][0])
 
@@ -248,7 +247,7 @@ class _BankLoss:
         if self.squares:
             torch.mul(predicted.sub_(targets), self.scaled(batch), out=slope)
             torch.bmm(room.error_row, room.slope_column, out=room.dot)
-            total.add_(room.dots, alpha=0.5 * batch)
+            total.add_(room.dot[:, 0, 0], alpha=0.5 * batch)
             return
         for member, (loss, size) in enumerate(zip(self.losses, self.sizes, strict=True)):
             value, own = value_and_grad(loss, predicted[member, :, :size], targets[member])
