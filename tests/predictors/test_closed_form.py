@@ -160,7 +160,7 @@ def test_a_network_that_does_not_help_is_dropped(pairs, decoder):
 @pytest.mark.parametrize(("error", "kept"), [(0.9995, False), (0.9985, True)])
 def test_a_network_has_to_take_off_a_thousandth(error, kept, pairs, decoder, monkeypatch):
     errors = iter([1.0, error])  # of the affine map, and with the network
-    monkeypatch.setattr(closed_form._Judge, "error", lambda *_: next(errors))
+    monkeypatch.setattr(closed_form._FieldErrors, "relative", lambda *_: next(errors))
     predictor = fit("affine-mlp", pairs, decoder)
     assert predictor.chosen["correction_kept"] is kept
     assert predictor.chosen["validation_error"] == (error if kept else 1.0)

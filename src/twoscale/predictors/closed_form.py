@@ -33,21 +33,21 @@ _GAIN = 1e-3
 
 
 @dataclass(frozen=True)
-class _Judge:
+class _FieldErrors:
     """Errors of codes as errors of decoded fields."""
 
     metric: Tensor  # (code, coordinates): ||e @ metric|| is the norm of what e adds to a field
     size: float  # norm of all validation fields, in the decoder's unit as well
 
     @classmethod
-    def of(cls, decoder: Representation, validation: Pairs) -> _Judge:
+    def of(cls, decoder: Representation, validation: Pairs) -> _FieldErrors:
         metric = decoder_isometry(decoder).to_coordinates
         with torch.no_grad():
             fields = decoder.decode(validation.targets).double() / decoder.unit
             size = float(fields.norm())
         return cls(metric, size or 1.0)
 
-    def error(self, predicted: Tensor, true: Tensor) -> float:
+    def relative(self, predicted: Tensor, true: Tensor) -> float:
         """Return the relative L2 error of the decoded fields."""
         return float(((predicted - true).double() @ self.metric).norm()) / self.size
 
@@ -74,16 +74,16 @@ class Affine(NetworkPredictor):
     def prepare(
         self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
     ) -> None:
-        judge = _Judge.of(decoder, validation)
+        errors = _FieldErrors.of(decoder, validation)
         fit = fit_affine(
             CodePairs.of(training.inputs, training.targets),
             CodePairs.of(validation.inputs, validation.targets),
-            judge.metric,
+            errors.metric,
             strength=self.ridge,
         )
         self.network = fit.network()
         with torch.no_grad():
-            error = judge.error(self(validation.inputs), validation.targets)
+            error = errors.relative(self(validation.inputs), validation.targets)
         self.chosen = {"ridge": fit.strength, "validation_error": error}
 
 
@@ -123,7 +123,7 @@ class AffineMLP(CodePredictor):
             weight_decay=weight_decay,
             patience=patience,
         )
-        self._left: tuple[float, Pairs, _Judge] | None = None
+        self._pending: tuple[float, Pairs, _FieldErrors] | None = None
 
     @torch.no_grad()
     def prepare(
@@ -134,7 +134,7 @@ class AffineMLP(CodePredictor):
         rest, held_out = self._rest(training), self._rest(validation)
         # A network learns numbers around one most easily.
         scale = float(rest.targets.double().square().mean().sqrt()) or 1.0
-        self._left = (scale, validation, _Judge.of(decoder, validation))
+        self._pending = (scale, validation, _FieldErrors.of(decoder, validation))
         for pairs in (rest, held_out):
             pairs.targets.div_(scale)
         return self.correction.prepare(rest, held_out, decoder, seed)
@@ -144,14 +144,14 @@ class AffineMLP(CodePredictor):
 
     @torch.no_grad()
     def complete(self) -> None:
-        assert self._left is not None
-        scale, validation, judge = self._left
-        self._left = None
+        assert self._pending is not None
+        scale, validation, errors = self._pending
+        self._pending = None
         self.correction.complete()
         last = self.correction.trained.linear[-1]
         for value in last.parameters():
             value.mul_(scale)
-        error = judge.error(self(validation.inputs), validation.targets)
+        error = errors.relative(self(validation.inputs), validation.targets)
         kept = error < (1 - _GAIN) * self.chosen["affine_validation_error"]
         if not kept:
             error = self.chosen["affine_validation_error"]
@@ -200,31 +200,31 @@ class Kernel(CodePredictor):
         self.kinds = tuple(KERNELS) if kernel is None else (kernel,)
         self.length_scales = LENGTH_SCALES if length_scale is None else (length_scale,)
         self.ridge = ridge
-        self.most = kernel_samples
+        self.kernel_samples = kernel_samples
         self.regression: KernelRegression | None = None
 
     def prepare(
         self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
     ) -> None:
-        judge = _Judge.of(decoder, validation)
+        errors = _FieldErrors.of(decoder, validation)
         if not is_closed(training.group):  # then images are samples as any others
             training = ImagePairs(training.inputs, training.targets)
         self.regression, self.chosen = fit_kernel(
             self._limited(training),
             CodePairs.of(validation.inputs, validation.targets),
-            judge.metric,
+            errors.metric,
             group=training.group,
             kinds=self.kinds,
             length_scales=self.length_scales,
             strength=self.ridge,
         )
-        error = judge.error(self(validation.inputs), validation.targets)
+        error = errors.relative(self(validation.inputs), validation.targets)
         self.chosen["validation_error"] = error
 
     def _limited(self, training: ImagePairs) -> CodePairs:
         """Return the samples that are used, with all their images."""
         images = len(training.group)
-        samples = min(len(training) // images, self.most or len(training))
+        samples = min(len(training) // images, self.kernel_samples or len(training))
         needed = kernel_bytes(samples, training.group)
         free = free_memory(training.inputs.device)
         if needed > free:

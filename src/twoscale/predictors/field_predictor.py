@@ -91,7 +91,7 @@ class FieldPredictor(CodePredictor):
             loss,
             self.plan,
             seed,
-            judge=partial(mean_loss, self, loss, held_out, self.plan.evaluation_batch),
+            validate=partial(mean_loss, self, loss, held_out, self.plan.evaluation_batch),
             per_epoch=len(training.inputs),
         )
 
