@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -244,20 +244,29 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
     own = defaults_of(get_predictor(known["predictor"])) if is_own(known["predictor"]) else {}
     other = {key for key in own.keys() & SETTINGS.keys() if not _fits(key, own[key])}
     table = {key: setting for key, setting in SETTINGS.items() if key not in other}
-    owners = {key: list(_owners(key, known)) for key in given.keys() - known.keys()}
+    owners = {key: _owners(name, key, given) for key in given.keys() - known.keys()}
     return resolve_settings(owner, known, given, table=table, owners=owners)
 
 
-def _owners(setting: str, known: Settings) -> Iterator[str]:
-    """Yield the methods, bases and predictors that have a setting which `known` lacks."""
-    for name, method in METHODS.items():
-        if setting in method.defaults:
-            yield f"base={name}" if "base" in known else name
-    if setting.startswith(_PREFIX) or setting == "channels":
-        yield from (name for name, method in METHODS.items() if method.corrected)
-    yield from (
-        f"predictor={name}" for name, kind in PREDICTORS.items() if setting in defaults_of(kind)
-    )
+def _owners(name: str, setting: str, given: Settings) -> list[str]:
+    """Return the predictors that bring a method the setting it lacks, or else the methods."""
+    base = {key: given[key] for key in given if key == "base"}
+    predictors = [
+        f"predictor={one}"
+        for one in PREDICTORS
+        if setting in defaults(name, {**base, "predictor": one})
+    ]
+    if predictors:
+        return predictors
+    corrected = get_method(name).corrected
+    methods = [
+        f"base={one}" if corrected else one
+        for one, method in METHODS.items()
+        if setting in method.defaults
+    ]
+    if not corrected and (setting.startswith(_PREFIX) or setting == "channels"):
+        methods += [one for one, method in METHODS.items() if method.corrected]
+    return methods
 
 
 def _fits(name: str, value: Any) -> bool:
