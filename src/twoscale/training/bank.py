@@ -22,7 +22,7 @@ from twoscale.training.losses import CodeLoss, Loss
 from twoscale.training.plan import Pairs, Plan
 from twoscale.training.scripted import scripted_steps
 
-_relu_slope = torch.ops.aten.threshold_backward.grad_input
+_relu_grad = torch.ops.aten.threshold_backward.grad_input
 
 _ALIGNED = 4  # rows of whole 16-byte words, for vectorised loads
 _LONG = 2048  # inputs from which the first layer's sums are taken in parts
@@ -49,13 +49,13 @@ class MLPBank(Learner):
         size = sum(rows * columns for rows, columns in self.shapes)
         self.rows = like.new_zeros(len(networks), size)
         self.gradients = torch.zeros_like(self.rows)
-        self.matrices, self.slopes = self._views(self.rows), self._views(self.gradients)
+        self.matrices, self.weight_grads = self._views(self.rows), self._views(self.gradients)
         with torch.no_grad():
             self._bind()
         self.adam = AdamRows(self.rows, self.gradients, plans)
         self.loss = _BankLoss(losses, [member[-1].out_features for member in layers], outputs[-1])
         self.total = like.new_zeros(len(networks))
-        self.rooms: dict[int, _Room] = {}
+        self.workspaces: dict[int, _Workspace] = {}
 
     def _views(self, rows: Tensor) -> list[Tensor]:
         """Return the layers' matrices (members, outputs, inputs + constant) inside `rows`."""
@@ -80,28 +80,38 @@ class MLPBank(Learner):
 
     @torch.no_grad()
     def step(self, inputs: Tensor, targets: Tensor) -> None:
-        room = self._room(inputs.shape[1])
-        product = room.product
-        signals = [inputs[0] if room.flat else inputs, *room.inputs]
+        workspace = self._workspace(inputs.shape[1])
+        product = workspace.product
+        signals = [inputs[0] if workspace.flat else inputs, *workspace.inputs]
         last = len(self.shapes) - 1
         for layer in range(last):
             if layer == 0 and self.parts > 1:
-                room.first(inputs).relu_()
+                workspace.first(inputs).relu_()
             else:
-                product(signals[layer], room.forth[layer], out=room.outputs[layer]).relu_()
-        product(signals[last], room.forth[last], out=room.outputs[last])
-        self.loss(room, targets, self.total)
+                product(
+                    signals[layer],
+                    workspace.transposed_weights[layer],
+                    out=workspace.outputs[layer],
+                ).relu_()
+        product(signals[last], workspace.transposed_weights[last], out=workspace.outputs[last])
+        self.loss(workspace, targets, self.total)
         for layer in range(last, 0, -1):
-            product(room.turned[layer], signals[layer], out=room.gradients[layer])
-            below = product(room.slopes[layer], room.back[layer], out=room.slopes[layer - 1])
-            _relu_slope(below, room.outputs[layer - 1], 0, grad_input=below)
-        product(room.turned[0], signals[0], out=room.gradients[0])
+            product(
+                workspace.transposed_grads[layer], signals[layer], out=workspace.weight_grads[layer]
+            )
+            below = product(
+                workspace.grads[layer],
+                workspace.inner_weights[layer],
+                out=workspace.grads[layer - 1],
+            )
+            _relu_grad(below, workspace.outputs[layer - 1], 0, grad_input=below)
+        product(workspace.transposed_grads[0], signals[0], out=workspace.weight_grads[0])
         self.adam.step()
 
     @torch.no_grad()
     def steps(self, inputs: Tensor, targets: Tensor, batch: int) -> None:
-        room = self._room(batch)
-        compiled = scripted_steps() if room.flat and self.loss.squares else None
+        workspace = self._workspace(batch)
+        compiled = scripted_steps() if workspace.flat and self.loss.squares else None
         if compiled is None:
             super().steps(inputs, targets, batch)
             return
@@ -110,27 +120,27 @@ class MLPBank(Learner):
             inputs,
             targets,
             batch,
-            room.inputs,
-            room.outputs,
-            room.slopes,
-            room.turned,
-            room.forth,
-            room.back,
-            room.gradients,
+            workspace.inputs,
+            workspace.outputs,
+            workspace.grads,
+            workspace.transposed_grads,
+            workspace.transposed_weights,
+            workspace.inner_weights,
+            workspace.weight_grads,
             self.loss.scaled(batch)[0],
-            room.error_row,
-            room.slope_column,
-            room.dot,
+            workspace.error_row,
+            workspace.grad_column,
+            workspace.dot,
             self.total,
             [[self.rows], [self.gradients], [adam.first], [adam.second], [], [adam.steps]],
             float(adam.rates[0]),
             adam.options[0]["weight_decay"],
         )
 
-    def _room(self, batch: int) -> _Room:
-        if batch not in self.rooms:
-            self.rooms[batch] = _Room(self, batch)
-        return self.rooms[batch]
+    def _workspace(self, batch: int) -> _Workspace:
+        if batch not in self.workspaces:
+            self.workspaces[batch] = _Workspace(self, batch)
+        return self.workspaces[batch]
 
     def set_rate(self, member: int, rate: float) -> None:
         self.adam.set_rate(member, rate)
@@ -161,7 +171,7 @@ class MLPBank(Learner):
         return Pairs(inputs, self.loss.stack([pairs.targets for pairs in members]))
 
 
-class _Room:
+class _Workspace:
     """Room for the signals of one minibatch size, reused in every step, and views for products.
 
     On a CPU a single member is worked on without the members' axis: plain products of matrices
@@ -180,20 +190,20 @@ class _Room:
             inputs.append(signal)
             outputs.append(signal[:, :, :width])
         self.predicted = rows.new_empty(len(rows), batch, shapes[-1][0])
-        slopes = [rows.new_zeros(len(rows), batch, width) for width, _ in shapes]
-        self.slope = slopes[-1]
+        grads = [rows.new_zeros(len(rows), batch, width) for width, _ in shapes]
+        self.grad = grads[-1]
         self.error_row = self.predicted.flatten(1)[:, None]  # once the targets are subtracted
-        self.slope_column = self.slope.flatten(1)[:, :, None]
+        self.grad_column = self.grad.flatten(1)[:, :, None]
         self.dot = rows.new_empty(len(rows), 1, 1)
         widths = [0] + [width for width, _ in shapes[:-1]]  # without the constant's column
-        back = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
+        inner = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
         self.inputs = self._views(inputs)
         self.outputs = self._views([*outputs, self.predicted])
-        self.slopes = self._views(slopes)
-        self.turned = [slope.mT for slope in self.slopes]
-        self.forth = [matrix.mT for matrix in self._views(matrices)]
-        self.back = self._views(back)
-        self.gradients = self._views(bank.slopes)
+        self.grads = self._views(grads)
+        self.transposed_grads = [grad.mT for grad in self.grads]
+        self.transposed_weights = [matrix.mT for matrix in self._views(matrices)]
+        self.inner_weights = self._views(inner)
+        self.weight_grads = self._views(bank.weight_grads)
         self.long = [matrix.mT.unflatten(0, (bank.parts, -1)) for matrix in matrices[0]]
         self.partial = rows.new_empty(bank.parts, batch, shapes[0][0])
 
@@ -237,21 +247,21 @@ class _BankLoss:
             row[:, : target.shape[1]] = target
         return stacked
 
-    def __call__(self, room: _Room, targets: Tensor, total: Tensor) -> None:
+    def __call__(self, workspace: _Workspace, targets: Tensor, total: Tensor) -> None:
         """Write the gradients in the predicted codes; add the losses, times the batch, to `total`.
 
         The predicted codes may be overwritten.
         """
-        predicted, slope = room.predicted, room.slope
+        predicted, grad = workspace.predicted, workspace.grad
         batch = predicted.shape[1]
         if self.squares:
-            torch.mul(predicted.sub_(targets), self.scaled(batch), out=slope)
-            torch.bmm(room.error_row, room.slope_column, out=room.dot)
-            total.add_(room.dot[:, 0, 0], alpha=0.5 * batch)
+            torch.mul(predicted.sub_(targets), self.scaled(batch), out=grad)
+            torch.bmm(workspace.error_row, workspace.grad_column, out=workspace.dot)
+            total.add_(workspace.dot[:, 0, 0], alpha=0.5 * batch)
             return
         for member, (loss, size) in enumerate(zip(self.losses, self.sizes, strict=True)):
             value, own = value_and_grad(loss, predicted[member, :, :size], targets[member])
-            slope[member, :, :size] = own
+            grad[member, :, :size] = own
             total[member].add_(value, alpha=batch)
 
 
@@ -262,8 +272,8 @@ def value_and_grad(loss: Loss, predicted: Tensor, targets: Tensor) -> tuple[Tens
     with torch.enable_grad():
         leaf = predicted.detach().requires_grad_()
         value = loss(leaf, targets)
-        (slope,) = torch.autograd.grad(value, leaf)
-    return value.detach(), slope
+        (grad,) = torch.autograd.grad(value, leaf)
+    return value.detach(), grad
 
 
 def _padded(width: int, unit: int = _ALIGNED) -> int:
