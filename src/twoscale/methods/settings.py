@@ -149,7 +149,9 @@ SETTINGS: dict[str, Setting] = {
     "hidden_width": Setting("width of the hidden layers", _COUNT),
     "epochs": Setting("passes over the training set", _COUNT, schedule=True, passes=True),
     "batch_size": Setting("samples per optimiser step", _COUNT, schedule=True),
-    "learning_rate": Setting("the optimiser's first rate, or its highest in one cycle", _RATE),
+    "learning_rate": Setting(
+        "the optimiser's first rate, or its highest in one cycle; none: what suits it", _RATE
+    ),
     "weight_decay": Setting("L2 weight decay", _DECAY),
     "patience": Setting(
         "epochs without progress before the rate is halved", _COUNT, schedule=True, passes=True
@@ -178,7 +180,10 @@ SETTINGS: dict[str, Setting] = {
     "optimiser": Setting(
         "optimiser of an encoder; rate and clip follow from it", choice(tuple(Encoder.optimisers))
     ),
-    "clip": Setting("largest norm of the gradients of one step, or none", _optional(_FACTOR)),
+    "clip": Setting(
+        "largest norm of the gradients of one step; none: what suits the optimiser",
+        _optional(_FACTOR),
+    ),
     "modes": Setting("Fourier modes kept per direction", _COUNT),
     "padding": Setting("nodes of padding at the far edges", whole(0)),
     "evaluation_batch": Setting(
