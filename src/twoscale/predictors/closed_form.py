@@ -24,7 +24,7 @@ from twoscale.predictors.kernel import (
 from twoscale.predictors.mlp import MLP, NetworkPredictor
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
-from twoscale.representation.geometry import decoder_isometry
+from twoscale.representation.geometry import channel_metrics, decoder_isometry
 from twoscale.runtime.memory import free_memory, size_text
 from twoscale.training import Pairs, Task
 
@@ -37,6 +37,7 @@ class _Judge:
     """Errors of codes as errors of decoded fields."""
 
     metric: Tensor  # (code, coordinates): ||e @ metric|| is the norm of what e adds to a field
+    channels: tuple[Tensor, ...]  # the same for each channel, where there are several
     size: float  # norm of all validation fields, in the decoder's unit as well
 
     @classmethod
@@ -45,7 +46,7 @@ class _Judge:
         with torch.no_grad():
             fields = decoder.decode(validation.targets).double() / decoder.unit
             size = float(fields.norm())
-        return cls(metric, size or 1.0)
+        return cls(metric, channel_metrics(decoder), size or 1.0)
 
     def error(self, predicted: Tensor, true: Tensor) -> float:
         """Return the relative L2 error of the decoded fields."""
@@ -79,6 +80,7 @@ class Affine(NetworkPredictor):
             CodePairs.of(training.inputs, training.targets),
             CodePairs.of(validation.inputs, validation.targets),
             judge.metric,
+            channels=judge.channels,
             strength=self.ridge,
         )
         self.network = fit.network()
@@ -213,6 +215,7 @@ class Kernel(CodePredictor):
             self._limited(training),
             CodePairs.of(validation.inputs, validation.targets),
             judge.metric,
+            channels=judge.channels,
             group=training.group,
             kinds=self.kinds,
             length_scales=self.length_scales,
