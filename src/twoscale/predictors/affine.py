@@ -69,9 +69,8 @@ def fit_affine(
     directions, modes = linear_modes(training.inputs - centre, training.targets - offset)
     strengths = modes.strengths(STRENGTH_COUNT) if strength is None else [strength * modes.largest]
     probes = (validation.inputs - centre) @ directions
-    errors = squared_errors(
-        modes, probes, validation.targets - offset, strengths, channels or [metric]
-    )
+    truth = validation.targets - offset
+    errors = squared_errors(modes, probes, truth, strengths, channels or [metric])
     chosen = strengths[int(errors.argmin())]
     weight = (directions @ modes.weights(chosen)).mT
     return AffineFit(
