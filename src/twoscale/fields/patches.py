@@ -73,46 +73,46 @@ class PatchLayout:
         rows, columns = (Cuts.strided(*axis) for axis in zip(shape, patch, stride, strict=True))
         return cls(rows, columns)
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         axes = (self.rows, self.columns)
         height, width = (axis.size for axis in axes)
         return Grid(height, width, (self.rows.periodic, self.columns.periodic))
 
-    @property
+    @cached_property
     def shape(self) -> Pair:
         return (self.rows.size, self.columns.size)
 
-    @property
+    @cached_property
     def counts(self) -> Pair:
         """Return the number of patches per axis."""
         return (self.rows.count, self.columns.count)
 
-    @property
+    @cached_property
     def count(self) -> int:
         return self.rows.count * self.columns.count
 
-    @property
+    @cached_property
     def patch(self) -> Pair:
         """Return the size of the largest patch."""
         return (self.rows.side, self.columns.side)
 
-    @property
+    @cached_property
     def features(self) -> int:
         """Return the number of nodes of the largest patch."""
         return self.rows.side * self.columns.side
 
-    @property
+    @cached_property
     def overlaps(self) -> bool:
         return self.rows.overlaps or self.columns.overlaps
 
-    @property
+    @cached_property
     def stride(self) -> Pair | None:
         """Return the distance of neighbours if all patches are alike, else None."""
         rows, columns = self.rows.stride, self.columns.stride
         return None if rows is None or columns is None else (rows, columns)
 
-    @property
+    @cached_property
     def seams(self) -> Seams:
         return Seams(self.rows.seams, self.columns.seams, self.grid)
 

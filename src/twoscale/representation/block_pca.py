@@ -147,6 +147,7 @@ class BlockPCA(Representation):
         places = kept.flatten().nonzero()[:, 0]
         self.register_buffer("places", places, persistent=False)
         self._ranks = [int(k) for k in self.rank]
+        self._code_size = sum(self._ranks)
 
     def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
         missing = [name for name in self._fitted if name not in tensors]
@@ -241,7 +242,12 @@ class BlockPCA(Representation):
 
     @property
     def block_sizes(self) -> list[int]:
-        return [sum(self.ranks["pca"])]
+        return [self.code_size]
+
+    @property
+    def code_size(self) -> int:
+        self._require_fit()
+        return self._code_size
 
     @property
     def ranks(self) -> dict[str, list[int]]:
