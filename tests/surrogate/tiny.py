@@ -38,7 +38,8 @@ def tiny(method: str, **settings: Any) -> dict[str, Any]:
     """Return tiny settings with others in place of some; a predictor brings its own."""
     usual = TINY[method]
     if "predictor" in settings:
-        usual = {name: value for name, value in usual.items() if name not in _LATENT}
+        own = PREDICTORS["fno" if method == "fno" else "mlp"]
+        usual = {name: value for name, value in usual.items() if name not in own}
         usual |= PREDICTORS.get(settings["predictor"], {})
     return usual | settings
 
