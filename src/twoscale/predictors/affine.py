@@ -28,7 +28,7 @@ class CodePairs:
 
 @dataclass(frozen=True)
 class AffineFit:
-    """z = weight x + bias, and how the strength of its regularisation was found."""
+    """z = weight x + bias, with the strengths that were tried and their errors."""
 
     weight: Tensor  # (outputs, inputs), float64
     bias: Tensor  # (outputs,)
@@ -47,7 +47,7 @@ class AffineFit:
         return network
 
     def importance(self, metric: Tensor) -> Tensor:
-        """Return how far the prediction moves, in the metric, per unit of each input (inputs,)."""
+        """Return the norm, in the metric, of the change per unit of each input (inputs,)."""
         return (metric.mT @ self.weight).norm(dim=0)
 
 
@@ -61,9 +61,9 @@ def fit_affine(
 ) -> AffineFit:
     """Return the ridge regression with an intercept, the same strength for all outputs.
 
-    Without `strength` the best of a grid on the validation codes is taken, an error e counting as
-    ||e @ metric||^2: one eigendecomposition serves the whole grid. With the metrics of several
-    `channels` it is the geometric mean of their errors.
+    Without `strength` the best of a grid on the validation codes is taken. The error of a code is
+    ||e @ metric||^2; with the metrics of several `channels` it is the geometric mean of theirs. One
+    eigendecomposition serves the whole grid.
     """
     centre, offset = training.inputs.mean(0), training.targets.mean(0)
     directions, modes = linear_modes(training.inputs - centre, training.targets - offset)

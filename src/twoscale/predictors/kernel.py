@@ -1,8 +1,8 @@
 """Kernel ridge regression between codes, with the symmetries of the data built in.
 
 The kernel is Matern's of order 3/2 or 5/2, of the distance between weighted codes. A coordinate's
-weight is the root of its importance in the affine fit: PCA codes as they are let the many
-small ones drown the few that matter, and codes of unit variance do so even more.
+weight is the square root of its importance in the affine fit. Without weights the many small
+coordinates of a PCA code would dominate the few that matter, with unit variance even more so.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
 class KernelRegression(nn.Module):
     """z = offset + sum_j k(|w x - c_j|) a_j, in double precision.
 
-    Coefficients are far larger than the codes they add up to, which single precision would lose.
+    Coefficients are far larger than the codes they add up to: single precision would lose digits.
     """
 
     order: Tensor  # (): twice the order of Matern's kernel, 3 or 5
@@ -97,7 +97,7 @@ class KernelRegression(nn.Module):
 
 @dataclass(frozen=True)
 class _KernelData:
-    """What a kernel regression is fitted on and judged by."""
+    """Training and validation codes of a kernel regression, weighted and centred."""
 
     group: Group
     inputs: Tensor  # (symmetries, samples, inputs), weighted
@@ -108,7 +108,7 @@ class _KernelData:
     strength: float | None
 
     def subset(self, samples: int) -> _KernelData:
-        """Return the same on some samples, without their images."""
+        """Return the first samples only, without their images."""
         inputs, targets = self.inputs[:1, :samples], self.targets[:1, :samples]
         return replace(self, group=IDENTITY, inputs=inputs, targets=targets)
 
@@ -131,11 +131,11 @@ def fit_kernel(
     length_scales: Sequence[float] = LENGTH_SCALES,
     strength: float | None = None,
 ) -> tuple[KernelRegression, dict[str, Any]]:
-    """Return the regression and what was chosen for it on the validation codes.
+    """Return the regression, and the kernel, length scale and ridge chosen on validation codes.
 
     `training` holds the images of all samples under the first symmetry of `group`, then under the
     second, and so on. Kernel and length scale are chosen on at most a thousand samples, the
-    strength (unless given) on all.
+    strength on all of them, unless it is given.
     """
     affine = fit_affine(training, validation, metric, channels=channels)
     weights = _weights(affine.importance(metric), training.inputs)
@@ -164,7 +164,7 @@ def fit_kernel(
 
 
 def kernel_bytes(samples: int, group: Group) -> int:
-    """Return the memory that fitting on this many samples and all their images takes at most."""
+    """Return the most bytes that a fit on this many samples and all their images needs."""
     largest = max(matrices.shape[1] for matrices in irreducible(group))
     # Values and eigenvectors of all blocks; the block that is decomposed, and room to do so.
     return 8 * samples**2 * (2 * len(group) + 3 * largest**2)
@@ -181,7 +181,7 @@ def _weights(importance: Tensor, codes: Tensor) -> Tensor:
 def _choose(
     images: _KernelData, kinds: Sequence[str], length_scales: Sequence[float]
 ) -> tuple[str, float]:
-    """Return what errs least on the validation samples: first the length, then the kernel."""
+    """Return kernel and length scale of the least validation error: first the length is chosen."""
     some = images.subset(TUNING_SAMPLES)
 
     @cache
@@ -213,9 +213,9 @@ def _solve(images: _KernelData, kind: str, length: float) -> _Solution:
 
 
 def _with_strength(blocks: Tensor, images: _KernelData, strength: float) -> Tensor | None:
-    """Return the coefficients by Cholesky factors, some twenty times less work than eigenvectors.
+    """Return the coefficients by Cholesky factors, about 20 times less work than eigenvectors.
 
-    None if the strength is too small for one.
+    None if the strength is so small that a block has no Cholesky factor.
     """
     shift: float | None = None
     coefficients = torch.zeros_like(images.targets)

@@ -26,7 +26,10 @@ class Representation(Part, nn.Module, ABC):
     float64). `space` says what the fields are made of, once it is fitted.
     """
 
-    compresses: ClassVar[bool] = True  # False: the code is the field itself
+    compresses: ClassVar[bool] = True
+    """Whether the code is shorter than the field; otherwise the code is the field itself."""
+    stage_titles: ClassVar[Mapping[str, str]] = {}
+    """Stages with a code and a PCA of their own, by name, with the word for them in tables."""
 
     space: Space
 

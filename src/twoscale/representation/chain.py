@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, as_source, map_fields
 from twoscale.linalg.pca import RankRule
-from twoscale.parts import register
+from twoscale.parts import PARTS, register
 from twoscale.representation.base import Representation, residual_map, space_of, subset
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.budget import NOISE, Budget
@@ -34,6 +34,7 @@ class Chain(Representation):
     """
 
     name = "chain"
+    title = "stages, each of what the earlier ones left over"
 
     def __init__(
         self, stages: Mapping[str, Representation], *, code_size: int | None = None
@@ -154,6 +155,19 @@ def _ignore_noise(stage: Representation, first: Representation) -> None:
         stage.floor = NOISE * first.unit.flatten().double()
 
 
+def known_stages() -> dict[str, str]:
+    """Return the titles of the stages of all registered representations, by stage name.
+
+    Longer chains come first, so that the stages of one chain are listed in their order.
+
+    >>> list(known_stages())[:3]
+    ['coarse', 'middle', 'residual']
+    """
+    kinds = [part for part in PARTS.values() if issubclass(part, Representation)]
+    longest_first = sorted(kinds, key=lambda kind: -len(kind.stage_titles))
+    return {name: title for kind in longest_first for name, title in kind.stage_titles.items()}
+
+
 def stage_solvers(solver: str) -> tuple[str, str]:
     """Return the solvers of a global stage and of local ones; "hybrid" randomises the former."""
     return ("randomized", "full") if solver == "hybrid" else (solver, solver)
@@ -182,6 +196,8 @@ class TwoScale(Chain):
     """
 
     name = "two-scale"
+    title = "coarse PCA, then a PCA per patch"
+    stage_titles: ClassVar[Mapping[str, str]] = {"coarse": "coarse", "residual": "residual"}
 
     def __init__(
         self,
@@ -216,6 +232,12 @@ class ThreeScale(Chain):
     """
 
     name = "three-scale"
+    title = "coarse PCA, then a PCA per large patch, then a PCA per patch"
+    stage_titles: ClassVar[Mapping[str, str]] = {
+        "coarse": "coarse",
+        "middle": "middle",
+        "residual": "residual",
+    }
 
     def __init__(
         self,

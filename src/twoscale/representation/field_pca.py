@@ -26,6 +26,7 @@ class GlobalPCA(BlockPCA):
     """
 
     name = "global-pca"
+    title = "PCA of whole fields"
 
     def _prepare(self, space: Space, device: torch.device) -> None:
         pass
@@ -50,6 +51,7 @@ class PatchPCA(BlockPCA):
     """
 
     name = "patch-pca"
+    title = "PCA per patch"
 
     weights: Tensor  # (patches, channels x features): normalised window
 
@@ -119,6 +121,7 @@ class RestrictedPCA(BlockPCA):
     """
 
     name = "restricted-pca"
+    title = "PCA on a coarse grid"
 
     def __init__(
         self,

@@ -73,6 +73,7 @@ class WholeField(Representation):
     """All nodes of the field, each channel normalised; nothing is left out."""
 
     name = "whole-field"
+    title = "the field itself"
     compresses = False
 
     def __init__(self) -> None:

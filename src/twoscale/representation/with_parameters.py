@@ -25,6 +25,7 @@ class WithParameters(Representation):
     """
 
     name = "with-parameters"
+    title = "a code of the fields, followed by the parameters"
 
     mean: Tensor  # (parameters,)
     scale: Tensor  # (parameters,)

@@ -35,7 +35,7 @@ from twoscale.problems import Problem, describe_problem, get_problem
 from twoscale.representation import Representation
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.replay import replayed
-from twoscale.runtime.timing import add_seconds, forget_device_peak
+from twoscale.runtime.timing import add_seconds, reset_peak_memory
 from twoscale.surrogate.artifact import (
     declared_processes,
     environment,
@@ -174,7 +174,7 @@ class Surrogate:
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
         declared_processes()  # raises if it is none: before the work, not after it
-        forget_device_peak()
+        reset_peak_memory()
         door = Door(self.periodic, input_names, output_names)
         pairs = door.both(inputs, outputs, parameters, validation, self.seed)
         spaces = [(pair.inputs.space.shape, pair.outputs.space.shape) for pair in pairs]
@@ -233,7 +233,7 @@ class Surrogate:
         # Fields are passed over twice and then never again: they need not stay on the device.
         training, held_out = (pair.fields(self.device, resident=False) for pair in pairs)
         context = FitContext(seed=self.seed, progress=progress, checkpoints=checkpoints)
-        forget_device_peak()
+        reset_peak_memory()
         tuned = copy.copy(self)
         tuned.operator_, record = finetune_operator(
             operator,
