@@ -57,10 +57,15 @@ class Part:
 def register(part: type[Kind]) -> type[Kind]:
     """Make a class of parts known by its `name`, so that saved surrogates can name it."""
     known = PARTS.get(part.name)
-    if known is not None and known.__qualname__ != part.__qualname__:
+    if known is not None and _place(known) != _place(part):
         raise TwoscaleError(f"another part is called '{part.name}' already: take another name")
     PARTS[part.name] = part
     return part
+
+
+def _place(part: type[Part]) -> tuple[str, str]:
+    """Return where a class is defined; a class that is defined again has the same place."""
+    return part.__module__, part.__qualname__
 
 
 def describe(part: Part) -> dict[str, Any]:
@@ -70,7 +75,7 @@ def describe(part: Part) -> dict[str, Any]:
 
 def build(description: Mapping[str, Any], kind: type[Kind]) -> Kind:
     """Return the part that a description stands for, which must be of a kind."""
-    if not isinstance(description, Mapping) or "part" not in description:
+    if not isinstance(description, Mapping) or not isinstance(description.get("part"), str):
         raise TwoscaleError(f"a part is described by its name and arguments, got {description!r}")
     name = description["part"]
     part = PARTS.get(name)
@@ -101,7 +106,7 @@ def _plain(value: Any) -> Any:
 
 def _value(plain: Any) -> Any:
     if isinstance(plain, Mapping):
-        if "part" in plain:
+        if isinstance(plain.get("part"), str):  # a stage of a chain may be called "part"
             return build(plain, Part)
         return {key: _value(one) for key, one in plain.items()}
     return tuple(_value(one) for one in plain) if isinstance(plain, list) else plain

@@ -120,6 +120,11 @@ class RestrictedPCA(BlockPCA):
 
     name = "restricted-pca"
 
+    row_means: Tensor  # (coarse rows, height)
+    column_means: Tensor  # (coarse columns, width)
+    row_interpolation: Tensor  # (height, coarse rows)
+    column_interpolation: Tensor  # (width, coarse columns)
+
     def __init__(
         self,
         rule: RankRule | float,
@@ -170,11 +175,6 @@ class RestrictedPCA(BlockPCA):
             self.register_buffer(
                 f"{name}_interpolation", interpolation.float().to(device), persistent=False
             )
-
-    row_means: Tensor  # (coarse rows, height)
-    column_means: Tensor  # (coarse columns, width)
-    row_interpolation: Tensor  # (height, coarse rows)
-    column_interpolation: Tensor  # (width, coarse columns)
 
     def _split(self, fields: Tensor) -> Tensor:
         if self._even:
