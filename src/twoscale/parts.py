@@ -42,6 +42,10 @@ class Part:
         """Return what the part was made with, defaults included."""
         return dict(self._arguments)
 
+    def _restate(self, **arguments: Any) -> None:
+        """Remember arguments in an equal form; those of a subclass's constructor only."""
+        self._arguments |= {key: arguments[key] for key in arguments.keys() & self._arguments.keys()}
+
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self)).parameters
         shown = [
@@ -99,8 +103,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    if hasattr(value, "as_dict"):
-        return _plain(value.as_dict())
+    if hasattr(value, "plain"):
+        return _plain(value.plain())
     return value
 
 

@@ -54,6 +54,7 @@ class BlockPCA(Representation):
         if solver not in SOLVERS:
             raise TwoscaleError(f"no PCA solver is called '{solver}': known are {list(SOLVERS)}")
         self.rule = RankRule.of(rule)
+        self._restate(rule=self.rule)
         self.solver = solver
         self.standardised = standardised
         self.floor: Tensor | None = None  # (channels,): features that vary by less do not count

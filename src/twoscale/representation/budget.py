@@ -18,6 +18,7 @@ Stage = tuple[str, BlockPCA]
 
 _SPARE = 16  # candidates of each block beyond twice its equal share
 _GROWTH = 3
+_ROUNDING = 1e-13  # energy per node, in the fields' unit: not seen in single precision
 _NOISE = 1e-6  # of a channel's unit: what varies by less is rounding, in single precision
 
 
@@ -79,7 +80,8 @@ class Budget:
 
     def _shares(self, start: int, left: int) -> list[list[int]]:
         unit = self.stages[0][1].unit  # the same for all: energies are compared
-        return pooled_ranks([stage.energies(unit) for _, stage in self.stages[start:]], left)
+        energies = [stage.energies(unit) for _, stage in self.stages[start:]]
+        return pooled_ranks(energies, left, least=_ROUNDING * self.space.grid.nodes)
 
     def _affected(self, changed: Sequence[int]) -> list[int]:
         """Return the stages whose fit depends on any of some that have changed."""
@@ -107,12 +109,12 @@ def ignore_noise(stage: BlockPCA, first: Representation) -> None:
     stage.floor = _NOISE * first.unit.flatten().double() if several else None
 
 
-def pooled_ranks(energies: Sequence[Tensor], size: int) -> list[list[int]]:
+def pooled_ranks(energies: Sequence[Tensor], size: int, *, least: float = 0.0) -> list[list[int]]:
     """Return the ranks of all blocks of all stages that keep the `size` largest energies.
 
     `energies` are (blocks, modes) for each stage. Of a block the leading modes are kept, at least
-    one: a mode counts no more than any before it. Modes without energy are never kept but as the
-    first.
+    one: a mode counts no more than any before it. Modes of at most the `least` energy are never
+    kept but as the first.
 
     >>> pooled_ranks([torch.tensor([[9.0, 5.0, 1.0]]), torch.tensor([[4.0, 2.0], [3.0, 0.0]])], 4)
     [[2], [1, 1]]
@@ -123,7 +125,7 @@ def pooled_ranks(energies: Sequence[Tensor], size: int) -> list[list[int]]:
     everything = torch.cat([values.flatten() for values in ordered])
     best = everything.sort(descending=True, stable=True).indices[:size]
     kept = torch.zeros_like(everything, dtype=torch.bool).index_fill_(0, best, True)
-    kept &= everything > 0
+    kept &= everything > least
     parts = kept.split([values.numel() for values in ordered])
     counts = [
         part.reshape(values.shape).sum(1) for part, values in zip(parts, ordered, strict=True)

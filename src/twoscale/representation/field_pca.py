@@ -185,7 +185,7 @@ class RestrictedPCA(BlockPCA):
         return coarse.flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
-        coarse = blocks.reshape(len(blocks), -1, *self._coarse)
+        coarse = blocks.reshape(len(blocks), self.space.channels, *self._coarse)
         if self._even:
             shape = self.space.grid.shape
             return functional.interpolate(coarse, shape, mode="bilinear", align_corners=False)
