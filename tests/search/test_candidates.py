@@ -2,16 +2,17 @@ from dataclasses import replace
 
 import pytest
 
+from tests.search.fake import space_of
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid
 from twoscale.methods.recipes import get_method, resolve
-from twoscale.search.candidates import Candidate, Space
+from twoscale.search.candidates import Candidate
 from twoscale.surrogate import Surrogate
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (8, 8), (256, 128), (17, 19), (61, 61), (24, 36)])
 def test_every_grid_has_candidates_that_can_be_built(shape):
-    space = Space(shape, 100)
+    space = space_of(shape, 100)
     assert "two-scale" in space.chains
     for chain in space.chains:
         settings = resolve(chain, space.settings(Candidate(chain=chain)))
@@ -19,21 +20,21 @@ def test_every_grid_has_candidates_that_can_be_built(shape):
 
 
 def test_patches_are_four_or_of_a_size_that_is_cheap():
-    assert Space((64, 64), 100).patches == (4, 4)
-    assert Space((256, 128), 100).patches == (8, 4)
-    assert Space((64, 64), 100, given={"patches": "2x8"}).patches == (2, 8)
+    assert space_of((64, 64), 100).patches == (4, 4)
+    assert space_of((256, 128), 100).patches == (8, 4)
+    assert space_of((64, 64), 100, given={"patches": "2x8"}).patches == (2, 8)
 
 
 def test_given_settings_are_in_all_candidates():
-    space = Space((16, 16), 100, "square", given={"ridge": "1e-6", "symmetries": "square"})
+    space = space_of((16, 16), 100, "square", given={"ridge": "1e-6", "symmetries": "square"})
     for candidate in (space.first, replace(space.first, predictor="kernel")):
         assert space.settings(candidate)["ridge"] == "1e-6"
         assert space.settings(candidate)["symmetries"] == "none", "declared, not imposed"
 
 
 def test_given_settings_leave_out_methods_that_lack_them():
-    assert Space((16, 16), 100, given={"seam_width": 0.1}).chains == ["conforming"]
-    assert Space((16, 16), 100, given={"residual_variance": 0.9}).chains == ["two-scale"]
+    assert space_of((16, 16), 100, given={"seam_width": 0.1}).chains == ["conforming"]
+    assert space_of((16, 16), 100, given={"residual_variance": 0.9}).chains == ["two-scale"]
 
 
 @pytest.mark.parametrize(
@@ -46,19 +47,19 @@ def test_given_settings_leave_out_methods_that_lack_them():
 )
 def test_settings_no_candidate_has(given, words):
     with pytest.raises(TwoscaleError, match=words):
-        _ = Space((16, 16), 100, given=given).first
+        _ = space_of((16, 16), 100, given=given).first
 
 
 def test_candidates_that_are_fitted_alike_are_one():
-    space = Space((16, 16), 100, given={"input_variance": 0.98})
+    space = space_of((16, 16), 100, given={"input_variance": 0.98})
     other = replace(space.first, input_variance=0.99)
     assert space.identity(space.first) == space.identity(other)
-    free = Space((16, 16), 100)
+    free = space_of((16, 16), 100)
     assert free.identity(free.first) != free.identity(other)
 
 
 def test_an_encoder_starts_with_a_short_training_on_all_images():
-    space = Space((64, 64), 1600, "square", {"predictor": "encoder", "width": 8})
+    space = space_of((64, 64), 1600, "square", {"predictor": "encoder", "width": 8})
     first = space.first
     assert (first.predictor, first.symmetries, first.epochs) == ("encoder", "square", 2)
     settings = space.settings(first)

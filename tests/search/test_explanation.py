@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from twoscale.search.candidates import Candidate, Space
+from tests.search.fake import space_of
+from twoscale.search.candidates import Candidate
 from twoscale.search.explanation import explain
 from twoscale.search.trials import Outcome, Search, Trial
 
-SPACE = Space((16, 16), 100)
+SPACE = space_of((16, 16), 100)
 
 
 def found(*, half=None, stopped="nothing is left", candidate=SPACE.first, **errors):
@@ -52,7 +53,7 @@ def test_more_samples_by_what_half_of_them_lose():
     text = told(found(half=0.04, **errors))
     assert "the error is 4 %, so twice as many should give about 1 %" in text
     assert "symmetries=square" in text
-    assert "symmetries=square" not in told(found(**errors), Space((16, 16), 100, "square"))
+    assert "symmetries=square" not in told(found(**errors), space_of((16, 16), 100, "square"))
     assert "More samples would help little" in told(found(half=0.021, **errors))
     assert "More samples would help little" in told(found(half=0.019, **errors))
     bounded = told(found(half=0.08, error=0.02, training_error=0.016, oracle=0.016))
@@ -109,7 +110,7 @@ def test_a_gpu_is_for_those_who_have_none():
 def test_images_are_those_of_the_grid():
     errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
     assert "each sample is then 8 or 4." in told(found(**errors))
-    text = told(found(**errors), Space((16, 24), 100))
+    text = told(found(**errors), space_of((16, 24), 100))
     assert "say so by symmetries=mirrors: each sample is then 4." in text
     assert "square" not in text.replace("squared", "")
 
@@ -117,9 +118,9 @@ def test_images_are_those_of_the_grid():
 def test_a_grid_without_patches_is_named():
     errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
     words = "61x60 nodes cannot be divided into patches along both sides"
-    assert words in told(found(**errors), Space((61, 60), 100))
+    assert words in told(found(**errors), space_of((61, 60), 100))
     assert "cannot be divided" not in told(found(**errors))
-    given = Space((61, 60), 100, given={"patches": "1x4"})
+    given = space_of((61, 60), 100, given={"patches": "1x4"})
     assert "cannot be divided" not in told(found(**errors), given)
 
 

@@ -7,7 +7,7 @@ import torch
 from twoscale import Surrogate, TwoscaleError, fit_auto
 from twoscale.fields.source import ArraySource, MappedSource
 from twoscale.files import to_json
-from twoscale.predictors.closed_form import KernelPredictor
+from twoscale.predictors import Kernel
 from twoscale.search.fitting import FieldFitter, FirstFields
 from twoscale.search.record import HEADINGS, table_rows
 
@@ -182,7 +182,7 @@ def test_a_candidate_that_is_too_much_is_passed_over(poisson16, monkeypatch):
     def too_much(self, *arguments):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(KernelPredictor, "prepare", too_much)
+    monkeypatch.setattr(Kernel, "prepare", too_much)
     x, u = poisson16
     found = fit(x, u.square(), budget=5)
     failures = {trial.failure for trial in found.search.trials} - {None}

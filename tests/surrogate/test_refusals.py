@@ -9,8 +9,8 @@ import torch
 from tests.surrogate.tiny import make, tiny
 from twoscale import METHODS, Surrogate
 from twoscale.errors import TwoscaleError, TwoscaleWarning
-from twoscale.surrogate import arguments
-from twoscale.surrogate.arguments import check_prediction
+from twoscale.fields import samples
+from twoscale.fields.samples import check_prediction
 
 any_method = pytest.mark.parametrize("method", METHODS)
 
@@ -242,7 +242,7 @@ def test_one_product_finds_what_is_not_finite_on_either_side(monkeypatch, value,
     check_prediction(*sides)
     sides[place, 6, 3, 4] = value  # beside a zero on the other side
     for together in (2**31 - 1, 40):
-        monkeypatch.setattr(arguments, "_DOT_VALUES", together)
+        monkeypatch.setattr(samples, "_DOT_VALUES", together)
         with pytest.raises(TwoscaleError, match=f"the {name} fields contain NaN or infinite"):
             check_prediction(*sides)
     check_prediction(*torch.full((2, 7, 4, 5), 1e30))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from twoscale import METHODS, Grid, Surrogate
-from twoscale.methods.recipes import resolve
+from twoscale import METHODS, Surrogate
+from twoscale.methods.recipes import assemble, defaults, resolve
 from twoscale.operators.operators import FieldOperator
 
 _LATENT = {"epochs": 3, "hidden_layers": 1, "hidden_width": 8}
@@ -25,22 +25,24 @@ assert set(TINY) == set(METHODS), "every method needs tiny settings here"
 
 
 def tiny(method: str, **settings: Any) -> dict[str, Any]:
-    """Return tiny settings with others in place of some; an encoder has its own."""
-    usual = TINY[method]
+    """Return tiny settings with others in place of some; each predictor has its own."""
+    choices = {name: settings[name] for name in ("base", "predictor") if name in settings}
+    known = defaults(method, choices)
+    usual = {name: value for name, value in TINY[method].items() if name in known}
     if settings.get("predictor") == "encoder":
-        usual = {name: value for name, value in usual.items() if not name.startswith("hidden")}
         usual |= {"epochs": 1, "width": 4, "blocks": 1}
     return usual | settings
 
 
 def make(method: str, **options: Any) -> Surrogate:
     """Return a tiny surrogate on the CPU, to be fitted."""
-    return Surrogate(method, device="cpu", **(TINY[method] | options))
+    own = {name: options.pop(name) for name in ("seed", "problem", "periodic") if name in options}
+    return Surrogate(method, device="cpu", **own, **tiny(method, **options))
 
 
 def build(method: str, **settings: Any) -> FieldOperator:
-    """Return a tiny operator on 16 x 16 fields, to be fitted."""
-    return METHODS[method].build(Grid.square(16), resolve(method, tiny(method, **settings)))
+    """Return a tiny operator, to be fitted."""
+    return assemble(method, resolve(method, tiny(method, **settings))).operator()
 
 
 # What metrics.json holds at least.
