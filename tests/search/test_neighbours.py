@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import space_of
+from twoscale.fields.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, resolve
-from twoscale.search.candidates import INPUT_VARIANCES, Candidate
+from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
 from twoscale.search.neighbours import (
     less_input,
     longer_codes,
@@ -24,11 +25,11 @@ def test_a_given_predictor_is_the_only_one():
 
 def test_neighbours_are_a_step_away():
     space, first = space_of((16, 16), 2000, "square"), Candidate()
-    assert [one.input_variance for one in more_input(first)] == [0.99]
-    assert list(less_input(first)) == []
+    assert [one.input_variance for one in more_input(space, first)] == [0.99]
+    assert list(less_input(space, first)) == []
     kernel = replace(first, predictor="kernel", samples=1000)
-    assert [one.input_variance for one in more_input(kernel)] == [0.97]
-    assert [one.input_variance for one in less_input(kernel)] == [0.9]
+    assert [one.input_variance for one in more_input(space, kernel)] == [0.97]
+    assert [one.input_variance for one in less_input(space, kernel)] == [0.9]
     more = list(more_data(space, kernel, (("ridge", 0.1),)))
     assert {(one.samples, one.symmetries) for one in more} == {
         (None, "none"),
@@ -36,6 +37,14 @@ def test_neighbours_are_a_step_away():
         (None, "square"),
     }
     assert all(one.tuned == (("ridge", 0.1),) for one in more)
+
+
+def test_parameters_alone_are_seen_as_a_whole():
+    space = SearchSpace(Space(3, Grid(1, 1), 3), Space(1, Grid(16, 16)), 2000)
+    assert list(more_input(space, Candidate())) == []
+    assert list(less_input(space, Candidate(predictor="kernel"))) == []
+    beside = SearchSpace(Space(4, Grid(16, 16), 3), Space(1, Grid(16, 16)), 2000)
+    assert len(list(more_input(beside, Candidate()))) == 1
 
 
 def known(output_code, oracle=0.01):
@@ -109,7 +118,7 @@ def test_a_long_training_has_a_longer_code():
 
 def test_the_ends_have_no_neighbours_beyond():
     last = Candidate(input_variance=INPUT_VARIANCES[-1], code=3)
-    assert list(more_input(last)) == []
+    assert list(more_input(space_of((16, 16), 100), last)) == []
     space = space_of((16, 16), 100, given={"coarse_components": 5})
     assert list(longer_codes(space, last, known(90), {})) == []
     whole = Candidate(chain="conforming", size=256)

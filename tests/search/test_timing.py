@@ -55,7 +55,7 @@ def test_components_of_large_blocks_are_iterated_which_is_less_work():
 
 def test_a_kernel_on_a_grid_without_patches_is_not_expected_for_nothing():
     """Measured at 61 x 61 with 2,000 samples: an affine fit of 3.2 s, a kernel's of 2.4 s."""
-    space = space_of((61, 61), 2000)
+    space = space_of((61, 61), 2000, given={"patches": 1, "coarse_factor": 1})
     outcome = Outcome(0.29, 0.29, 8e-4, input_code=22, output_code=168)
     found = Search(20.0, [Trial(space.first, "cheapest", None, 3.2, outcome)])
     kernel = replace(space.first, predictor="kernel", samples=1000)

@@ -138,8 +138,6 @@ def test_errors_of_one_and_more_are_told(recwarn):
 @torch.no_grad()
 def test_relative_errors_of_zero_fields_are_none(overlap):
     zeros = FieldPairs(Chunks(torch.ones(5, 1, 16, 16)), Chunks(torch.zeros(5, 1, 16, 16)))
-    metrics = evaluate_operator(
-        overlap, overlap, zeros, common=COMMON, problem=None, names=("0",)
-    )
+    metrics = evaluate_operator(overlap, overlap, zeros, common=COMMON, problem=None, names=("0",))
     assert metrics["mre"] is None
     assert metrics["mae"] > 0
