@@ -11,6 +11,7 @@ from typing import Any
 from twoscale import problems
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
+from twoscale.fields.samples import sample_shape
 from twoscale.files import content_digest, is_a, read_json
 from twoscale.problems import Problem
 from twoscale.runtime.memory import size_text
@@ -53,7 +54,7 @@ class Side:
         """Return the shape on disk of one sample's fields; None without fields."""
         if self.rank is None:
             return None
-        return (self.space.field_channels, *self.space.grid.shape)[4 - self.rank :]
+        return sample_shape(self.space, self.rank)
 
     def as_dict(self) -> dict[str, Any]:
         return self.space.as_dict() | {"rank": self.rank}

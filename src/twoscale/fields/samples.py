@@ -124,6 +124,15 @@ def users_rank(fields: Tensor, rank: int) -> Tensor:
     return fields if rank == 4 else fields[:, 0] if rank == 3 else fields[:, 0, 0]
 
 
+def sample_shape(space: Space, rank: int) -> tuple[int, ...]:
+    """Return the shape of one sample's fields with the axes that users see; without parameters.
+
+    >>> sample_shape(Space(1, Grid(8, 9)), 3)
+    (8, 9)
+    """
+    return (space.field_channels, *space.grid.shape)[4 - rank :]
+
+
 def _real(array: Any, name: str) -> Tensor:
     hint = "give the real and the imaginary part as two channels"
     if isinstance(array, np.ndarray):
