@@ -467,7 +467,6 @@ class Surrogate:
             setattr(surrogate, name, value)
         surrogate.device = device
         surrogate.history_ = {}
-        surrogate._apply(surrogate.operator_, torch.zeros(1, *surrogate.input_space_.shape), 1)
         return surrogate
 
 
