@@ -44,7 +44,8 @@ def predict(
     fields = None if inputs is None else open_npy(inputs)
     scalars = None if parameters is None else open_npy(parameters)
     fields, scalars, single = _batches(surrogate, fields, scalars)
-    samples = max(len(one) for one in (fields, scalars) if one is not None)
+    given = scalars if fields is None else fields
+    samples = len(given) if given is not None and given.ndim else 0
     shape = sample_shape(surrogate.output_space_, surrogate.ranks_[1])
     with (
         atomic_output(out, overwrite=overwrite) as prepared,
