@@ -44,7 +44,9 @@ class Part:
 
     def _restate(self, **arguments: Any) -> None:
         """Remember arguments in an equal form; those of a subclass's constructor only."""
-        self._arguments |= {key: arguments[key] for key in arguments.keys() & self._arguments.keys()}
+        self._arguments |= {
+            key: arguments[key] for key in arguments.keys() & self._arguments.keys()
+        }
 
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self)).parameters

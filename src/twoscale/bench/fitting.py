@@ -89,7 +89,7 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
         return both.fit(plain_u[:samples])
 
     def oracles(operator: LatentOperator, peer: peers.TwoScalePCA) -> dict[str, float]:
-        decoded = operator.outputs.reconstruct(u[samples:])
+        decoded = operator.outputs.reconstruct(u[samples:, None])[:, 0]
         theirs = torch.from_numpy(peer.decode(peer.encode(plain_u[samples:])))
         return {
             "oracle": relative(decoded, u[samples:]),

@@ -173,7 +173,7 @@ class SpectralConv2d(nn.Module):
 
 
 class PlainFNO(nn.Module):
-    """The same network as `FNO2d` from well-known parts."""
+    """The same network as `FNO2d` of one channel, from well-known parts."""
 
     def __init__(self, *, layers: int, width: int, modes: int, padding: int, head: int) -> None:
         super().__init__()
@@ -184,15 +184,14 @@ class PlainFNO(nn.Module):
         self.head = nn.Sequential(nn.Conv2d(width, head, 1), nn.GELU(), nn.Conv2d(head, 1, 1))
 
     def forward(self, fields: Tensor) -> Tensor:
-        height, width = fields.shape[1:]
+        height, width = fields.shape[2:]
         axes = [torch.linspace(0, 1, side, device=fields.device) for side in (height, width)]
         rows, columns = torch.meshgrid(*axes, indexing="ij")
-        shape = (len(fields), height, width)
-        x = torch.stack([fields, rows.expand(shape), columns.expand(shape)], 1)
+        x = torch.cat([fields, rows.expand_as(fields), columns.expand_as(fields)], 1)
         x = functional.pad(self.lift(x), (0, self.padding, 0, self.padding))
         for spectral, bypass in zip(self.spectral, self.bypass, strict=True):
             x = functional.gelu(spectral(x) + bypass(x))
-        return self.head(x[..., :height, :width])[:, 0]
+        return self.head(x[..., :height, :width])
 
 
 def plain_fno(network: FNO2d) -> PlainFNO:

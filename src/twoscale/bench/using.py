@@ -85,7 +85,7 @@ def _agreement(surrogate: Surrogate, inputs: Tensor, truth: Tensor) -> dict[str,
     predicted = surrogate.predict(inputs)
     return {
         "mre": relative(predicted, truth),
-        "replay_difference": relative(predicted, surrogate.operator_(inputs)),
+        "replay_difference": relative(predicted, surrogate.operator_(inputs[:, None])[:, 0]),
     }
 
 
@@ -150,8 +150,9 @@ def _stages(
     plan["epochs"] = setup.size(2, 50)
     tuned = surrogate.finetune(*pairs, validation=rest, **plan)
     with torch.no_grad():
-        surrogate.operator_(rest[0])
-        predicted, _ = stopwatch(lambda: surrogate.operator_(rest[0]))
+        inputs = rest[0][:, None]
+        surrogate.operator_(inputs)
+        predicted, _ = stopwatch(lambda: surrogate.operator_(inputs))
     timings = tuned.timings_
     return {
         "generate": generated,

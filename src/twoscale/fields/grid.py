@@ -84,6 +84,11 @@ class Space:
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        counts = (self.channels, self.parameters)
+        if not all(isinstance(one, int) and not isinstance(one, bool) for one in counts):
+            raise TwoscaleError(f"channels and parameters are whole numbers, got {counts}")
+        if self.names is not None and not all(isinstance(name, str) for name in self.names):
+            raise TwoscaleError(f"names of channels are texts, got {list(self.names)}")
         if not 0 <= self.parameters <= self.channels or self.channels < 1:
             raise TwoscaleError(
                 f"fields have at least one channel, got {self.channels} with "

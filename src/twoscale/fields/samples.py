@@ -136,6 +136,27 @@ def users_rank(fields: Tensor, rank: int) -> Tensor:
     return fields if rank == 4 else fields[:, 0] if rank == 3 else fields[:, 0, 0]
 
 
+def fits_rank(space: Space, rank: int) -> bool:
+    """Say whether users can have fields of a space with so many axes; 0 for parameters alone."""
+    fields = space.field_channels
+    fits = {
+        0: not fields and space.grid.nodes == 1,
+        2: fields == 1 and space.grid.height == 1,
+        3: fields == 1,
+        4: fields > 0,
+    }
+    return fits.get(rank, False)
+
+
+def sample_shape(space: Space, rank: int) -> tuple[int, ...]:
+    """Return the shape of one sample's fields with the axes that users see; without parameters.
+
+    >>> sample_shape(Space(1, Grid(8, 9)), 3)
+    (8, 9)
+    """
+    return (space.field_channels, *space.grid.shape)[4 - rank :]
+
+
 def _real(array: Any, name: str) -> Tensor:
     hint = "give the real and the imaginary part as two channels"
     if isinstance(array, np.ndarray):

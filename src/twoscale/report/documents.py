@@ -13,9 +13,9 @@ from typing import Any
 from twoscale.bench.measure import Comparison
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
-from twoscale.methods.recipes import METHODS
+from twoscale.methods.recipes import METHODS, defaults
 from twoscale.methods.settings import SETTINGS
-from twoscale.predictors.registry import PREDICTORS, TOGETHER
+from twoscale.predictors.registry import PREDICTORS, defaults_of
 from twoscale.report.charts import KINDS
 from twoscale.report.study_documents import (
     beyond_table,
@@ -145,12 +145,10 @@ def settings_page() -> str:
         "This page is generated from the code by `make documents`.",
     ]
     for name, method in METHODS.items():
-        lines += _table(f"`{name}`: {method.title}", method.defaults)
+        lines += _table(f"`{name}`: {method.title}", defaults(name))
     lines += _predictors()
     for name, kind in PREDICTORS.items():
-        if name not in TOGETHER:
-            title = f"With `predictor={name}`, in place of those for {', '.join(TOGETHER)}"
-            lines += _table(title, {"predictor": name, **kind.settings})
+        lines += _table(f"With `predictor={name}`", {"predictor": name, **defaults_of(kind)})
     return "\n".join(lines) + "\n"
 
 
@@ -159,8 +157,8 @@ def _predictors() -> list[str]:
         [
             f"`{name}`",
             kind.title,
-            "closed form" if kind.predictor.closed_form else "trained",
-            "fields" if kind.predictor.reads_fields else "codes",
+            "closed form" if kind.closed_form else "trained",
+            "fields" if kind.reads_fields else "codes",
         ]
         for name, kind in PREDICTORS.items()
     ]
@@ -168,9 +166,9 @@ def _predictors() -> list[str]:
     return ["", "## Predictors", "", *markdown(header, rows)]
 
 
-def _table(title: str, defaults: Mapping[str, Any]) -> list[str]:
+def _table(title: str, values: Mapping[str, Any]) -> list[str]:
     rows = [
-        [f"`{key}`", _default(default), SETTINGS[key].meaning] for key, default in defaults.items()
+        [f"`{key}`", _default(default), SETTINGS[key].meaning] for key, default in values.items()
     ]
     return ["", f"## {title}", "", *markdown(["setting", "default", "meaning"], rows)]
 

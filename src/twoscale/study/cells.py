@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from twoscale.data.split import largest_training
 from twoscale.finetuning.finetune import FinetunePlan
 from twoscale.methods.recipes import resolve
-from twoscale.methods.settings import identifying
 from twoscale.predictors.registry import PREDICTORS
 from twoscale.study.cases import Case
 
@@ -72,7 +71,7 @@ class Cell:
             "data": self.data._asdict(),
             "training": self.training,
             "method": self.case.method,
-            "settings": identifying(self.settings),
+            "settings": dict(self.settings),
             "seed": self.seed,
             "finetuning": self.finetuning and dict(self.finetuning),
         }
@@ -95,7 +94,7 @@ class Cell:
     def epochs(self) -> int:
         """Return the passes over the training set; 0 for a fit in closed form."""
         kind = PREDICTORS.get(self.settings.get("predictor", ""))
-        if kind is not None and kind.predictor.closed_form:
+        if kind is not None and kind.closed_form:
             return 0
         return _passes(self.settings.get("epochs"))
 

@@ -14,7 +14,7 @@ import torch
 from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
-from twoscale.linalg.pca import SOLVERS, RankRule
+from twoscale.linalg.pca import SOLVERS
 from twoscale.problems import get_problem
 from twoscale.representation import PatchPCA
 from twoscale.run import Request, Run, finetune_run, fit_requests
@@ -254,11 +254,17 @@ class _Runner:
         )
 
 
+<<<<<<< HEAD
 def _warm_up(device: str) -> None:
     """Solve small PCAs: the first fit's time should not include the start of libraries."""
     fields = torch.rand(64, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
+=======
+def _load_libraries(device: str) -> None:
+    """Solve small PCAs, so that the first fit does not wait for what libraries do once."""
+    fields = torch.rand(64, 1, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
+>>>>>>> w-t-cli
     for solver in SOLVERS:
-        PatchPCA(RankRule(variance=0.9), patches=(2, 2), solver=solver).fit(fields)
+        PatchPCA(0.9, patches=(2, 2), solver=solver).fit(fields)
 
 
 def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | None) -> list[Cell]:

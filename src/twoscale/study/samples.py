@@ -90,16 +90,21 @@ def _at_place(
         sample = test.index(shown)  # the pictures that are kept show it
     else:
         chooser = runs.get(first.key, runs[here[0].key])
+<<<<<<< HEAD
         sample = median_sample(chooser.surrogate.predict(inputs), truth)
     fields = _old_fields(old, place, cells) if shown == test[sample] else {}
+=======
+        sample = median_sample(chooser.surrogate.predict_fields(inputs), truth)
+    fields = _kept(old, place, cells) if shown == test[sample] else {}
+>>>>>>> w-t-cli
     fields[f"{place}/sample"] = np.array(test[sample])
-    fields[f"{place}/input"] = inputs[sample].cpu().numpy()
-    fields[f"{place}/truth"] = truth[sample].cpu().numpy()
+    fields[f"{place}/input"] = inputs[sample, 0].cpu().numpy()
+    fields[f"{place}/truth"] = truth[sample, 0].cpu().numpy()
     edges = fields[f"{place}/density/edges"] = _edges(truth)
     fields |= _statistics(place, "truth", truth, edges)
     for cell in here:
-        predicted = runs[cell.key].surrogate.predict(inputs)
-        fields[_name(cell)] = predicted[sample].cpu().numpy()
+        predicted = runs[cell.key].surrogate.predict_fields(inputs)
+        fields[_name(cell)] = predicted[sample, 0].cpu().numpy()
         fields |= _statistics(place, cell.case.id, predicted, edges)
     return fields
 
@@ -148,10 +153,10 @@ def _reference(cells: Sequence[Cell]) -> Cell:
 
 
 def _statistics(place: str, name: str, fields: Tensor, edges: np.ndarray) -> Fields:
-    """Return the mean radial spectrum and the density of values of fields."""
+    """Return mean radial spectrum and density of values of fields (batch, 1, height, width)."""
     total: Any = 0.0
     for part in slices(len(fields), _CHUNK):
-        total = total + radial_spectrum(fields[part].double()).sum(0)
+        total = total + radial_spectrum(fields[part].double())[:, 0].sum(0)
     counts = torch.histc(fields, len(edges) - 1, float(edges[0]), float(edges[-1])).cpu().double()
     return {
         f"{place}/spectrum/{name}": (total / len(fields)).cpu().numpy(),

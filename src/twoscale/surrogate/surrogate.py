@@ -341,17 +341,23 @@ class Surrogate:
         return fields
 
     def predict_parts(
-        self, inputs: np.ndarray, *, parameters: np.ndarray | None = None
+        self, inputs: np.ndarray | None, *, parameters: np.ndarray | None = None
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the solution fields of inputs part by part, with the samples they are of.
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
-        if not 2 <= inputs.ndim <= 4 or not len(inputs):
+        if inputs is not None and (not 2 <= inputs.ndim <= 4 or not len(inputs)):
             four_axes(np.asarray(inputs), "input")  # raises
-        for part in slices(len(inputs), self._batch_size()):
-            scalars = None if parameters is None else parameters[part]
-            yield part, self.predict(inputs[part], parameters=scalars)
+        scalars = None if parameters is None else as_parameters(parameters).numpy()
+        counts = [len(one) for one in (inputs, scalars) if one is not None]
+        if len(set(counts)) > 1:
+            raise TwoscaleError(
+                f"there are {counts[0]} input fields but parameters of {counts[1]} samples"
+            )
+        for part in slices(max(counts, default=1), self._batch_size()):
+            fields, some = (None if one is None else one[part] for one in (inputs, scalars))
+            yield part, self.predict(fields, parameters=some)
 
     def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
@@ -464,7 +470,6 @@ class Surrogate:
             setattr(surrogate, name, value)
         surrogate.device = device
         surrogate.history_ = {}
-        surrogate._apply(surrogate.operator_, torch.zeros(1, *surrogate.input_space_.shape), 1)
         return surrogate
 
 
