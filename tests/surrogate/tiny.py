@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from twoscale import METHODS, Surrogate
-from twoscale.methods.recipes import assemble, resolve
+from twoscale.methods.recipes import assemble, defaults, resolve
 from twoscale.operators.operators import FieldOperator
 
 _LATENT = {"epochs": 3, "hidden_layers": 1, "hidden_width": 8}
@@ -38,8 +38,12 @@ def tiny(method: str, **settings: Any) -> dict[str, Any]:
     """Return tiny settings with others in place of some; a predictor brings its own."""
     usual = TINY[method]
     if "predictor" in settings:
-        usual = {name: value for name, value in usual.items() if name not in _LATENT}
+        own = PREDICTORS["fno" if method == "fno" else "mlp"]
+        usual = {name: value for name, value in usual.items() if name not in own}
         usual |= PREDICTORS.get(settings["predictor"], {})
+    choices = {name: settings[name] for name in ("base", "predictor") if name in settings}
+    known = defaults(method, choices)
+    usual = {name: value for name, value in usual.items() if name in known}
     return usual | settings
 
 

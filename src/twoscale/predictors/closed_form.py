@@ -24,7 +24,7 @@ from twoscale.predictors.kernel import (
 from twoscale.predictors.mlp import MLP, NetworkPredictor
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
-from twoscale.representation.geometry import decoder_isometry
+from twoscale.representation.geometry import channel_metrics, decoder_isometry
 from twoscale.runtime.memory import free_memory, size_text
 from twoscale.training import Pairs, Task
 
@@ -36,6 +36,7 @@ class _FieldErrors:
     """Errors of the decoded fields, computed from codes without decoding them."""
 
     metric: Tensor  # (code, coordinates): ||e @ metric|| is the norm of the field error of e
+    channels: tuple[Tensor, ...]  # the same for each channel, where there are several
     size: float  # norm of all validation fields; both in the decoder's unit
 
     @classmethod
@@ -44,7 +45,7 @@ class _FieldErrors:
         with torch.no_grad():
             fields = decoder.decode(validation.targets).double() / decoder.unit
             size = float(fields.norm())
-        return cls(metric, size or 1.0)
+        return cls(metric, channel_metrics(decoder), size or 1.0)
 
     def relative(self, predicted: Tensor, true: Tensor) -> float:
         """Return the relative L2 error of the decoded fields."""
@@ -93,6 +94,7 @@ class Affine(NetworkPredictor):
             CodePairs.of(training.inputs, training.targets),
             CodePairs.of(validation.inputs, validation.targets),
             errors.metric,
+            channels=errors.channels,
             strength=self.ridge,
         )
         self.network = fit.network()
@@ -278,6 +280,7 @@ class Kernel(CodePredictor):
             self._limited(training),
             CodePairs.of(validation.inputs, validation.targets),
             errors.metric,
+            channels=errors.channels,
             group=training.group,
             kinds=self.kinds,
             length_scales=self.length_scales,

@@ -42,7 +42,8 @@ class Encoder(FieldPredictor):
         The highest rate: it rises during the first tenth of the steps, then falls to zero. By
         default (None) 4e-3 with muon and 1e-3 with adam.
     clip
-        Largest norm of one step's gradients. By default (None) no limit with muon, 0.1 with adam.
+        Largest norm of one step's gradients. By default (None) no limit with muon, 0.1 with adam;
+        a large number is no limit.
     weight_decay
         0 by default.
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.fields.symmetries import IDENTITY, Group, irreducible
-from twoscale.linalg.ridge import Modes, squared_errors
+from twoscale.linalg.ridge import Modes, geometric_mean, squared_errors
 from twoscale.predictors.affine import CodePairs, fit_affine
 from twoscale.predictors.group_blocks import (
     bases,
@@ -104,7 +104,7 @@ class _KernelData:
     targets: Tensor  # (symmetries, samples, outputs), centred
     probes: Tensor  # (validation samples, inputs), weighted
     truth: Tensor  # (validation samples, outputs), centred
-    metric: Tensor
+    metrics: Sequence[Tensor]  # of channels
     strength: float | None
 
     def subset(self, samples: int) -> _KernelData:
@@ -125,6 +125,7 @@ def fit_kernel(
     validation: CodePairs,
     metric: Tensor,
     *,
+    channels: Sequence[Tensor] = (),
     group: Group = IDENTITY,
     kinds: Sequence[str] = tuple(KERNELS),
     length_scales: Sequence[float] = LENGTH_SCALES,
@@ -136,7 +137,7 @@ def fit_kernel(
     second, and so on. Kernel and length scale are chosen on at most a thousand samples, the
     strength on all of them, unless it is given.
     """
-    affine = fit_affine(training, validation, metric)
+    affine = fit_affine(training, validation, metric, channels=channels)
     weights = _weights(affine.importance(metric), training.inputs)
     offset = training.targets.mean(0)
     apart = (len(group), -1)
@@ -146,7 +147,7 @@ def fit_kernel(
         targets=(training.targets - offset).unflatten(0, apart),
         probes=validation.inputs * weights,
         truth=validation.targets - offset,
-        metric=metric,
+        metrics=channels or [metric],
         strength=strength,
     )
     kind, length = _choose(images, kinds, length_scales)
@@ -207,7 +208,7 @@ def _solve(images: _KernelData, kind: str, length: float) -> _Solution:
     if coefficients is None:
         return _with_best_strength(blocks, seen, images)
     rest = torch.einsum("gvn,gnq->vq", seen, coefficients) - images.truth
-    error = float((rest @ images.metric).square().sum())
+    error = float(geometric_mean([(rest @ one).square().sum() for one in images.metrics]))
     return _Solution(error, images.strength or 0.0, coefficients)
 
 
@@ -250,7 +251,7 @@ def _with_best_strength(blocks: Tensor, seen: Tensor, images: _KernelData) -> _S
     probes = torch.cat([transform(seen.mT, basis).mT @ u for _, _, u, basis in parts], 1)
     given = images.strength
     strengths = modes.strengths(STRENGTH_COUNT) if given is None else [given * modes.largest]
-    errors = squared_errors(modes, probes, images.truth, strengths, images.metric)
+    errors = squared_errors(modes, probes, images.truth, strengths, images.metrics)
     best = int(errors.argmin())
     weights = modes.weights(strengths[best]).split([len(part[0]) for part in parts])
     coefficients = torch.zeros_like(images.targets)

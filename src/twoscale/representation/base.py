@@ -116,6 +116,26 @@ class Representation(Part, nn.Module, ABC):
 
     forward = reconstruct
 
+    def _require_fit(self) -> None:
+        if "space" not in vars(self):
+            raise TwoscaleError("this representation is not fitted yet: call fit first")
+
+    def _check_fields(self, fields: Tensor) -> None:
+        self._require_fit()
+        if fields.shape[1:] != self.space.shape:
+            raise TwoscaleError(
+                f"this representation was fitted on fields of shape {self.space.shape}, "
+                f"these have shape {tuple(fields.shape)}"
+            )
+
+    def _check_codes(self, codes: Tensor) -> None:
+        self._require_fit()
+        if codes.shape[1:] != (self.code_size,):
+            raise TwoscaleError(
+                f"codes of this representation have {self.code_size} entries, "
+                f"these have shape {tuple(codes.shape)}"
+            )
+
 
 def subset(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     """Return the tensors of the child module `name`, under their names inside it."""

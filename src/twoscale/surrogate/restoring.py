@@ -12,8 +12,12 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
+from twoscale.fields.samples import fits_rank
+from twoscale.files import is_a
+from twoscale.methods.settings import SETTINGS
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.operators import FieldOperator
+from twoscale.parts import PARTS
 from twoscale.predictors.base import check_stored_weights
 from twoscale.problems import Problem, problem_from
 from twoscale.runtime.memory import available_memory
@@ -68,16 +72,17 @@ def _restored(
     problem: Problem | None,
 ) -> Restored:
     inputs, outputs = (Space.from_dict(one) for one in manifest["spaces"])
-    parts = Assembly.from_description(manifest["parts"])
+    ranks = _ranks(manifest["ranks"], inputs, outputs)
     _check_sizes(manifest["parts"], (inputs, outputs), tensors)
+    parts = Assembly.from_description(manifest["parts"])
     operator = parts.operator().restore(tensors, inputs, outputs).to(device)
     check_stored_weights(operator)
-    first, second = (int(rank) for rank in manifest["ranks"])
+    _try_out(operator, inputs, outputs, device)
     if problem is None and manifest["problem"] is not None:
         problem = problem_from(manifest["problem"])
     return Restored(
         method=str(manifest["method"]),
-        settings={key: _setting(value) for key, value in manifest["settings"].items()},
+        settings=_settings(manifest["settings"]),
         parts=parts,
         seed=int(manifest["seed"]),
         problem=problem,
@@ -85,7 +90,7 @@ def _restored(
         operator_=operator,
         input_space_=inputs,
         output_space_=outputs,
-        ranks_=(first, second),
+        ranks_=ranks,
         timings_={name: float(one) for name, one in manifest["timings"].items()},
         peak_device_gigabytes_=manifest["peak_device_gigabytes"],
         trained_together_=int(manifest["trained_together"]),
@@ -95,8 +100,37 @@ def _restored(
     )
 
 
-def _setting(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _settings(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings; those that a surrogate uses after its fit are checked."""
+    settings = {key: tuple(v) if isinstance(v, list) else v for key, v in stored.items()}
+    for name in ("patches", "evaluation_batch"):
+        if name in settings:
+            settings[name] = SETTINGS[name].read(settings[name])
+    return settings
+
+
+def _ranks(stored: Any, inputs: Space, outputs: Space) -> tuple[int, int]:
+    """Return the numbers of axes of the user's fields, which must be possible in their spaces."""
+    if not is_a(stored, list) or not all(is_a(rank, int) for rank in stored):
+        raise TwoscaleError(f"the ranks of inputs and outputs are two numbers, got {stored!r}")
+    first, second = stored
+    if outputs.parameters or not second:
+        raise TwoscaleError("outputs are fields, without parameters")
+    for space, rank in ((inputs, first), (outputs, second)):
+        if not fits_rank(space, rank):
+            raise TwoscaleError(f"fields of {space} do not have {rank} axes")
+    return first, second
+
+
+@torch.no_grad()
+def _try_out(operator: FieldOperator, inputs: Space, outputs: Space, device: torch.device) -> None:
+    """Raise if the operator does not map fields of one space to fields of the other."""
+    predicted = operator(torch.zeros(1, *inputs.shape, device=device))
+    if predicted.shape[1:] != outputs.shape:
+        raise TwoscaleError(
+            f"it predicts fields of shape {tuple(predicted.shape[1:])} where the manifest says "
+            f"{outputs.shape}"
+        )
 
 
 def _check_sizes(
@@ -106,8 +140,19 @@ def _check_sizes(
     values = max(space.channels * space.grid.nodes for space in spaces)
     if _NODE_BYTES * values > available_memory():
         raise TwoscaleError(f"there is not enough memory for fields of {spaces[1]} nodes")
-    stored = sum(tensor.nbytes for tensor in tensors.values())
+    stored = sum(tensor.numel() for tensor in tensors.values())
+    if max(space.channels for space in spaces) > stored:  # each has a scale of its own at least
+        raise TwoscaleError(f"the weights do not fit fields of {spaces[0]} and {spaces[1]}")
     for part in (parts["predictor"], parts["correction"] or {}):
-        for name in ("width", "channels"):  # some layer maps so many channels to as many
-            if 4 * part.get(name, 0) ** 2 > stored:
-                raise TwoscaleError(f"the weights do not fit {name}={part[name]}")
+        if getattr(PARTS.get(part.get("part")), "__module__", "").startswith("twoscale."):
+            _check_layers(part, stored, len(tensors))
+
+
+def _check_layers(part: Mapping[str, Any], stored: int, tensors: int) -> None:
+    """Raise if a network of ours has more or wider layers than there are weights for."""
+    for name in ("width", "channels"):  # some layer maps so many channels to as many
+        if part.get(name, 0) ** 2 > stored:
+            raise TwoscaleError(f"the weights do not fit {name}={part[name]}")
+    for name in ("hidden_layers", "layers", "blocks"):  # each has a tensor at least
+        if part.get(name, 0) > tensors:
+            raise TwoscaleError(f"the weights do not fit {name}={part[name]}")

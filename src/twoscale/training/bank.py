@@ -10,7 +10,7 @@ of thousands of terms for a small minibatch would otherwise occupy one corner of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -81,40 +81,28 @@ class MLPBank(Learner):
     @torch.no_grad()
     def step(self, inputs: Tensor, targets: Tensor) -> None:
         workspace = self._workspace(inputs.shape[1])
-        product = workspace.product
-        signals = [inputs[0] if workspace.flat else inputs, *workspace.inputs]
-        last = len(self.shapes) - 1
-        for layer in range(last):
-            if layer == 0 and self.parts > 1:
-                workspace.first(inputs).relu_()
-            else:
-                product(
-                    signals[layer],
-                    workspace.transposed_weights[layer],
-                    out=workspace.outputs[layer],
-                ).relu_()
-        product(signals[last], workspace.transposed_weights[last], out=workspace.outputs[last])
-        self.loss(workspace, targets, self.total)
-        for layer in range(last, 0, -1):
-            product(
-                workspace.transposed_grads[layer], signals[layer], out=workspace.weight_grads[layer]
-            )
-            below = product(
-                workspace.grads[layer],
-                workspace.inner_weights[layer],
-                out=workspace.grads[layer - 1],
-            )
-            _relu_grad(below, workspace.outputs[layer - 1], 0, grad_input=below)
-        product(workspace.transposed_grads[0], signals[0], out=workspace.weight_grads[0])
-        self.adam.step()
+        self._step(workspace, inputs[0] if workspace.flat else inputs, targets)
 
     @torch.no_grad()
     def steps(self, inputs: Tensor, targets: Tensor, batch: int) -> None:
         workspace = self._workspace(batch)
         compiled = scripted_steps() if workspace.flat and self.loss.squares else None
-        if compiled is None:
-            super().steps(inputs, targets, batch)
+        if compiled is not None:
+            self._compiled_steps(compiled, workspace, inputs, targets, batch)
             return
+        shape = (-1, len(self.rows), batch)
+        batches = inputs.split(batch) if workspace.flat else inputs.unflatten(0, shape)
+        for pair in zip(batches, targets.unflatten(0, shape), strict=True):
+            self._step(workspace, *pair)
+
+    def _compiled_steps(
+        self,
+        compiled: Callable[..., None],
+        workspace: _Workspace,
+        inputs: Tensor,
+        targets: Tensor,
+        batch: int,
+    ) -> None:
         adam = self.adam
         compiled(
             inputs,
@@ -136,6 +124,28 @@ class MLPBank(Learner):
             float(adam.rates[0]),
             adam.options[0]["weight_decay"],
         )
+
+    def _step(self, workspace: _Workspace, inputs: Tensor, targets: Tensor) -> None:
+        """Take one step; inputs (members, batch, codes) lack members if the workspace is flat.
+
+        On a CPU a small network's products take hardly longer than Python's calls of them, so that
+        all views are made beforehand.
+        """
+        product, signal = workspace.product, inputs
+        for weights, output, following in workspace.forward:
+            if signal is inputs and self.parts > 1:
+                workspace.first(inputs).relu_()
+            else:
+                product(signal, weights, out=output).relu_()
+            signal = following
+        product(signal, workspace.transposed_weights[-1], out=workspace.outputs[-1])
+        self.loss(workspace, targets, self.total)
+        for transposed, grad, signal, weight_grad, weights, below, output in workspace.backward:
+            product(transposed, signal, out=weight_grad)
+            product(grad, weights, out=below)
+            _relu_grad(below, output, 0, grad_input=below)
+        product(workspace.transposed_grads[0], inputs, out=workspace.weight_grads[0])
+        self.adam.step()
 
     def _workspace(self, batch: int) -> _Workspace:
         if batch not in self.workspaces:
@@ -180,7 +190,7 @@ class _Workspace:
 
     def __init__(self, bank: MLPBank, batch: int) -> None:
         rows, shapes, matrices = bank.rows, bank.shapes, bank.matrices
-        self.flat = len(rows) == 1 and not rows.is_cuda
+        self.flat = len(rows) == 1 and not rows.is_cuda and bank.parts == 1
         self.product = torch.mm if self.flat else torch.bmm
         inputs: list[Tensor] = []
         outputs: list[Tensor] = []
@@ -195,6 +205,7 @@ class _Workspace:
         self.error_row = self.predicted.flatten(1)[:, None]  # once the targets are subtracted
         self.grad_column = self.grad.flatten(1)[:, :, None]
         self.dot = rows.new_empty(len(rows), 1, 1)
+        self.dots = self.dot[:, 0, 0]
         widths = [0] + [width for width, _ in shapes[:-1]]  # without the constant's column
         inner = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
         self.inputs = self._views(inputs)
@@ -204,6 +215,21 @@ class _Workspace:
         self.transposed_weights = [matrix.mT for matrix in self._views(matrices)]
         self.inner_weights = self._views(inner)
         self.weight_grads = self._views(bank.weight_grads)
+        # By layer: weights, outputs and the next layer's inputs; then, from the last layer on, what
+        # the gradients in the weights and in the outputs below are computed from and written to.
+        self.forward = list(zip(self.transposed_weights, self.outputs, self.inputs, strict=False))
+        self.backward = [
+            (
+                self.transposed_grads[layer],
+                self.grads[layer],
+                self.inputs[layer - 1],
+                self.weight_grads[layer],
+                self.inner_weights[layer],
+                self.grads[layer - 1],
+                self.outputs[layer - 1],
+            )
+            for layer in range(len(shapes) - 1, 0, -1)
+        ]
         self.long = [matrix.mT.unflatten(0, (bank.parts, -1)) for matrix in matrices[0]]
         self.partial = rows.new_empty(bank.parts, batch, shapes[0][0])
 
@@ -257,7 +283,7 @@ class _BankLoss:
         if self.squares:
             torch.mul(predicted.sub_(targets), self.scaled(batch), out=grad)
             torch.bmm(workspace.error_row, workspace.grad_column, out=workspace.dot)
-            total.add_(workspace.dot[:, 0, 0], alpha=0.5 * batch)
+            total.add_(workspace.dots, alpha=0.5 * batch)
             return
         for member, (loss, size) in enumerate(zip(self.losses, self.sizes, strict=True)):
             value, own = value_and_grad(loss, predicted[member, :, :size], targets[member])

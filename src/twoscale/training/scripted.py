@@ -20,14 +20,14 @@ def _steps(
     batch: int,
     signals: list[Tensor],  # inputs of the layers but the first
     outputs: list[Tensor],  # of the layers; all but the last lie inside `signals`
-    slopes: list[Tensor],  # gradients in the outputs
-    turned: list[Tensor],  # the same, transposed
-    forth: list[Tensor],  # weights, transposed
-    back: list[Tensor],  # weights without the constant's column
+    grads: list[Tensor],  # gradients in the outputs
+    transposed_grads: list[Tensor],  # the same, transposed
+    transposed_weights: list[Tensor],  # weights, transposed
+    inner_weights: list[Tensor],  # weights without the constant's column
     gradients: list[Tensor],  # in the weights, inside `gradient`
     scaled: Tensor,  # (1, codes): the loss's weights times 2 / batch
     error_row: Tensor,
-    slope_column: Tensor,
+    grad_column: Tensor,
     dot: Tensor,
     total: Tensor,
     adam: list[list[Tensor]],  # weights, gradient, moments, none, steps: as lists, or what is
@@ -35,25 +35,25 @@ def _steps(
     rate: float,
     weight_decay: float,
 ) -> None:
-    last = len(forth) - 1
+    last = len(transposed_weights) - 1
     for start in range(0, inputs.size(0), batch):
         signal = inputs.narrow(0, start, batch)
         for layer in range(last):
-            torch.mm(signal, forth[layer], out=outputs[layer])
+            torch.mm(signal, transposed_weights[layer], out=outputs[layer])
             outputs[layer].relu_()
             signal = signals[layer]
-        torch.mm(signal, forth[last], out=outputs[last])
+        torch.mm(signal, transposed_weights[last], out=outputs[last])
         outputs[last].sub_(targets.narrow(0, start, batch))
-        torch.mul(outputs[last], scaled, out=slopes[last])
-        torch.bmm(error_row, slope_column, out=dot)
+        torch.mul(outputs[last], scaled, out=grads[last])
+        torch.bmm(error_row, grad_column, out=dot)
         total.add_(dot.view(1), alpha=0.5 * batch)
         for done in range(last):
             layer = last - done
-            torch.mm(turned[layer], signals[layer - 1], out=gradients[layer])
-            below = slopes[layer - 1]
-            torch.mm(slopes[layer], back[layer], out=below)
+            torch.mm(transposed_grads[layer], signals[layer - 1], out=gradients[layer])
+            below = grads[layer - 1]
+            torch.mm(grads[layer], inner_weights[layer], out=below)
             torch.ops.aten.threshold_backward(below, outputs[layer - 1], 0, grad_input=below)
-        torch.mm(turned[0], inputs.narrow(0, start, batch), out=gradients[0])
+        torch.mm(transposed_grads[0], inputs.narrow(0, start, batch), out=gradients[0])
         adam[5][0].add_(1)
         torch._fused_adam_(
             adam[0],
