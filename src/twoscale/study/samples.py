@@ -90,13 +90,8 @@ def _at_place(
         sample = test.index(shown)  # the pictures that are kept show it
     else:
         chooser = runs.get(first.key, runs[here[0].key])
-<<<<<<< HEAD
-        sample = median_sample(chooser.surrogate.predict(inputs), truth)
-    fields = _old_fields(old, place, cells) if shown == test[sample] else {}
-=======
         sample = median_sample(chooser.surrogate.predict_fields(inputs), truth)
-    fields = _kept(old, place, cells) if shown == test[sample] else {}
->>>>>>> w-t-cli
+    fields = _old_fields(old, place, cells) if shown == test[sample] else {}
     fields[f"{place}/sample"] = np.array(test[sample])
     fields[f"{place}/input"] = inputs[sample, 0].cpu().numpy()
     fields[f"{place}/truth"] = truth[sample, 0].cpu().numpy()
