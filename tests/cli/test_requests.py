@@ -121,11 +121,13 @@ def test_a_member_that_diverges_does_not_take_the_others_with_it(data, tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         from twoscale.training.member import Member
 
-        judge = Member.judge
+        validate = Member.validate
         patch.setattr(
             Member,
-            "judge",
-            lambda self: judge(self) * (math.nan if self.task.plan.learning_rate == failing else 1),
+            "validate",
+            lambda self: (
+                validate(self) * (math.nan if self.task.plan.learning_rate == failing else 1)
+            ),
         )
         runs = fit_requests(
             Dataset(data), wanted, on_error=lambda request, error: reported.append(request)

@@ -36,7 +36,7 @@ def errors(path):
 def test_a_whole_run_is_fine(copy):
     found = check_run(copy)
     assert levels(found) == ["ok"] * 4
-    assert "local surrogate of 16x16 fields" in found[0].message
+    assert "local surrogate of 16x16 inputs and 16x16 outputs" in found[0].message
     assert "its dataset" in found[3].message
 
 

@@ -1,14 +1,24 @@
-"""A fitter that knows outcomes by formula, and a clock that moves by what it says."""
+"""Search spaces by their sides; a fitter that knows outcomes, and a clock that moves by them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.search.candidates import Candidate
+from twoscale.fields.grid import Grid, Space
+from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.trials import Outcome
 
 Judge = Callable[[Candidate], Outcome]
+
+
+def space_of(
+    shape: tuple[int, int], samples: int, *arguments: Any, channels: int = 1, **options: Any
+) -> SearchSpace:
+    """Return the search space of inputs and outputs with one channel on the same grid."""
+    space = Space(channels, Grid(*shape))
+    return SearchSpace(space, space, samples, *arguments, **options)
 
 
 class FakeFitter:

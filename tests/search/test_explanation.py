@@ -2,11 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from twoscale.search.candidates import Candidate, Space
+from tests.search.fake import space_of
+from twoscale.fields.grid import Grid, Space
+from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.explanation import explain
 from twoscale.search.trials import Outcome, Search, Trial
 
-SPACE = Space((16, 16), 100)
+SPACE = space_of((16, 16), 100)
 
 
 def found(*, half=None, stopped="nothing is left", candidate=SPACE.first, **errors):
@@ -22,7 +24,7 @@ def told(search, space=SPACE):
 def test_it_names_choice_errors_and_shares():
     text = told(found(error=0.05, training_error=0.04, oracle=0.03))
     assert "two-scale affine was the only candidate: validation error 5 %" in text
-    assert "can express): 3 %; on training fields: 4 %" in text
+    assert "can express): 3 %; error on training fields: 4 %" in text
     assert "representation 36 %" in text
     assert "data 36 %" in text
     assert "predictor 28 %" in text
@@ -31,15 +33,15 @@ def test_it_names_choice_errors_and_shares():
 def test_a_short_code_is_to_be_longer():
     text = told(found(error=0.05, training_error=0.05, oracle=0.05))
     assert (
-        "A longer code than 20 would help, the representation limits it: "
-        "--set coarse_components=80 --set residual_variance=0.999."
+        "The representation limits the error: a code longer than 20 would help "
+        "(--set coarse_components=80 --set residual_variance=0.999)."
     ) in text
     assert "samples would" not in text
 
 
 def test_a_predictor_that_learns_too_little():
     text = told(found(error=0.05, training_error=0.05, oracle=0.001))
-    assert "A predictor that is not linear would help" in text
+    assert "A nonlinear predictor would help" in text
     assert "samples would" not in text
     learned = found(error=0.05, training_error=0.05, oracle=0.001)
     worse = Outcome(0.1, 0.1, 0.001, 10, 20)
@@ -52,7 +54,7 @@ def test_more_samples_by_what_half_of_them_lose():
     text = told(found(half=0.04, **errors))
     assert "the error is 4 %, so twice as many should give about 1 %" in text
     assert "symmetries=square" in text
-    assert "symmetries=square" not in told(found(**errors), Space((16, 16), 100, "square"))
+    assert "symmetries=square" not in told(found(**errors), space_of((16, 16), 100, "square"))
     assert "More samples would help little" in told(found(half=0.021, **errors))
     assert "More samples would help little" in told(found(half=0.019, **errors))
     bounded = told(found(half=0.08, error=0.02, training_error=0.016, oracle=0.016))
@@ -66,14 +68,14 @@ def test_a_search_cut_short_asks_for_time():
     assert "A longer budget may help." in text
     text = told(found(stopped="interrupted", **errors))
     assert "in 2 s of 60 s; interrupted." in text
-    assert "A search that is not interrupted may find a better one." in text
+    assert "A search without interruption may find a better one." in text
 
 
 @pytest.mark.parametrize(
     ("chain", "size", "words"),
     [
-        ("conforming", None, "--set code_size=40."),
-        ("global", None, "--set code_size=40."),
+        ("conforming", None, "(--set code_size=40)."),
+        ("global", None, "(--set code_size=40)."),
     ],
 )
 def test_how_a_longer_code_is_asked_for(chain, size, words):
@@ -86,15 +88,15 @@ def test_longer_codes_that_were_tried_are_not_asked_for():
     longer = Outcome(0.06, 0.06, 0.05, 10, output_code=40)
     limited.trials.append(Trial(Candidate(code=1), "+ code", 1.0, 1.0, longer))
     text = told(limited)
-    assert "longer codes were tried and were no better" in text
-    assert "A longer code" not in text
+    assert "longer codes were no better" in text
+    assert "a code longer than" not in text
 
 
 def test_an_exact_fit_has_no_parts_to_name():
     text = told(found(error=3e-8, training_error=0.0, oracle=1e-8))
-    assert "as exact as single precision can tell" in text
+    assert "the limit of single precision" in text
     assert "would help" not in text
-    assert "Of the squared error" not in text
+    assert "squared error" not in text
 
 
 def test_a_gpu_is_for_those_who_have_none():
@@ -108,19 +110,16 @@ def test_a_gpu_is_for_those_who_have_none():
 
 def test_images_are_those_of_the_grid():
     errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
-    assert "each sample is then 8 or 4." in told(found(**errors))
-    text = told(found(**errors), Space((16, 24), 100))
-    assert "say so by symmetries=mirrors: each sample is then 4." in text
+    assert "each sample then counts as 8 or 4." in told(found(**errors))
+    text = told(found(**errors), space_of((16, 24), 100))
+    assert "set symmetries=mirrors: each sample then counts as 4." in text
     assert "square" not in text.replace("squared", "")
 
 
-def test_a_grid_without_patches_is_named():
+def test_parameters_alone_have_no_symmetries():
     errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
-    words = "61x60 nodes cannot be divided into patches along both sides"
-    assert words in told(found(**errors), Space((61, 60), 100))
-    assert "cannot be divided" not in told(found(**errors))
-    given = Space((61, 60), 100, given={"patches": "1x4"})
-    assert "cannot be divided" not in told(found(**errors), given)
+    alone = SearchSpace(Space(3, Grid(1, 1), 3), Space(1, Grid(16, 16)), 100)
+    assert "symmetries" not in told(found(**errors), alone)
 
 
 def test_nothing_found_is_not_explained():

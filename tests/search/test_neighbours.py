@@ -2,8 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.search.fake import space_of
+from twoscale.fields.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, resolve
-from twoscale.search.candidates import INPUT_VARIANCES, Candidate, Space
+from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
 from twoscale.search.neighbours import (
     less_input,
     longer_codes,
@@ -16,18 +18,18 @@ from twoscale.search.trials import Outcome
 
 
 def test_a_given_predictor_is_the_only_one():
-    space = Space((16, 16), 100, given={"predictor": "affine"})
+    space = space_of((16, 16), 100, given={"predictor": "affine"})
     assert list(other_predictors(space, space.first)) == []
-    assert Space((16, 16), 100, given={"predictor": "kernel"}).first.predictor == "kernel"
+    assert space_of((16, 16), 100, given={"predictor": "kernel"}).first.predictor == "kernel"
 
 
 def test_neighbours_are_a_step_away():
-    space, first = Space((16, 16), 2000, "square"), Candidate()
-    assert [one.input_variance for one in more_input(first)] == [0.99]
-    assert list(less_input(first)) == []
+    space, first = space_of((16, 16), 2000, "square"), Candidate()
+    assert [one.input_variance for one in more_input(space, first)] == [0.99]
+    assert list(less_input(space, first)) == []
     kernel = replace(first, predictor="kernel", samples=1000)
-    assert [one.input_variance for one in more_input(kernel)] == [0.97]
-    assert [one.input_variance for one in less_input(kernel)] == [0.9]
+    assert [one.input_variance for one in more_input(space, kernel)] == [0.97]
+    assert [one.input_variance for one in less_input(space, kernel)] == [0.9]
     more = list(more_data(space, kernel, (("ridge", 0.1),)))
     assert {(one.samples, one.symmetries) for one in more} == {
         (None, "none"),
@@ -35,6 +37,14 @@ def test_neighbours_are_a_step_away():
         (None, "square"),
     }
     assert all(one.tuned == (("ridge", 0.1),) for one in more)
+
+
+def test_parameters_alone_are_seen_as_a_whole():
+    space = SearchSpace(Space(3, Grid(1, 1), 3), Space(1, Grid(16, 16)), 2000)
+    assert list(more_input(space, Candidate())) == []
+    assert list(less_input(space, Candidate(predictor="kernel"))) == []
+    beside = SearchSpace(Space(4, Grid(16, 16), 3), Space(1, Grid(16, 16)), 2000)
+    assert len(list(more_input(beside, Candidate()))) == 1
 
 
 def known(output_code, oracle=0.01):
@@ -48,7 +58,7 @@ def longer(space, best, output_code, lengths=None, **options):
 
 
 def test_longer_codes_of_all_chains():
-    found = longer(Space((16, 16), 2000), Candidate(), 90)
+    found = longer(space_of((16, 16), 2000), Candidate(), 90)
     assert {chain: (one.code, one.size) for chain, one in found.items()} == {
         "two-scale": (1, None),
         "conforming": (0, 90),
@@ -58,11 +68,11 @@ def test_longer_codes_of_all_chains():
 
 def test_a_code_that_does_not_reach_its_size_is_not_asked_to_be_longer():
     cut = Candidate(chain="global", size=200)
-    assert "global" not in longer(Space((16, 16), 100), cut, 99)
+    assert "global" not in longer(space_of((16, 16), 100), cut, 99)
 
 
 def test_a_conforming_code_grows_up_to_all_nodes():
-    space = Space((32, 32), 2000)
+    space = space_of((32, 32), 2000)
     first = Candidate(chain="conforming", size=320)
     second = longer(space, first, 320)["conforming"]
     assert second.size == 640
@@ -71,7 +81,7 @@ def test_a_conforming_code_grows_up_to_all_nodes():
 
 def test_another_chain_is_no_step_back():
     """From 320 two-scale modes to 640 conforming ones: not to the 320 again, under any input."""
-    space, lengths = Space((32, 32), 2000), {("two-scale", 0): 320}
+    space, lengths = space_of((32, 32), 2000), {("two-scale", 0): 320}
     best = longer(space, Candidate(chain="conforming", size=320), 320)["conforming"]
     assert longer(space, best, 640, lengths)["two-scale"].code == 1
     assert longer(space, best, 640, lengths | {("two-scale", 1): 500})["two-scale"].code == 2
@@ -89,7 +99,7 @@ def test_another_chain_is_no_step_back():
     ],
 )
 def test_a_code_that_is_given_stays_as_it_is(given, chains):
-    space = Space((16, 16), 2000, given=given)
+    space = space_of((16, 16), 2000, given=given)
     best = Candidate(chain=space.chains[0])
     found = longer(space, best, 50)
     assert found.keys() == chains
@@ -99,7 +109,7 @@ def test_a_code_that_is_given_stays_as_it_is(given, chains):
 
 
 def test_a_long_training_has_a_longer_code():
-    space, probe = Space((16, 16), 2000), Candidate(predictor="encoder", epochs=3)
+    space, probe = space_of((16, 16), 2000), Candidate(predictor="encoder", epochs=3)
     (trained,) = longer_training(space, probe, Candidate(code=1, predictor="kernel"), 50)
     assert (trained.predictor, trained.code, trained.epochs) == ("encoder", 2, 50)
     (last,) = longer_training(space, probe, Candidate(chain="conforming", size=200, code=3), 50)
@@ -108,15 +118,15 @@ def test_a_long_training_has_a_longer_code():
 
 def test_the_ends_have_no_neighbours_beyond():
     last = Candidate(input_variance=INPUT_VARIANCES[-1], code=3)
-    assert list(more_input(last)) == []
-    space = Space((16, 16), 100, given={"coarse_components": 5})
+    assert list(more_input(space_of((16, 16), 100), last)) == []
+    space = space_of((16, 16), 100, given={"coarse_components": 5})
     assert list(longer_codes(space, last, known(90), {})) == []
     whole = Candidate(chain="conforming", size=256)
-    assert "conforming" not in longer(Space((16, 16), 100), whole, 256)
+    assert "conforming" not in longer(space_of((16, 16), 100), whole, 256)
 
 
 def test_all_predictors_are_known_to_the_methods():
-    space = Space((16, 16), 2000)
+    space = space_of((16, 16), 2000)
     for one in other_predictors(space, space.first):
         assert resolve("two-scale", space.settings(one))["predictor"] == one.predictor
     assert all("predictor" in METHODS[chain].defaults for chain in space.chains)
@@ -125,7 +135,7 @@ def test_all_predictors_are_known_to_the_methods():
 def test_an_encoder_is_small_and_first_trained_shortly_on_a_cpu():
     sizes = []
     for accelerated in (False, True):
-        space = Space((64, 64), 1600, accelerated=accelerated)
+        space = space_of((64, 64), 1600, accelerated=accelerated)
         (one,) = other_predictors(space, Candidate(predictor="kernel"))
         sizes.append((one.epochs, space.settings(one)["width"]))
     assert sizes == [(3, 24), (10, 64)]
@@ -133,5 +143,5 @@ def test_an_encoder_is_small_and_first_trained_shortly_on_a_cpu():
 
 def test_fields_that_are_stored_are_not_for_an_encoder():
     kernel = Candidate(predictor="kernel")
-    assert list(other_predictors(Space((64, 64), 1600), kernel))
-    assert list(other_predictors(Space((64, 64), 1600, stored=True), kernel)) == []
+    assert list(other_predictors(space_of((64, 64), 1600), kernel))
+    assert list(other_predictors(space_of((64, 64), 1600, stored=True), kernel)) == []

@@ -3,13 +3,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.search.fake import FakeFitter, curved, linear
+from tests.search.fake import FakeFitter, curved, linear, space_of
 from twoscale.errors import TwoscaleError
-from twoscale.search.candidates import Space
 from twoscale.search.policy import search
 from twoscale.search.trials import Outcome
 
-SPACE = Space((64, 64), 1600, "square")
+SPACE = space_of((64, 64), 1600, "square")
 
 
 def run(judge, *, budget=1000.0, space=SPACE, **options):
@@ -42,7 +41,7 @@ def test_a_curved_problem_gets_a_kernel_on_all_samples_with_symmetries():
 
 
 def test_symmetries_nobody_declared_are_not_used():
-    _, fitter = run(curved, space=Space((64, 64), 1600))
+    _, fitter = run(curved, space=space_of((64, 64), 1600))
     assert {one.symmetries for one in fitter.fitted} == {"none"}
 
 
@@ -116,7 +115,7 @@ def trained(epoch, *, error=0.2):
     return judge
 
 
-GPU = Space((64, 64), 1600, "square", accelerated=True)
+GPU = space_of((64, 64), 1600, "square", accelerated=True)
 
 
 def trainings(judge, cost, *, budget=300.0, space=GPU, **options):
@@ -188,7 +187,7 @@ def test_a_long_training_that_fails_is_not_tried_again():
     "given", [{"input_variance": 0.99}, {"ridge": 0.1}, {"epochs": 50}, {"patches": 2}]
 )
 def test_given_settings_leave_out_encoders_that_lack_them(given):
-    space = Space((64, 64), 1600, "square", given, accelerated=True)
+    space = space_of((64, 64), 1600, "square", given, accelerated=True)
     _, encoders = trainings(trained(0.5), lambda one: 1.0, space=space)
     if "input_variance" in given or "ridge" in given:
         assert encoders == []
@@ -197,7 +196,7 @@ def test_given_settings_leave_out_encoders_that_lack_them(given):
 
 
 def test_an_encoder_that_was_asked_for_is_trained_for_the_time_there_is():
-    space = Space((64, 64), 1600, "square", {"predictor": "encoder"})
+    space = space_of((64, 64), 1600, "square", {"predictor": "encoder"})
     judge = trained(2.0)
     found, encoders = trainings(judge, lambda one: 2.0 * one.epochs, budget=20.0, space=space)
     assert [one.epochs for one in encoders] == [2, 6], "fewer than four times as many"
@@ -219,7 +218,7 @@ def test_what_clearly_lost_is_not_tried_over_and_over():
     def few_data(one):
         return replace(judge(one), training_error=0.5 * judge(one).error)
 
-    _, fitter = run(few_data, space=Space((64, 64), 1600, "square", {"predictor": "affine"}))
+    _, fitter = run(few_data, space=space_of((64, 64), 1600, "square", {"predictor": "affine"}))
     variances = {one.input_variance for one in fitter.fitted if one.symmetries == "none"}
     assert len(variances) == 4
     assert len([one for one in fitter.fitted if one.symmetries != "none"]) <= 2

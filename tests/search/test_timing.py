@@ -2,14 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.search.fake import FakeFitter, curved
-from twoscale.search.candidates import Space
+from tests.search.fake import FakeFitter, curved, space_of
 from twoscale.search.kinds import KINDS, Sizes, work
 from twoscale.search.policy import search
 from twoscale.search.timing import expected_seconds
 from twoscale.search.trials import Outcome, Search, Trial
 
-SPACE = Space((64, 64), 1600, "square")
+SPACE = space_of((64, 64), 1600, "square")
 
 
 def test_expected_time_grows_with_the_work():
@@ -56,7 +55,7 @@ def test_components_of_large_blocks_are_iterated_which_is_less_work():
 
 def test_a_kernel_on_a_grid_without_patches_is_not_expected_for_nothing():
     """Measured at 61 x 61 with 2,000 samples: an affine fit of 3.2 s, a kernel's of 2.4 s."""
-    space = Space((61, 61), 2000)
+    space = space_of((61, 61), 2000, given={"patches": 1, "coarse_factor": 1})
     outcome = Outcome(0.29, 0.29, 8e-4, input_code=22, output_code=168)
     found = Search(20.0, [Trial(space.first, "cheapest", None, 3.2, outcome)])
     kernel = replace(space.first, predictor="kernel", samples=1000)

@@ -5,26 +5,28 @@ from __future__ import annotations
 from torch import Tensor
 
 from twoscale import Representation
+from twoscale.fields.grid import Grid, Space
 
 
 class LinearDecoder(Representation):
-    """Fields are codes times a matrix (code, nodes), on a grid of one row."""
+    """Fields are codes times a matrix (code, nodes), with one channel on a grid of one row."""
 
     def __init__(self, matrix: Tensor, block_sizes: list[int] | None = None) -> None:
         super().__init__()
         self.register_buffer("matrix", matrix)
         self.sizes = block_sizes or [len(matrix)]
+        self.space = Space(1, Grid(1, matrix.shape[1]))
 
     def decode(self, codes):
-        return (codes.to(self.matrix.dtype) @ self.matrix)[:, None]
+        return (codes.to(self.matrix.dtype) @ self.matrix)[:, None, None]
 
     def encode(self, fields):
-        return fields[:, 0] @ self.matrix.pinverse()
+        return fields[:, 0, 0] @ self.matrix.pinverse()
 
     def fit(self, fields, **options):
         return self
 
-    def restore(self, tensors):
+    def restore(self, tensors, space):
         return self
 
     @property

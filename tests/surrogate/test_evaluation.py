@@ -2,14 +2,14 @@ import pytest
 import torch
 
 from tests.representation.contract import Chunks
-from twoscale import PatchLayout, Poisson
+from twoscale import Grid, PatchLayout, Poisson
 from twoscale.errors import TwoscaleWarning
-from twoscale.methods.recipes import METHODS, resolve
+from twoscale.methods.recipes import assemble, resolve
 from twoscale.networks import count_parameters
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator, warn_of_failure
 
-COMMON = PatchLayout.tiling((16, 16), (4, 4))
+COMMON = PatchLayout.tiling(Grid.square(16), (4, 4))
 SEAM_KEYS = {
     "value_jump",
     "normal_derivative_jump",
@@ -21,16 +21,16 @@ SEAM_KEYS = {
 @pytest.fixture(scope="module")
 def overlap(poisson16):
     """An operator whose native seams differ from the common ones, fitted for a moment."""
-    x, u = poisson16
+    x, u = poisson16.batch
     pairs = FieldPairs(Chunks(x[:150]), Chunks(u[:150]))
     settings = resolve("overlap", {"epochs": 2, "hidden_width": 8, "output_variance": 0.9})
-    operator = METHODS["overlap"].build(None, settings)
+    operator = assemble("overlap", settings).operator()
     return operator.fit(pairs, pairs, FitContext())
 
 
 @pytest.fixture(scope="module")
 def held_out(poisson16):
-    x, u = poisson16
+    x, u = poisson16.batch
     return x[150:], u[150:]
 
 
@@ -39,7 +39,7 @@ def evaluate(operator, fields, *, predict=None, problem=None, lengths=(50,)):
     pairs = FieldPairs(Chunks(x, lengths), Chunks(u, lengths))
     with torch.no_grad():
         return evaluate_operator(
-            operator, predict or operator, pairs, common=COMMON, problem=problem
+            operator, predict or operator, pairs, common=COMMON, problem=problem, names=("0",)
         )
 
 
@@ -83,7 +83,7 @@ def test_native_and_common_seams(overlap, held_out):
         prediction = overlap(x).double()
 
     def value_jump(lines):
-        rows = [(prediction[:, b] - prediction[:, b - 1]).abs() for b in lines]
+        rows = [(prediction[:, :, b] - prediction[:, :, b - 1]).abs() for b in lines]
         columns = [(prediction[..., b] - prediction[..., b - 1]).abs() for b in lines]
         return float(torch.cat(rows + columns).mean())
 
@@ -137,7 +137,7 @@ def test_errors_of_one_and_more_are_told(recwarn):
 
 @torch.no_grad()
 def test_relative_errors_of_zero_fields_are_none(overlap):
-    zeros = FieldPairs(Chunks(torch.ones(5, 16, 16)), Chunks(torch.zeros(5, 16, 16)))
-    metrics = evaluate_operator(overlap, overlap, zeros, common=COMMON, problem=None)
+    zeros = FieldPairs(Chunks(torch.ones(5, 1, 16, 16)), Chunks(torch.zeros(5, 1, 16, 16)))
+    metrics = evaluate_operator(overlap, overlap, zeros, common=COMMON, problem=None, names=("0",))
     assert metrics["mre"] is None
     assert metrics["mae"] > 0

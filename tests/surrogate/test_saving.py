@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.surrogate.sealed import edit_manifest
-from twoscale import METHODS, Poisson, Surrogate, TwoscaleError
+from tests.surrogate.tiny import make
+from twoscale import METHODS, Darcy, Poisson, Surrogate, TwoscaleError
 from twoscale.surrogate import artifact
 
 any_method = pytest.mark.parametrize("method", METHODS)
@@ -52,7 +53,10 @@ def test_a_loaded_surrogate_is_the_saved_one(method, fitted, saved, arrays):
     assert loaded.method == method
     assert loaded.settings == fitted[method].settings
     assert loaded.seed == 2
-    assert loaded.grid_ == fitted[method].grid_
+    assert loaded.input_space_ == loaded.output_space_ == fitted[method].output_space_
+    assert loaded.ranks_ == (3, 3)
+    assert loaded.parts.describe() == fitted[method].parts.describe()
+    assert repr(loaded) == repr(fitted[method])
     assert loaded.problem == Poisson()
     assert loaded.retained == fitted[method].retained
     one, two = fitted[method].evaluate(new, truth), loaded.evaluate(new, truth)
@@ -77,16 +81,33 @@ def test_the_folder_holds_json_and_safetensors_only(method, saved):
 def test_the_manifest_tells_how_it_was_made(saved):
     manifest = json.loads((saved / "two-scale" / "manifest.json").read_text())
     assert manifest["format"] == "twoscale-surrogate"
-    assert manifest["format_version"] == 2
+    assert manifest["format_version"] == 3
     assert manifest["method"] == "two-scale"
-    assert manifest["grid"] == {"height": 16, "width": 16}
-    assert manifest["problem"] == "poisson"
+    assert [(one["height"], one["width"]) for one in manifest["spaces"]] == [(16, 16)] * 2
+    assert manifest["ranks"] == [3, 3]
+    assert manifest["problem"]["name"] == "poisson"
+    assert manifest["parts"]["outputs"]["part"] == "two-scale"
+    assert manifest["parts"]["predictor"]["part"] == "mlp"
     assert manifest["seed"] == 2
     assert manifest["training_samples"] == 144
     assert manifest["settings"]["coarse_components"] == 4
     assert manifest["retained"]["output"]["ranks"]["coarse"] == [4]
     assert set(manifest["provenance"]) >= {"twoscale", "torch", "python", "device", "commit"}
     assert "pca_coarse" in manifest["timings"]
+
+
+def test_a_problem_comes_back_with_its_parameters(arrays, tmp_path):
+    x, u, new, truth = arrays
+    problem = Darcy(high=100, low=1)
+    surrogate = make("local", problem=problem, predictor="affine").fit(x, u)
+    surrogate.save(tmp_path / "s")
+    manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
+    assert manifest["problem"]["parameters"].items() >= {"high": 100, "low": 1}.items()
+    loaded = Surrogate.load(tmp_path / "s", device="cpu")
+    assert loaded.problem == problem
+    assert loaded.problem != Darcy()
+    one, two = (each.evaluate(new, truth)["residual_rms"] for each in (surrogate, loaded))
+    assert one == two
 
 
 def test_an_existing_folder_is_not_overwritten_unasked(fitted, tmp_path):
@@ -131,35 +152,63 @@ DAMAGE = {
     ),
     "another version": (
         lambda f: edit_manifest(f, lambda m: m.update(format_version=99)),
-        "has format version 99; this twoscale reads version 2",
+        "has format version 99; this twoscale reads version 3",
     ),
-    "no grid": (
-        lambda f: edit_manifest(f, lambda m: m.pop("grid")),
-        r"has a damaged manifest: KeyError\('grid'\)",
+    "no spaces": (
+        lambda f: edit_manifest(f, lambda m: m.pop("spaces")),
+        r"has a damaged manifest: KeyError\('spaces'\)",
     ),
     "a grid of text": (
-        lambda f: edit_manifest(f, lambda m: m["grid"].update(height="16")),
+        lambda f: edit_manifest(f, lambda m: m["spaces"][1].update(height="16")),
         "a grid has whole numbers of nodes per side",
     ),
     "a grid of fractions": (
-        lambda f: edit_manifest(f, lambda m: m["grid"].update(height=16.0)),
+        lambda f: edit_manifest(f, lambda m: m["spaces"][1].update(height=16.0)),
         "a grid has whole numbers of nodes per side",
     ),
     "a grid beyond all memory": (
-        lambda f: edit_manifest(f, lambda m: m["grid"].update(height=10**6, width=10**6)),
+        lambda f: edit_manifest(f, lambda m: m["spaces"][1].update(height=10**6, width=10**6)),
         "there is not enough memory for fields of",
     ),
+    "channels beyond all memory": (
+        lambda f: edit_manifest(f, lambda m: m["spaces"][0].update(channels=10**12)),
+        "there is not enough memory for fields of",
+    ),
+    "ranks that do not fit": (
+        lambda f: edit_manifest(f, lambda m: m.update(ranks=[3, 2])),
+        "fields of 16x16 do not have 2 axes",
+    ),
+    "no predictor": (
+        lambda f: edit_manifest(f, lambda m: m["parts"].pop("predictor")),
+        r"has a damaged manifest: KeyError\('predictor'\)",
+    ),
+    "an unknown part": (
+        lambda f: edit_manifest(f, lambda m: m["parts"]["outputs"].update(part="magic")),
+        "no Representation is called 'magic': known are .*two-scale",
+    ),
+    "a part of another kind": (
+        lambda f: edit_manifest(f, lambda m: m["parts"]["outputs"].update(part="mlp")),
+        "no Representation is called 'mlp'",
+    ),
+    "an unknown argument": (
+        lambda f: edit_manifest(f, lambda m: m["parts"]["predictor"].update(colour="red")),
+        "'mlp' cannot be made with .*colour",
+    ),
     "layers without end": (
-        lambda f: edit_manifest(f, lambda m: m["settings"].update(hidden_layers=10**6)),
-        "hidden_layers must be a whole number of at least 0 and at most 1000",
+        lambda f: edit_manifest(f, lambda m: m["parts"]["predictor"].update(hidden_layers=10**9)),
+        "the weights do not fit hidden_layers=1000000000",
     ),
     "layers beyond all memory": (
-        lambda f: edit_manifest(f, lambda m: m["settings"].update(hidden_width=10**6)),
-        "the weights do not fit the model",
+        lambda f: edit_manifest(f, lambda m: m["parts"]["predictor"].update(hidden_width=10**6)),
+        "the weights do not fit",
     ),
     "no settings": (
         lambda f: edit_manifest(f, lambda m: m.update(settings=None)),
         "has a damaged manifest: TypeError",
+    ),
+    "a setting out of its range": (
+        lambda f: edit_manifest(f, lambda m: m["settings"].update(hidden_layers=10**6)),
+        "hidden_layers must be a whole number of at least 0 and at most 1000",
     ),
     "an unknown setting": (
         lambda f: edit_manifest(f, lambda m: m["settings"].update(colour="red")),
@@ -170,8 +219,8 @@ DAMAGE = {
         "no method is called 'magic'",
     ),
     "another grid": (
-        lambda f: edit_manifest(f, lambda m: m.update(grid={"height": 24, "width": 32})),
-        "fitted on fields of .16, 16., these have shape .1, 24, 32.",
+        lambda f: edit_manifest(f, lambda m: m["spaces"][0].update(height=24, width=32)),
+        "manifest and weights do not fit together|do not fit",
     ),
     "timings that are none": (
         lambda f: edit_manifest(f, lambda m: m.update(timings=3)),
@@ -192,7 +241,7 @@ DAMAGE = {
         "weights.safetensors is damaged",
     ),
     "weights of another network": (
-        lambda f: edit_manifest(f, lambda m: m["settings"].update(hidden_width=9)),
+        lambda f: edit_manifest(f, lambda m: m["parts"]["predictor"].update(hidden_width=9)),
         "the weights do not fit the model",
     ),
 }

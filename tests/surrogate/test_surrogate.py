@@ -87,12 +87,12 @@ def test_a_tenth_is_held_out_of_a_shuffle_by_the_seed(arrays):
 
 
 def test_chunked_sources(arrays):
-    x, u, new, truth = (torch.from_numpy(array) for array in arrays)
+    x, u, new, truth = (torch.from_numpy(array)[:, None] for array in arrays)
     surrogate = make("two-scale").fit(Chunks(x), Chunks(u), validation=(Chunks(new), Chunks(truth)))
     metrics = surrogate.evaluate(Chunks(new), Chunks(truth))
     assert metrics["samples"] == 40
     assert metrics["mre"] == pytest.approx(
-        surrogate.evaluate(new.numpy(), truth.numpy())["mre"], rel=1e-5
+        surrogate.evaluate(new[:, 0].numpy(), truth[:, 0].numpy())["mre"], rel=1e-5
     )
 
 

@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
-from tests.surrogate.tiny import TINY
+from tests.surrogate import tiny
 from twoscale import Surrogate, fit_together
 from twoscale.operators import context
 from twoscale.representation import GlobalPCA
@@ -28,7 +28,7 @@ def data(arrays):
 
 
 def make(method="two-scale", **options):
-    return Surrogate(method, device="cpu", **(TINY[method] | options))
+    return tiny.make(method, **options)
 
 
 def members(surrogate):
@@ -263,7 +263,7 @@ def meter(monkeypatch):
     meter = Meter()
     monkeypatch.setattr(context, "device_peak_gigabytes", lambda: meter.peak)
     for module in ("operators.context", "surrogate.surrogate", "surrogate.together"):
-        monkeypatch.setattr(f"twoscale.{module}.forget_device_peak", meter.forget)
+        monkeypatch.setattr(f"twoscale.{module}.reset_peak_memory", meter.forget)
     fit, train = BlockPCA.fit, context.train_together
 
     def fit_pca(self, *arguments, **options):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from twoscale import METHODS, Grid, Surrogate
-from twoscale.methods.recipes import resolve
+from twoscale import METHODS, Surrogate
+from twoscale.methods.recipes import assemble, defaults, resolve
 from twoscale.operators.operators import FieldOperator
 
 _LATENT = {"epochs": 3, "hidden_layers": 1, "hidden_width": 8}
@@ -24,12 +24,26 @@ TINY: dict[str, dict[str, Any]] = {
 assert set(TINY) == set(METHODS), "every method needs tiny settings here"
 
 
+PREDICTORS: dict[str, dict[str, Any]] = {
+    "mlp": _LATENT,
+    "affine": {},
+    "affine-mlp": _LATENT,
+    "kernel": {},
+    "encoder": {"epochs": 1, "width": 4, "blocks": 1},
+    "fno": {"epochs": 1, "layers": 1, "width": 3, "modes": 3, "padding": 2},
+}
+
+
 def tiny(method: str, **settings: Any) -> dict[str, Any]:
-    """Return tiny settings with others in place of some; an encoder has its own."""
+    """Return tiny settings with others in place of some; a predictor brings its own."""
     usual = TINY[method]
-    if settings.get("predictor") == "encoder":
-        usual = {name: value for name, value in usual.items() if not name.startswith("hidden")}
-        usual |= {"epochs": 1, "width": 4, "blocks": 1}
+    if "predictor" in settings:
+        own = PREDICTORS["fno" if method == "fno" else "mlp"]
+        usual = {name: value for name, value in usual.items() if name not in own}
+        usual |= PREDICTORS.get(settings["predictor"], {})
+    choices = {name: settings[name] for name in ("base", "predictor") if name in settings}
+    known = defaults(method, choices)
+    usual = {name: value for name, value in usual.items() if name in known}
     return usual | settings
 
 
@@ -39,8 +53,8 @@ def make(method: str, **options: Any) -> Surrogate:
 
 
 def build(method: str, **settings: Any) -> FieldOperator:
-    """Return a tiny operator on 16 x 16 fields, to be fitted."""
-    return METHODS[method].build(Grid.square(16), resolve(method, tiny(method, **settings)))
+    """Return a tiny operator, to be fitted."""
+    return assemble(method, resolve(method, tiny(method, **settings))).operator()
 
 
 # What metrics.json holds at least.

@@ -90,7 +90,7 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
 
 
 def _train_on_fields(setup: Setup) -> Iterator[Comparison]:
-    """Yield the baselines' training steps: FNO as people write it, RefinementNet as it is."""
+    """Yield the training steps of FNO and RefinementNet; the peer's FNO uses plain FFTs."""
     resolution = setup.size(32, 64, gpu=128)
     samples, held = setup.size(24, 64, gpu=1024), setup.size(8, 16, gpu=128)
     fields = setup.fields(Poisson(), resolution, samples + held)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -44,7 +45,7 @@ class Grid:
         """Return the D x D grid, periodic along both axes or along none."""
         return cls(resolution, resolution, (periodic, periodic))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         return (self.height, self.width)
 
@@ -100,7 +101,7 @@ class Space:
                 f"{self.channels} channels need as many different names, got {list(self.names)}"
             )
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int, int]:
         """Return (channels, height, width)."""
         return (self.channels, *self.grid.shape)

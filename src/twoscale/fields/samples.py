@@ -62,11 +62,23 @@ def as_samples(
         check_finite(values, name)
         fields = ArraySource(values)
     else:
-        rank = 3 if fields.shape[1] == 1 else 4
+        rank = _rank_of_source(fields, name)
     _, channels, height, width = fields.shape
     grid = Grid(height, width, periodic)
     space = Space(channels, grid, names=None if names is None else tuple(names))
     return Samples(fields, space, rank)
+
+
+def _rank_of_source(fields: FieldSource, name: str) -> int:
+    """Return how many axes users see of a source: no channels where there is a single one."""
+    if not (hasattr(fields, "chunks") and hasattr(fields, "shape")):
+        raise TwoscaleError(f"the {name} fields must be an array, got {type(fields).__name__}")
+    if len(fields.shape) != 4:
+        raise TwoscaleError(
+            f"a source of {name} fields has the shape (samples, channels, height, width), got "
+            f"{tuple(fields.shape)}"
+        )
+    return 3 if fields.shape[1] == 1 else 4
 
 
 def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:

@@ -1,4 +1,4 @@
-"""A page that shows the seams of patch-wise methods on one test set, and their removal."""
+"""The page of `demo`: the seams of patch-wise methods on one test set, and their removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of metrics: which columns, how a number is written, what the headings mean."""
+"""The table of metrics of one run or several: columns, headings and their meaning."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from twoscale.surrogate.preparation import Door
 
 @dataclass(frozen=True)
 class Found:
-    """What a search has found: a fitted surrogate like any other, and how it was found."""
+    """The result of a search: a fitted surrogate like any other, and how it was found."""
 
     surrogate: Surrogate
     search: Search
@@ -63,12 +63,12 @@ def fit_auto(
     """Return the surrogate of least validation error that a search finds within a time budget.
 
     Fields, `parameters` and names are those of `Surrogate.fit`; seed, device, problem and
-    `periodic` those of `Surrogate`. `budget` is in seconds, or a text such as "2min". Settings that
-    are given stay as they are in all candidates; `symmetries` are declared by it and tried. Without
-    `validation`, the last tenth of a shuffle is held out, as `Surrogate.fit` does. The budget starts
-    at the time `start` of the clock, now by default. An interruption ends the search with the best
-    surrogate so far. A search that was killed goes on from what it kept in `journal_folder`, which
-    must be of the same call.
+    `periodic` those of `Surrogate`. `budget` is in seconds, or a text such as "2min". Other
+    settings are the same in all candidates that have them; only `symmetries` is a declaration: the
+    search tries with and without them. Without `validation`, the last tenth of a shuffle is held
+    out, as `Surrogate.fit` does. The budget starts at the time `start` of the clock, now by
+    default. An interruption ends the search with the best surrogate so far. A search that was
+    killed goes on from its `journal_folder`, if the call is the same.
     """
     seconds = parse_duration(budget)
     begun = clock() if start is None else start
@@ -78,9 +78,9 @@ def fit_auto(
         "problem": problem,
         "periodic": periodic,
     }
-    plain = Surrogate(**options)  # raises if one of them is none
-    declared = declared_symmetries(settings, plain.problem)
+    plain = Surrogate(**options)  # raises if one of them is wrong
     door = Door(plain.periodic, input_names, output_names)
+    declared = declared_symmetries(settings, None if inputs is None else plain.problem)
     pairs = door.both(inputs, outputs, parameters, validation, plain.seed)
     training, held_out = (pair.on(plain.device) for pair in pairs)
     space = SearchSpace(
@@ -116,7 +116,7 @@ def fit_auto(
 
 
 def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) -> str:
-    """Return the symmetries that a search may use: the user's, or the problem's own."""
+    """Return the symmetries that a search may use: the user's, or those of the problem."""
     given = str(settings.get("symmetries", "problem" if problem else "none"))
     if given == "problem":
         return problem_symmetries(problem)
@@ -128,9 +128,9 @@ def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) ->
 def _opened(
     folder: Path | None, fitter: FieldFitter, **options: Any
 ) -> tuple[Journal | None, Resumed | None]:
-    """Return the journal in a folder and the search that was left there, whose best is taken over.
+    """Return the journal in a folder and the search that was left there, if any.
 
-    Options are those of `Surrogate.load`.
+    The fitter takes over its best surrogate. Options are those of `Surrogate.load`.
     """
     if folder is None:
         return None, None
@@ -145,7 +145,7 @@ def _opened(
 def _ticking(
     progress: Progress | None, journal: Journal | None, elapsed: Callable[[], float]
 ) -> Progress | None:
-    """Return a progress function that also lets the journal know of the time."""
+    """Return a progress function that also notes the time in the journal."""
     if journal is None:
         return progress
 

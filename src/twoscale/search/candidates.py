@@ -1,4 +1,4 @@
-"""What a search may try on a grid: candidates and their settings."""
+"""What a search may try on fields of two spaces: candidates and their settings."""
 
 from __future__ import annotations
 
@@ -11,50 +11,51 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.symmetries import symmetry_group
-from twoscale.methods.recipes import resolve
-from twoscale.search.kinds import KINDS
+from twoscale.methods.recipes import defaults, resolve
+from twoscale.predictors import PREDICTORS
+from twoscale.search.chains import CHAINS, FIRST_CHAIN, ChainKind
+from twoscale.search.kinds import FIRST_PREDICTOR, KINDS, Kind
 
 INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
 _FIRST_VARIANCE = 0.95
-
-CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
-"""Of two scales: coarse modes and variance of the residual, from short codes to long ones."""
-_CHAINS = ("two-scale", "conforming", "global")
-SIZED = ("conforming", "global")
-"""Chains that are given the number of their modes."""
-
-_PROBE = 16_000  # fields that an encoder sees in its first, short training
-_TIMED = 3  # epochs at least, to tell how long one takes and how far it may lead
-_TIMED_ALONE = 2  # where no other predictor is tried, to tell how long one takes
-_SMALL_ENCODER = {"width": 24, "batch_size": 16}
 
 _PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
 _COARSE_SIDE = 32
 _PATCHES = 4
 _MOST_FEATURES = 2048  # of a block whose covariance is decomposed
-_MOST_NODES_GLOBAL = 64 * 64
+
+_DECLARED = "symmetries"  # the setting that is declared, not imposed
+_LENGTHS = {"code_size", "variance", "output_variance"}  # settings that decide the code's length
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A surrogate that could be fitted; `SearchSpace.settings` says with which settings."""
+    """A surrogate that could be fitted; `SearchSpace.settings` returns its settings."""
 
-    chain: str = "two-scale"
+    chain: str = FIRST_CHAIN
     input_variance: float = _FIRST_VARIANCE
-    code: int = 0  # how long a code, from short to long
-    size: int | None = None  # modes of a chain that is given their number
-    predictor: str = "affine"
+    code: int = 0  # place in `CODES`, from short to long
+    size: int | None = None  # modes of a sized chain
+    predictor: str = FIRST_PREDICTOR
     symmetries: str = "none"
-    samples: int | None = None  # of a kernel, or all
-    epochs: int | None = None  # of an encoder
-    tuned: tuple[tuple[str, Any], ...] = ()  # what an earlier fit of the predictor found out
+    samples: int | None = None  # the predictor learns from at most; None: from all
+    epochs: int | None = None  # of a predictor that is probed
+    tuned: tuple[tuple[str, Any], ...] = ()  # settings that an earlier fit chose
+
+    @property
+    def chain_kind(self) -> ChainKind:
+        return CHAINS[self.chain]
+
+    @property
+    def predictor_kind(self) -> Kind:
+        return KINDS[self.predictor]
 
     @property
     def input_part(self) -> tuple[Any, ...]:
         """Return what decides the input's representation."""
         if self.epochs is not None:
             return ("field",)
-        return self.chain == "global", self.input_variance, self.symmetries
+        return self.chain_kind.one_block, self.input_variance, self.symmetries
 
     @property
     def output_part(self) -> tuple[Any, ...]:
@@ -62,7 +63,7 @@ class Candidate:
         return self.chain, self.size or self.code, self.symmetries
 
     @property
-    def kind(self) -> tuple[Any, ...]:
+    def family(self) -> tuple[Any, ...]:
         """Return what it has in common with candidates that differ in numbers only."""
         return self.chain, self.predictor, self.symmetries
 
@@ -77,10 +78,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """All candidates for fields of two spaces: what the grid, the user and the problem allow.
+    """All candidates for fields of two spaces: what the grids, the user and the problem allow.
 
-    Settings that are `given` are the same in all candidates, but `symmetries`: they are declared,
-    and tried where they may help.
+    `given` settings are the same in all candidates that have them. Symmetries are not: they are
+    `declared`, and tried where they may help.
     """
 
     inputs: Space
@@ -89,7 +90,7 @@ class SearchSpace:
     declared: str = "none"
     given: Mapping[str, Any] = field(default_factory=dict)
     accelerated: bool = False  # on a GPU
-    stored: bool = False  # fields are read on each pass: an encoder would hold them in memory
+    stored: bool = False  # fields are read on each pass, and not held in memory
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,67 +102,93 @@ class SearchSpace:
         """Return how many numbers an output field is."""
         return prod(self.outputs.shape)
 
+    @property
+    def input_values(self) -> int:
+        """Return how many numbers an input field is, parameters left out."""
+        return self.inputs.field_channels * self.inputs.grid.nodes
+
     @cached_property
     def chains(self) -> list[str]:
-        """Return the chains that have all given settings, the usual one first."""
-        wanted = set(self.given) - {"symmetries"}
-        names = {chain: resolve(chain, self._own("predictor")).keys() for chain in _CHAINS}
-        known = [chain for chain in _CHAINS if wanted <= names[chain]]
+        """Return the chains that have all given settings, in the order of `CHAINS`."""
+        wanted = self.given.keys() - {_DECLARED}
+        names = {chain: self._known(chain) for chain in CHAINS}
+        known = [chain for chain in CHAINS if wanted <= names[chain]]
         if not known:
-            if any(all(name not in names[one] for one in _CHAINS) for name in wanted):
-                resolve(_CHAINS[0], dict(self.given))  # raises, and tells what there is
-            raise TwoscaleError(
-                f"no method that is searched has all of {', '.join(sorted(wanted))}: "
-                "name a --method, or give fewer settings"
-            )
-        large = self.values > _MOST_NODES_GLOBAL
-        return [chain for chain in known if chain != "global" or not large or len(known) == 1]
+            self._refuse(wanted, names)
+        values = max(self.values, self.input_values)
+        small = [chain for chain in known if values <= (CHAINS[chain].most_values or values)]
+        return small or known
+
+    def _known(self, chain: str) -> set[str]:
+        """Return the settings of a chain with the predictors that may be tried on its codes."""
+        if "predictor" in self.given:
+            return set(defaults(chain, self._own("predictor")))
+        return set().union(
+            *(defaults(chain, {"predictor": name}) for name in KINDS if not _reads_fields(name))
+        )
+
+    def _refuse(self, wanted: set[str], names: Mapping[str, set[str]]) -> None:
+        for name in sorted(wanted - set().union(*names.values())):
+            resolve(FIRST_CHAIN, self._own("predictor", name))  # raises, and says what there is
+        raise TwoscaleError(
+            f"no method that is searched has all of {', '.join(sorted(wanted))}: "
+            "name a --method, or give fewer settings"
+        )
 
     @property
     def first(self) -> Candidate:
         """Return the cheapest candidate worth fitting."""
-        predictor = str(self.given.get("predictor", "affine"))
+        predictor = str(self.given.get("predictor", FIRST_PREDICTOR))
         if predictor not in KINDS:
             raise TwoscaleError(
                 f"a search knows the predictors {', '.join(KINDS)}, got '{predictor}': "
                 "name a --method to use another"
             )
         first = Candidate(chain=self.chains[0], predictor=predictor)
-        return self.encoded(first) if predictor == "encoder" else first
+        return self.probed(first, predictor) if KINDS[predictor].probe else first
 
-    def encoded(self, candidate: Candidate) -> Candidate:
-        """Return a candidate with an encoder, trained as shortly as tells how fast that is.
+    def probed(self, candidate: Candidate, predictor: str) -> Candidate:
+        """Return a candidate with a predictor that is probed by a short training.
 
-        Images under symmetries are as fast as the fields themselves.
+        It uses the declared symmetries at once: images cost as much time as the fields themselves.
         """
         return replace(
             candidate,
-            predictor="encoder",
+            predictor=predictor,
             symmetries=self.declared,
             samples=None,
             tuned=(),
-            epochs=self.encoder["epochs"],
+            epochs=self.probe_settings(predictor)["epochs"],
         )
 
-    @cached_property
-    def encoder(self) -> dict[str, Any]:
-        """Return the settings of an encoder's first, short training: on a CPU it is a small one."""
-        timed = _TIMED_ALONE if "predictor" in self.given else _TIMED
-        chosen: dict[str, Any] = {"epochs": timed, **_SMALL_ENCODER}
+    def probe_settings(self, predictor: str) -> dict[str, Any]:
+        """Return the settings of the short training of a predictor; on a CPU of a small network."""
+        probe = KINDS[predictor].probe
+        if probe is None:
+            return {}
+        timed = probe.epochs_alone if "predictor" in self.given else probe.epochs
+        chosen: dict[str, Any] = {"epochs": timed, **probe.small}
         if self.accelerated:
-            chosen = {"epochs": max(timed, round(_PROBE / self.samples))}
-        own = self._own("epochs", "width", "batch_size")
-        return resolve("two-scale", {"predictor": "encoder"} | chosen | own)
+            chosen = {"epochs": max(timed, round(probe.fields / self.samples))}
+        own = self._own("epochs", *probe.small)
+        settings = resolve(FIRST_CHAIN, {"predictor": predictor} | chosen | own)
+        return {name: settings[name] for name in ("epochs", *probe.small)}
 
     @property
     def code_given(self) -> bool:
-        """Say whether the length of the code is given, or what decides it in a sized chain."""
-        return not self.given.keys().isdisjoint({"code_size", "variance", "output_variance"})
+        """Say whether a given setting decides the length of the code."""
+        return not self.given.keys().isdisjoint(_LENGTHS)
 
     def takes(self, predictor: str, chain: str) -> bool:
-        """Say whether a predictor has all settings that are given."""
-        names = resolve(chain, {"predictor": predictor}).keys()
-        return set(self.given) - {"symmetries"} <= names
+        """Say whether a predictor may be tried, as to the settings and fields that are given.
+
+        Predictors of codes leave out settings that are others': a closed form has no epochs. One
+        that reads fields must have all, and needs the fields in memory.
+        """
+        if not _reads_fields(predictor):
+            return True
+        known = defaults(chain, {"predictor": predictor}).keys()
+        return not self.stored and self.given.keys() - {_DECLARED} <= known
 
     def _own(self, *names: str) -> dict[str, Any]:
         return {name: self.given[name] for name in names if name in self.given}
@@ -175,17 +202,17 @@ class SearchSpace:
     def patches(self) -> tuple[int, int]:
         """Return the number of patches per axis: four, or more on a fine grid."""
         if "patches" in self.given:
-            return resolve("two-scale", {"patches": self.given["patches"]})["patches"]
-        height, width = (_patch_count(side) for side in self.shape)
-        return height, width
+            return resolve(FIRST_CHAIN, {"patches": self.given["patches"]})["patches"]
+        rows, columns = zip(self.shape, self.inputs.grid.shape, strict=True)
+        return _patch_count(*rows), _patch_count(*columns)
 
     @cached_property
     def coarse_factor(self) -> int:
         """Return the least coarsening to a grid whose PCA is cheap; one that divides, if it can."""
-        height, width = self.shape
-        least = -(-max(self.shape) // _COARSE_SIDE)
-        near = range(least, min(least + least // 2, max(self.shape) // 4) + 1)
-        return next((c for c in near if not (height % c or width % c)), least)
+        sides = [side for side in self.shape if side > 1] or [1]
+        least = -(-max(sides) // _COARSE_SIDE)
+        near = range(least, min(least + least // 2, max(sides) // 4) + 1)
+        return next((c for c in near if not any(side % c for side in sides)), least)
 
     @property
     def coarse_nodes(self) -> int:
@@ -194,13 +221,21 @@ class SearchSpace:
 
     @property
     def patch_nodes(self) -> int:
-        rows, columns = (
-            -(-side // count) for side, count in zip(self.shape, self.patches, strict=True)
-        )
-        return self.outputs.channels * rows * columns
+        """Return the numbers of the largest patch of an output."""
+        return self.outputs.channels * self._patch(self.shape)
+
+    @property
+    def input_patch_nodes(self) -> int:
+        """Return the numbers of the largest patch of an input, parameters left out."""
+        return self.inputs.field_channels * self._patch(self.inputs.grid.shape)
+
+    def _patch(self, shape: tuple[int, int]) -> int:
+        sides = zip(shape, self.patches, strict=True)
+        return prod(-(-side // count) if side > 1 else 1 for side, count in sides)
 
     def settings(self, candidate: Candidate) -> dict[str, Any]:
         """Return the settings of a candidate's method that are not left at their defaults."""
+        kind = candidate.predictor_kind
         chosen: dict[str, Any] = {
             "patches": self.patches,
             "input_variance": candidate.input_variance,
@@ -208,50 +243,54 @@ class SearchSpace:
             "objective": "field",
             "symmetries": candidate.symmetries,
             "solver": self.solver(candidate.chain),
-            **KINDS[candidate.predictor].settings,
+            **kind.settings,
             **self._code(candidate),
             **dict(candidate.tuned),
         }
         if candidate.samples is not None:
-            chosen["kernel_samples"] = candidate.samples
+            chosen[kind.samples_setting] = candidate.samples
         if candidate.epochs is not None:
-            size = {name: self.encoder[name] for name in _SMALL_ENCODER}
-            chosen |= {"epochs": candidate.epochs, **size}
+            probed = self.probe_settings(candidate.predictor)
+            chosen |= probed | {"epochs": candidate.epochs}
             del chosen["input_variance"]  # all of the input is seen
-        given = {name: value for name, value in self.given.items() if name != "symmetries"}
+        known = defaults(candidate.chain, {"predictor": candidate.predictor})
+        given = {name: self.given[name] for name in self.given if name in known}
+        given.pop(_DECLARED, None)
         if candidate.symmetries == "none":
             given.pop("average_symmetries", None)  # there is nothing to average over
         return chosen | given
 
     def identity(self, candidate: Candidate) -> str:
-        """Return what two candidates that are fitted alike have in common."""
+        """Return a text that two candidates share if they are fitted alike."""
         settings = resolve(candidate.chain, self.settings(candidate))
         return f"{candidate.chain} {sorted(settings.items(), key=lambda item: item[0])}"
 
     def _code(self, candidate: Candidate) -> dict[str, Any]:
-        if candidate.chain in SIZED:
-            own = self.code_given or candidate.size is None
-            return {} if own else {"code_size": candidate.size}
-        components, variance = CODES[candidate.code]
-        return {
-            "coarse_factor": self.coarse_factor,
-            "coarse_components": components,
-            "residual_variance": variance,
-            "few_features": False,
-        }
+        if not candidate.chain_kind.sized:
+            return candidate.chain_kind.code_settings(candidate.code, self.coarse_factor)
+        own = self.code_given or candidate.size is None
+        return {} if own else {"code_size": candidate.size}
 
     def solver(self, chain: str) -> str:
         """Return the solver: by covariance codes turn with their fields, if it is affordable."""
         if "solver" in self.given:
             return str(self.given["solver"])
-        features = [self.patch_nodes, self.coarse_nodes]
-        if chain == "global":
-            features = [self.values]
+        features = [self.patch_nodes, self.input_patch_nodes, self.coarse_nodes]
+        if CHAINS[chain].one_block:
+            features = [self.values, self.input_values]
         return "covariance" if max(features) <= _MOST_FEATURES else "randomized"
 
 
-def _patch_count(side: int) -> int:
-    """Return the patches along an axis: near four, a divisor if it can, of sides of 4 to 32."""
+def _reads_fields(predictor: str) -> bool:
+    return PREDICTORS[predictor].reads_fields
+
+
+def _patch_count(side: int, input_side: int) -> int:
+    """Return the patches along an axis: near four, a divisor if it can, of sides of 4 to 32.
+
+    The input is cut alike, into patches of at least two nodes. An axis of one node is not cut.
+    """
     least = max(1, min(_PATCHES, side // 4), -(-side // _PATCH_SIDE))
     near = [k for k in range(least, min(least + least // 4, side // 4) + 1) if side % k == 0]
-    return near[0] if near else least
+    count = near[0] if near else least
+    return min(count, input_side // 2) if input_side > 1 else count

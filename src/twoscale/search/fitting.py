@@ -1,4 +1,4 @@
-"""Candidates fitted on fields and judged by their errors."""
+"""Candidates fitted on fields, and their errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twoscale.fields.source import FieldSource, Shape
 from twoscale.files import Checkpoints
 from twoscale.operators.context import SharedFits
 from twoscale.representation.nearest import NearestCodes
-from twoscale.runtime.memory import short_of_memory
+from twoscale.runtime.memory import is_out_of_memory
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
 from twoscale.search.candidates import Candidate, SearchSpace
@@ -27,7 +27,7 @@ from twoscale.surrogate.preparation import Pair
 
 
 class FieldFitter:
-    """Fits candidates on the same fields; equal representations once. Keeps the best surrogate."""
+    """Fits candidates on the same fields, equal representations once, and keeps the best."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class FieldFitter:
         self._shared: SharedFits = {}
         self._options = options  # of every surrogate: seed, device, problem
         self._clock = clock
-        self.progress = progress  # told of what happens inside a fit
+        self.progress = progress  # called inside a fit
         _check_not_zero(validation)
 
     def resume(self, best: Surrogate, error: float) -> None:
@@ -57,15 +57,15 @@ class FieldFitter:
         self.best, self._least = best, error
 
     def fit(self, candidate: Candidate) -> Outcome:
-        """Fit a candidate and judge it on the validation fields."""
-        with _told_if_too_much(candidate):
-            surrogate, outcome = self._judged(candidate)
+        """Fit a candidate and measure its errors."""
+        with _refused_if_too_large(candidate):
+            surrogate, outcome = self._measured(candidate)
         if outcome.error < self._least:
             self._least, self.best = outcome.error, surrogate
         return outcome
 
-    def _judged(self, candidate: Candidate) -> tuple[Surrogate, Outcome]:
-        epochs = _Epochs(self._clock, self.progress)
+    def _measured(self, candidate: Candidate) -> tuple[Surrogate, Outcome]:
+        epochs = _EpochTimes(self._clock, self.progress)
         surrogate = self._fitted(candidate, self.training, self._shared, progress=epochs)
         latent = surrogate.operator_.latent
         nearest = NearestCodes(latent.outputs)
@@ -77,13 +77,13 @@ class FieldFitter:
             input_code=latent.inputs.code_size,
             output_code=latent.outputs.code_size,
             tuned=_tuned(candidate, surrogate),
-            epoch_seconds=epochs.each if candidate.epochs else None,
+            epoch_seconds=epochs.mean if candidate.epochs else None,
         )
 
     def half_error(self, candidate: Candidate) -> float:
         """Return the validation error of a candidate that learns from half of the samples."""
         half = _first(self.training, self.space.samples // 2)
-        with _told_if_too_much(candidate):
+        with _refused_if_too_large(candidate):
             surrogate = self._fitted(candidate, half, {}, progress=self.progress)
             return _error(surrogate.predict_fields, self.validation)
 
@@ -109,10 +109,10 @@ class FieldFitter:
         return Pair(self.validation.outputs, self.validation.outputs)
 
 
-class _Epochs:
-    """Told of a fit's progress, it takes the time of an epoch; the first does not count.
+class _EpochTimes:
+    """A progress function that measures the seconds of an epoch, all but the first one's.
 
-    It passes on what it is told.
+    It calls `progress` in turn.
     """
 
     def __init__(self, clock: Callable[[], float], progress: Progress | None) -> None:
@@ -127,32 +127,32 @@ class _Epochs:
             self.progress(stage, done, total, remark)
 
     @property
-    def each(self) -> float | None:
-        """Return the seconds of an epoch, if there were several."""
+    def mean(self) -> float | None:
+        """Return the mean seconds of an epoch, if there were several."""
         if len(self.ends) < 2:
             return None
         return max(1e-6, (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1))
 
 
 def _check_not_zero(pairs: Pair) -> None:
-    """Raise if there are no errors relative to the outputs."""
+    """Raise if all outputs are zero: there are no errors relative to them."""
     largest = max(float(chunk.abs().max()) for chunk in pairs.outputs.source.chunks())
     if largest == 0:
         raise TwoscaleError(
-            "all validation outputs are zero, so that errors relative to them have no meaning: "
+            "all validation outputs are zero, so that relative errors have no meaning: "
             "check the data, or name a method"
         )
 
 
 @contextmanager
-def _told_if_too_much(candidate: Candidate) -> Iterator[None]:
-    """Turn what is too much for the machine into an error that the search passes over."""
+def _refused_if_too_large(candidate: Candidate) -> Iterator[None]:
+    """Raise a TwoscaleError, which a search skips, if memory or a decomposition fails."""
     try:
         yield
     except Exception as error:
-        if not (isinstance(error, torch.linalg.LinAlgError) or short_of_memory(error)):
+        if not (isinstance(error, torch.linalg.LinAlgError) or is_out_of_memory(error)):
             raise
-        raise TwoscaleError(f"{candidate.label} is too much here: {error}") from error
+        raise TwoscaleError(f"{candidate.label} is too large for this machine: {error}") from error
 
 
 class FirstFields:
@@ -195,8 +195,5 @@ def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
 
 
 def _tuned(candidate: Candidate, surrogate: Surrogate) -> tuple[tuple[str, Any], ...]:
-    """Return what a kernel chose, as settings: others like it need not look for it again."""
-    if candidate.predictor != "kernel":
-        return ()
-    names = ("kernel", "length_scale", "ridge")
-    return tuple((name, surrogate.chosen_[name]) for name in names)
+    """Return the settings that a predictor chose, so that others like it need not do so again."""
+    return tuple((name, surrogate.chosen_[name]) for name in candidate.predictor_kind.chooses)

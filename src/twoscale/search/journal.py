@@ -1,4 +1,4 @@
-"""A search under way on disk: what was tried, what is being fitted, the best surrogate so far."""
+"""A running search on disk: its trials, the candidate being fitted, the best surrogate so far."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HISTORY = "history.json"
 
 @dataclass(frozen=True)
 class Underway:
-    """A candidate that is being fitted, the seconds it should take, and when it was begun."""
+    """A candidate that is being fitted, the seconds it should take, and when it started."""
 
     step: Step
     expected: float | None
@@ -38,7 +38,7 @@ class Underway:
 
 @dataclass(frozen=True)
 class Resumed:
-    """What is left of a search that was stopped; `elapsed` is how much of its time was used."""
+    """A search that was stopped; `elapsed` is how many seconds of its budget it has used."""
 
     trials: list[Trial]
     underway: Underway
@@ -87,7 +87,7 @@ class Journal:
             remove(self.folder / "candidate")
 
     def tick(self, elapsed: float) -> None:
-        """Note how much of the search's time is used, at most once a second."""
+        """Note how many seconds the search has used, at most once a second."""
         if elapsed - self._ticked >= 1.0:
             self._ticked = elapsed
             rewrite_json(self.folder / "elapsed.json", {"elapsed": elapsed})

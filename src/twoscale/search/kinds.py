@@ -7,55 +7,94 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twoscale.linalg.pca import OVERSAMPLING, POWER_ITERATIONS, RANK_GROWTH
-from twoscale.methods.recipes import resolve
-from twoscale.predictors import affine, kernel
+from twoscale.predictors import MLP, affine, kernel
+from twoscale.predictors.registry import defaults_of
 
-_EIGEN = 25  # n^3 of them: an eigendecomposition, slower than products as it is
-_QR = 20  # times the products in it: done by one thread
+_EIGEN = 25  # times n^3: an eigendecomposition, whose products are slower than others
+_QR = 20  # times its products: it runs on one thread
 _CHOLESKY = 1
 _OVERHEAD = 1e9  # of any fit, however small
-_STEP = 2e7  # what a step of a small network takes in overhead
+_STEP = 2e7  # overhead of one step of a small network
 _EPOCHS = 100
 _CELL_WORK = 500  # times the squared width: an encoder's training step on one of its cells
 _TUNING = len(kernel.LENGTH_SCALES) + len(kernel.KERNELS) - 1  # decompositions to choose both
 
-_USUAL = resolve("two-scale", {})
+_MLP = defaults_of(MLP)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the work of a fit depends on."""
+    """What the work of a fit depends on. Numbers of nodes count every channel."""
 
     samples: int
     images: int  # training fields that symmetries make of one
     learned: int  # samples the predictor learns from
     validation: int
-    nodes: int
-    patch_nodes: int
+    nodes: int  # of an output field
+    patch_nodes: int  # of one of its patches
     coarse_nodes: int
     input_code: int
     output_code: int
+    input_nodes: int | None = None  # by default those of the output
+    input_patch_nodes: int | None = None
     randomized: bool = False  # components of large blocks are iterated, not decomposed
     new_input: bool = True  # the input's representation is not fitted yet
     new_output: bool = True
-    tuned: bool = False  # a kernel that knows its length scale and strength
-    epochs: int = 0  # of an encoder
-    cells: int = 0  # of its finest level
+    tuned: bool = False  # the predictor knows the settings it would choose
+    epochs: int = 0  # of a predictor that is probed
+    cells: int = 0  # of an encoder's finest level
     width: int = 0  # its channels
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A predictor: settings of a fit, its work in multiplications, what it is tried after.
+class Probe:
+    """A short training that tells how long an epoch takes and how far a long training may lead.
 
-    `pace` is how many times faster its multiplications are on a GPU than those of closed forms, as
-    long as it has not been seen at work.
+    It has at least `epochs`, or `epochs_alone` if no other predictor is tried. On a GPU it sees
+    about `fields` fields; on a CPU the network has the `small` settings.
+    """
+
+    epochs: int
+    epochs_alone: int
+    fields: int
+    small: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A predictor as a search knows it.
+
+    Parameters
+    ----------
+    work
+        Multiplications of a fit.
+    settings
+        Settings of every fit that are not the predictor's defaults.
+    after
+        Predictors it may improve on: it is tried when one of them is the best so far.
+    gpu_speed
+        How many times faster its multiplications are on a GPU than those of closed forms. It is
+        used until a fit has been timed.
+    linear
+        Whether it is a linear map that chooses its own regularisation. Then it gains most from more
+        of the input, and nothing from less.
+    first_samples, samples_setting
+        How many samples its first fit learns from at most, and the setting that says so.
+    chooses
+        Settings that a fit chooses, and that later fits take over.
+    probe
+        A short training before a long one, for a predictor that reads whole fields.
     """
 
     work: Callable[[Sizes], float]
     settings: Mapping[str, Any] = field(default_factory=dict)
     after: tuple[str, ...] = ()
-    pace: float = 1.0
+    gpu_speed: float = 1.0
+    linear: bool = False
+    first_samples: int | None = None
+    samples_setting: str = ""
+    chooses: tuple[str, ...] = ()
+    probe: Probe | None = None
 
 
 def _affine(sizes: Sizes) -> float:
@@ -78,8 +117,8 @@ def _kernel(sizes: Sizes) -> float:
 
 
 def _network(sizes: Sizes) -> float:
-    batch, width = _USUAL["batch_size"], _USUAL["hidden_width"]
-    inside = (_USUAL["hidden_layers"] - 1) * width
+    batch, width = _MLP["batch_size"], _MLP["hidden_width"]
+    inside = (_MLP["hidden_layers"] - 1) * width
     steps = _EPOCHS * sizes.images * sizes.samples / batch
     return steps * (_STEP + 6.0 * batch * width * (sizes.input_code + inside + sizes.output_code))
 
@@ -94,23 +133,40 @@ def _encoder(sizes: Sizes) -> float:
 
 
 KINDS: dict[str, Kind] = {
-    "affine": Kind(_affine),
-    "kernel": Kind(_kernel, after=("affine", "affine-mlp")),
+    "affine": Kind(_affine, linear=True),
+    "kernel": Kind(
+        _kernel,
+        after=("affine", "affine-mlp"),
+        first_samples=kernel.TUNING_SAMPLES,
+        samples_setting="kernel_samples",
+        chooses=("kernel", "length_scale", "ridge"),
+    ),
     "affine-mlp": Kind(_affine_network, {"epochs": _EPOCHS}, after=("affine",)),
-    "mlp": Kind(_network, {"epochs": _EPOCHS}),  # only if asked for: affine-mlp contains it
-    "encoder": Kind(_encoder, after=("affine", "affine-mlp", "kernel"), pace=20.0),
-    # A predictor that is added here is searched; `after` says which ones it may improve on.
+    "mlp": Kind(_network, {"epochs": _EPOCHS}),  # only if it is named: affine-mlp contains it
+    "encoder": Kind(
+        _encoder,
+        after=("affine", "affine-mlp", "kernel"),
+        gpu_speed=20.0,
+        probe=Probe(3, 2, fields=16_000, small={"width": 24, "batch_size": 16}),
+    ),
+    # A predictor that is added here is searched.
 }
+"""By the name of the predictor; a search starts with the first one."""
+
+FIRST_PREDICTOR = next(iter(KINDS))
 
 
 def work(predictor: str, sizes: Sizes) -> float:
     """Return the work of a fit in multiplications: representations, transforms, predictor."""
     fields = sizes.images * sizes.samples
-    inputs = _components(sizes, sizes.nodes, sizes.patch_nodes, sizes.input_code)
+    input_nodes = sizes.nodes if sizes.input_nodes is None else sizes.input_nodes
+    input_patch = sizes.input_patch_nodes or sizes.patch_nodes
+    inputs = _components(sizes, input_nodes, input_patch, sizes.input_code)
     outputs = _components(sizes, sizes.nodes, sizes.patch_nodes, sizes.output_code)
     coarse = _components(sizes, sizes.coarse_nodes, sizes.coarse_nodes, sizes.output_code)
     fits = sizes.new_input * inputs + sizes.new_output * (outputs + coarse)
-    codes = 2.0 * fields * sizes.patch_nodes * (sizes.input_code + 4 * sizes.output_code)
+    products = input_patch * sizes.input_code + 4 * sizes.patch_nodes * sizes.output_code
+    codes = 2.0 * fields * products
     nearest = 2.0 * fields * sizes.output_code**2 + _EIGEN * sizes.output_code**3
     return _OVERHEAD + fits + codes + nearest + KINDS[predictor].work(sizes)
 
@@ -118,10 +174,12 @@ def work(predictor: str, sizes: Sizes) -> float:
 def _components(sizes: Sizes, nodes: int, features: int, code: int) -> float:
     """Return the work of the PCA of `nodes` in blocks of `features`, whose codes are `code` long.
 
-    Covariances and their eigenvectors; or, randomised, products with as many directions as are
-    kept, and their bases. There it begins with few directions, so that all attempts together are
-    a multiple of the last.
+    By covariance it is the covariances and their eigenvectors. The randomised PCA multiplies with
+    as many directions as it keeps, and finds their bases. It starts with few directions and takes
+    more until they suffice; all attempts together cost a multiple of the last one.
     """
+    if not nodes:  # parameters alone have no PCA
+        return 0.0
     fields, blocks = sizes.images * sizes.samples, nodes / features
     if not sizes.randomized:
         return 2.0 * fields * nodes * features + _EIGEN * blocks * features**3

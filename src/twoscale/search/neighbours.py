@@ -1,4 +1,4 @@
-"""The steps from a candidate to those near it: what may be better, for which reason."""
+"""The steps from a candidate to its neighbours: what may be better, and why."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twoscale.predictors.kernel import TUNING_SAMPLES
-from twoscale.search.candidates import CODES, INPUT_VARIANCES, SIZED, Candidate, SearchSpace
+from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
+from twoscale.search.chains import CHAINS, CODES
 from twoscale.search.kinds import KINDS
 from twoscale.search.trials import PERFECT, Outcome, Search
 
-LONGER = 4  # times as long, to be worth another training
+LONGER = 4  # times the epochs of a short training: a long one has at least as many
 _MOST_EPOCHS = 300
-_AFFINE_VARIANCES = (0.95, 0.99, 0.999, 0.9999)
-_MATTERS = 0.1  # of the squared error: a smaller part is not worth a candidate of its own
-_FINE = 0.1  # what a step that only adjusts is hoped to remove of its share
-_CLEARLY = 2.0  # times the least error: a candidate that lost clearly
-_MOST_LOST = 5.0  # times: no candidate counts as worse, nor does one that failed
-_HOPELESS = 0.01  # of the share: such a candidate is not tried
+_LINEAR_VARIANCES = (0.95, 0.99, 0.999, 0.9999)
+_MATTERS = 0.1  # of the squared error: a smaller share is not worth a candidate
+_FINE = 0.1  # of its share: the expected gain of a step that only adjusts
+_CLEARLY = 2.0  # times the least error: such a candidate has clearly lost
+_MOST_LOST = 5.0  # times the least error: a candidate that lost or failed counts as no worse
+_HOPELESS = 0.01  # of its share: a candidate of less expected gain is not tried
 
 
 @dataclass(frozen=True)
 class Step:
-    """A candidate to try next, and what is hoped of it."""
+    """A candidate to try next, why, and its expected gain."""
 
     candidate: Candidate
     reason: str
@@ -34,18 +34,20 @@ class Step:
 def steps(found: Search, space: SearchSpace) -> Iterator[Step]:
     """Yield what may improve on the best trial, with the share of its error it may remove.
 
-    What is hoped of a candidate shrinks with every one of its kind that has clearly lost.
+    The share shrinks with every candidate of the same family that has clearly lost.
     """
     best = found.best
     if best is None or best.outcome is None or best.error <= PERFECT:
         return
-    for step in _hoped(found, best.candidate, best.outcome, space):
+    for step in _neighbours(found, best.candidate, best.outcome, space):
         chance = _chance(found, step.candidate)
         if chance > _HOPELESS:
             yield replace(step, share=chance * step.share)
 
 
-def _hoped(found: Search, best: Candidate, outcome: Outcome, space: SearchSpace) -> Iterator[Step]:
+def _neighbours(
+    found: Search, best: Candidate, outcome: Outcome, space: SearchSpace
+) -> Iterator[Step]:
     shares = outcome.shares
     representation, data = shares["representation"], shares["data"]
     if representation > _MATTERS:
@@ -54,27 +56,29 @@ def _hoped(found: Search, best: Candidate, outcome: Outcome, space: SearchSpace)
     learnable = 1 - representation
     if learnable < _MATTERS:
         return
-    main = best.predictor == "affine"  # what a linear map does not see it cannot make up for
-    for one in more_input(best):
-        yield Step(one, "+ input", learnable * (1.0 if main else _FINE))
+    input_gain = 1.0 if best.predictor_kind.linear else _FINE
+    for one in more_input(space, best):
+        yield Step(one, "+ input", learnable * input_gain)
     for one in other_predictors(space, best):
         yield Step(one, "predictor", learnable)
     if data > _MATTERS:
-        for one in less_input(best):
+        for one in less_input(space, best):
             yield Step(one, "- input", data * _FINE / 2)
         for one in more_data(space, best, outcome.tuned):
             yield Step(one, "+ fields", data)
 
 
 def _chance(found: Search, candidate: Candidate) -> float:
-    """Return by how much the trials of a candidate's kind have lost, as parts of squared errors.
+    """Return the factor of a candidate's expected gain that its family's losses leave.
 
-    Each is compared with the best one before it. A short training is expected to lose.
+    A trial whose error is r times that of the best one before it, with r above 2, divides the
+    expected gain by r². A short training is expected to lose and divides nothing.
     """
     chance, least = 1.0, math.inf
     for trial in found.trials:
         worse = min(_MOST_LOST, trial.error / least) if least < math.inf else 0.0
-        if worse > _CLEARLY and trial.candidate.kind == candidate.kind and not candidate.epochs:
+        alike = trial.candidate.family == candidate.family
+        if worse > _CLEARLY and alike and not candidate.epochs:
             chance /= worse**2
         least = min(least, trial.error)
     return chance
@@ -83,9 +87,9 @@ def _chance(found: Search, candidate: Candidate) -> float:
 def longer_codes(
     space: SearchSpace, best: Candidate, outcome: Outcome, lengths: Mapping[tuple[str, int], int]
 ) -> Iterator[Candidate]:
-    """Yield neighbours that can express more: a longer code, another chain of at least this length.
+    """Yield neighbours that can express more: a longer code, or another chain of this length.
 
-    `lengths` are the known lengths of chains' codes.
+    `lengths` are the known lengths of codes, by chain and place in `CODES`.
     """
     if space.code_given:
         yield from (replace(best, chain=one) for one in space.chains if one != best.chain)
@@ -93,7 +97,7 @@ def longer_codes(
     nodes = space.values
     size = outcome.output_code
     longer = min(best.code + 1, len(CODES) - 1)
-    if best.chain in SIZED:
+    if best.chain_kind.sized:
         if max(size, best.size or 0) < nodes and size >= (best.size or 0):
             yield replace(best, size=min(2 * size, nodes), code=longer)
     elif longer > best.code:
@@ -101,7 +105,7 @@ def longer_codes(
     for chain in space.chains:
         if chain == best.chain:
             continue
-        if chain in SIZED:
+        if CHAINS[chain].sized:
             yield replace(best, chain=chain, size=min(size, nodes))
             continue
         for code in range(best.code, len(CODES)):
@@ -110,19 +114,19 @@ def longer_codes(
                 break
 
 
-def more_input(best: Candidate) -> Iterator[Candidate]:
-    """Yield the neighbour that sees more of the input; in smaller steps where codes are dear."""
-    if best.epochs is not None:
+def more_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
+    """Yield the neighbour that sees more of the input; a linear predictor takes larger steps."""
+    if best.epochs is not None or not space.input_values:
         return
-    ladder = _AFFINE_VARIANCES if best.predictor == "affine" else INPUT_VARIANCES
+    ladder = _LINEAR_VARIANCES if best.predictor_kind.linear else INPUT_VARIANCES
     higher = [one for one in ladder if one > best.input_variance]
     if higher:
         yield replace(best, input_variance=higher[0])
 
 
-def less_input(best: Candidate) -> Iterator[Candidate]:
-    """Yield the neighbour that sees less of the input; an affine map regularises by itself."""
-    if best.predictor == "affine" or best.epochs is not None:
+def less_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
+    """Yield the neighbour that sees less of the input, unless the predictor is linear."""
+    if best.predictor_kind.linear or best.epochs is not None or not space.input_values:
         return
     lower = [one for one in INPUT_VARIANCES if one < best.input_variance]
     if lower:
@@ -134,23 +138,24 @@ def other_predictors(space: SearchSpace, best: Candidate) -> Iterator[Candidate]
     if "predictor" in space.given:
         return
     for name, kind in KINDS.items():
-        if best.predictor not in kind.after:
+        if best.predictor not in kind.after or not space.takes(name, best.chain):
             continue
-        if name == "encoder":
-            if space.takes(name, best.chain) and not space.stored:
-                yield space.encoded(best)
+        if kind.probe:
+            yield space.probed(best, name)
         else:
-            few = TUNING_SAMPLES if name == "kernel" and space.samples > TUNING_SAMPLES else None
+            first = kind.first_samples
+            few = first if first and space.samples > first else None
             yield replace(best, predictor=name, samples=few, tuned=())
 
 
 def longer_training(
     space: SearchSpace, probe: Candidate, best: Candidate, epochs: float
 ) -> Iterator[Candidate]:
-    """Yield an encoder of longer codes than the best one's, trained for so many epochs, or more.
+    """Yield the long training after a short one, of about so many epochs, with a longer code.
 
-    `probe` is an encoder that was trained shortly. Unless it is the best one itself, a training
-    must be much longer to be of use. What then limits it would be the code, which costs little.
+    `probe` is the candidate of the short training. If it is the best so far, one more epoch is
+    worthwhile; otherwise four times its epochs. The code is longer than the best one's because a
+    long training is limited by it, and it costs little time.
     """
     assert probe.epochs is not None
     least = probe.epochs + 1 if probe == best else LONGER * probe.epochs
@@ -171,7 +176,7 @@ def more_data(
 ) -> Iterator[Candidate]:
     """Yield the neighbours that learn from more: all samples, their images, both.
 
-    `tuned` is what the predictor has found out about itself and need not look for again.
+    `tuned` are the settings that the predictor has chosen and need not choose again.
     """
     if best.samples is not None:
         yield replace(best, samples=None, tuned=tuned)

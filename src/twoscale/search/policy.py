@@ -1,7 +1,7 @@
-"""The search itself: which candidate comes next, when it ends, what it has found.
+"""The search itself: which candidate comes next, and when it ends.
 
-Nothing here fits anything or reads a clock of its own: both are given, so that the same outcomes at
-the same times always make the same search.
+Fitter and clock are arguments, so that the same outcomes at the same times always make the same
+search.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from twoscale.runtime.timing import duration_text
 from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.journal import Journal, Resumed, Underway
 from twoscale.search.neighbours import LONGER, Step, longer_training, steps
-from twoscale.search.timing import CAUTION, encoder_pace, expected_seconds
+from twoscale.search.timing import CAUTION, expected_seconds, training_pace
 from twoscale.search.trials import PERFECT, Outcome, Search, Trial
 
 DEFAULT_BUDGET = 120.0  # seconds
 
 INTERRUPTED = "interrupted"
-NO_TIME = "the next candidate"  # so begins the reason of a search that was short of time
+NO_TIME = "the next candidate"  # first words of the reason of a search that was short of time
 
 _RESERVE = 0.05  # of the budget, for the evaluation of what was found
-_TRAINING_FROM = 0.3  # of the budget: then a long training takes the rest of it
-_HOPE = 20.0  # times the least error: what a short training may have and a long one make up for
-_HALF = 0.7  # of the time of a fit, if it learns from half of the samples
+_TRAINING_FROM = 0.3  # of the budget: from then on a long training comes first
+_HOPE = 20.0  # times the least error: a short training of more is not followed by a long one
+_HALF = 0.7  # of the time of a fit: a fit on half of the samples
 
 
 class Fitter(Protocol):
-    """What fits candidates; it keeps the best one by itself."""
+    """What fits candidates, and keeps the best one."""
 
     validation_samples: int
 
     def fit(self, candidate: Candidate) -> Outcome:
-        """Fit a candidate and judge it; a TwoscaleError means that it cannot be fitted."""
+        """Fit a candidate and measure it; a TwoscaleError means that it cannot be fitted."""
         ...
 
     def half_error(self, candidate: Candidate) -> float:
@@ -44,7 +44,7 @@ class Fitter(Protocol):
 
 
 Report = Callable[[Search, str], None]
-"""Told the search so far, and what is fitted now."""
+"""Called with the search so far, and with the candidate that is fitted now."""
 
 
 def search(
@@ -59,11 +59,11 @@ def search(
 ) -> Search:
     """Return the search for the candidate of least validation error within `budget` seconds.
 
-    It begins with the cheapest candidate and goes on from the best one so far, to the neighbour
-    that is cheapest for the share of the error it may remove. The first is always fitted; no other
-    is begun that is not expected to be ready in time. An interruption ends it with the best one so
-    far, if there is one. `clock` tells the seconds since the budget began. A `journal` is told of
-    each candidate before it is fitted; with what it `resumed` the search goes on from there.
+    It starts with the cheapest candidate. The next one is always a neighbour of the best one so
+    far: that with the fewest expected seconds per share of the error it may remove. The first is
+    always fitted; another only if it should be ready in time. An interruption ends the search with
+    the best one so far, if there is one. `clock` returns the seconds since the budget began. A
+    `journal` notes each candidate before it is fitted; a search that it `resumed` goes on.
     """
     found = Search(budget, resumed.trials if resumed else [])
     cheapest = Underway(Step(space.first, "cheapest", 1.0), None, clock())
@@ -88,7 +88,7 @@ def _explore(
     journal: Journal | None,
     first: Underway,
 ) -> None:
-    """Try one candidate after the other until `found` says why there is no other."""
+    """Try one candidate after the other until none is left; `found.stopped` says why."""
     seen = {space.identity(trial.candidate) for trial in found.trials}
     underway = first
     while True:
@@ -111,7 +111,7 @@ def _attempt(underway: Underway, fitter: Fitter, clock: Callable[[], float]) -> 
     try:
         outcome = fitter.fit(step.candidate)
     except TwoscaleError as error:
-        if expected is None:  # the first: there is nothing to fall back on
+        if expected is None:  # the first: there is no other result
             raise
         failure = str(error)
     if outcome is not None and not math.isfinite(outcome.error):
@@ -123,7 +123,7 @@ def _attempt(underway: Underway, fitter: Fitter, clock: Callable[[], float]) -> 
 def _next(
     found: Search, space: SearchSpace, fitter: Fitter, seen: set[str], clock: Callable[[], float]
 ) -> tuple[Step | None, float | None]:
-    """Return the next step and its expected seconds; or no step, and `found` says why."""
+    """Return the next step and its expected seconds; or None, and `found.stopped` says why."""
     if found.best is None:
         raise TwoscaleError(f"no surrogate could be fitted: {found.trials[0].failure}")
     left = _left(found, clock)
@@ -150,9 +150,9 @@ def _next(
 
 
 def _reason(missed: Sequence[tuple[float, Step]], found: Search, space: SearchSpace) -> str:
-    """Return why a search ends: for which candidate there is no time, or that there is none."""
+    """Return why a search ends: no candidate is left, or there is no time for the next one."""
     if not missed:
-        return "nothing else that the search knows may help"
+        return "no other candidate may help"
     needed, step = min(missed, key=lambda one: one[0])
     several = _times_needed(step.candidate, found, space) > 1
     name = f"{step.candidate.label} ({step.reason})"
@@ -161,28 +161,27 @@ def _reason(missed: Sequence[tuple[float, Step]], found: Search, space: SearchSp
 
 
 def _times_needed(candidate: Candidate, found: Search, space: SearchSpace) -> int:
-    """Return how many times its own time must be left for a candidate to be of use.
+    """Return how many times a candidate's own time must be left for it to be of use.
 
-    After an encoder's short training there must be time for a long one.
+    After a short training there must be time for the long one.
     """
-    short = candidate.epochs and encoder_pace(found) is None and "epochs" not in space.given
+    short = candidate.epochs and training_pace(found) is None and "epochs" not in space.given
     return 1 + LONGER if short else 1
 
 
 def _training(found: Search, space: SearchSpace, left: float) -> Iterator[Step]:
-    """Yield the training of an encoder that fills the time left, once a short one has been seen.
+    """Yield the long training that fills the time left, after a short one.
 
-    It must have come near enough to the best candidate to pass it. If the time is too short for a
-    training of use, it is the shortest such training.
+    The error of the short one must be below 20 times the least. If the time is too short for a
+    useful training, the shortest useful one is yielded.
     """
-    best, pace = found.best, encoder_pace(found)
+    best, pace = found.best, training_pace(found)
     failed = any(trial.candidate.epochs and not trial.outcome for trial in found.trials)
     if best is None or pace is None or failed:
         return
-    probe, fixed, each = pace
-    if best.error > PERFECT and probe.error < _HOPE * best.error:
-        epochs = (left / CAUTION - fixed) / each
-        for candidate in longer_training(space, probe.candidate, best.candidate, epochs):
+    if best.error > PERFECT and pace.trial.error < _HOPE * best.error:
+        epochs = (left / CAUTION - pace.fixed) / pace.epoch
+        for candidate in longer_training(space, pace.trial.candidate, best.candidate, epochs):
             yield Step(candidate, "+ epochs", 1.0)
 
 
@@ -197,7 +196,7 @@ def _compare_with_half(
     clock: Callable[[], float],
     report: Report | None,
 ) -> None:
-    """Learn from half of the samples, if there is time: what twice as many would bring."""
+    """Fit the best candidate on half of the samples, if there is time."""
     best = found.best
     if best is None or _HALF * best.seconds > _left(found, clock) or space.samples < 8:
         return

@@ -14,7 +14,7 @@ HEADINGS = ("candidate", "why", "input", "codes", "oracle", "learned", "s")
 
 
 def as_record(found: Search, space: SearchSpace) -> dict[str, Any]:
-    """Return everything a search has tried, and what it chose, for JSON."""
+    """Return all trials of a search and its choice, for JSON."""
     best = found.best
     return {
         "budget": found.budget,

@@ -1,42 +1,51 @@
-"""How long a candidate should take, judged by those that were tried."""
+"""How long a candidate should take, estimated from those that were tried."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
 
 from twoscale.networks.cells import usual_cut
 from twoscale.search.candidates import Candidate, SearchSpace
-from twoscale.search.kinds import KINDS, Sizes, work
+from twoscale.search.kinds import Sizes, work
 from twoscale.search.trials import Search, Trial
 
-CAUTION = 1.2  # expected times are exceeded as often as not
-_CODE_GROWTH = 1.8  # of a code from one length to the next, roughly
+CAUTION = 1.2  # times the estimate, which is exceeded in half of all cases
+_CODE_GROWTH = 1.8  # times the length, roughly, from one code to the next
 
 
-def encoder_pace(found: Search) -> tuple[Trial, float, float] | None:
-    """Return the best encoder so far, what its fit took besides epochs, and what an epoch took."""
+class Pace(NamedTuple):
+    """The best trial of a predictor that is probed, and the seconds its fit took."""
+
+    trial: Trial
+    fixed: float  # besides epochs
+    epoch: float  # each
+
+
+def training_pace(found: Search) -> Pace | None:
+    """Return how fast the best trial that counted epochs was, if there is one."""
     seen = [one for one in found.trials if one.outcome and one.outcome.epoch_seconds]
     if not seen:
         return None
     trial = min(seen, key=lambda trial: trial.error)
     assert trial.outcome is not None
-    each = trial.outcome.epoch_seconds or 0.0
-    return trial, max(0.0, trial.seconds - each * (trial.candidate.epochs or 0)), each
+    epoch = trial.outcome.epoch_seconds or 0.0
+    fixed = trial.seconds - epoch * (trial.candidate.epochs or 0)
+    return Pace(trial, max(0.0, fixed), epoch)
 
 
 def expected_seconds(
     candidate: Candidate, found: Search, space: SearchSpace, validation: int
 ) -> float:
-    """Return how long a candidate should take, judged by the trials with the same predictor.
+    """Return the seconds a candidate should take.
 
-    Time is in proportion to work; the proportion is that of all such trials together, of all trials
-    whatsoever where the predictor is new.
+    Time is proportional to work. The seconds per multiplication are those of all trials with the
+    same predictor, or of all trials if the predictor is new.
     """
-    pace = encoder_pace(found) if candidate.epochs else None
+    pace = training_pace(found) if candidate.epochs else None
     if pace is not None and candidate.epochs:
-        _, fixed, each = pace
-        return CAUTION * (fixed + each * candidate.epochs)
+        return CAUTION * (pace.fixed + pace.epoch * candidate.epochs)
     done = [(trial, place) for place, trial in enumerate(found.trials) if trial.outcome]
     alike = [one for one in done if one[0].candidate.predictor == candidate.predictor]
     seconds = total = 0.0
@@ -47,17 +56,18 @@ def expected_seconds(
     best = found.best
     assert best is not None
     sizes = _sizes(best, candidate, found.trials, space, validation)
-    faster = KINDS[candidate.predictor].pace if space.accelerated and not alike else 1.0
+    faster = candidate.predictor_kind.gpu_speed if space.accelerated and not alike else 1.0
     return CAUTION * seconds / total * work(candidate.predictor, sizes) / faster
 
 
 def _sizes(
     known: Trial, candidate: Candidate, before: Sequence[Trial], space: SearchSpace, validation: int
 ) -> Sizes:
-    """Return the sizes of a candidate that comes after some trials, guessed from one near it."""
+    """Return the sizes of a candidate after some trials, extrapolated from a `known` trial."""
     assert known.outcome is not None
     base, outcome = known.candidate, known.outcome
-    nodes = space.values
+    nodes, input_nodes = space.values, space.input_values
+    one_block = candidate.chain_kind.one_block
     lost = (1 - base.input_variance) / (1 - candidate.input_variance)
     grown = candidate.code - base.code if candidate.chain == base.chain else 0
     longer = _CODE_GROWTH**grown
@@ -68,15 +78,17 @@ def _sizes(
         learned=min(candidate.samples or space.samples, space.samples),
         validation=validation,
         nodes=nodes,
-        patch_nodes=nodes if candidate.chain == "global" else space.patch_nodes,
+        patch_nodes=nodes if one_block else space.patch_nodes,
         coarse_nodes=space.coarse_nodes,
-        input_code=round(min(nodes, max(1.0, outcome.input_code * lost))),
+        input_nodes=input_nodes,
+        input_patch_nodes=input_nodes if one_block else space.input_patch_nodes,
+        input_code=round(min(prod(space.inputs.shape), max(1.0, outcome.input_code * lost))),
         output_code=round(min(nodes, candidate.size or outcome.output_code * longer)),
         randomized=space.solver(candidate.chain) == "randomized",
         new_input=all(candidate.input_part != one.input_part for one in earlier),
         new_output=all(candidate.output_part != one.output_part for one in earlier),
         tuned=bool(candidate.tuned),
         epochs=candidate.epochs or 0,
-        cells=round(math.prod(side / usual_cut(side) for side in space.shape)),
-        width=space.encoder["width"],
+        cells=round(prod(side / usual_cut(side) for side in space.shape)),
+        width=space.probe_settings(candidate.predictor).get("width", 0),
     )

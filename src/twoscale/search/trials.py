@@ -1,4 +1,4 @@
-"""What is known of candidates that were tried, and of the search they belong to."""
+"""Results of candidates that were tried, and the search they belong to."""
 
 from __future__ import annotations
 
@@ -8,27 +8,31 @@ from typing import Any
 
 from twoscale.search.candidates import Candidate
 
-PERFECT = 1e-6  # about what single precision can tell
+PERFECT = 1e-6  # relative error: about the limit of single precision
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is known of a fitted candidate; errors are relative L2 errors of fields."""
+    """Results of a fitted candidate; errors are relative L2 errors of fields."""
 
     error: float  # of predictions on the validation fields
     training_error: float  # the same on training fields
-    oracle: float  # of the nearest fields that the code can express, on the validation fields
+    oracle: float  # of the nearest fields that the code can express, for the validation fields
     input_code: int
     output_code: int
-    tuned: tuple[tuple[str, Any], ...] = ()  # settings the predictor has found for itself
-    epoch_seconds: float | None = None  # of an encoder
+    tuned: tuple[tuple[str, Any], ...] = ()  # settings that the predictor chose
+    epoch_seconds: float | None = None  # if the candidate counts epochs
 
     @property
     def shares(self) -> dict[str, float]:
-        """Return the parts of the squared error that representation, data, predictor have in it.
+        """Return the shares of the squared error by their cause; they add up to one.
 
-        What the code cannot express; what is learned of the training fields but does not carry over
-        to others; and what is not even learned of the training fields.
+        representation
+            The oracle error: the code cannot express it.
+        data
+            Overfitting: validation minus training error.
+        predictor
+            The rest, which is not learned even on training fields.
         """
         whole = max(self.error, PERFECT) ** 2
         representation = min(1.0, self.oracle**2 / whole)
@@ -40,18 +44,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate that was tried: why, at what time, and what came of it."""
+    """A candidate that was tried: why, how long it took, and its outcome."""
 
     candidate: Candidate
     reason: str
-    expected: float | None  # seconds, as predicted before
+    expected: float | None  # seconds, as estimated before
     seconds: float
     outcome: Outcome | None
     failure: str | None = None
 
     @property
     def error(self) -> float:
-        """Return the validation error; of one that could not be fitted, infinity."""
+        """Return the validation error, or infinity if the candidate could not be fitted."""
         return math.inf if self.outcome is None else self.outcome.error
 
 
@@ -73,7 +77,7 @@ class Search:
 
     @property
     def lengths(self) -> dict[tuple[str, int], int]:
-        """Return how long the codes are that chains were found to have, by chain and code."""
+        """Return the lengths of the codes that were fitted, by chain and place in `CODES`."""
         return {
             (one.candidate.chain, one.candidate.code): one.outcome.output_code
             for one in self.trials

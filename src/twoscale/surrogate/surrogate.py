@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -34,7 +35,7 @@ from twoscale.problems import Problem, describe_problem, get_problem
 from twoscale.representation import Representation
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.replay import replayed
-from twoscale.runtime.timing import add_seconds, forget_device_peak
+from twoscale.runtime.timing import add_seconds, reset_peak_memory
 from twoscale.surrogate.artifact import (
     declared_processes,
     environment,
@@ -173,7 +174,7 @@ class Surrogate:
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
         declared_processes()  # raises if it is none: before the work, not after it
-        forget_device_peak()
+        reset_peak_memory()
         door = Door(self.periodic, input_names, output_names)
         pairs = door.both(inputs, outputs, parameters, validation, self.seed)
         spaces = [(pair.inputs.space.shape, pair.outputs.space.shape) for pair in pairs]
@@ -232,7 +233,7 @@ class Surrogate:
         # Fields are passed over twice and then never again: they need not stay on the device.
         training, held_out = (pair.fields(self.device, resident=False) for pair in pairs)
         context = FitContext(seed=self.seed, progress=progress, checkpoints=checkpoints)
-        forget_device_peak()
+        reset_peak_memory()
         tuned = copy.copy(self)
         tuned.operator_, record = finetune_operator(
             operator,
@@ -301,7 +302,7 @@ class Surrogate:
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
         fields = self._inputs(inputs, parameters)
-        predicted = self.predict_fields(fields, batch_size)
+        predicted = self._replayed(fields, batch_size or self._batch_size())
         check_prediction(fields, predicted)  # only now: on CUDA it waits for the device
         result = users_rank(predicted, self.ranks_[1])
         given = parameters if inputs is None else inputs
@@ -310,8 +311,10 @@ class Surrogate:
     @torch.no_grad()
     def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
         """Return the predictions of a field batch, parameters among its channels; unchecked."""
-        predict = partial(replayed, self.operator_)
-        return self._apply(predict, fields, batch_size or self._batch_size())
+        return self._replayed(fields, batch_size or self._batch_size())
+
+    def _replayed(self, fields: Tensor, length: int) -> Tensor:
+        return self._apply(partial(replayed, self.operator_), fields, length)
 
     def _inputs(self, inputs: Any, parameters: Any) -> Tensor:
         """Return inputs as a field batch, parameters as its last channels; values unseen."""
@@ -365,7 +368,7 @@ class Surrogate:
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
-        largest = max(self.input_space_.shape, self.output_space_.shape, key=np.prod)
+        largest = max(self.input_space_.shape, self.output_space_.shape, key=prod)
         return self.settings.get("evaluation_batch") or chunk_length(*largest, cuda=cuda)
 
     def _check_fitted(self) -> None:
