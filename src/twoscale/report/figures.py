@@ -181,8 +181,9 @@ def _field(axis: Axes, values: np.ndarray, title: str, **options: Any) -> Any:
     axis.set_title(title, fontsize=10)
     axis.spines[:].set_visible(True)
     axis.set(xticks=[], yticks=[])
-    aspect = "auto" if 1 in values.shape else "equal"  # a line fills its panel
-    return axis.imshow(values, origin="lower", interpolation="nearest", aspect=aspect, **options)
+    image = axis.imshow(values, origin="lower", interpolation="nearest", **options)
+    axis.set_aspect("auto" if 1 in values.shape else "equal")  # a line fills its panel
+    return image
 
 
 def _draw_seams(axis: Axes, seams: Seams) -> None:
