@@ -13,7 +13,7 @@ from twoscale.run.pairs import loaded_pairs, stored_pairs
 from twoscale.runtime.memory import available_memory, size_text
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate.artifact import MANIFEST, declared_processes, is_replaceable
-from twoscale.surrogate.resuming import kept_checkpoints
+from twoscale.surrogate.fitting import kept_checkpoints
 
 
 def finetune_run(

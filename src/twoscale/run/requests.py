@@ -31,8 +31,8 @@ from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate, fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
+from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
-from twoscale.surrogate.resuming import kept_checkpoints
 from twoscale.surrogate.together import Data
 
 

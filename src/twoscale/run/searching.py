@@ -16,8 +16,8 @@ from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
 from twoscale.search import DEFAULT_BUDGET, fit_auto
 from twoscale.surrogate.artifact import declared_processes, is_replaceable
+from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
-from twoscale.surrogate.resuming import kept_checkpoints
 
 _USUAL = "two-scale"
 
