@@ -9,7 +9,7 @@ from typing import Any
 from faults.contents import meaning, sizes, snapshot
 from faults.operations import read_log, watch
 from faults.rules import last_line
-from faults.templates import FIT, GENERATE, TUNE, Undisturbed, save_at_once
+from faults.templates import FIT, GENERATE, IMPORT, TUNE, Undisturbed, save_at_once
 from faults.trials import Place
 
 
@@ -117,6 +117,12 @@ IMPORT_NPY = replace(
 IMPORT_HDF5 = Case(
     "import hdf5", ("import", "pairs.h5", *_import[2:]), "result.zarr", ("pairs.h5",), cost="quick"
 )
+IMPORT_MIXED = replace(
+    IMPORT_NPZ,
+    name="import channels",
+    arguments=("import", "mixed.npz", *IMPORT),
+    needs=("mixed.npz",),
+)
 FIT_ONE = Case("fit", ("fit", "data.zarr", *FIT), "result", ("data.zarr",))
 FIT_SEEDS = replace(
     FIT_ONE,
@@ -141,6 +147,13 @@ PREDICT = Case(
     ("small-run", "inputs.npy"),
     cost="quick",
 )
+PREDICT_MIXED = Case(
+    "predict channels",
+    ("predict", "mixed-run", "mixed.npy", "--parameters", "p.npy"),
+    "result.npy",
+    ("mixed-run", "mixed.npy", "p.npy"),
+    cost="quick",
+)
 REPORT = Case(
     "report", ("report", "small-study"), "result.html", ("small-study",), beside=("figures",)
 )
@@ -154,6 +167,7 @@ FRESH = (
     IMPORT_NPZ,
     IMPORT_NPY,
     IMPORT_HDF5,
+    IMPORT_MIXED,
     FIT_ONE,
     FIT_SEEDS,
     FIT_SAVING,
@@ -161,6 +175,7 @@ FRESH = (
     FINETUNE,
     FINETUNE_SAVING,
     PREDICT,
+    PREDICT_MIXED,
     REPORT,
     STUDY,
     DEMO,

@@ -102,6 +102,16 @@ VICTIMS = (
         220,
         twin="other-run",
     ),
+    Victim(
+        "mixed.zarr",
+        (
+            Reader(("check", "mixed.zarr", "--json")),
+            Reader(("evaluate", "mixed-run", "--data", "mixed.zarr", "--json"), ("mixed-run",)),
+            Reader(("fit", "mixed.zarr", *FIT, *_OUT), answer=_RESULT),
+        ),
+        60,
+        twin="data.zarr",
+    ),
     Victim("tuned", _run_readers("tuned"), 80, twin="small-run"),
     Victim("searched", _run_readers("searched"), 80, twin="small-run"),
     Victim(

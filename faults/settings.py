@@ -45,10 +45,12 @@ _FIT_OPTIONS = (
     *("--seed", "--seeds", "--train-samples", "--memory", "--device", "--budget", "--method"),
     *("--no-resume", "--json", "--overwrite", "--bogus", "-x"),
 )
+_IMPORT_OPTIONS = ("--input", "--output", "--parameters", "--periodic", "--problem")
 _TUNE_OPTIONS = ("--objective", "--epochs", "--warm-up", "--ramp", "--memory", "--device", "--data")
 _SMALL = (
     *("0", "1", "2", "7", "8", "9", "16", "-1", "-0", "1.5", "1e1", "nan", "", " ", "auto", "cpu"),
     *("cuda", "cuda:9", "cpu:0", "mps", "0-1", "1-0", "0,0", "0,", "a-b", "1GB", "0GB", "-1GB"),
+    *("a", "a,b", "p", "a,,b", "a,a", "both", "rows", "poisson", "darcy"),
     *("1s", "0s", "-1s", "nans", "1e400s", "A1", "A5", "A9", "a3", "data.zarr", ".", "\0", "é"),
     *("9" * 30, "9" * 5000, str(2**63), str(2**64 - 1)),
 )
@@ -133,7 +135,8 @@ def _random_options(choose: random.Random) -> tuple[str, ...]:
             (("fit", "data.zarr", "--set", "epochs=1", "--set", "patches=2"), _FIT_OPTIONS),
             (("finetune", "small-run"), _TUNE_OPTIONS),
             (("evaluate", "small-run"), ("--data", "--device", "--json", "--bogus")),
-            (("predict", "small-run", "inputs.npy"), ("--device", "--overwrite")),
+            (("predict", "small-run", "inputs.npy"), ("--device", "--overwrite", "--parameters")),
+            (("import", "mixed.npz", "--output", "u"), _IMPORT_OPTIONS),
             (("study", "run", "tiny.yaml"), ("--scale", "--seeds", "--only", "--device")),
         )
     )
@@ -163,7 +166,7 @@ def _value(option: str, choose: random.Random) -> str:
 
 def _run(words: tuple[str, ...], environment: dict[str, str], place: Place) -> str | None:
     """Run a command with bounded memory; it succeeds or is refused in a sentence."""
-    for name in ("data.zarr", "small-run", "inputs.npy", "tiny.yaml"):
+    for name in ("data.zarr", "small-run", "inputs.npy", "tiny.yaml", "mixed.npz"):
         if name in words:
             place.put(name)
     before = snapshot(place.path)

@@ -41,12 +41,15 @@ figures: [{kind: qualitative, place: poisson-16}]
 
 GENERATE = ("generate", "poisson", "--resolution", "16", "--samples", "60")
 FIT = ("--method", "local", "--set", "patches=2", "--set", "epochs=2")
+IMPORT = ("--input", "a,b", "--parameters", "p", "--output", "u,v", "--periodic", "both")
 TUNE = ("--objective", "A1", "--epochs", "2", "--warm-up", "0", "--ramp", "1")
 
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "data.zarr": GENERATE,
     "other.zarr": ("generate", "poisson", "--resolution", "16", "--samples", "50", "--seed", "7"),
     "small-run": ("fit", "data.zarr", *FIT),
+    "mixed.zarr": ("import", "mixed.npz", *IMPORT),
+    "mixed-run": ("fit", "mixed.zarr", *FIT),
     "other-run": ("fit", "data.zarr", "--method", "global", "--set", "epochs=1", "--seed", "1"),
     "searched": ("fit", "data.zarr", "--budget", "1s"),
     "tuned": ("finetune", "small-run", *TUNE),
@@ -132,6 +135,13 @@ def _npz(templates: Templates, path: Path) -> None:
     np.savez(path, a=_fields(1), u=_fields(2))
 
 
+def _mixed(templates: Templates, path: Path) -> None:
+    """Make two channels on each side, on different grids, and two parameters of each sample."""
+    fields = {name: _fields(seed, 40) for seed, name in enumerate("abuv")}
+    fields["u"], fields["v"] = fields["u"][:, 1:, 2:], 1e5 * fields["v"][:, 1:, 2:]
+    np.savez(path, **fields, p=fields["a"][:, 0, :2])
+
+
 def _hdf5(templates: Templates, path: Path) -> None:
     import h5py
 
@@ -195,6 +205,9 @@ _FILES: dict[str, Callable[[Templates, Path], object]] = {
     "a.npy": _npy(1, 12),
     "u.npy": _npy(2, 12),
     "pairs.npz": _npz,
+    "mixed.npz": _mixed,
+    "mixed.npy": lambda templates, path: np.save(path, np.stack([_fields(1, 5), _fields(2, 5)], 1)),
+    "p.npy": lambda templates, path: np.save(path, _fields(3, 5)[:, 0, :2]),
     "pairs.h5": _hdf5,
     "pairs.mat": _mat,
     "runs": _runs,

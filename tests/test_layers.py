@@ -13,7 +13,7 @@ PACKAGE = Path(twoscale.__file__).parent
 
 LAYERS = [
     {"_version", "errors"},
-    {"files", "runtime"},
+    {"files", "runtime", "parts"},
     {"fields"},
     {"linalg"},
     {"problems", "representation", "networks"},
@@ -28,7 +28,7 @@ LAYERS = [
     {"data"},
     {"run"},
     {"bench", "study", "report"},
-    {"cli", "explore", "__main__"},
+    {"cli", "__main__"},
 ]
 """From the bottom up; a module may import its own layer and those below."""
 

@@ -15,7 +15,15 @@ from faults.trials import Place, Trial
 
 _DIGITS = "9" * 5000
 _PREDICT = ("predict", "small-run", "x.npy", "--out", "result.npy")
+_PARAMETERS = ("predict", "mixed-run", "mixed.npy", "--parameters", "x.npy", "--out", "result.npy")
 _IMPORT = ("import", "x.npy", "u.npy", "--out", "result.zarr")
+
+
+_READERS = (
+    (_PREDICT, ("small-run",)),
+    (_PARAMETERS, ("mixed-run", "mixed.npy")),
+    (_IMPORT, ("u.npy",)),
+)
 
 
 def _header(shape: str, kind: str = "'<f4'") -> str:
@@ -76,6 +84,10 @@ VALUES: dict[str, Callable[[Path], object]] = {
     "no nodes": _values(_ONES[:, :0]),
     "a single number": _values(np.array(1, np.float32)),
     "five axes": _values(_ONES[None, None]),
+    "six axes": _values(_ONES[None, None, None]),
+    "one axis": _values(_ONES[:, 0, 0]),
+    "two channels": _values(np.ones((5, 2, 16, 16), np.float32)),
+    "a million channels": _values(np.ones((1, 10**6, 1, 1), np.float32)),
     "another grid": _values(np.ones((5, 7, 9), np.float32)),
     "one node": _values(np.ones((5, 1, 1), np.float32)),
     "half of its data": _raw(b""),
@@ -94,8 +106,8 @@ def trials(choose: random.Random) -> Iterator[Trial]:
         **{kind: partial(odd_file, kind) for kind in ODD},
     }
     for words, make in makers.items():
-        for command, needs in ((_PREDICT, ("small-run",)), (_IMPORT, ("u.npy",))):
-            shown = f"{command[0]}, npy: {words}"
+        for command, needs in _READERS:
+            shown = f"{' '.join(command[:2])}, npy: {words}"
             yield Trial(shown, partial(_read, make, command, needs))
 
 

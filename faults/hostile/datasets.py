@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from faults.hostile.mutations import mutate_file, sign
+from faults.hostile.mutations import mutate_file, put, sign
 from faults.hostile.reading import ODD, odd_file, read
 from faults.templates import FIT
 from faults.trials import Place, Trial
@@ -21,7 +21,9 @@ _READERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("evaluate", "small-run", "--data", _NAME), ("small-run",)),
 )
 _MUTATED = 120
-_HARMLESS = ("a float of samples",)
+_HARMLESS = ("a float of samples", "other periodic axes", "names of channels")
+_SIDE = {"height": 16, "width": 16, "channels": 1, "parameters": 0, "names": None, "rank": 3}
+_SIDE["periodic"] = [False, False]
 _FILES = ("zarr.json", "zarr.json", "input/zarr.json", "output/zarr.json")
 _CHUNK = "input/c/0/0/0"
 
@@ -36,13 +38,52 @@ LIES: dict[str, tuple[str, Any]] = {
     "no chunk": ("chunk", 0),
     "half a chunk": ("chunk", 15.5),
     "a huge chunk": ("chunk", 10**15),
-    "a text for the grid": ("grid", "16x16"),
-    "a huge grid": ("grid", {"height": 10**9, "width": 10**9, "spacing": [1, 1]}),
-    "a negative grid": ("grid", {"height": -16, "width": 16, "spacing": [1, 1]}),
-    "a grid of floats": ("grid", {"height": 16.0, "width": 16.0, "spacing": [1, 1]}),
+    "a text for the inputs": ("input", "16x16"),
+    "no outputs": ("output", None),
+    "a side without a rank": ("input", {k: v for k, v in _SIDE.items() if k != "rank"}),
+    "a side with a stranger": ("input", {**_SIDE, "spacing": [1, 1]}),
+    "a huge grid": ("output", {**_SIDE, "height": 10**9, "width": 10**9}),
+    "a large grid": ("output", {**_SIDE, "height": 10**6, "width": 10**6}),
+    "a negative grid": ("input.height", -16),
+    "a grid of floats": ("input", {**_SIDE, "height": 16.0, "width": 16.0}),
+    "another grid": ("input.width", 8),
+    "huge many channels": ("output", {**_SIDE, "channels": 10**12, "rank": 4}),
+    "two channels": ("output", {**_SIDE, "channels": 2, "rank": 4}),
+    "two channels without an axis": ("output.channels", 2),
+    "no channels": ("output.channels", 0),
+    "negative channels": ("input.channels", -1),
+    "half a channel": ("input.channels", 1.5),
+    "a true channel": ("input.channels", True),
+    "more parameters than channels": ("input.parameters", 2),
+    "only parameters, and fields": ("input.parameters", 1),
+    "parameters that are not stored": ("input", {**_SIDE, "channels": 2, "parameters": 1}),
+    "negative parameters": ("input.parameters", -1),
+    "parameters among the outputs": ("output", {**_SIDE, "channels": 2, "parameters": 1}),
+    "a text for the periodic axes": ("input.periodic", "both"),
+    "three periodic axes": ("input.periodic", [True, True, True]),
+    "periodic axes that are numbers": ("output.periodic", [1, 0]),
+    "other periodic axes": ("output.periodic", [True, True]),
+    "two names for one channel": ("output.names", ["u", "v"]),
+    "names that are numbers": ("output.names", [7]),
+    "a text for names": ("output.names", "u"),
+    "names of channels": ("output.names", ["<b>\n[red]../u"]),
+    "five axes": ("input.rank", 5),
+    "two axes": ("output.rank", 2),
+    "no axes": ("output.rank", 0),
+    "axes that are not stored": ("input.rank", 4),
+    "a text for the axes": ("input.rank", "3"),
+    "true axes": ("input.rank", True),
+    "fields that are no fields": ("input.rank", None),
     "checksums that are a list": ("checksums", []),
     "checksums of numbers": ("checksums", {"input": [1, 2, 3, 4], "output": [1, 2, 3, 4]}),
     "a problem that is a list": ("problem", ["poisson"]),
+    "a problem that is a text": ("problem", "poisson"),
+    "a problem with a list of parameters": ("problem", {"name": "poisson", "parameters": []}),
+    "a problem with unknown parameters": (
+        "problem",
+        {"name": "poisson", "parameters": {"__class__": 1}},
+    ),
+    "a problem with impossible parameters": ("problem.parameters", {"source": -1e308}),
     "another format": ("format", 7),
     "a version that is a list": ("format_version", [1]),
     "an incomplete one": ("complete", False),
@@ -91,7 +132,7 @@ def _read(
 
 def _attribute(key: str, value: Any, place: Place, data: Path) -> None:
     description = json.loads((data / "zarr.json").read_text())
-    description["attributes"][key] = value
+    put(description["attributes"], key, value)
     sign(description)
     (data / "zarr.json").write_text(json.dumps(description))
 

@@ -62,6 +62,14 @@ def sign(content: Any) -> None:
                     holder[key] = content_digest(holder, but=key)
 
 
+def put(content: Any, place: str, value: Any) -> None:
+    """Set a value deep inside JSON content; keys and positions are joined by dots."""
+    *outer, last = place.split(".")
+    for key in outer:
+        content = content[int(key)] if isinstance(content, list) else content[key]
+    content[last] = value
+
+
 def mutate_file(path: Path, choose: random.Random) -> None:
     """Replace one value in a JSON file."""
     path.write_text(mutated(json.loads(path.read_text()), choose))

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from faults.hostile.mutations import mutate_file, sign
+from faults.hostile.manifests import HARMLESS, LIES
+from faults.hostile.mutations import mutate_file, put, sign
 from faults.hostile.reading import ODD, odd_file, read
 from faults.templates import TUNE
 from faults.trials import Place, Trial
@@ -78,13 +79,6 @@ HEADERS: dict[str, bytes] = {
     "offsets beyond the end": struct.pack("<Q", 70)
     + b'{"a":{"dtype":"F32","shape":[1000000000],"data_offsets":[0,4000000000]}}',
 }
-SETTINGS: dict[str, Any] = {
-    "hidden_layers": 10**6,
-    "hidden_width": 10**7,
-    "patches": [10**6, 10**6],
-    "epochs": "many",
-    "predictor": "../predictor",
-}
 
 
 def trials(choose: random.Random) -> Iterator[Trial]:
@@ -97,9 +91,13 @@ def trials(choose: random.Random) -> Iterator[Trial]:
     for words, header in HEADERS.items():
         make = partial(_raw_weights, header)
         yield Trial(f"evaluate: weights with {words}", partial(_read, make, _EVALUATE, False))
-    for name, value in SETTINGS.items():
-        make = partial(_forge_setting, name, value)
-        yield Trial(f"predict: {name}={value}", partial(_read, make, _PREDICT, False))
+    for place, values in LIES.items():
+        for value in values:
+            shown = f"{place}={json.dumps(value)[:60]}"
+            make = partial(_forge_entry, place, value)
+            for command in (_PREDICT, _CHECK):
+                read_it = partial(_read, make, command, (place, json.dumps(value)) in HARMLESS)
+                yield Trial(f"{command[0]}: {shown}", read_it)
     for kind in ODD:
         for file in ("manifest.json", "weights.safetensors", "split.json", "SHA256SUMS"):
             make = partial(_odd, kind, file)
@@ -133,9 +131,9 @@ def _forge_weights(change: Callable[[Tensors], Tensors], place: Place, run: Path
     _sign_run(run, manifest | {"tensors": tensor_digests(tensors)})
 
 
-def _forge_setting(name: str, value: Any, place: Place, run: Path) -> None:
+def _forge_entry(entry: str, value: Any, place: Place, run: Path) -> None:
     manifest = json.loads((run / "manifest.json").read_text())
-    manifest["settings"][name] = value
+    put(manifest, entry, value)
     _sign_run(run, manifest)
 
 

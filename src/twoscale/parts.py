@@ -42,6 +42,12 @@ class Part:
         """Return what the part was made with, defaults included."""
         return dict(self._arguments)
 
+    def _restate(self, **arguments: Any) -> None:
+        """Remember arguments in an equal form; those of a subclass's constructor only."""
+        self._arguments |= {
+            key: arguments[key] for key in arguments.keys() & self._arguments.keys()
+        }
+
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self)).parameters
         shown = [
@@ -57,10 +63,15 @@ class Part:
 def register(part: type[Kind]) -> type[Kind]:
     """Make a class of parts known by its `name`, so that saved surrogates can name it."""
     known = PARTS.get(part.name)
-    if known is not None and known.__qualname__ != part.__qualname__:
+    if known is not None and _place(known) != _place(part):
         raise TwoscaleError(f"another part is called '{part.name}' already: take another name")
     PARTS[part.name] = part
     return part
+
+
+def _place(part: type[Part]) -> tuple[str, str]:
+    """Return where a class is defined; a class that is defined again has the same place."""
+    return part.__module__, part.__qualname__
 
 
 def describe(part: Part) -> dict[str, Any]:
@@ -70,7 +81,7 @@ def describe(part: Part) -> dict[str, Any]:
 
 def build(description: Mapping[str, Any], kind: type[Kind]) -> Kind:
     """Return the part that a description stands for, which must be of a kind."""
-    if not isinstance(description, Mapping) or "part" not in description:
+    if not isinstance(description, Mapping) or not isinstance(description.get("part"), str):
         raise TwoscaleError(f"a part is described by its name and arguments, got {description!r}")
     name = description["part"]
     part = PARTS.get(name)
@@ -94,14 +105,14 @@ def _plain(value: Any) -> Any:
         return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    if hasattr(value, "as_dict"):
-        return _plain(value.as_dict())
+    if hasattr(value, "plain"):
+        return _plain(value.plain())
     return value
 
 
 def _value(plain: Any) -> Any:
     if isinstance(plain, Mapping):
-        if "part" in plain:
+        if isinstance(plain.get("part"), str):  # a stage of a chain may be called "part"
             return build(plain, Part)
         return {key: _value(one) for key, one in plain.items()}
     return tuple(_value(one) for one in plain) if isinstance(plain, list) else plain

@@ -60,10 +60,10 @@ def test_nan_in_import(twoscale, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("coarse_factor=5", ("must divide the grid", "use one of [1, 2, 4, 8]")),
-        ("coarse_factor=1", ("fewer nodes than", "256 nodes for 96 fields", "[2, 4, 8]")),
-        ("patches=3", ("3 patches do not divide a height of 16", "[1, 2, 4, 8]")),
-        ("patches=4x5", ("5 patches do not divide a width of 16",)),
+        ("coarse_factor=9", ("coarse factor must lie between 1 and 8", "16x16, got 9")),
+        ("coarse_factor=1", ("fewer values than", "256 values for 96 fields", "at least 2")),
+        ("patches=9", ("a height of 16 nodes can be cut into 1 to 8 patches, got 9",)),
+        ("patches=4x9", ("a width of 16 nodes can be cut into 1 to 8 patches, got 9",)),
         ("patches=four", ("patches must be a count",)),
         ("epochs=0", ("epochs must be a whole number of at least 1, got '0'",)),
         ("epochs=many", ("epochs must be",)),
@@ -83,9 +83,20 @@ def test_settings_that_cannot_be(twoscale, data, tmp_path, setting, words):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_too_many_fourier_modes(twoscale, data, tmp_path):
-    arguments = ("--method", "fno", "--set", "modes=13", "--out", tmp_path / "r")
-    refused(twoscale("fit", data, *arguments), "at most 12 Fourier modes")
+@pytest.mark.parametrize("setting", ["coarse_factor=5", "patches=3", "patches=4x5"])
+def test_settings_need_not_divide_the_grid(twoscale, data, tmp_path, setting):
+    named = ("--method", "two-scale", "--set", "epochs=1", "--set", setting)
+    outcome = twoscale("fit", data, *named, "--out", tmp_path / "r")
+    assert outcome.status == 0, outcome.err
+
+
+def test_fourier_modes_that_the_grid_lacks_are_left_out(twoscale, data, tmp_path):
+    arguments = ("--method", "fno", "--set", "width=2", "--set", "epochs=1", "--json")
+    found = []
+    for modes in (12, 1000):
+        out = ("--set", f"modes={modes}", "--out", tmp_path / str(modes))
+        found.append(json.loads(twoscale("fit", data, *arguments, *out).out))
+    assert found[0]["parameters"] == found[1]["parameters"]
 
 
 def test_unknown_method(twoscale, data, tmp_path):
@@ -117,7 +128,7 @@ def test_unwritable_output(twoscale, data, tmp_path):
 def test_another_grid(twoscale, run_folder, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((3, 32, 32)))
     outcome = twoscale("predict", run_folder, tmp_path / "x.npy", "--out", tmp_path / "p.npy")
-    refused(outcome, "fitted on 16x16 fields, these are 32x32")
+    refused(outcome, "fitted on input fields of 16x16, these are 32x32")
     other = tmp_path / "o.zarr"
     assert twoscale("generate", "poisson", "--samples", 12, "--out", other).status == 0
     refused(twoscale("evaluate", run_folder, "--data", other), "16x16", "64x64")
@@ -128,7 +139,9 @@ def test_another_grid(twoscale, run_folder, tmp_path):
     ("values", "words"),
     [
         (np.full((2, 16, 16), np.nan), "NaN or infinite"),
-        (np.ones((2, 2, 16, 16)), "(samples, height, width)"),
+        (np.ones((2, 2, 16, 16)), "fitted on input fields of 16x16, these are 2x16x16"),
+        (np.ones((2, 1, 1, 16, 16)), "fields in three dimensions are not supported"),
+        (np.ones(16), "(samples, height, width)"),
         (np.ones((2, 16, 16), dtype=complex), "real numbers"),
     ],
 )

@@ -67,7 +67,10 @@ def test_json(twoscale, run_folder, tmp_path):
 def test_not_a_pca_surrogate(twoscale, data, tmp_path, monkeypatch, method):
     fit_run(Dataset(data), tmp_path / "r", method=method, settings=TINY[method])
     monkeypatch.setattr(Dataset, "read", None)  # told before any field is read
-    refused(twoscale("finetune", tmp_path / "r", "--out", tmp_path / "t"), "needs a PCA surrogate")
+    refused(
+        twoscale("finetune", tmp_path / "r", "--out", tmp_path / "t"),
+        "needs a surrogate with a compressed output code",
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
@@ -126,7 +129,8 @@ def test_another_dataset(twoscale, run_folder, other_data, tmp_path):
     outcome = twoscale("finetune", run_folder, *arguments)
     assert outcome.status == 0, outcome.err
     config, manifest, metrics = (read(out, name) for name in ("config", "manifest", "metrics"))
-    assert config["dataset"]["problem"] == manifest["problem"] == "darcy"
+    assert config["dataset"]["problem"] == manifest["problem"]
+    assert manifest["problem"]["name"] == "darcy"
     assert config["training_samples"] == manifest["training_samples"] == 48
     assert metrics["samples"] == 6
     assert metrics["flux_trace_error"] > 0
@@ -189,7 +193,7 @@ def test_dataset_on_another_grid(twoscale, run_folder, tmp_path):
     made = ("--resolution", 24, "--samples", 20, "--out", other)
     assert twoscale("generate", "poisson", *made).status == 0
     outcome = twoscale("finetune", run_folder, "--data", other, "--out", tmp_path / "t")
-    refused(outcome, "fitted on 16x16", "24x24")
+    refused(outcome, "fitted on input fields of 16x16", "24x24")
     assert not list(tmp_path.glob("t*"))
 
 

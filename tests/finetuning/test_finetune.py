@@ -9,6 +9,7 @@ from twoscale import Darcy, Grid, Surrogate, TwoscaleError
 from twoscale.fields.measures import Batch, relative_l2, trace_error
 from twoscale.fields.traces import TRACES
 from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
+from twoscale.predictors import Affine, AffineMLP
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +111,14 @@ def test_reconstruction_lowers_the_error_and_traces_lower_the_seams(base, arrays
     assert a3["oracle_mre"] == before["oracle_mre"]
 
 
-@pytest.mark.parametrize("predictor", ["affine", "affine-mlp"])
+@pytest.mark.parametrize(
+    "predictor", [Affine(), AffineMLP(hidden_width=8, hidden_layers=1, epochs=5)], ids=repr
+)
 def test_predictors_in_closed_form_can_be_tuned_where_they_have_weights(
     predictor, arrays, tmp_path
 ):
     x, u, xv, uv, new, truth = arrays
-    small = {"hidden_width": 8, "hidden_layers": 1, "epochs": 5}
-    start = Surrogate("two-scale", problem="poisson", device="cpu", predictor=predictor, **small)
+    start = Surrogate("two-scale", problem="poisson", device="cpu", predictor=predictor)
     start.fit(x, u, validation=(xv, uv))
     tuned = tune(start, arrays, objective="A3", learning_rate=1e-3, **AT_ONCE)
     before, after = (one.evaluate(new, truth) for one in (start, tuned))
@@ -252,7 +254,7 @@ def test_darcy_flux_and_residual(tmp_path):
 
 def test_what_cannot_be_tuned_is_told(base, arrays):
     x, u, xv, uv, _, _ = arrays
-    with pytest.raises(TwoscaleError, match="fitted on 32x32 fields, these are 16x16"):
+    with pytest.raises(TwoscaleError, match="fitted on input fields of 32x32, these are 16x16"):
         base.finetune(x[:, ::2, ::2], u[:, ::2, ::2], validation=(xv, uv))
     unknown = Surrogate("local", device="cpu", epochs=1).fit(x, u)
     with pytest.raises(TwoscaleError, match="the residual objective needs a known problem"):

@@ -33,7 +33,7 @@ def test_errors_are_those_of_the_weights_in_the_metric(samples, features, draw):
         draw(*shape) for shape in ((samples, features), (samples, 3), (8, features), (8, 3), (3, 4))
     )
     directions, modes = linear_modes(x, y)
-    got = squared_errors(modes, new @ directions, truth, STRENGTHS, metric)
+    got = squared_errors(modes, new @ directions, truth, STRENGTHS, [metric])
     for error, strength in zip(got, STRENGTHS, strict=True):
         difference = (new @ normal_equations(x, y, strength) - truth) @ metric
         torch.testing.assert_close(error, difference.square().sum(), rtol=1e-5, atol=0)

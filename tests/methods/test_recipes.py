@@ -1,32 +1,81 @@
+"""Every method's recipe: which parts its settings make."""
+
 import pytest
 
 from tests.surrogate.tiny import TINY
-from twoscale import (
-    METHODS,
-    Chain,
-    Conforming,
-    GlobalPCA,
-    Grid,
-    PatchPCA,
-    Surrogate,
-    TwoScale,
-    TwoscaleError,
-)
-from twoscale.methods.recipes import get_method, resolve
-from twoscale.methods.settings import identifying
-from twoscale.networks import FNO2d, RefinementNet
-from twoscale.operators.operators import FullFieldOperator, LatentOperator, RefinedOperator
-from twoscale.predictors.base import MLPPredictor
-from twoscale.predictors.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
+from twoscale import METHODS, Chain, Grid, PatchPCA, Surrogate, TwoscaleError
+from twoscale.fields.grid import Space
+from twoscale.methods.recipes import assemble, defaults, get_method, resolve
+from twoscale.operators.operators import LatentOperator
+from twoscale.predictors import Affine, AffineMLP, Encoder, Kernel
 from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
-from twoscale.predictors.registry import PREDICTORS
+from twoscale.predictors.registry import PREDICTORS, defaults_of
+from twoscale.representation import Conforming, GlobalPCA, ThreeScale, TwoScale, WholeField
 from twoscale.training import Plan
 
-GRID = Grid.square(32)
+SPACE = Space(1, Grid.square(32))
+
+# Inputs, predictor, outputs and correction of every method, with its defaults.
+RECIPES = {
+    "global": ("GlobalPCA(0.99)", "MLP(objective='vector')", "GlobalPCA(0.99)"),
+    "local": ("PatchPCA(0.99)", "MLP(objective='vector')", "PatchPCA(0.99)"),
+    "overlap": (
+        "PatchPCA(0.99, overlap=True)",
+        "MLP(objective='vector')",
+        "PatchPCA(0.99, overlap=True)",
+    ),
+    "refinement": (
+        "PatchPCA(0.99)",
+        "MLP(objective='vector')",
+        "PatchPCA(0.99)",
+        "Refinement()",
+    ),
+    "fno": ("WholeField()", "FNO()", "WholeField()"),
+    "two-scale": ("PatchPCA(0.99)", "MLP()", "TwoScale()"),
+    "three-scale": ("PatchPCA(0.99)", "MLP()", "ThreeScale()"),
+    "conforming": ("PatchPCA(0.99)", "MLP()", "Conforming()"),
+}
+
+
+def parts(name, **settings):
+    return assemble(name, resolve(name, settings))
 
 
 def build(name, **settings):
-    return METHODS[name].build(GRID, resolve(name, settings))
+    return parts(name, **settings).operator()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_recipe_of_every_method(name):
+    made = parts(name)
+    expected = RECIPES[name]
+    assert (repr(made.inputs), repr(made.predictor), repr(made.outputs)) == expected[:3]
+    assert repr(made.correction) == (expected[3] if len(expected) > 3 else "None")
+    assert (made.symmetries, made.average_symmetries) == ("none", False)
+
+
+OUTPUTS = {
+    "global": {"output_variance", "code_size", "solver"},
+    "local": {"output_variance", "solver"},
+    "overlap": {"output_variance", "solver"},
+    "fno": set(),
+    "two-scale": set(defaults_of(TwoScale)),
+    "three-scale": set(defaults_of(ThreeScale)),
+    "conforming": set(defaults_of(Conforming)),
+}
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_settings_are_those_of_the_representations_and_of_the_predictor(name, predictor):
+    wanted = {"patches", "predictor"} | OUTPUTS[name] | set(defaults_of(PREDICTORS[predictor]))
+    if name != "fno":
+        wanted |= {"symmetries", "average_symmetries"}
+        wanted |= set() if PREDICTORS[predictor].reads_fields else {"input_variance", "solver"}
+        wanted |= {"solver"}
+    elif predictor == "fno":
+        wanted -= {"objective"}  # the paper's
+    assert set(defaults(name, {"predictor": predictor})) == wanted
 
 
 def test_the_methods_of_the_paper_in_its_order_and_what_came_after():
@@ -50,9 +99,8 @@ def test_an_unknown_method_is_told_with_those_that_are_known():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_builds_with_its_defaults(name):
-    operator = build(name)
-    operator.check((32, 32), 200)
+def test_every_method_can_be_fitted_with_its_defaults(name):
+    build(name).check(SPACE, SPACE, 200)
 
 
 # The paper's defaults
@@ -115,11 +163,11 @@ def test_conforming():
 
 def test_refinement_follows_plain_local():
     operator = build("refinement")
-    assert isinstance(operator, RefinedOperator)
     assert isinstance(operator.base, LatentOperator)
     assert isinstance(operator.base.outputs, PatchPCA)
-    assert isinstance(operator.correction.network, RefinementNet)
-    assert operator.correction.plan == Plan(
+    assert isinstance(operator.correction.inputs, WholeField)
+    assert operator.correction.predictor.channels == 32
+    assert operator.correction.predictor.plan == Plan(
         epochs=25,
         batch_size=32,
         learning_rate=1e-3,
@@ -133,14 +181,9 @@ def test_refinement_follows_plain_local():
 
 def test_fno():
     operator = build("fno")
-    assert isinstance(operator, FullFieldOperator)
-    network = operator.network
-    assert isinstance(network, FNO2d)
-    assert len(network.layers) == 4
-    assert network.layers[0].modes == 12
-    assert (network.lift.out_features, network.head[0].out_features) == (32, 128)
-    assert network.padding == 8
-    assert operator.plan == Plan(
+    assert isinstance(operator, LatentOperator)
+    assert operator.predictor.sizes == {"layers": 4, "width": 32, "modes": 12, "padding": 8}
+    assert operator.predictor.plan == Plan(
         epochs=100,
         batch_size=16,
         learning_rate=1e-3,
@@ -196,7 +239,6 @@ def test_a_code_has_the_size_asked_for(method, poisson16):
 @pytest.mark.parametrize("method", ["global", "two-scale", "three-scale"])
 def test_the_papers_protocol_is_one_of_variances(method):
     assert resolve(method, {})["code_size"] is None
-    assert "code_size" not in identifying(resolve(method, {}))
 
 
 def test_the_conforming_chain_can_keep_a_variance():
@@ -223,30 +265,30 @@ def test_settings_of_the_training():
 
 
 @pytest.mark.parametrize("name", ["global", "local", "overlap", "two-scale"])
-def test_the_predictor_is_the_papers_unless_told(name):
-    assert type(build(name).predictor) is MLPPredictor
-    assert build(name).symmetries == "none"
-    assert type(build(name, predictor="affine").predictor) is AffinePredictor
-    assert type(build("refinement", predictor="affine").base.predictor) is AffinePredictor
+def test_another_predictor_takes_the_place_of_the_papers(name):
+    assert repr(parts(name, predictor="affine").predictor) == repr(
+        Affine(objective=parts(name).predictor.objective)
+    )
+    assert isinstance(build("refinement", predictor="affine").base.predictor, Affine)
 
 
 def test_settings_of_the_predictors():
     assert build("local", predictor="affine", ridge=1e-3).predictor.ridge == 1e-3
     both = build("local", predictor="affine-mlp", ridge=1e-3, hidden_width=5, objective="field")
-    assert isinstance(both.predictor, AffineMLPPredictor)
+    assert isinstance(both.predictor, AffineMLP)
     assert both.predictor.affine.ridge == 1e-3
     assert both.predictor.correction.hidden == (5, 5, 5)
     assert both.predictor.correction.objective == "field"
     free = build("local", predictor="kernel").predictor
-    assert isinstance(free, KernelPredictor)
+    assert isinstance(free, Kernel)
     assert (tuple(free.kinds), tuple(free.length_scales)) == (tuple(KERNELS), LENGTH_SCALES)
-    assert (free.ridge, free.most) == (None, None)
+    assert (free.ridge, free.kernel_samples) == (None, None)
     fixed = {"kernel": "matern-3/2", "length_scale": 3, "kernel_samples": 9, "ridge": 0.0}
     told = build("local", predictor="kernel", **fixed).predictor
     assert not told.nearest
     for predictor in PREDICTORS:
         assert build("local", predictor=predictor, objective="field").predictor.nearest
-    assert (told.kinds, told.length_scales, told.most) == (("matern-3/2",), (3.0,), 9)
+    assert (told.kinds, told.length_scales, told.kernel_samples) == (("matern-3/2",), (3.0,), 9)
     assert told.ridge == 0.0
 
 
@@ -268,11 +310,13 @@ def test_a_setting_of_the_base_needs_that_base():
         resolve("refinement", {"coarse_components": 4})
 
 
-def test_more_modes_than_the_grid_has_are_refused():
-    message = "a 32x32 grid has at most 20 Fourier modes per direction, got modes=21"
-    with pytest.raises(TwoscaleError, match=message):
-        build("fno", modes=21)
-    build("fno", modes=20, width=2, layers=1)
+def test_a_predictor_that_reads_fields_gets_them_whole():
+    for predictor in ("encoder", "fno"):
+        made = parts("two-scale", predictor=predictor)
+        assert isinstance(made.inputs, WholeField)
+        assert isinstance(made.outputs, TwoScale)
+    assert isinstance(parts("fno", predictor="encoder").predictor, Encoder)
+    assert parts("fno", predictor="encoder", objective="vector").predictor.objective == "vector"
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -1,17 +1,17 @@
 import re
+from itertools import product
 
 import pytest
 
 from twoscale import METHODS, TwoscaleError
-from twoscale.methods.recipes import resolve
+from twoscale.methods.recipes import defaults, resolve
 from twoscale.methods.settings import (
-    LATER,
     SETTINGS,
-    identifying,
     parse_assignments,
     parse_seeds,
     resolve_settings,
 )
+from twoscale.predictors import PREDICTORS
 
 COUNT = "a whole number of at least 1"
 FRACTION = "a fraction in (0, 1]"
@@ -19,14 +19,22 @@ PATCHES = "a count such as 4, or rows x columns such as 4x2"
 RATE = "a positive number of at most 10"
 
 
-def method_with(name):
-    return next(method for method, entry in METHODS.items() if name in entry.defaults)
+# Predictors in the order in which they are looked through for a setting.
+CHOICES = [{}, *({"predictor": name} for name in PREDICTORS)]
+
+
+def choice_with(setting):
+    """Return a method and a choice of its predictor that have a setting."""
+    return next(
+        (method, given)
+        for method, given in product(METHODS, CHOICES)
+        if setting in defaults(method, given)
+    )
 
 
 def resolved(name, value):
-    if not any(name in entry.defaults for entry in METHODS.values()):
-        return resolve("two-scale", {"predictor": "encoder", name: value})[name]
-    return resolve(method_with(name), {name: value})[name]
+    method, given = choice_with(name)
+    return resolve(method, {**given, name: value})[name]
 
 
 GOOD = [
@@ -135,12 +143,12 @@ BAD = [
     ("evaluation_batch", 0, COUNT),
     ("solver", "svd", "one of full, covariance, randomized, hybrid"),
     ("objective", "mse", "one of vector, block-balanced, score-normalised, field"),
-    ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel, encoder"),
+    ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel, encoder, fno"),
     ("blocks", 0, f"{COUNT} and at most 1000"),
     ("cut", 0, COUNT),
     ("clip", 0, "a positive number of at most a million"),
     ("optimiser", "sgd", "one of muon, adam"),
-    ("symmetries", "cube", "one of none, mirrors, square, problem"),
+    ("symmetries", "cube", "one of none, mirrors, square, shifts, problem"),
     ("average_symmetries", 2, "true or false"),
     ("few_features", "maybe", "true or false"),
     ("ridge", -1, "a fraction from 0 to 1"),
@@ -148,7 +156,7 @@ BAD = [
     ("kernel", "gauss", "one of matern-5/2, matern-3/2"),
     ("length_scale", 0, "a positive number of at most a million"),
     ("kernel_samples", 0, COUNT),
-    ("base", "fno", "one of local, global, overlap, two-scale"),
+    ("base", "fno", "one of global, local, overlap, two-scale, three-scale, conforming"),
 ]
 
 
@@ -189,10 +197,20 @@ def test_an_unknown_name_is_met_with_all_there_are():
     ("method", "given", "message"),
     [
         ("global", {"coarse_factor": 4}, "'coarse_factor' (it belongs to two-scale, three-scale)"),
-        ("refinement", {"code_size": 9}, "'code_size' (it belongs to base=global, base=two-scale)"),
+        (
+            "refinement",
+            {"code_size": 9},
+            "'code_size' (it belongs to base=global, base=two-scale, base=",
+        ),
         ("two-scale", {"cut": 2, "width": 9}, "'cut' (it belongs to predictor=encoder)"),
-        ("two-scale", {"modes": 4}, "'modes' (it belongs to fno)"),
-        ("fno", {"ridge": 1e-3}, "'ridge' (it belongs to global, local, overlap, refinement, "),
+        ("two-scale", {"modes": 4}, "'modes' (it belongs to predictor=fno)"),
+        (
+            "fno",
+            {"ridge": 1e-3},
+            "'ridge' (it belongs to predictor=affine, predictor=affine-mlp, predictor=kernel)",
+        ),
+        ("local", {"channels": 4}, "'channels' (it belongs to refinement)"),
+        ("local", {"refinement_epochs": 4}, "'refinement_epochs' (it belongs to refinement)"),
     ],
 )
 def test_a_setting_of_others_is_met_with_those_that_have_it(method, given, message):
@@ -202,8 +220,11 @@ def test_a_setting_of_others_is_met_with_those_that_have_it(method, given, messa
 
 
 def test_what_a_choice_takes_away_is_met_with_the_choice():
-    known = "method two-scale with predictor=encoder has no setting 'input_variance': it has"
-    with pytest.raises(TwoscaleError, match=known):
+    known = (
+        "method two-scale with predictor=encoder has no setting 'input_variance' (it belongs to "
+    )
+    known += "predictor=mlp, predictor=affine, predictor=affine-mlp, predictor=kernel): it has"
+    with pytest.raises(TwoscaleError, match=re.escape(known)):
         resolve("two-scale", {"predictor": "encoder", "input_variance": 0.9})
     known = r"method refinement with base=two-scale has no setting 'output_variance' \(it belongs "
     with pytest.raises(TwoscaleError, match=known + "to base=global, base=local"):
@@ -222,25 +243,6 @@ def test_defaults_and_given_values_are_left_unchanged():
     assert resolve_settings("any", defaults, given) == {"epochs": 7, "patches": (4, 4)}
     assert defaults == {"epochs": 5, "patches": (4, 4)}
     assert given == {"epochs": "7"}
-
-
-def test_settings_that_change_nothing_are_no_part_of_what_was_asked_for():
-    defaults = resolve("two-scale", {})
-    assert not set(identifying(defaults)) & set(LATER)
-    asked = resolve("two-scale", {"predictor": "kernel", "ridge": 0, "few_features": False})
-    assert identifying(asked) == {
-        **identifying(defaults),
-        "predictor": "kernel",
-        "ridge": 0.0,
-        "few_features": False,
-    }
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_later_settings_have_the_earlier_behaviour_as_default(method):
-    for name, value in METHODS[method].defaults.items():
-        if (method, name) != ("conforming", "code_size"):  # which it had from the start
-            assert name not in LATER or value == LATER[name]
 
 
 def test_every_setting_says_what_it_means():

@@ -1,60 +1,59 @@
+"""What every predictor promises."""
+
+import re
+
 import pytest
 import torch
 
-from tests.surrogate.linear import LinearDecoder
 from twoscale import TwoscaleError
 from twoscale.networks import DenseNetwork
-from twoscale.operators.context import FitContext, train_members
-from twoscale.predictors.base import CodePredictor, MLPPredictor, load_weights
-from twoscale.training import Pairs, Plan
-from twoscale.training.losses import CodeLoss, code_weights
+from twoscale.predictors import MLP, PREDICTORS, CodePredictor, Refinement
+from twoscale.predictors.base import check_stored_weights, check_weights, load_weights
 
-PLAN = Plan(
-    epochs=4,
-    batch_size=16,
-    learning_rate=1e-2,
-    weight_decay=0.0,
-    patience=9,
-    evaluation_batch=100,
-    small=True,
-)
+EVERY = [*PREDICTORS.values(), Refinement]
 
 
-def make(hidden=(6, 5), objective="block-balanced"):
-    return MLPPredictor(hidden=hidden, objective=objective, plan=PLAN)
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+def test_a_predictor_says_what_it_is(kind):
+    """The traits that tables, studies and searches read."""
+    assert kind.title
+    assert "Parameters\n" in kind.__doc__
+    assert ">>> " in kind.__doc__
+    assert kind.trains_epochs == ("epochs" in kind().arguments)
+    assert kind.closed_form != kind.trains_epochs
 
 
-def make_pairs(samples, seed):
-    generator = torch.Generator().manual_seed(seed)
-    codes = torch.randn(samples, 3, generator=generator)
-    return Pairs(codes, torch.cat([codes, codes[:, :1] ** 2], 1))
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+def test_every_parameter_is_documented(kind):
+    headings = re.findall(r"^    ([a-z_]+(?:, [a-z_]+)*)$", kind.__doc__, re.MULTILINE)
+    documented = {name for heading in headings for name in heading.split(", ")}
+    assert set(kind().arguments) <= documented
 
 
-def decoder(shrink=(1.0, 1.0, 0.5, 0.1)):
-    return LinearDecoder(torch.diag(torch.tensor(shrink)), [1, 3])
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+def test_a_plain_predictor_shows_no_arguments(kind):
+    assert repr(kind()) == f"{kind.__name__}()"
+    assert repr(kind(objective="score-normalised")) == (
+        f"{kind.__name__}(objective='score-normalised')"
+    )
 
 
-def fitted(predictor, pairs, context, through=None):
-    task = predictor.prepare(*pairs, through or decoder(), context.seed)
-    train_members([task], [context])
-    predictor.complete()
-    return predictor
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+def test_an_unknown_objective_is_refused(kind):
+    with pytest.raises(TwoscaleError, match="no objective is called 'mse': known are vector, "):
+        kind(objective="mse")
 
 
-@pytest.fixture(scope="module")
-def fit():
-    """A fitted predictor, its pairs and what accompanied the fit."""
-    pairs, context = (make_pairs(60, 0), make_pairs(20, 1)), FitContext(seed=3)
-    return fitted(make(), pairs, context), pairs, context
+def test_traits():
+    names = {kind.name: kind for kind in EVERY}
+    assert [name for name, kind in names.items() if kind.closed_form] == ["affine", "kernel"]
+    reading = [name for name, kind in names.items() if kind.reads_fields]
+    assert reading == ["encoder", "fno", "refinement-net"]
 
 
-@pytest.mark.parametrize("shrink", [(1.0, 1.0, 0.5, 0.1), (0.0, 0.0, 0.0, 0.0)])
-def test_fields_that_are_all_alike_are_learned_as_codes(shrink):
-    inputs = make_pairs(60, 0).inputs
-    pairs = (Pairs(inputs, torch.zeros(60, 4)), Pairs(inputs[:20], torch.zeros(20, 4)))
-    predictor = fitted(make(objective="field"), pairs, FitContext(), decoder(shrink))
-    assert predictor(inputs).shape == (60, 4)
-    assert bool(torch.isfinite(predictor(inputs)).all())
+def test_codes_of_the_nearest_fields_are_learned_with_the_field_objective():
+    assert MLP(objective="field").nearest
+    assert not MLP().nearest
 
 
 def test_the_contract_is_abstract():
@@ -62,95 +61,20 @@ def test_the_contract_is_abstract():
         CodePredictor()
 
 
-def test_it_maps_codes_to_codes_through_its_hidden_layers(fit):
-    predictor, pairs, _ = fit
-    assert predictor(pairs[1].inputs).shape == (20, 4)
-    sizes = [layer.in_features for layer in predictor.network if hasattr(layer, "in_features")]
-    assert sizes == [3, 6, 5]
-
-
-def test_the_fit_is_timed_recorded_and_minimises_its_objective(fit):
-    predictor, (training, held_out), context = fit
-    assert set(context.clock.seconds) == {"training"}
-    history = context.histories["training"]
-    assert len(history["validation_loss"]) == PLAN.epochs
-    variance = training.targets.var(0, unbiased=False)
-    loss = CodeLoss(code_weights("block-balanced", [1, 3], variance))
-    with torch.no_grad():
-        expected = float(loss(predictor(held_out.inputs), held_out.targets))
-    assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-4)
-
-
-@pytest.fixture(scope="module")
-def mixed():
-    """A decoder that stretches, mixes and, in one direction, forgets."""
-    matrix = torch.randn(4, 9, generator=torch.Generator().manual_seed(5))
-    matrix[3] = matrix[0] - matrix[1]
-    return LinearDecoder(1e-3 * matrix, [1, 3])
-
-
-def test_the_field_objective_is_the_relative_mean_square_of_decoded_fields(mixed):
-    training, held_out = make_pairs(60, 0), make_pairs(20, 1)
-    context = FitContext()
-    predictor = fitted(make(objective="field"), (training, held_out), context, mixed)
-    with torch.no_grad():
-        error = mixed.decode(predictor(held_out.inputs)) - mixed.decode(held_out.targets)
-        size = mixed.decode(training.targets).square().sum((1, 2)).mean()
-    expected = float(error.square().sum((1, 2)).mean() / size)
-    history = context.histories["training"]
-    assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-3)
-
-
-def test_the_field_objective_leaves_a_network_from_codes_to_codes(mixed):
-    pairs = make_pairs(60, 0), make_pairs(20, 1)
-    predictor = fitted(make(objective="field"), pairs, FitContext(), mixed)
-    assert predictor(pairs[1].inputs).shape == (20, 4)
-    restored = make(objective="field").restore(predictor.state_dict())
-    with torch.no_grad():
-        assert torch.equal(restored(pairs[1].inputs), predictor(pairs[1].inputs))
-
-
-def test_the_field_objective_is_learnt_better_than_by_another(mixed):
-    """Of a direction that no field shows nothing need be learnt."""
-    pairs = make_pairs(200, 0), make_pairs(50, 1)
-
-    def error(objective):
-        predictor = fitted(make((20,), objective), pairs, FitContext(), mixed)
-        with torch.no_grad():
-            wrong = predictor(pairs[1].inputs) - pairs[1].targets
-        return float(mixed.decode(wrong).norm())
-
-    assert error("field") < error("vector")
-
-
-def test_the_state_is_that_of_the_network(fit):
-    assert all(name.startswith("network.") for name in fit[0].state_dict())
-
-
-@pytest.mark.parametrize("hidden", [(), (7,), (6, 5), (4,) * 7])
-def test_restoring_gives_the_same_bits_whatever_the_order_of_the_tensors(hidden):
-    """Files hold tensors in the order of their names as text: layer 10 before layer 2."""
-    pairs = make_pairs(30, 0), make_pairs(10, 1)
-    predictor = fitted(make(hidden), pairs, FitContext())
-    state = predictor.state_dict()
-    restored = make(hidden).restore({name: state[name] for name in sorted(state)})
-    with torch.no_grad():
-        assert torch.equal(restored(pairs[1].inputs), predictor(pairs[1].inputs))
-
-
-def test_weights_of_other_hidden_layers_are_refused(fit):
-    for hidden in ((6, 4), (6,), (6, 5, 5)):
-        with pytest.raises(TwoscaleError, match="the weights do not fit the model"):
-            make(hidden).restore(fit[0].state_dict())
-
-
-def test_no_weights_at_all_are_refused():
-    with pytest.raises(TwoscaleError, match="the weights do not fit the model"):
-        make().restore({})
-
-
 def test_a_mismatch_of_weights_is_told_in_one_line():
     state = DenseNetwork((3, 4)).state_dict()
     with pytest.raises(TwoscaleError, match="the weights do not fit the model") as caught:
         load_weights(DenseNetwork((3, 5)), state)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_not_finite_are_refused(value):
+    network = DenseNetwork((3, 4))
+    check_weights(network)
+    with torch.no_grad():
+        network.linear[0].bias[1] = value
+    with pytest.raises(TwoscaleError, match=r"the fit gave 0\.bias values that are NaN"):
+        check_weights(network)
+    with pytest.raises(TwoscaleError, match=r"weights 0\.bias are NaN .* the artifact is damaged"):
+        check_stored_weights(network)

@@ -8,31 +8,22 @@ from tests.surrogate.linear import LinearDecoder
 from twoscale import TwoscaleError
 from twoscale.fields.symmetries import MIRRORS
 from twoscale.operators.context import FitContext, train_members
-from twoscale.predictors import closed_form
-from twoscale.predictors.base import ImagePairs, MLPPredictor
-from twoscale.predictors.closed_form import AffineMLPPredictor, AffinePredictor, KernelPredictor
-from twoscale.training import Plan
+from twoscale.predictors import Affine, AffineMLP, ImagePairs, Kernel, closed_form
 
-PLAN = Plan(
-    epochs=60,
-    batch_size=16,
-    learning_rate=1e-2,
-    weight_decay=0.0,
-    patience=9,
-    evaluation_batch=100,
-    small=True,
-)
+NETWORK = {
+    "hidden_layers": 1,
+    "hidden_width": 12,
+    "epochs": 60,
+    "batch_size": 16,
+    "learning_rate": 1e-2,
+    "weight_decay": 0.0,
+    "patience": 9,
+}
 MAKERS = {
-    "affine": lambda: AffinePredictor(ridge=None),
-    "affine-mlp": lambda: AffineMLPPredictor(
-        AffinePredictor(ridge=None), MLPPredictor(hidden=(12,), objective="vector", plan=PLAN)
-    ),
-    "affine-mlp on fields": lambda: AffineMLPPredictor(
-        AffinePredictor(ridge=None), MLPPredictor(hidden=(12,), objective="field", plan=PLAN)
-    ),
-    "kernel": lambda: KernelPredictor(
-        kinds=["matern-5/2"], length_scales=[1.0, 4.0], ridge=None, most=None
-    ),
+    "affine": Affine,
+    "affine-mlp": lambda: AffineMLP(objective="vector", **NETWORK),
+    "affine-mlp on fields": lambda: AffineMLP(objective="field", **NETWORK),
+    "kernel": lambda: Kernel(kernel="matern-5/2"),
 }
 any_predictor = pytest.mark.parametrize("name", MAKERS)
 
@@ -128,7 +119,7 @@ def test_an_affine_map_is_reproduced(decoder):
 
 
 def test_the_strength_may_be_given(pairs, decoder):
-    predictor = AffinePredictor(ridge=0.25)
+    predictor = Affine(ridge=0.25)
     assert predictor.prepare(*pairs, decoder, 0) is None
     assert predictor.chosen["ridge"] == pytest.approx(0.25)
 
@@ -144,7 +135,7 @@ def test_the_trained_part_of_an_affine_predictor_is_a_linear_layer(fitted):
 def test_a_network_that_does_not_help_is_dropped(pairs, decoder):
     """Validation targets of the opposite sign: whatever the network learns is wrong."""
     training = make_pairs(80, 0)
-    straight = AffinePredictor(ridge=None)
+    straight = Affine()
     straight.prepare(*pairs, decoder, 0)
     with torch.no_grad():
         base = straight(pairs[1].inputs)
@@ -160,7 +151,7 @@ def test_a_network_that_does_not_help_is_dropped(pairs, decoder):
 @pytest.mark.parametrize(("error", "kept"), [(0.9995, False), (0.9985, True)])
 def test_a_network_has_to_take_off_a_thousandth(error, kept, pairs, decoder, monkeypatch):
     errors = iter([1.0, error])  # of the affine map, and with the network
-    monkeypatch.setattr(closed_form._Judge, "error", lambda *_: next(errors))
+    monkeypatch.setattr(closed_form._FieldErrors, "relative", lambda *_: next(errors))
     predictor = fit("affine-mlp", pairs, decoder)
     assert predictor.chosen["correction_kept"] is kept
     assert predictor.chosen["validation_error"] == (error if kept else 1.0)
@@ -185,7 +176,7 @@ def test_more_samples_than_memory_holds_are_refused_with_how_many_fit(pairs, dec
 
 def test_the_number_of_samples_may_be_limited(pairs, decoder):
     training, validation = pairs
-    limited = KernelPredictor(kinds=["matern-5/2"], length_scales=[1.0], ridge=1e-6, most=20)
+    limited = Kernel(kernel="matern-5/2", length_scale=1.0, ridge=1e-6, kernel_samples=20)
     limited.prepare(training, validation, decoder, 0)
     assert len(limited.regression.centres) == 20
     torch.testing.assert_close(
@@ -197,7 +188,7 @@ def test_the_number_of_samples_may_be_limited(pairs, decoder):
 def test_a_limit_counts_samples_not_their_images(pairs, decoder):
     inputs, targets = (torch.cat([codes] * 4) for codes in (pairs[0].inputs, pairs[0].targets))
     training = ImagePairs(inputs, targets, MIRRORS)
-    limited = KernelPredictor(kinds=["matern-5/2"], length_scales=[1.0], ridge=1e-3, most=20)
+    limited = Kernel(kernel="matern-5/2", length_scale=1.0, ridge=1e-3, kernel_samples=20)
     limited.prepare(training, pairs[1], decoder, 0)
     centres = limited.regression.centres.unflatten(0, (4, 20))
     assert torch.equal(centres[0], centres[3])

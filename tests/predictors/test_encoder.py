@@ -5,11 +5,13 @@ import pytest
 import torch
 
 from tests.conftest import make_poisson
-from twoscale import Surrogate, TwoscaleError
+from twoscale import Grid, Surrogate, TwoscaleError
+from twoscale.fields.grid import Space
+from twoscale.fields.source import ArraySource
 from twoscale.fields.symmetries import MIRRORS, SQUARE
-from twoscale.predictors.base import CodePredictor
-from twoscale.predictors.encoder import _NumberedImages
-from twoscale.surrogate.preparation import field_pairs
+from twoscale.operators.context import FieldPairs
+from twoscale.predictors import CodePredictor, Encoder
+from twoscale.predictors.field_predictor import _NumberedImages
 from twoscale.surrogate.together import fit_together
 
 TINY = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 16, "coarse_components": 4}
@@ -43,8 +45,8 @@ class _Echo(CodePredictor):
 
 @pytest.mark.parametrize(("shape", "group"), [((6, 6), SQUARE), ((4, 6), MIRRORS)])
 def test_images_are_those_of_the_symmetries(shape, group):
-    fields = torch.randn(5, *shape)
-    images = _NumberedImages(_Echo(), fields.flatten(1), group, shape)
+    fields = torch.randn(5, 2, *shape)
+    images = _NumberedImages(_Echo(), fields.flatten(1), group, Space(2, Grid(*shape)))
     expected = torch.cat([symmetry(fields).flatten(1) for symmetry in group])
     assert torch.equal(images(images.rows()), expected)
     some = torch.tensor([7, 0, 13])
@@ -60,15 +62,12 @@ def test_it_learns(data):
     assert len(losses["validation_loss"]) == 40
     assert losses["learning_rate"][0] < 1e-3 < max(losses["learning_rate"]) <= 1e-2
     # Trained on the relative error of fields: that is what the validation loss is.
-    predicted = torch.as_tensor(many.predict(data[2][0]))
+    predicted = torch.as_tensor(many.predict(data[2][0]))[:, None]
     decoder = many.operator_.outputs
-    nearest = decoder.decode(many.operator_.encode_pairs(_pairs(many, data[2])).targets)
+    pairs = FieldPairs(*(ArraySource(torch.as_tensor(one)[:, None]) for one in data[2]))
+    nearest = decoder.decode(many.operator_.encode_pairs(pairs).targets)
     error = (predicted - nearest).flatten(1).norm(dim=1) / nearest.flatten(1).norm(dim=1)
     assert float(error.mean()) == pytest.approx(min(losses["validation_loss"]), rel=1e-3)
-
-
-def _pairs(surrogate, pairs):
-    return field_pairs(*pairs, "validation", device=surrogate.device)
 
 
 @pytest.mark.parametrize("method", ["global", "local", "overlap", "three-scale", "conforming"])
@@ -132,10 +131,16 @@ def test_it_can_be_fine_tuned(data):
 
 
 def test_the_optimiser_brings_its_rate():
-    assert make().settings["learning_rate"] == 4e-3
-    adam = make(optimiser="adam").settings
-    assert (adam["learning_rate"], adam["clip"]) == (1e-3, 0.1)
-    assert make(optimiser="adam", clip=None).settings["clip"] is None
+    def chosen(**arguments):
+        plan = Encoder(**arguments).plan
+        return plan.learning_rate, plan.clip
+
+    assert chosen() == (4e-3, None)
+    assert chosen(optimiser="adam") == (1e-3, 0.1)
+    assert chosen(optimiser="adam", learning_rate=1e-2, clip=2.0) == (1e-2, 2.0)
+    assert make(learning_rate="none").settings["learning_rate"] is None
+    with pytest.raises(TwoscaleError, match="no optimiser is called 'sgd': known are muon, adam"):
+        Encoder(optimiser="sgd")
 
 
 def test_its_settings_are_its_own():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from twoscale.fields.symmetries import GROUPS, irreducible
+from twoscale.fields.symmetries import IDENTITY, MIRRORS, SQUARE, irreducible
 from twoscale.predictors.group_blocks import (
     bases,
     decompose,
@@ -11,6 +11,7 @@ from twoscale.predictors.group_blocks import (
     transform_back,
 )
 
+GROUPS = {"none": IDENTITY, "mirrors": MIRRORS, "square": SQUARE}
 any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 
 

@@ -4,12 +4,13 @@ import torch
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 
-from twoscale.fields.symmetries import GROUPS, IDENTITY, SQUARE, irreducible
+from twoscale.fields.symmetries import IDENTITY, MIRRORS, SQUARE, irreducible
 from twoscale.predictors import KERNELS, CodePairs, KernelRegression, fit_kernel
 from twoscale.predictors import kernel as kernel_module
 from twoscale.predictors.kernel import LENGTH_SCALES, STRENGTH_COUNT, kernel_bytes
 
 any_kernel = pytest.mark.parametrize("kind", KERNELS)
+GROUPS = {"none": IDENTITY, "mirrors": MIRRORS, "square": SQUARE}
 any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 PLAIN = torch.eye(3, dtype=torch.float64)
 
@@ -175,7 +176,7 @@ def test_memory_grows_with_the_square_of_the_samples():
 def test_the_state_is_all_there_is(pairs):
     regression, _ = fit_kernel(*pairs, PLAIN)
     state = regression.state_dict()
-    names = ("kind", "weights", "centres", "offset", "coefficients")
+    names = ("order", "weights", "centres", "offset", "coefficients")
     assert set(state) == set(names)
     again = KernelRegression(*(state[name] for name in names))
     assert torch.equal(again(pairs[1].inputs), regression(pairs[1].inputs))

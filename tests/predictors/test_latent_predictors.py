@@ -4,16 +4,17 @@ import pytest
 import torch
 
 from tests.surrogate.tiny import STAGES, build
-from twoscale import METHODS, Grid, TwoscaleError
+from twoscale import Grid, TwoscaleError
+from twoscale.fields.grid import Space
 from twoscale.fields.source import ArraySource
 from twoscale.fields.symmetries import SQUARE
-from twoscale.methods.recipes import resolve
-from twoscale.methods.settings import CLOSED_FORMS
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.predictors.registry import PREDICTORS
 from twoscale.representation.nearest import NearestCodes
 from twoscale.training.losses import OBJECTIVES
 
+SPACE = Space(1, Grid.square(16))
+CLOSED_FORMS = [name for name, kind in PREDICTORS.items() if kind.closed_form]
 EQUIVARIANT = {"solver": "covariance", "symmetries": "square", "few_features": False}
 
 
@@ -22,14 +23,15 @@ EQUIVARIANT = {"solver": "covariance", "symmetries": "square", "few_features": F
 def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poisson16):
     context = FitContext()
     operator = build(method, predictor=predictor).fit(*pairs, context)
-    x = poisson16.inputs[:5]
+    x = poisson16.batch.inputs[:5]
     with torch.no_grad():
         expected = operator(x)
     assert bool(torch.isfinite(expected).all())
-    restored = build(method, predictor=predictor).restore(operator.state_dict())
+    restored = build(method, predictor=predictor)
+    restored.restore(operator.state_dict(), SPACE, SPACE)
     with torch.no_grad():
         assert torch.equal(restored(x), expected)
-    inputs = {"pca_input"} if predictor == "encoder" else set()
+    inputs = {"pca_input"} if PREDICTORS[predictor].reads_fields else set()
     assert set(context.clock.seconds) == STAGES[method] - inputs
     assert ("training" in context.histories) == (predictor not in CLOSED_FORMS)
 
@@ -38,7 +40,7 @@ def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poi
 def test_refinement_follows_any_predictor(predictor, pairs, poisson16):
     operator = build("refinement", predictor=predictor).fit(*pairs, FitContext())
     with torch.no_grad():
-        assert operator(poisson16.inputs[:3]).shape == (3, 16, 16)
+        assert operator(poisson16.batch.inputs[:3]).shape == (3, 1, 16, 16)
 
 
 @pytest.mark.parametrize("predictor", PREDICTORS)
@@ -58,7 +60,7 @@ def test_every_predictor_learns_a_constant(predictor, objective, pairs, poisson1
     operator = build("two-scale", predictor=predictor, objective=objective)
     operator.fit(*constant, FitContext())
     with torch.no_grad():
-        predicted = operator(poisson16.inputs[150:])
+        predicted = operator(poisson16.batch.inputs[150:])
     torch.testing.assert_close(predicted, torch.full_like(predicted, 2.5))
 
 
@@ -67,7 +69,7 @@ def test_poisson_is_affine(pairs, poisson16):
     full = {"input_variance": 1.0, "output_variance": 1.0}
     operator = build("global", predictor="affine", symmetries="square", **full)
     operator.fit(*pairs, FitContext())
-    x, u = (fields[150:] for fields in poisson16)
+    x, u = (fields[150:] for fields in poisson16.batch)
     with torch.no_grad():
         error = float((operator(x) - u).norm() / u.norm())
     assert error < 1e-4
@@ -83,7 +85,7 @@ def turned_apart(operator, fields):
 
 @pytest.mark.parametrize("predictor", CLOSED_FORMS)
 def test_with_symmetries_a_closed_form_turns_with_its_input(predictor, pairs, poisson16):
-    new = poisson16.inputs[150:160]
+    new = poisson16.batch.inputs[150:160]
     plain = build("two-scale", predictor=predictor, **EQUIVARIANT | {"symmetries": "none"})
     symmetric = build("two-scale", predictor=predictor, **EQUIVARIANT)
     assert turned_apart(plain.fit(*pairs, FitContext()), new) > 0.01
@@ -96,9 +98,9 @@ def test_averaged_predictions_turn_with_their_input_whatever_the_predictor(
 ):
     options = {"predictor": predictor, "symmetries": "square"}
     operator = build("local", average_symmetries=True, **options).fit(*pairs, FitContext())
-    new = poisson16.inputs[150:160]
+    new = poisson16.batch.inputs[150:160]
     assert turned_apart(operator, new) < 1e-5
-    single = build("local", **options).restore(operator.state_dict())
+    single = build("local", **options).restore(operator.state_dict(), SPACE, SPACE)
     with torch.no_grad():
         images = [g.inverse(single(g(new))) for g in SQUARE]
         torch.testing.assert_close(operator(new), sum(images) / 8, rtol=1e-5, atol=1e-7)
@@ -128,16 +130,17 @@ def test_representations_are_fitted_on_all_images(pairs):
 
 def test_images_count_as_training_fields():
     operator = build("two-scale", coarse_factor=1, symmetries="square")
-    operator.check((16, 16), 33)  # 264 images, 256 nodes
-    with pytest.raises(TwoscaleError, match=r"256 nodes for 256 fields.* few_features=false"):
-        operator.check((16, 16), 32)
-    build("two-scale", coarse_factor=1, few_features=False).check((16, 16), 32)
+    operator.check(SPACE, SPACE, 33)  # 264 images, 256 nodes
+    with pytest.raises(TwoscaleError, match=r"256 values for 256 fields.* few_features=false"):
+        operator.check(SPACE, SPACE, 32)
+    build("two-scale", coarse_factor=1, few_features=False).check(SPACE, SPACE, 32)
 
 
 def test_a_rectangle_has_the_symmetries_that_fit(generator):
-    x = torch.randn(40, 8, 16, generator=generator)
-    fields = FieldPairs(ArraySource(x), ArraySource(x.cumsum(2)))
-    settings = resolve("local", {"predictor": "affine", "symmetries": "square", "patches": 2})
-    operator = METHODS["local"].build(Grid(8, 16), settings).fit(fields, fields, FitContext())
+    x = torch.randn(40, 1, 8, 16, generator=generator)
+    fields = FieldPairs(ArraySource(x), ArraySource(x.cumsum(3)))
+    operator = build("local", predictor="affine", symmetries="square", patches=2)
+    operator.fit(fields, fields, FitContext())
+    assert len(operator.group) == 4
     with torch.no_grad():
         assert operator(x).shape == x.shape

@@ -7,24 +7,26 @@ import numpy as np
 import pytest
 import torch
 
-from tests.surrogate.tiny import TINY, tiny
-from twoscale import METHODS, CodePredictor, Grid, Surrogate, TwoscaleError, register_predictor
-from twoscale.methods.recipes import resolve, trains_on_fields
-from twoscale.methods.settings import CLOSED_FORMS, SETTINGS
+from tests.surrogate.tiny import tiny
+from twoscale import METHODS, CodePredictor, Surrogate, TwoscaleError, register_predictor
+from twoscale.methods.recipes import assemble, resolve, trains_on_fields
+from twoscale.methods.settings import SETTINGS
 from twoscale.networks import DenseNetwork
-from twoscale.predictors.registry import PREDICTORS, SETTINGS_TOGETHER, TOGETHER
+from twoscale.parts import PARTS
+from twoscale.predictors.registry import PREDICTORS, defaults_of, get_predictor
+from twoscale.representation import PatchPCA, TwoScale
 
 DOCUMENT = Path(__file__).parents[2] / "docs/predictors.md"
-LATENT = [name for name, method in METHODS.items() if "predictor" in method.defaults]
 
 
 @pytest.fixture(autouse=True)
 def forgotten():
     """Predictors that a test makes known are unknown to the next."""
-    before = dict(PREDICTORS)
+    before = [(table, dict(table)) for table in (PREDICTORS, PARTS)]
     yield
-    PREDICTORS.clear()
-    PREDICTORS.update(before)
+    for table, known in before:
+        table.clear()
+        table.update(known)
 
 
 @pytest.fixture
@@ -36,8 +38,8 @@ def arrays(poisson16):
 class Mean(CodePredictor):
     """The mean output code, times a factor."""
 
-    def __init__(self, *, factor=1.0, epochs=4, nearest=False):
-        super().__init__(nearest=nearest)
+    def __init__(self, *, factor=1.0, epochs=4, objective="block-balanced"):
+        super().__init__(objective=objective)
         self.factor = factor
         self.epochs = epochs
         self.register_buffer("mean", torch.empty(0))
@@ -56,53 +58,32 @@ class Mean(CodePredictor):
 # The table
 
 
-def test_the_lists_follow_from_the_table():
-    assert list(PREDICTORS) == ["mlp", "affine", "affine-mlp", "kernel", "encoder"]
-    assert CLOSED_FORMS == ("affine", "kernel")
-    assert [name for name in PREDICTORS if trains_on_fields("local", {"predictor": name})] == [
-        "encoder"
-    ]
+def test_the_predictors_by_name():
+    assert list(PREDICTORS) == ["mlp", "affine", "affine-mlp", "kernel", "encoder", "fno"]
+    assert all(kind.name == name and PARTS[name] is kind for name, kind in PREDICTORS.items())
+    with pytest.raises(TwoscaleError, match=r"predictor must be one of mlp, .*, got 'forest'"):
+        get_predictor("forest")
+
+
+def test_some_train_on_fields():
+    on_fields = [name for name in PREDICTORS if trains_on_fields("local", {"predictor": name})]
+    assert on_fields == ["encoder", "fno"]
     assert not trains_on_fields("local", {})
     assert trains_on_fields("fno", {})
-    assert all(kind.title for kind in PREDICTORS.values())
+    assert trains_on_fields("refinement", {"predictor": "affine"})
 
 
-def test_settings_of_the_table_have_a_meaning():
+def test_every_argument_is_a_setting_with_a_meaning():
     for kind in PREDICTORS.values():
-        assert set(kind.settings) <= set(SETTINGS)
-
-
-@pytest.mark.parametrize("method", LATENT)
-def test_predictors_that_came_together_share_their_settings(method):
-    usual = resolve(method, {})
-    for name in TOGETHER:
-        assert resolve(method, {"predictor": name}) == usual | {"predictor": name}
-    assert SETTINGS_TOGETHER.items() <= usual.items()
-
-
-@pytest.mark.parametrize("method", LATENT)
-def test_any_other_has_its_own_in_their_place(method):
-    usual, encoder = resolve(method, {}), resolve(method, {"predictor": "encoder"})
-    own = PREDICTORS["encoder"].settings
-    assert encoder == own | {"predictor": "encoder"} | {
-        name: value
-        for name, value in usual.items()
-        if name not in {*SETTINGS_TOGETHER, "input_variance", "predictor", *own}
-    }
-
-
-def test_an_optimiser_brings_its_rate():
-    chosen = {"predictor": "encoder", "optimiser": "adam"}
-    settings = resolve("local", chosen)
-    assert (settings["learning_rate"], settings["clip"]) == (1e-3, 0.1)
-    assert resolve("local", chosen | {"clip": 2})["clip"] == 2.0
+        assert set(defaults_of(kind)) <= set(SETTINGS)
 
 
 @pytest.mark.parametrize("name", PREDICTORS)
-def test_what_is_built_is_of_the_class_in_the_table(name):
-    kind = PREDICTORS[name]
-    predictor = kind.build(Grid.square(16), resolve("local", tiny("local", predictor=name)))
-    assert type(predictor) is kind.predictor
+def test_settings_make_the_predictor_of_that_name(name):
+    settings = resolve("local", tiny("local", predictor=name))
+    predictor = assemble("local", settings).predictor
+    assert type(predictor) is PREDICTORS[name]
+    assert predictor.arguments.items() <= settings.items()
 
 
 # Predictors of somebody's own
@@ -121,30 +102,44 @@ def test_the_example_of_the_documentation_runs(arrays):
     )
     with torch.no_grad():
         outputs = own.operator_.outputs
-        known = outputs.decode(outputs.encode(torch.as_tensor(u[:4])))
-    np.testing.assert_allclose(own.predict(x[:4]), known.numpy(), rtol=1e-4, atol=1e-6)
+        known = outputs.decode(outputs.encode(torch.as_tensor(u[:4, None])))
+    np.testing.assert_allclose(own.predict(x[:4]), known[:, 0].numpy(), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", LATENT)
+@pytest.mark.parametrize("method", METHODS)
 def test_it_is_fitted_saved_and_loaded_by_its_name(method, arrays, tmp_path):
     x, u, new = arrays
     register_predictor("mean", Mean, title="the mean code")
-    small = {name: value for name, value in TINY[method].items() if "hidden" not in name}
-    surrogate = Surrogate(method, predictor="mean", factor=0.5, device="cpu", **small)
+    surrogate = Surrogate(method, factor=0.5, device="cpu", **tiny(method, predictor="mean"))
     surrogate.fit(x, u).save(tmp_path / "saved")
     loaded = Surrogate.load(tmp_path / "saved", device="cpu")
     assert loaded.settings == surrogate.settings
     np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))
-    del PREDICTORS["mean"]
-    with pytest.raises(TwoscaleError, match=r"got 'mean': .* first, by twoscale.register_predict"):
+    del PREDICTORS["mean"], PARTS["mean"]
+    with pytest.raises(TwoscaleError, match=r"called 'mean': .* your own has to be registered"):
         Surrogate.load(tmp_path / "saved", device="cpu")
+
+
+def test_as_an_object_it_is_saved_and_loaded_too(arrays, tmp_path):
+    x, u, new = arrays
+    register_predictor("mean", Mean)
+    surrogate = Surrogate(
+        inputs=PatchPCA(0.9, patches=(2, 2)),
+        predictor=Mean(factor=0.25),
+        outputs=TwoScale(coarse_components=3),
+        device="cpu",
+    )
+    surrogate.fit(x, u).save(tmp_path / "saved")
+    loaded = Surrogate.load(tmp_path / "saved", device="cpu")
+    assert repr(loaded.parts.predictor) == "Mean(factor=0.25)"
+    np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))
 
 
 def test_its_arguments_are_its_settings():
     register_predictor("mean", Mean)
     settings = resolve("local", {"predictor": "mean", "epochs": "7"})
     assert (settings["factor"], settings["epochs"]) == (1.0, 7)
-    assert not {"ridge", "hidden_width", "patience", "nearest"} & set(settings)
+    assert not {"ridge", "hidden_width", "patience"} & set(settings)
     assert {"input_variance", "symmetries", "objective", "solver"} <= set(settings)
     with pytest.raises(TwoscaleError, match=r"epochs must be a whole number .* got 'many'"):
         resolve("local", {"predictor": "mean", "epochs": "many"})
@@ -154,45 +149,60 @@ def test_its_arguments_are_its_settings():
 
 def test_its_settings_may_have_names_of_ours_and_mean_something_else(arrays, tmp_path):
     class Other(Mean):
-        def __init__(self, *, kernel="rbf", width=0.5, nearest=False):
-            super().__init__(nearest=nearest)
+        def __init__(self, *, kernel="rbf", width=0.5):
+            super().__init__()
 
     register_predictor("other", Other)
     surrogate = Surrogate("local", predictor="other", width=0.25, patches=2, device="cpu")
     surrogate.fit(*arrays[:2]).save(tmp_path / "saved")
     settings = Surrogate.load(tmp_path / "saved", device="cpu").settings
     assert (settings["kernel"], settings["width"]) == ("rbf", 0.25)
+    assert "objective" not in settings  # it has no such argument
 
 
 def test_its_arguments_are_not_taken_for_the_surrogates():
     class Seeded(Mean):
-        def __init__(self, *, seed=0, nearest=False):
-            super().__init__(nearest=nearest)
+        def __init__(self, *, seed=0):
+            super().__init__()
 
     with pytest.raises(TwoscaleError, match="seed of Seeded would be taken for that of the surr"):
         register_predictor("seeded", Seeded)
 
 
-def test_it_is_told_of_the_objective_and_the_grid():
+def test_it_is_told_of_the_objective_and_the_spaces(arrays):
+    x, u, _ = arrays
+
     class Shaped(Mean):
         reads_fields = True
 
-        def __init__(self, shape, nearest):
-            super().__init__(nearest=nearest)
-            self.shape = shape
+        def bind(self, inputs, outputs):
+            self.shapes = inputs.space.shape, outputs.space.shape
 
     register_predictor("shaped", Shaped)
     settings = resolve("local", {"predictor": "shaped", "objective": "field"})
     assert "input_variance" not in settings
-    predictor = PREDICTORS["shaped"].build(Grid(8, 16), settings)
-    assert (predictor.shape, predictor.nearest) == ((8, 16), True)
     assert trains_on_fields("local", settings)
+    surrogate = Surrogate("local", predictor="shaped", objective="field", device="cpu")
+    predictor = surrogate.fit(x[:, :, ::2], u).operator_.predictor
+    assert predictor.shapes == ((1, 16, 8), (1, 16, 16))
+    assert predictor.nearest
+
+
+def test_without_epochs_it_says_so():
+    class Plain(Mean):
+        def __init__(self):
+            super().__init__()
+
+    register_predictor("plain", Plain)
+    assert Mean.trains_epochs
+    assert not Plain.trains_epochs
+    assert "epochs" not in resolve("two-scale", {"predictor": "plain"})
 
 
 def test_a_name_of_ones_own_may_be_given_anew():
     register_predictor("mean", Mean)
     register_predictor("mean", type("Other", (Mean,), {}))
-    assert PREDICTORS["mean"].predictor.__name__ == "Other"
+    assert PREDICTORS["mean"].__name__ == "Other"
     with pytest.raises(TwoscaleError, match="'kernel' is one of twoscale's own predictors"):
         register_predictor("kernel", Mean)
 
@@ -225,6 +235,11 @@ def test_what_is_no_predictor_is_refused(given, wanted):
     assert "mine" not in PREDICTORS
 
 
-def test_a_class_that_is_not_registered_is_told_to_be():
-    with pytest.raises(TwoscaleError, match=r"predictor must be one of .*register_predictor"):
+def test_a_class_in_place_of_an_object_is_refused():
+    with pytest.raises(TwoscaleError, match=r"predictor is an object, not a class: write Mean\("):
         Surrogate("local", predictor=Mean)
+
+
+def test_an_unknown_name_is_told_to_be_registered():
+    with pytest.raises(TwoscaleError, match=r"predictor must be one of .*register_predictor"):
+        Surrogate("local", predictor="mean")

@@ -1,11 +1,13 @@
 import pytest
 import torch
 
+from twoscale.fields.grid import Grid
+from twoscale.fields.patches import Seams
 from twoscale.problems import Poisson
 from twoscale.report import figures
 from twoscale.surrogate import METHODS
 
-SEAMS = ([4, 8], [4, 8, 12])
+SEAMS = Seams((4, 8), (4, 8, 12), Grid(12, 16))
 
 
 @pytest.fixture

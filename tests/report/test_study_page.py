@@ -11,7 +11,7 @@ from twoscale.report.agreement import agreement_table
 from twoscale.report.results import read_study
 from twoscale.report.studies import read_studies, record_files
 from twoscale.report.study_page import write_report
-from twoscale.report.study_tables import ALONE, study_tables
+from twoscale.report.study_tables import UNSHARED_NOTE, study_tables
 from twoscale.report.summary import sentences, tiles
 from twoscale.study.catalogue import load_study
 
@@ -61,7 +61,7 @@ def test_the_page_has_the_audit_and_says_which_seed_was_timed(page):
     text = page.read_text(encoding="utf-8")
     assert "Equivalence audit</span></caption>" in text
     assert "Two-scale: randomized against hybrid" in text
-    assert text.index(ALONE) < text.index("<h2>")
+    assert text.index(UNSHARED_NOTE) < text.index("<h2>")
 
 
 def test_the_page_refers_to_nothing_outside(page):
@@ -96,10 +96,10 @@ def test_a_number_has_its_paper_value_verdict_and_origin(page, folder):
 def test_the_summary_says_what_matters(folder):
     studies = read_studies(folder)
     found = sentences(studies)
-    words = "of the methods measured with their usual settings, Two-scale + A3 has the "
+    words = "of the methods with default settings, Two-scale + A3 has the "
     assert found[0].startswith(f"Poisson, 128²: {words}")
     assert "times below plain patches" in found[0]
-    assert any("values in the paper's tables" in sentence for sentence in found)
+    assert any("paper's tables of these studies have" in sentence for sentence in found)
     assert any(" of 40 decisions of the paper's equivalence audit" in one for one in found)
     values = [tile.value for tile in tiles(studies)]
     assert values[:2] == ["2", "27"]  # three seeds of twelve cases, of which three are in both

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from tests.conftest import make_poisson
 from tests.representation.contract import RepresentationContract, relative
+from tests.representation.spaces import poisson_fields
 from twoscale import GlobalPCA, PatchPCA, RankRule
 
 
@@ -19,7 +19,7 @@ class TestNotStandardised(RepresentationContract):
 
 @pytest.fixture(scope="module")
 def fields():
-    return make_poisson((32, 32), 160).outputs
+    return poisson_fields((32, 32), 160)
 
 
 def test_without_standardising_no_subspace_has_a_smaller_training_error(fields):
@@ -53,7 +53,7 @@ def test_explained_variance_is_that_of_the_rule(fields, standardised):
 
 @pytest.mark.parametrize("standardised", [True, False])
 def test_fields_that_never_vary(standardised):
-    fields = torch.full((5, 8, 8), 0.1)
+    fields = torch.full((5, 1, 8, 8), 0.1)
     fitted = GlobalPCA(RankRule(variance=0.9), standardised=standardised).fit(fields)
     assert torch.equal(fitted(fields), fields)
     assert fitted.explained_variance == {"pca": 0.0}
@@ -68,7 +68,8 @@ def test_truncating_keeps_the_leading_modes(fields):
     kept = [codes[:, k, :rank] for k, rank in enumerate([2, 3, 1, 3])]
     torch.testing.assert_close(fitted.encode(fields[:3]), torch.cat(kept, 1))
     assert not fitted.truncate([2, 3, 1, 3])
-    again = PatchPCA(RankRule(components=5), patches=(2, 2)).restore(fitted.state_dict())
+    again = PatchPCA(RankRule(components=5), patches=(2, 2))
+    again.restore(fitted.state_dict(), fitted.space)
     assert again.ranks == fitted.ranks
 
 

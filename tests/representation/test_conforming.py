@@ -3,19 +3,13 @@ import pytest
 import torch
 
 from tests.representation.contract import RepresentationContract, relative
+from tests.representation.spaces import poisson_fields
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.linalg.pca import SOLVERS, RankRule
-from twoscale.problems.poisson import Poisson
 from twoscale.representation import BubblePCA, Chain, Conforming, SkeletonPCA, TwoScale
 from twoscale.representation.skeleton import Skeleton
-
-
-def poisson_fields(shape, samples, seed=0):
-    problem = Poisson()
-    inputs = problem.sample(Grid(*shape), range(samples), seed=seed)
-    return problem.solve(inputs).float()[:, None]
 
 
 class ConformingContract(RepresentationContract):
@@ -74,6 +68,8 @@ class TestByCodeSize(ConformingContract):
 
 
 class TestPlainNorm(ConformingContract):
+    spaces = ("plain", "channels")
+
     @classmethod
     def make(cls, variance=0.99):
         return Conforming(code_size=None, variance=variance, seam_width=0.0, solver="covariance")
@@ -81,6 +77,7 @@ class TestPlainNorm(ConformingContract):
 
 class TestRectangle(ConformingContract):
     shape = (16, 32)
+    spaces = ("plain",)
 
     @classmethod
     def make(cls, variance=0.99):
@@ -89,6 +86,7 @@ class TestRectangle(ConformingContract):
 
 class TestUnequalPatches(ConformingContract):
     shape = (17, 23)
+    spaces = ("plain",)
 
     @classmethod
     def make(cls, variance=0.99):
@@ -119,7 +117,7 @@ def fields():
 
 @pytest.fixture(scope="module")
 def new_fields():
-    return poisson_fields((32, 32), 30, seed=1)
+    return poisson_fields((32, 32), 30, 1)
 
 
 # Formulas

@@ -1,25 +1,54 @@
+import pytest
 import torch
 
-from tests.surrogate.linear import LinearDecoder
-from twoscale import Surrogate
+from tests.representation.spaces import SPACES, poisson_fields, smooth_fields
+from twoscale import GlobalPCA, PatchPCA, Surrogate, TwoscaleError
 from twoscale.representation import geometry
 from twoscale.representation.geometry import decoder_isometry, one_isometry
 
 
+@pytest.fixture
 def decoder():
-    return LinearDecoder(torch.randn(3, 7, generator=torch.Generator().manual_seed(9)))
+    return GlobalPCA(3).fit(poisson_fields((16, 16), 12))
 
 
-def test_it_is_computed_once_inside_and_forgotten_outside():
-    one = decoder()
-    with one_isometry(one):
-        first = decoder_isometry(one)
-        assert decoder_isometry(one) is first
-        assert decoder_isometry(decoder()) is not first
-    again = decoder_isometry(one)
+def test_it_is_computed_once_inside_and_forgotten_outside(decoder):
+    with one_isometry(decoder):
+        first = decoder_isometry(decoder)
+        assert decoder_isometry(decoder) is first
+        other = GlobalPCA(3).fit(poisson_fields((16, 16), 12))
+        assert decoder_isometry(other) is not first
+    again = decoder_isometry(decoder)
     assert again is not first
-    torch.testing.assert_close(again.forth, first.forth)
+    torch.testing.assert_close(again.to_coordinates, first.to_coordinates)
     assert geometry._REMEMBERED == {}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_coordinates_are_as_far_apart_as_the_fields_in_their_units(name, generator):
+    space = SPACES[name]
+    decoder = PatchPCA(0.9, overlap=True).fit(smooth_fields(space), space=space)
+    codes = torch.randn(6, decoder.code_size, generator=generator)
+    fields = decoder.decode(codes).double() / decoder.unit.double()
+    expected = torch.pdist(fields.flatten(1))
+    isometry = decoder_isometry(decoder)
+    found = torch.pdist(codes.double() @ isometry.to_coordinates)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_codes_come_back_from_their_coordinates(decoder, generator):
+    codes = torch.randn(4, 3, generator=generator, dtype=torch.float64)
+    isometry = decoder_isometry(decoder)
+    again = codes @ isometry.to_coordinates @ isometry.from_coordinates
+    torch.testing.assert_close(again, codes)
+
+
+def test_a_code_that_is_too_long_is_refused(decoder, monkeypatch):
+    monkeypatch.setattr(geometry, "_LARGEST", 2)
+    with pytest.raises(
+        TwoscaleError, match="an output code of 3 numbers .* takes at most 2: use a repres"
+    ):
+        decoder_isometry(decoder)
 
 
 def test_a_fit_computes_it_once(poisson16, monkeypatch):

@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 
-from tests.conftest import make_poisson
+from tests.representation.spaces import poisson_fields
 from twoscale import GlobalPCA, PatchPCA, RankRule, TwoScale
 from twoscale.representation.nearest import NearestCodes
 
@@ -17,7 +17,7 @@ DECODERS = {
 
 @pytest.fixture(scope="module")
 def fields():
-    return make_poisson((32, 32), 120).outputs
+    return poisson_fields((32, 32), 120)
 
 
 @pytest.fixture(scope="module", params=DECODERS)

@@ -3,7 +3,7 @@ import threading
 import pytest
 import torch
 
-from twoscale.runtime.cuda_graphs import record, side_by_side, turn, warm_up
+from twoscale.runtime.cuda_graphs import exclusive_stream, record, side_by_side, warm_up
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -66,7 +66,7 @@ def test_turns_of_threads_on_their_own_streams_are_in_order():
     def work():
         with torch.cuda.stream(torch.cuda.Stream()):
             for _ in range(50):
-                with turn(values.device):
+                with exclusive_stream(values.device):
                     values.copy_(values.clone().add_(1))
 
     threads = [threading.Thread(target=work) for _ in range(4)]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from twoscale.runtime import threads
-from twoscale.runtime.threads import ahead, one_thread, worthwhile_threads
+from twoscale.runtime.threads import one_thread, prefetch, worthwhile_threads
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 DEADLINE = 60  # seconds, after which a test that would hang fails
@@ -41,7 +41,7 @@ any_workers = pytest.mark.parametrize("workers", [0, 1, 2, 5])
 @any_workers
 @pytest.mark.parametrize("count", [0, 1, 3, 20])
 def test_results_come_in_the_order_of_the_items(workers, count):
-    results = ahead(lambda item: 10 * item, range(count), workers=workers)
+    results = prefetch(lambda item: 10 * item, range(count), workers=workers)
     assert list(results) == [10 * item for item in range(count)]
 
 
@@ -55,7 +55,7 @@ def test_an_item_that_is_done_early_waits_for_its_turn():
             second_is_done.set()
         return item
 
-    assert list(ahead(work, range(4), workers=2)) == [0, 1, 2, 3]
+    assert list(prefetch(work, range(4), workers=2)) == [0, 1, 2, 3]
 
 
 def test_without_workers_it_is_a_plain_loop():
@@ -65,7 +65,7 @@ def test_without_workers_it_is_a_plain_loop():
         calls.append((item, threading.current_thread()))
         return item
 
-    results = ahead(work, iter(range(3)), workers=0)
+    results = prefetch(work, iter(range(3)), workers=0)
     assert calls == []
     for item in range(3):
         assert next(results) == item
@@ -83,7 +83,7 @@ def test_an_error_is_raised_at_the_turn_of_its_item(workers):
     before = set(threading.enumerate())
     got = []
     with pytest.raises(ValueError, match="item 3 is bad"):
-        got.extend(ahead(work, range(10), workers=workers))
+        got.extend(prefetch(work, range(10), workers=workers))
     assert got == [0, 1, 2]
     assert set(threading.enumerate()) == before
 
@@ -92,7 +92,7 @@ def test_an_error_is_raised_at_the_turn_of_its_item(workers):
 @pytest.mark.parametrize("taken", [0, 1, 4])
 def test_an_abandoned_iterator_leaves_no_thread(workers, taken):
     before = set(threading.enumerate())
-    results = ahead(lambda item: item, range(100), workers=workers)
+    results = prefetch(lambda item: item, range(100), workers=workers)
     assert [next(results) for _ in range(taken)] == list(range(taken))
     results.close()
     assert set(threading.enumerate()) == before
@@ -108,7 +108,7 @@ def test_no_more_items_are_taken_ahead_than_there_are_workers_and_one(workers):
             lead.append(taken + 1 - yielded)
             yield taken
 
-    for _ in ahead(lambda item: item, items(), workers=workers):
+    for _ in prefetch(lambda item: item, items(), workers=workers):
         yielded += 1
     assert max(lead) == workers + 1
 
@@ -142,7 +142,7 @@ def test_work_is_done_to_its_end_even_if_the_waiting_is_interrupted(monkeypatch)
         done.append(True)
         return 7
 
-    assert threads.done_to_its_end(work) == 7
+    assert threads.run_to_completion(work) == 7
 
     def interrupted(self, timeout=None):
         begun.wait()
@@ -151,10 +151,10 @@ def test_work_is_done_to_its_end_even_if_the_waiting_is_interrupted(monkeypatch)
     done.clear()
     monkeypatch.setattr("twoscale.runtime.threads.Future.result", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        threads.done_to_its_end(work)
+        threads.run_to_completion(work)
     assert done == [True]
 
 
 def test_an_error_of_such_work_is_raised():
     with pytest.raises(ZeroDivisionError):
-        threads.done_to_its_end(lambda: 1 // 0)
+        threads.run_to_completion(lambda: 1 // 0)

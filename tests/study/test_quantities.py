@@ -3,7 +3,13 @@
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.study.quantities import check_quantity, is_share, is_time, quantity, values_by_seed
+from twoscale.study.quantities import (
+    check_quantity,
+    is_shared_time,
+    is_time,
+    quantity,
+    values_by_seed,
+)
 
 TUNED = {
     "objective": "A3",
@@ -98,12 +104,12 @@ def test_a_time_is_a_share_where_no_seed_was_trained_alone():
             for seed, count in enumerate(together)
         ]
 
-    assert is_share(cells(5, 5), "total")
-    assert is_share(cells(5), "timings.training")
-    assert not is_share(cells(5, 1), "total")
-    assert not is_share([BASE], "total")
-    assert not is_share(cells(5), "timings.inference")
-    assert not is_share(cells(5), "mre")
+    assert is_shared_time(cells(5, 5), "total")
+    assert is_shared_time(cells(5), "timings.training")
+    assert not is_shared_time(cells(5, 1), "total")
+    assert not is_shared_time([BASE], "total")
+    assert not is_shared_time(cells(5), "timings.inference")
+    assert not is_shared_time(cells(5), "mre")
     assert set(values_by_seed(cells(5, 1), "total")) == {1}
     several = [{**TUNED, "seed": seed} for seed in (0, 1)]
     several[0] = {**several[0], "metrics": TUNED["metrics"] | {"trained_together": 5}}
@@ -113,14 +119,14 @@ def test_a_time_is_a_share_where_no_seed_was_trained_alone():
 
 def test_other_processes_disturb_every_time():
     busy = {**TUNED, "seed": 0, "processes": 4}
-    assert is_share([busy], "total")
-    assert is_share([busy], "inference")
-    assert not is_share([busy], "mre")
+    assert is_shared_time([busy], "total")
+    assert is_shared_time([busy], "inference")
+    assert not is_shared_time([busy], "mre")
     assert set(values_by_seed([busy, {**TUNED, "seed": 7}], "inference")) == {7}
 
 
 def test_a_fine_tuning_is_timed_by_itself():
     metrics = BASE["metrics"] | {"trained_together": 5}
-    assert is_share([{**BASE, "metrics": metrics}], "invocation_total")
+    assert is_shared_time([{**BASE, "metrics": metrics}], "invocation_total")
     tuned = {**BASE, "objective": "A3", "metrics": metrics | {"timings": {"finetuning": 2.0}}}
-    assert not is_share([tuned], "invocation_total")
+    assert not is_shared_time([tuned], "invocation_total")

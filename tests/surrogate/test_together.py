@@ -263,7 +263,7 @@ def meter(monkeypatch):
     meter = Meter()
     monkeypatch.setattr(context, "device_peak_gigabytes", lambda: meter.peak)
     for module in ("operators.context", "surrogate.surrogate", "surrogate.together"):
-        monkeypatch.setattr(f"twoscale.{module}.forget_device_peak", meter.forget)
+        monkeypatch.setattr(f"twoscale.{module}.reset_peak_memory", meter.forget)
     fit, train = BlockPCA.fit, context.train_together
 
     def fit_pca(self, *arguments, **options):

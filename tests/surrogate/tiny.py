@@ -24,20 +24,32 @@ TINY: dict[str, dict[str, Any]] = {
 assert set(TINY) == set(METHODS), "every method needs tiny settings here"
 
 
+PREDICTORS: dict[str, dict[str, Any]] = {
+    "mlp": _LATENT,
+    "affine": {},
+    "affine-mlp": _LATENT,
+    "kernel": {},
+    "encoder": {"epochs": 1, "width": 4, "blocks": 1},
+    "fno": {"epochs": 1, "layers": 1, "width": 3, "modes": 3, "padding": 2},
+}
+
+
 def tiny(method: str, **settings: Any) -> dict[str, Any]:
-    """Return tiny settings with others in place of some; each predictor has its own."""
+    """Return tiny settings with others in place of some; a predictor brings its own."""
+    usual = TINY[method]
+    if "predictor" in settings:
+        own = PREDICTORS["fno" if method == "fno" else "mlp"]
+        usual = {name: value for name, value in usual.items() if name not in own}
+        usual |= PREDICTORS.get(settings["predictor"], {})
     choices = {name: settings[name] for name in ("base", "predictor") if name in settings}
     known = defaults(method, choices)
-    usual = {name: value for name, value in TINY[method].items() if name in known}
-    if settings.get("predictor") == "encoder":
-        usual |= {"epochs": 1, "width": 4, "blocks": 1}
+    usual = {name: value for name, value in usual.items() if name in known}
     return usual | settings
 
 
 def make(method: str, **options: Any) -> Surrogate:
     """Return a tiny surrogate on the CPU, to be fitted."""
-    own = {name: options.pop(name) for name in ("seed", "problem", "periodic") if name in options}
-    return Surrogate(method, device="cpu", **own, **tiny(method, **options))
+    return Surrogate(method, device="cpu", **(TINY[method] | options))
 
 
 def build(method: str, **settings: Any) -> FieldOperator:

@@ -79,7 +79,9 @@ def test_an_error_in_one_share_ends_the_others():
         raise RuntimeError("boom")
 
     for place in range(2):  # in the first share, and in the second
-        some = [replace(task, judge=broken) if k == place else task for k, task in enumerate(tasks)]
+        some = [
+            replace(task, validate=broken) if k == place else task for k, task in enumerate(tasks)
+        ]
         with pytest.raises(RuntimeError, match="boom"):
             train_together(some)
     assert torch.get_num_threads() == 2

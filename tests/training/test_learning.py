@@ -60,7 +60,9 @@ def test_one_step_is_adams():
 def test_a_judge_of_ones_own_chooses_the_epoch(pairs):
     losses = iter([3.0, 1.0, 2.0, 5.0])
     network = DenseNetwork((3, 16, 2), seed=0)
-    history = train(network, *pairs, mean_square, make_plan(epochs=4), judge=lambda: next(losses))
+    history = train(
+        network, *pairs, mean_square, make_plan(epochs=4), validate=lambda: next(losses)
+    )
     assert history.validation_loss == [3.0, 1.0, 2.0, 5.0]
     assert history.best_epoch == 1
 

@@ -101,17 +101,19 @@ def test_distances_in_the_coordinates_are_those_of_fields(generator):
     decoder = torch.randn(4, 9, generator=generator, dtype=torch.float64)
     isometry = Isometry.of(decoder @ decoder.T)
     codes = torch.randn(6, 4, generator=generator, dtype=torch.float64)
-    torch.testing.assert_close((codes @ isometry.forth).norm(dim=1), (codes @ decoder).norm(dim=1))
-    torch.testing.assert_close(codes @ isometry.forth @ isometry.back, codes)
+    torch.testing.assert_close(
+        (codes @ isometry.to_coordinates).norm(dim=1), (codes @ decoder).norm(dim=1)
+    )
+    torch.testing.assert_close(codes @ isometry.to_coordinates @ isometry.from_coordinates, codes)
 
 
 def test_directions_that_no_field_shows_are_left_out(generator):
     decoder = torch.randn(4, 9, generator=generator, dtype=torch.float64)
     decoder[3] = 2 * decoder[1] - decoder[0]
     isometry = Isometry.of(decoder @ decoder.T)
-    assert isometry.forth.shape == (4, 3)
+    assert isometry.to_coordinates.shape == (4, 3)
     codes = torch.randn(6, 4, generator=generator, dtype=torch.float64)
-    shown = codes @ isometry.forth @ isometry.back
+    shown = codes @ isometry.to_coordinates @ isometry.from_coordinates
     torch.testing.assert_close(shown @ decoder, codes @ decoder)
 
 
@@ -127,5 +129,5 @@ def test_coordinates_do_not_depend_on_threads(generator):
     several = Isometry.of(decoder @ decoder.T)
     with one_thread():
         alone = Isometry.of(decoder @ decoder.T)
-    assert torch.equal(several.forth, alone.forth)
-    assert torch.equal(several.back, alone.back)
+    assert torch.equal(several.to_coordinates, alone.to_coordinates)
+    assert torch.equal(several.from_coordinates, alone.from_coordinates)

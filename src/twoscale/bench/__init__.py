@@ -1,4 +1,4 @@
-"""Speed, as ratios: ours and a named peer on the same data, in the same process, in one run."""
+"""Benchmarks: our time and that of a named peer on the same data, in the same process."""
 
 from twoscale.bench.measure import Comparison, Setup
 from twoscale.bench.registry import BENCHMARKS, run_benchmarks

@@ -1,4 +1,4 @@
-"""Benchmarks of what happens once: data, representations, and the whole way to a surrogate."""
+"""Benchmarks of fitting: generating data, fitting representations, and everything together."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
     x, u = setup.fields(Poisson(), resolution, samples + held)
     surrogate = Surrogate("two-scale", device=str(setup.device), coarse_factor=factor)
     plain_x, plain_u = (fields.cpu().numpy() for fields in (x, u))
-    peers.PatchwisePCA(4, [1] * 16).fit(plain_x[:20])  # loads the peer's library
+    peers.PatchwisePCA(4, [1] * 16).fit(plain_x[:20])  # so that the peer's library is loaded
 
     def ours() -> LatentOperator:
         rest = (x[samples:], u[samples:])
@@ -89,7 +89,7 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
         return both.fit(plain_u[:samples])
 
     def oracles(operator: LatentOperator, peer: peers.TwoScalePCA) -> dict[str, float]:
-        decoded = operator.outputs.reconstruct(u[samples:])
+        decoded = operator.outputs.reconstruct(u[samples:, None])[:, 0]
         theirs = torch.from_numpy(peer.decode(peer.encode(plain_u[samples:])))
         return {
             "oracle": relative(decoded, u[samples:]),
@@ -109,7 +109,7 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
 
 
 def end_to_end(setup: Setup) -> Iterator[Comparison]:
-    """Data, representations and training of two-scale Poisson-64 against the peers, chained."""
+    """Data, representations and training of two-scale Poisson-64 against all peers together."""
     resolution, samples = setup.size(32, 64), setup.size(300, 10000)
     training, held = round(0.8 * samples), round(0.1 * samples)
     epochs = setup.size(2, 500)

@@ -1,4 +1,4 @@
-"""How a ratio is measured, and what is kept of it."""
+"""Measure the ratio of two times, and keep it with what it was measured on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Setup:
-    """Where and how large: `scale` is "paper", or "small" for a look and for tests."""
+    """Device and sizes: `scale` is "paper", or "small" for a quick try and for tests."""
 
     device: torch.device
     scale: str = "paper"
@@ -31,7 +31,7 @@ class Setup:
         return self.device.type == "cuda"
 
     def size(self, small: int, paper: int, *, gpu: int | None = None) -> int:
-        """Return a size for this scale; `gpu` is the paper scale's on a GPU."""
+        """Return the size for this scale; `gpu` replaces `paper` on a GPU."""
         if self.scale == "small":
             return small
         return gpu if gpu is not None and self.cuda else paper
@@ -54,7 +54,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Seconds per unit of work, ours and the peer's, and how far their results agree."""
+    """Seconds per unit of work, ours and the peer's, and the agreement of their results."""
 
     name: str
     peer: str
@@ -97,7 +97,7 @@ def relative(a: Tensor, b: Tensor) -> float:
 
 
 class Laps:
-    """Seconds per epoch: call it after each one. The first is apart: it also prepares."""
+    """Seconds per epoch: call it after each. The first epoch includes preparation."""
 
     def __init__(self) -> None:
         self.times = [now()]
@@ -116,7 +116,7 @@ class Laps:
 
 
 def stopwatch(function: Callable[[], Result]) -> tuple[float, Result]:
-    """Return the seconds a call takes, the device's queue included, and its result."""
+    """Return the seconds of a call, until the device has finished, and its result."""
     start = now()
     result = function()
     return now() - start, result
@@ -134,8 +134,8 @@ def compare(
     agreement: Callable[[Result, Any], dict[str, float]] | None = None,
     details: dict[str, Any] | None = None,
 ) -> Comparison:
-    """Run both in turn, `repeats` times each; `units` is how much work one call of each does."""
-    ours()  # warms up; of the peers, libraries are loaded when they are prepared
+    """Run both alternately, `repeats` times each; `units` is the work in one call of each."""
+    ours()  # a first call, not timed; the peer loads its libraries when it is prepared
     seconds: tuple[list[float], list[float]] = ([], [])
     results: list[Any] = [None, None]
     for _ in range(repeats):

@@ -1,4 +1,4 @@
-"""What a user would write instead: plain code on well-known libraries."""
+"""The peers of the benchmarks: plain code on well-known libraries."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _fit_pca(values: np.ndarray, components: int) -> FittedPCA:
 
 
 class PatchwisePCA:
-    """One scikit-learn PCA after the other, patch by patch; the ranks are told in advance."""
+    """One scikit-learn PCA for each patch; the ranks are given."""
 
     def __init__(self, patches: int, ranks: list[int]) -> None:
         self.patches = patches
@@ -119,7 +119,7 @@ class PatchwisePCA:
 
 
 class TwoScalePCA:
-    """The paper's output representation by scikit-learn: coarse PCA, then patches of the rest."""
+    """The paper's output representation by scikit-learn: a coarse PCA, then one per patch."""
 
     def __init__(self, factor: int, coarse: int, patches: int, ranks: list[int]) -> None:
         self.factor = factor
@@ -136,16 +136,16 @@ class TwoScalePCA:
 
     def fit(self, fields: np.ndarray) -> TwoScalePCA:
         self.coarse = _fit_pca(self._coarse(fields), self.components)
-        self.local.fit(self._left_over(fields))
+        self.local.fit(self._residual(fields))
         return self
 
-    def _left_over(self, fields: np.ndarray) -> np.ndarray:
+    def _residual(self, fields: np.ndarray) -> np.ndarray:
         known = self.coarse.decode(self.coarse.encode(self._coarse(fields)))
         return fields - self._fine(known, fields.shape[1])
 
     def encode(self, fields: np.ndarray) -> np.ndarray:
         coarse = self.coarse.encode(self._coarse(fields))
-        return np.concatenate([coarse, self.local.encode(self._left_over(fields))], 1)
+        return np.concatenate([coarse, self.local.encode(self._residual(fields))], 1)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         coarse, local = codes[:, : self.components], codes[:, self.components :]
@@ -173,7 +173,7 @@ class SpectralConv2d(nn.Module):
 
 
 class PlainFNO(nn.Module):
-    """The same network as `FNO2d` from well-known parts."""
+    """The same network as `FNO2d` of one channel, from well-known parts."""
 
     def __init__(self, *, layers: int, width: int, modes: int, padding: int, head: int) -> None:
         super().__init__()
@@ -184,15 +184,14 @@ class PlainFNO(nn.Module):
         self.head = nn.Sequential(nn.Conv2d(width, head, 1), nn.GELU(), nn.Conv2d(head, 1, 1))
 
     def forward(self, fields: Tensor) -> Tensor:
-        height, width = fields.shape[1:]
+        height, width = fields.shape[2:]
         axes = [torch.linspace(0, 1, side, device=fields.device) for side in (height, width)]
         rows, columns = torch.meshgrid(*axes, indexing="ij")
-        shape = (len(fields), height, width)
-        x = torch.stack([fields, rows.expand(shape), columns.expand(shape)], 1)
+        x = torch.cat([fields, rows.expand_as(fields), columns.expand_as(fields)], 1)
         x = functional.pad(self.lift(x), (0, self.padding, 0, self.padding))
         for spectral, bypass in zip(self.spectral, self.bypass, strict=True):
             x = functional.gelu(spectral(x) + bypass(x))
-        return self.head(x[..., :height, :width])[:, 0]
+        return self.head(x[..., :height, :width])
 
 
 def plain_fno(network: FNO2d) -> PlainFNO:

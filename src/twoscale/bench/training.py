@@ -13,9 +13,10 @@ from torch.nn import functional
 from twoscale.bench import peers
 from twoscale.bench.measure import Comparison, Laps, Setup, relative, stopwatch
 from twoscale.fields.source import slices
-from twoscale.linalg.pca import RankRule
 from twoscale.networks import DenseNetwork, FNO2d, RefinementNet
 from twoscale.operators.operators import LatentOperator
+from twoscale.predictors import FNO, CodePredictor, Refinement
+from twoscale.predictors.registry import defaults_of
 from twoscale.problems import Poisson
 from twoscale.representation import PatchPCA
 from twoscale.surrogate import METHODS, Surrogate, fit_together
@@ -49,7 +50,7 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
     operator = ours(1)[0].operator_
     assert isinstance(operator, LatentOperator)
     pair = [
-        (operator.inputs.encode(a), operator.outputs.encode(b))
+        (operator.inputs.encode(a[:, None]), operator.outputs.encode(b[:, None]))
         for a, b in ((x[:samples], u[:samples]), (x[samples:], u[samples:]))
     ]
     sizes = (pair[0][0].shape[1], 128, 128, 128, pair[0][1].shape[1])
@@ -64,7 +65,7 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
     timed = [stopwatch(partial(theirs, epochs, seed)) for seed in range(setup.size(1, 3))]
     decode = operator.outputs.decode
     with torch.no_grad():
-        peer_errors = [relative(decode(net(pair[1][0])), u[samples:]) for _, net in timed]
+        peer_errors = [relative(decode(net(pair[1][0]))[:, 0], u[samples:]) for _, net in timed]
     steps = -(-samples // 32)
     for seeds in (1, 5):
         seconds, errors = [], []
@@ -89,25 +90,26 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
 
 
 def _train_on_fields(setup: Setup) -> Iterator[Comparison]:
-    """Yield the baselines' training steps: FNO as people write it, RefinementNet as it is."""
+    """Yield the training steps of FNO and RefinementNet; the peer's FNO uses plain FFTs."""
     resolution = setup.size(32, 64, gpu=128)
     samples, held = setup.size(24, 64, gpu=1024), setup.size(8, 16, gpu=128)
     fields = setup.fields(Poisson(), resolution, samples + held)
     x, u = ((values - values.mean()) / values.std() for values in fields)
-    assembled = PatchPCA(RankRule(variance=0.99)).fit(u).reconstruct(u)
+    x, u = x[:, None], u[:, None]
+    assembled = PatchPCA(0.99).fit(u).reconstruct(u)
     parts, epochs = (slice(samples), slice(samples, None)), setup.size(2, 2, gpu=5)
 
-    def training(method: str, inputs: Tensor, prefix: str = "") -> _FieldTraining:
+    def training(kind: type[CodePredictor], inputs: Tensor) -> _FieldTraining:
         data = [(inputs[part], u[part]) for part in parts]
-        return _FieldTraining(setup, data, METHODS[method].defaults, prefix, epochs)
+        return _FieldTraining(setup, data, defaults_of(kind), epochs)
 
-    yield training("fno", x).compare(
+    yield training(FNO, x).compare(
         f"train fno poisson-{resolution}",
         "FFTs of whole fields, DataLoader loop, Adam",
         FNO2d,
         lambda: peers.plain_fno(FNO2d()),
     )
-    yield training("refinement", assembled, "refinement_").compare(
+    yield training(Refinement, assembled).compare(
         f"train refinement poisson-{resolution}",
         "the same network, DataLoader loop, Adam",
         RefinementNet,
@@ -123,14 +125,13 @@ class _FieldTraining:
         setup: Setup,
         data: list[tuple[Tensor, Tensor]],
         settings: dict[str, Any],
-        prefix: str,
         epochs: int,
     ) -> None:
         self.setup = setup
         self.data = data
         self.epochs = epochs
         names = ("batch_size", "learning_rate", "weight_decay", "patience")
-        self.settings = {name: settings[f"{prefix}{name}"] for name in names}
+        self.settings = {name: settings[name] for name in names}
 
     def ours(self, network: nn.Module) -> Laps:
         laps = Laps()

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning, missing_extra
-from twoscale.runtime.memory import short_of_memory
+from twoscale.runtime.memory import is_out_of_memory
 
 _DEBUG = "--debug"
 _BAD_INPUT, _INTERRUPTED = 2, 130
@@ -108,7 +108,7 @@ def _sentence(error: BaseException) -> str:
         return text
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
-    if short_of_memory(error):
+    if is_out_of_memory(error):
         return "there is not enough memory for this: take smaller sizes, or fewer fields at a time"
     if isinstance(error, RecursionError):
         return "something given is nested too deeply"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from twoscale._version import __version__
@@ -29,11 +28,11 @@ from twoscale.cli.options import (
     ResumeOption,
     SeedOption,
 )
+from twoscale.cli.predict import predict
 from twoscale.cli.report import report
 from twoscale.cli.study import study_app
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.files import atomic_output, check_target, is_file, open_npy
 from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
 from twoscale.methods.settings import parse_assignments, parse_seeds
 from twoscale.report.run_figures import illustrate_run
@@ -41,7 +40,7 @@ from twoscale.run import Run, auto_run, finetune_run, fit_runs
 from twoscale.runtime.memory import parse_size
 from twoscale.runtime.timing import parse_duration
 from twoscale.search import DEFAULT_BUDGET
-from twoscale.surrogate import METHODS, Surrogate
+from twoscale.surrogate import METHODS
 
 _AUTO = "auto"  # in place of a method: search for one
 
@@ -264,32 +263,10 @@ def evaluate(
     _show({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")
 
 
-@app.command(epilog="Example: twoscale predict runs/a input.npy --out prediction.npy")
-def predict(
-    run: Annotated[Path, typer.Argument(help="A run folder or saved surrogate.")],
-    inputs: Annotated[Path, typer.Argument(help="Input fields (samples, height, width), npy.")],
-    out: OutOption,
-    device: DeviceOption = "auto",
-    overwrite: OverwriteOption = False,
-) -> None:
-    """Predict the solution fields of input fields, a part at a time from file to file."""
-    surrogate = Surrogate.load(run, device=device)
-    check_target(out, overwrite=overwrite, may_replace=is_file)
-    fields = open_npy(inputs)
-    several = fields[None] if fields.ndim == 2 else fields
-    with (
-        atomic_output(out, overwrite=overwrite) as prepared,
-        progress_bar() as progress,
-        prepared.open("wb") as stream,  # not mapped: a full disk would then end the process
-    ):
-        header = {"descr": "<f4", "fortran_order": False, "shape": fields.shape}
-        np.lib.format.write_array_header_1_0(stream, header)
-        for part, predicted in surrogate.predict_parts(several):
-            stream.write(np.ascontiguousarray(predicted, dtype="<f4").data)
-            progress("fields", part.stop, len(several), "")
-    print(f"{len(several)} fields in {out}")
-
-
+app.command(
+    epilog="Examples: twoscale predict runs/a input.npy --out prediction.npy · "
+    "twoscale predict runs/b --parameters parameters.npy --out prediction.npy"
+)(predict)
 app.command(epilog="Example: twoscale report studies")(report)
 app.command(epilog="Example: twoscale bench train --json")(bench)
 

@@ -127,12 +127,14 @@ def print_json(content: Any) -> None:
 
 
 def print_metrics(rows: Mapping[str, Mapping[str, Any]], *, title: str) -> None:
-    """Print one row of metrics per method."""
+    """Print one row of metrics per method; of several channels, one more for each channel."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for position, heading in enumerate(tables.header()):
         table.add_column(heading, justify="right" if position else "left", no_wrap=True)
     for name, metrics in rows.items():
-        table.add_row(name, *tables.cells(metrics))
+        table.add_row(Text(name), *tables.cells(metrics))
+        for channel, values in metrics.get("channels", {}).items():
+            table.add_row(Text(f"  {channel}"), *tables.cells(values))
     print(title)
     Console().print(table)
 

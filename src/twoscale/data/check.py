@@ -17,8 +17,8 @@ from twoscale.data.store import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.problems import Problem
-from twoscale.runtime.memory import short_of_memory
-from twoscale.runtime.precision import few_digits
+from twoscale.runtime.memory import is_out_of_memory
+from twoscale.runtime.precision import precision_problem
 from twoscale.runtime.progress import Progress
 
 _SOLUTION_TOLERANCE = 1e-4
@@ -115,7 +115,7 @@ class _Spread:
         mean = self.sum / self.count
         variance = float((self.squares / self.count - mean**2).mean())
         largest = float(np.abs(self.first + mean).max())
-        return few_digits(largest, math.sqrt(max(variance, 0.0)))
+        return precision_problem(largest, math.sqrt(max(variance, 0.0)))
 
 
 def _labels(name: str, dataset: Dataset) -> list[str]:
@@ -232,7 +232,7 @@ def _distance_to_solution(problem: Problem, arrays: dict[str, np.ndarray]) -> fl
     try:
         solved = problem.solve(given)
     except (ValueError, RuntimeError, IndexError) as error:  # no solution for such an input
-        if short_of_memory(error):
+        if is_out_of_memory(error):
             raise
         return float("inf")
     if solved.numel() != outputs.numel():

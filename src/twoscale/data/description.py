@@ -11,6 +11,7 @@ from typing import Any
 from twoscale import problems
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
+from twoscale.fields.samples import fits_rank, sample_shape
 from twoscale.files import content_digest, is_a, read_json
 from twoscale.problems import Problem
 from twoscale.runtime.memory import size_text
@@ -38,14 +39,7 @@ class Side:
     rank: int | None
 
     def __post_init__(self) -> None:
-        fields, rows = self.space.field_channels, self.space.grid.height
-        fits = {
-            None: not fields and self.space.grid.nodes == 1,
-            2: fields == 1 and rows == 1,
-            3: fields == 1,
-            4: fields > 0,
-        }
-        if not fits.get(self.rank, False):
+        if self.rank == 0 or not fits_rank(self.space, self.rank or 0):
             raise TwoscaleError(f"fields of {self.space} are not stored with {self.rank} axes")
 
     @property
@@ -53,7 +47,7 @@ class Side:
         """Return the shape on disk of one sample's fields; None without fields."""
         if self.rank is None:
             return None
-        return (self.space.field_channels, *self.space.grid.shape)[4 - self.rank :]
+        return sample_shape(self.space, self.rank)
 
     def as_dict(self) -> dict[str, Any]:
         return self.space.as_dict() | {"rank": self.rank}

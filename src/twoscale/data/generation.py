@@ -17,7 +17,7 @@ from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import slices
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
-from twoscale.runtime.threads import ahead
+from twoscale.runtime.threads import prefetch
 
 # Values sampled and solved together: enough to fill the device, few enough to show progress.
 _BATCH_VALUES = {"cpu": 2**20, "cuda": 2**24}
@@ -64,7 +64,7 @@ def generate(
             }
 
         # A GPU solves the next samples while these are written.
-        for part, arrays in ahead(solve, slices(samples, length), workers=int(cuda)):
+        for part, arrays in prefetch(solve, slices(samples, length), workers=int(cuda)):
             if arrays:
                 writer.write(part.start, arrays)
             if progress:

@@ -26,8 +26,8 @@ from twoscale.fields.source import (
     slices,
 )
 from twoscale.problems import Problem
-from twoscale.runtime.memory import require_memory, short_of_memory
-from twoscale.runtime.threads import ahead, file_workers
+from twoscale.runtime.memory import is_out_of_memory, require_memory
+from twoscale.runtime.threads import file_workers, prefetch
 
 Indices = Sequence[int] | np.ndarray
 
@@ -120,7 +120,7 @@ class Dataset:
         except TwoscaleError:
             raise
         except Exception as error:  # codecs raise many kinds of errors on damaged bytes
-            if short_of_memory(error):
+            if is_out_of_memory(error):
                 raise
             raise self._damaged(name, start, stop) from error
         for part in slices(len(values), self.chunk) if verify else ():
@@ -210,7 +210,7 @@ class Dataset:
             values = self.read(name, start, min(start + length, self.samples))
             return start, values.reshape(-1, *inner)
 
-        yield from ahead(read, (int(start) for start in starts), workers=file_workers())
+        yield from prefetch(read, (int(start) for start in starts), workers=file_workers())
 
     def inner_shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of one sample in memory: (channels, height, width), or (parameters,)."""

@@ -23,7 +23,7 @@ from twoscale.data.store import Dataset, checksum
 from twoscale.errors import missing_extra
 from twoscale.fields.source import slices
 from twoscale.files import Output, claimed, plain_json, reporting_os_errors
-from twoscale.runtime.threads import ahead, done_to_its_end, file_workers
+from twoscale.runtime.threads import file_workers, prefetch, run_to_completion
 from twoscale.surrogate.artifact import environment
 
 try:
@@ -73,12 +73,12 @@ class DatasetWriter:
         self.attributes = plain_json(self._attributes(description))
         if not resumable:
             output.work.clear()
-            done_to_its_end(self._create)
+            run_to_completion(self._create)
             return
         request = self.attributes | {"environment": environment(torch.device(device))}
         if not (output.work.continues(request) and self._continue()):
             output.work.restart(request)
-            done_to_its_end(self._create)
+            run_to_completion(self._create)
 
     def _attributes(self, description: dict[str, Any]) -> dict[str, Any]:
         head = {"format": FORMAT, "format_version": FORMAT_VERSION, "complete": False}
@@ -143,7 +143,9 @@ class DatasetWriter:
                 return {}
 
         starts = [start for start in logged if start in range(0, self.samples, self.chunk)]
-        for start, sums in zip(starts, ahead(found, starts, workers=file_workers()), strict=True):
+        for start, sums in zip(
+            starts, prefetch(found, starts, workers=file_workers()), strict=True
+        ):
             if sums == logged[start]:
                 yield start, sums
 
@@ -167,7 +169,7 @@ class DatasetWriter:
             return entry
 
         samples = len(arrays["output"])
-        for entry in ahead(write, slices(samples, self.chunk), workers=file_workers()):
+        for entry in prefetch(write, slices(samples, self.chunk), workers=file_workers()):
             self.checksums[entry["start"]] = {name: entry[name] for name in self.shapes}
             if self.log is not None:
                 with self.log.open("a") as log:
@@ -179,6 +181,6 @@ class DatasetWriter:
         sums = {name: [entry[name] for entry in ordered] for name in self.shapes}
         whole = self.attributes | {"complete": True, "checksums": sums}
         whole["digest"] = description_digest(whole)
-        done_to_its_end(lambda: self._group.attrs.put(whole))
+        run_to_completion(lambda: self._group.attrs.put(whole))
         self.output.commit()
         return Dataset(self.output.place)

@@ -67,12 +67,12 @@ class Cuts:
     def count(self) -> int:
         return len(self.starts)
 
-    @property
+    @cached_property
     def side(self) -> int:
         """Return the longest interval's number of nodes."""
         return max(self.sides)
 
-    @property
+    @cached_property
     def stride(self) -> int | None:
         """Return the distance of neighbours if all are alike and none passes the end, else None."""
         strides = {after - start for start, after in pairwise(self.starts)}
@@ -81,7 +81,7 @@ class Cuts:
             return None
         return strides.pop() if strides else self.side
 
-    @property
+    @cached_property
     def overlaps(self) -> bool:
         return sum(self.sides) != self.size
 

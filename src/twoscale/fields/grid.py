@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -44,7 +45,7 @@ class Grid:
         """Return the D x D grid, periodic along both axes or along none."""
         return cls(resolution, resolution, (periodic, periodic))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         return (self.height, self.width)
 
@@ -83,6 +84,11 @@ class Space:
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        counts = (self.channels, self.parameters)
+        if not all(isinstance(one, int) and not isinstance(one, bool) for one in counts):
+            raise TwoscaleError(f"channels and parameters are whole numbers, got {counts}")
+        if self.names is not None and not all(isinstance(name, str) for name in self.names):
+            raise TwoscaleError(f"names of channels are texts, got {list(self.names)}")
         if not 0 <= self.parameters <= self.channels or self.channels < 1:
             raise TwoscaleError(
                 f"fields have at least one channel, got {self.channels} with "
@@ -95,7 +101,7 @@ class Space:
                 f"{self.channels} channels need as many different names, got {list(self.names)}"
             )
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int, int]:
         """Return (channels, height, width)."""
         return (self.channels, *self.grid.shape)

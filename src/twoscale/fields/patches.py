@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -73,46 +74,46 @@ class PatchLayout:
         rows, columns = (Cuts.strided(*axis) for axis in zip(shape, patch, stride, strict=True))
         return cls(rows, columns)
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         axes = (self.rows, self.columns)
         height, width = (axis.size for axis in axes)
         return Grid(height, width, (self.rows.periodic, self.columns.periodic))
 
-    @property
+    @cached_property
     def shape(self) -> Pair:
         return (self.rows.size, self.columns.size)
 
-    @property
+    @cached_property
     def counts(self) -> Pair:
         """Return the number of patches per axis."""
         return (self.rows.count, self.columns.count)
 
-    @property
+    @cached_property
     def count(self) -> int:
         return self.rows.count * self.columns.count
 
-    @property
+    @cached_property
     def patch(self) -> Pair:
         """Return the size of the largest patch."""
         return (self.rows.side, self.columns.side)
 
-    @property
+    @cached_property
     def features(self) -> int:
         """Return the number of nodes of the largest patch."""
         return self.rows.side * self.columns.side
 
-    @property
+    @cached_property
     def overlaps(self) -> bool:
         return self.rows.overlaps or self.columns.overlaps
 
-    @property
+    @cached_property
     def stride(self) -> Pair | None:
         """Return the distance of neighbours if all patches are alike, else None."""
         rows, columns = self.rows.stride, self.columns.stride
         return None if rows is None or columns is None else (rows, columns)
 
-    @property
+    @cached_property
     def seams(self) -> Seams:
         return Seams(self.rows.seams, self.columns.seams, self.grid)
 
@@ -158,11 +159,11 @@ class PatchLayout:
             views = views.unfold(3, self.columns.side, self.stride[1])
             apart = views.permute(0, 2, 3, 1, 4, 5)
             return apart.reshape(batch, self.count, channels * self.features)
-        device = fields.device
-        values = fields.flatten(2).index_select(2, self.nodes.flatten().to(device))
+        places = _places(self, fields.device)
+        values = fields.flatten(2).index_select(2, places.nodes)
         values = values.unflatten(2, (self.count, self.features))
-        if not bool(self.inside.all()):
-            values = values * self.inside.to(device, values.dtype)
+        if places.inside is not None:
+            values = values * places.inside.to(values.dtype)
         return values.transpose(1, 2).flatten(2)
 
     def assemble(self, patches: Tensor) -> Tensor:
@@ -175,7 +176,7 @@ class PatchLayout:
             tiles = patches.reshape(batch, *self.counts, channels, *self.patch)
             return tiles.permute(0, 3, 1, 4, 2, 5).reshape(batch, channels, *self.shape)
         values = patches.unflatten(2, (channels, self.features)).transpose(1, 2).flatten(2)
-        covers = self._covers.to(patches.device)
+        covers = _places(self, patches.device).covers
         if len(covers) == 1:
             return values.index_select(2, covers[0]).unflatten(2, self.shape)
         values = functional.pad(values, (0, 1))
@@ -192,6 +193,21 @@ class PatchLayout:
         profile = WINDOWS[window](self.patch).reshape(1, -1) * self.inside
         total = self.assemble(profile[None])
         return torch.where(self.inside, profile / self.extract(total)[0], 0.0)
+
+
+class _Places(NamedTuple):
+    """Where the nodes of patches are, on a device."""
+
+    nodes: Tensor  # (count x features,)
+    inside: Tensor | None  # (count, features); None: all places are nodes
+    covers: Tensor  # (most, nodes)
+
+
+@lru_cache(maxsize=64)
+def _places(layout: PatchLayout, device: torch.device) -> _Places:
+    """Return the places on the device; kept, so that neither way makes transfers."""
+    inside = None if bool(layout.inside.all()) else layout.inside.to(device)
+    return _Places(layout.nodes.flatten().to(device), inside, layout._covers.to(device))
 
 
 def _uniform(patch: Pair) -> Tensor:

@@ -62,11 +62,23 @@ def as_samples(
         check_finite(values, name)
         fields = ArraySource(values)
     else:
-        rank = 3 if fields.shape[1] == 1 else 4
+        rank = _rank_of_source(fields, name)
     _, channels, height, width = fields.shape
     grid = Grid(height, width, periodic)
     space = Space(channels, grid, names=None if names is None else tuple(names))
     return Samples(fields, space, rank)
+
+
+def _rank_of_source(fields: FieldSource, name: str) -> int:
+    """Return how many axes users see of a source: no channels where there is a single one."""
+    if not (hasattr(fields, "chunks") and hasattr(fields, "shape")):
+        raise TwoscaleError(f"the {name} fields must be an array, got {type(fields).__name__}")
+    if len(fields.shape) != 4:
+        raise TwoscaleError(
+            f"a source of {name} fields has the shape (samples, channels, height, width), got "
+            f"{tuple(fields.shape)}"
+        )
+    return 3 if fields.shape[1] == 1 else 4
 
 
 def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:
@@ -122,6 +134,27 @@ def as_parameters(array: Any, name: str = "parameters") -> Tensor:
 def users_rank(fields: Tensor, rank: int) -> Tensor:
     """Return fields (batch, channels, height, width) with as many axes as a user's had."""
     return fields if rank == 4 else fields[:, 0] if rank == 3 else fields[:, 0, 0]
+
+
+def fits_rank(space: Space, rank: int) -> bool:
+    """Say whether users can have fields of a space with so many axes; 0 for parameters alone."""
+    fields = space.field_channels
+    fits = {
+        0: not fields and space.grid.nodes == 1,
+        2: fields == 1 and space.grid.height == 1,
+        3: fields == 1,
+        4: fields > 0,
+    }
+    return fits.get(rank, False)
+
+
+def sample_shape(space: Space, rank: int) -> tuple[int, ...]:
+    """Return the shape of one sample's fields with the axes that users see; without parameters.
+
+    >>> sample_shape(Space(1, Grid(8, 9)), 3)
+    (8, 9)
+    """
+    return (space.field_channels, *space.grid.shape)[4 - rank :]
 
 
 def _real(array: Any, name: str) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.runtime.threads import ahead
+from twoscale.runtime.threads import prefetch
 
 _CHUNK_VALUES = 2**22  # 16 MiB of float32: what a CPU's allocator reuses without new pages
 _CHUNK_VALUES_CUDA = 2**24
@@ -147,7 +147,7 @@ class SentSource:
 
     def chunks(self) -> Iterator[Tensor]:
         workers = 4 if self.device.type == "cuda" else 0
-        yield from ahead(self._send, self.source.chunks(), workers=workers)
+        yield from prefetch(self._send, self.source.chunks(), workers=workers)
 
     def _send(self, chunk: Tensor) -> Tensor:
         if self.device.type == "cuda" and not chunk.is_cuda:

@@ -95,7 +95,7 @@ def _shifts(grids: Sequence[Grid]) -> Group:
         else 1
         for axis in (0, 1)
     ]
-    if max(steps) == 1:
+    if max(steps) <= 1:
         raise TwoscaleError(
             "symmetries=shifts needs an axis along which inputs and outputs are periodic: "
             "say which axes are (periodic), or leave the symmetries out"

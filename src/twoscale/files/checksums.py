@@ -16,7 +16,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.files.reading import open_file, read_json, read_text
-from twoscale.runtime.threads import ahead, file_workers
+from twoscale.runtime.threads import file_workers, prefetch
 
 SUMS = "SHA256SUMS"
 """The checksums of all files of a folder, as the command `sha256sum --check` reads them."""
@@ -33,7 +33,7 @@ def tensor_digest(tensor: Tensor) -> str:
 
 def tensor_digests(tensors: Mapping[str, Tensor]) -> dict[str, str]:
     """Return the digests of many tensors, by name."""
-    found = ahead(tensor_digest, tensors.values(), workers=file_workers())
+    found = prefetch(tensor_digest, tensors.values(), workers=file_workers())
     return dict(zip(tensors, found, strict=True))
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from twoscale.runtime.threads import ahead, file_workers
+from twoscale.runtime.threads import file_workers, prefetch
 
 _NO_REPLACE, _EXCHANGE = 1, 2  # flags of Linux's renameat2
 _CURRENT_FOLDER = -100  # AT_FDCWD: relative paths count from the current folder
@@ -76,7 +76,7 @@ def flush(path: Path) -> None:
     for folder, folders, files in os.walk(path):
         held += [Path(folder, name) for name in (*folders, *files)]
     # From several threads: the disk then does much of it at once.
-    for _ in ahead(flush_names, held, workers=min(len(held) - 1, file_workers())):
+    for _ in prefetch(flush_names, held, workers=min(len(held) - 1, file_workers())):
         pass
 
 

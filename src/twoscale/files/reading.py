@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from twoscale.errors import TwoscaleError
-from twoscale.runtime.memory import short_of_memory, size_text
+from twoscale.runtime.memory import is_out_of_memory, size_text
 
 TEXT_LIMIT = 64 * 10**6  # bytes of a text that is read as a whole; parsed, it takes 20 times that
 _DEPTH_LIMIT = 100  # levels of nested JSON: recursive code that walks it has room for these
@@ -77,7 +77,7 @@ def parsing(path: Path, kind: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None and error.strerror:
             raise unreadable(path, error) from error
-        if short_of_memory(error):
+        if is_out_of_memory(error):
             raise TwoscaleError(
                 f"{path} cannot be read: it claims to hold more than fits the memory"
             ) from error

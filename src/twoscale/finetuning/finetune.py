@@ -207,7 +207,7 @@ def _train(
     context: FitContext,
     record: FinetuneRecord,
 ) -> None:
-    def judge() -> float:
+    def validate() -> float:
         """Return the objective with the full weights."""
         values = objective.measure(tuned.predictor, held_out)
         record.note(values)
@@ -225,8 +225,8 @@ def _train(
         objective,
         steps,
         context.seed,
-        judge,
-        noted=record.components,
+        validate,
+        extra_history=record.components,
     )
     train_members(
         [task],

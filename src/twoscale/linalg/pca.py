@@ -145,7 +145,12 @@ class RankRule:
             f"a share of variance such as 0.99 or a number of components was expected, got {rule!r}"
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def plain(self) -> float | dict[str, Any]:
+        """Return the rule as plain values, for `of`: a number wherever one says it all."""
+        if self.components is None and self.variance is not None:
+            return self.variance
+        if self.variance is None and self.components is not None:
+            return self.components
         return {"variance": self.variance, "components": self.components}
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -40,17 +41,36 @@ class Modes:
 
 
 def squared_errors(
-    modes: Modes, probes: Tensor, truth: Tensor, strengths: list[float], metric: Tensor
+    modes: Modes,
+    probes: Tensor,
+    truth: Tensor,
+    strengths: list[float],
+    metrics: Sequence[Tensor],
 ) -> Tensor:
-    """Return the sum of squared errors (strengths,) on held-out samples, for each strength.
+    """Return the squared error (strengths,) on held-out samples, for each strength.
 
     `probes` (samples, modes) are the samples seen by the modes and `truth` (samples, outputs) what
-    they should become; an error e counts as ||e @ metric||^2.
+    they should become. With each of the `metrics` an error e counts as ||e @ metric||^2; see
+    `geometric_mean`.
     """
-    seen = Modes(modes.values, modes.coefficients @ metric)
-    wanted = truth @ metric
-    errors = [(probes @ seen.weights(one) - wanted).square().sum() for one in strengths]
-    return torch.stack(errors)
+    parts = []
+    for metric in metrics:
+        seen = Modes(modes.values, modes.coefficients @ metric)
+        wanted = truth @ metric
+        errors = [(probes @ seen.weights(one) - wanted).square().sum() for one in strengths]
+        parts.append(torch.stack(errors))
+    return geometric_mean(parts)
+
+
+def geometric_mean(errors: Sequence[Tensor]) -> Tensor:
+    """Return the geometric mean of errors of several kinds, such as those of channels.
+
+    Whatever is chosen by it, no kind is sacrificed for a smaller share of another.
+    """
+    if len(errors) == 1:
+        return errors[0]
+    tiny = torch.finfo(errors[0].dtype).tiny
+    return torch.stack(list(errors)).clamp_min(tiny).log().mean(0).exp()
 
 
 def linear_modes(inputs: Tensor, targets: Tensor) -> tuple[Tensor, Modes]:

@@ -1,1 +1,1 @@
-"""The methods by name: recipes, their settings and plans."""
+"""The methods by name: recipes, their settings and traits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,17 +30,25 @@ MakeRepresentation = Callable[[Settings], Representation]
 
 @dataclass(frozen=True)
 class Method:
-    """A recipe: the paper's name for it, its settings, and the representations they make.
+    """A recipe that turns settings into the parts of a surrogate, and how the method is shown.
 
-    `defaults` are the settings of the representations and the name of the predictor, whose own
-    settings come beside them. With `corrected` the settings `refinement_*` make a RefinementNet.
+    Methods are listed and drawn in the order of the table `METHODS`.
     """
 
     title: str
+    """The paper's name for it, in tables and legends."""
     inputs: MakeRepresentation
+    """Makes the input representation of resolved settings."""
     outputs: MakeRepresentation
+    """Makes the output representation of resolved settings."""
     defaults: dict[str, Any]
+    """Settings of the representations, and the name of the predictor. Its own come beside them."""
     corrected: bool = False
+    """Whether a RefinementNet follows, made of the settings `refinement_*` and `channels`."""
+    colour: str = "#555555"
+    """Of its lines and bars in charts, `#rrggbb`."""
+    marker: str = "h"
+    """Of its points in charts, in matplotlib's notation."""
 
 
 def _whole(settings: Settings) -> Representation:
@@ -85,18 +93,24 @@ METHODS: dict[str, Method] = {
         lambda settings: _global(settings, "input_variance"),
         lambda settings: _global(settings, "output_variance", settings["code_size"]),
         {**_LATENT, "code_size": None},
+        colour="#CC79A7",
+        marker="D",
     ),
     "local": Method(
         "Plain L2L",
         lambda settings: _patches(settings, "input_variance"),
         lambda settings: _patches(settings, "output_variance"),
         _LATENT,
+        colour="#D55E00",
+        marker="s",
     ),
     "overlap": Method(
         "L2L + overlap",
         lambda settings: _patches(settings, "input_variance", overlap=True),
         lambda settings: _patches(settings, "output_variance", overlap=True),
         _LATENT,
+        colour="#0072B2",
+        marker="^",
     ),
     "refinement": Method(
         "L2L + RefinementNet",
@@ -104,28 +118,46 @@ METHODS: dict[str, Method] = {
         lambda settings: METHODS[settings["base"]].outputs(settings),
         {"base": "local"},  # and that method's own
         corrected=True,
+        colour="#E69F00",
+        marker="P",
     ),
-    "fno": Method("FNO", _whole, _whole, {**defaults_of(PatchPCA, "patches"), "predictor": "fno"}),
+    "fno": Method(
+        "FNO",
+        _whole,
+        _whole,
+        {**defaults_of(PatchPCA, "patches"), "predictor": "fno"},
+        colour="#56B4E9",
+        marker="X",
+    ),
     "two-scale": Method(
         "Two-scale",
         lambda settings: _patches(settings, "input_variance"),
         _chain(TwoScale),
         {**_CHAIN, **defaults_of(TwoScale)},
+        colour="#009E73",
+        marker="o",
     ),
     "three-scale": Method(
         "Three-scale",
         lambda settings: _patches(settings, "input_variance"),
         _chain(ThreeScale),
         {**_CHAIN, **defaults_of(ThreeScale)},
+        colour="#882255",
+        marker="<",
     ),
     "conforming": Method(
         "Conforming",
         lambda settings: _patches(settings, "input_variance"),
         _chain(Conforming),
         {**_CHAIN, **defaults_of(Conforming)},
+        colour="#999999",
+        marker="v",
     ),
 }
-"""Inputs, outputs and settings of each method; the predictor is the setting of that name."""
+"""Inputs, outputs and settings of each method; the predictor is the setting of that name.
+
+Colours are Okabe and Ito's palette, but for the last two: their yellow does not show on white.
+"""
 
 _PREFIX = "refinement_"
 
@@ -154,11 +186,7 @@ def assemble(name: str, settings: Settings) -> Assembly:
 
 def _predictor(settings: Settings) -> CodePredictor:
     kind = get_predictor(settings["predictor"])
-    return kind(**{name: settings[name] for name in _arguments(kind) if name in settings})
-
-
-def _arguments(kind: type[CodePredictor]) -> dict[str, Any]:
-    return defaults_of(kind)
+    return kind(**{name: settings[name] for name in defaults_of(kind) if name in settings})
 
 
 def _correction(settings: Settings) -> Refinement:
@@ -187,15 +215,22 @@ def defaults(name: str, given: Settings | None = None) -> dict[str, Any]:
 
 
 def _with_predictor(own: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a method's settings with those of a predictor beside them."""
+    """Return a method's settings with those of a predictor beside them.
+
+    The method's default of `objective` goes before the predictor's, if that has the usual one. A
+    method without the setting keeps it fixed for its own predictor.
+    """
     kind = get_predictor(name)
-    arguments = _arguments(kind)
-    usual = defaults_of(CodePredictor)["objective"]
-    if "objective" not in own or arguments.get("objective") == usual:
-        arguments.pop("objective", None)  # then the method's own decides
-    if kind.reads_fields:
-        own = {key: value for key, value in own.items() if key != "input_variance"}
-    return {**own, **arguments, "predictor": name}
+    arguments = defaults_of(kind)
+    without = {"input_variance"} if kind.reads_fields else set()
+    if "objective" not in arguments:
+        without.add("objective")
+    else:
+        usual = arguments["objective"] == defaults_of(CodePredictor)["objective"]
+        if usual if "objective" in own else name == own["predictor"]:
+            del arguments["objective"]
+    kept = {key: value for key, value in own.items() if key not in without}
+    return {**kept, **arguments, "predictor": name}
 
 
 def resolve(name: str, given: Settings) -> dict[str, Any]:
@@ -205,28 +240,37 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
         owner += f" with {', '.join(choices)}"
     if "variance" in given and "code_size" not in given and "variance" in known:
         known = {**known, "code_size": None}  # one of the two decides
-    # Settings of a predictor of somebody's own that mean something else than ours of their name.
-    own = _arguments(get_predictor(known["predictor"])) if is_own(known["predictor"]) else {}
+    # A registered predictor may give one of our names another meaning.
+    own = defaults_of(get_predictor(known["predictor"])) if is_own(known["predictor"]) else {}
     other = {key for key in own.keys() & SETTINGS.keys() if not _fits(key, own[key])}
     table = {key: setting for key, setting in SETTINGS.items() if key not in other}
-    owners = {key: list(_owners(key, known)) for key in given.keys() - known.keys()}
+    owners = {key: _owners(name, key, given) for key in given.keys() - known.keys()}
     return resolve_settings(owner, known, given, table=table, owners=owners)
 
 
-def _owners(setting: str, known: Settings) -> Iterator[str]:
-    """Yield the methods, bases or predictors with a setting that these lack."""
-    for name, method in METHODS.items():
-        if setting in method.defaults:
-            yield f"base={name}" if "base" in known else name
-    if setting.startswith(_PREFIX) or setting == "channels":
-        yield from (name for name, method in METHODS.items() if method.corrected)
-    yield from (
-        f"predictor={name}" for name, kind in PREDICTORS.items() if setting in defaults_of(kind)
-    )
+def _owners(name: str, setting: str, given: Settings) -> list[str]:
+    """Return the predictors that bring a method the setting it lacks, or else the methods."""
+    base = {key: given[key] for key in given if key == "base"}
+    predictors = [
+        f"predictor={one}"
+        for one in PREDICTORS
+        if setting in defaults(name, {**base, "predictor": one})
+    ]
+    if predictors:
+        return predictors
+    corrected = get_method(name).corrected
+    methods = [
+        f"base={one}" if corrected else one
+        for one, method in METHODS.items()
+        if setting in method.defaults
+    ]
+    if not corrected and (setting.startswith(_PREFIX) or setting == "channels"):
+        methods += [one for one, method in METHODS.items() if method.corrected]
+    return methods
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Say whether a value could be one of our setting of that name."""
+    """Say whether our setting of that name could have this value."""
     try:
         SETTINGS[name].read(value)
     except ValueError:

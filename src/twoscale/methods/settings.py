@@ -199,9 +199,9 @@ def resolve_settings(
 
 def _read(value: Any, default: Any, setting: Setting | None) -> Any:
     """Return a checked value; what has no value by default may be set back to none."""
-    if setting is None or (default is None and value in (None, "none")):
-        return value
-    return setting.read(value)
+    if default is None and value in (None, "none"):
+        return None
+    return value if setting is None else setting.read(value)
 
 
 def _unknown(owner: str, name: str, defaults: Mapping[str, Any], owners: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from twoscale.representation import Representation
 from twoscale.representation.base import space_of
 from twoscale.runtime.precision import check_variation
 from twoscale.runtime.progress import Progress
-from twoscale.runtime.timing import Clock, device_peak_gigabytes, forget_device_peak
+from twoscale.runtime.timing import Clock, device_peak_gigabytes, reset_peak_memory
 from twoscale.training import History, Task, mean_loss, train_together
 
 
@@ -107,7 +107,7 @@ class FitContext:
         """Return the peak of GPU memory since it was last forgotten, counted as the fit's own."""
         peak = device_peak_gigabytes()
         self.count_peak(peak)
-        forget_device_peak()
+        reset_peak_memory()
         return peak
 
     def count_peak(self, gigabytes: float | None) -> None:
@@ -150,8 +150,8 @@ def train_members(
 
 def _untrained_loss(task: Task) -> float:
     """Return the validation loss before the first step; objectives must not change on the way."""
-    if task.judge:
-        return float(task.judge())
+    if task.validate:
+        return float(task.validate())
     return float(mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch))
 
 

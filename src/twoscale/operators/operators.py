@@ -99,12 +99,12 @@ class LatentOperator(FieldOperator):
         self.group: Group = IDENTITY
 
     def check(self, inputs: Space, outputs: Space, samples: int) -> None:
-        self._meet(inputs, outputs)
+        self._bind_spaces(inputs, outputs)
         fields = len(self.group) * samples
         self.inputs.check(inputs, fields)
         self.outputs.check(outputs, fields)
 
-    def _meet(self, inputs: Space, outputs: Space) -> None:
+    def _bind_spaces(self, inputs: Space, outputs: Space) -> None:
         """Learn which spaces the fields are from: their symmetries, and where parameters are."""
         self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
         bare = not isinstance(self.inputs, WithParameters)
@@ -114,7 +114,7 @@ class LatentOperator(FieldOperator):
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
     ) -> Task | None:
-        self._meet(training.input_space, training.output_space)
+        self._bind_spaces(training.input_space, training.output_space)
         images = _images(training, self.group)
         context.report("representations", 0, 2, "input")
         self._fit(self.inputs, images.inputs, training.input_space, context, 0, "input")
@@ -185,7 +185,7 @@ class LatentOperator(FieldOperator):
         return self.outputs.decode(self.predictor(self.inputs.encode(fields)))
 
     def restore(self, tensors: Mapping[str, Tensor], inputs: Space, outputs: Space) -> Self:
-        self._meet(inputs, outputs)
+        self._bind_spaces(inputs, outputs)
         self.inputs.restore(subset(tensors, "inputs"), inputs)
         self.outputs.restore(subset(tensors, "outputs"), outputs)
         self.predictor.bind(self.inputs, self.outputs)

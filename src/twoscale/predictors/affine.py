@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,7 +28,7 @@ class CodePairs:
 
 @dataclass(frozen=True)
 class AffineFit:
-    """z = weight x + bias, and how the strength of its regularisation was found."""
+    """z = weight x + bias, with the strengths that were tried and their errors."""
 
     weight: Tensor  # (outputs, inputs), float64
     bias: Tensor  # (outputs,)
@@ -46,23 +47,30 @@ class AffineFit:
         return network
 
     def importance(self, metric: Tensor) -> Tensor:
-        """Return how far the prediction moves, in the metric, per unit of each input (inputs,)."""
+        """Return the norm, in the metric, of the change per unit of each input (inputs,)."""
         return (metric.mT @ self.weight).norm(dim=0)
 
 
 def fit_affine(
-    training: CodePairs, validation: CodePairs, metric: Tensor, *, strength: float | None = None
+    training: CodePairs,
+    validation: CodePairs,
+    metric: Tensor,
+    *,
+    channels: Sequence[Tensor] = (),
+    strength: float | None = None,
 ) -> AffineFit:
     """Return the ridge regression with an intercept, the same strength for all outputs.
 
-    Without `strength` the best of a grid on the validation codes is taken, an error e counting as
-    ||e @ metric||^2: one eigendecomposition serves the whole grid.
+    Without `strength` the best of a grid on the validation codes is taken. The error of a code is
+    ||e @ metric||^2; with the metrics of several `channels` it is the geometric mean of theirs. One
+    eigendecomposition serves the whole grid.
     """
     centre, offset = training.inputs.mean(0), training.targets.mean(0)
     directions, modes = linear_modes(training.inputs - centre, training.targets - offset)
     strengths = modes.strengths(STRENGTH_COUNT) if strength is None else [strength * modes.largest]
     probes = (validation.inputs - centre) @ directions
-    errors = squared_errors(modes, probes, validation.targets - offset, strengths, metric)
+    truth = validation.targets - offset
+    errors = squared_errors(modes, probes, truth, strengths, channels or [metric])
     chosen = strengths[int(errors.argmin())]
     weight = (directions @ modes.weights(chosen)).mT
     return AffineFit(

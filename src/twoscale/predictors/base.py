@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,9 +20,9 @@ from twoscale.training.losses import OBJECTIVES
 
 @dataclass(frozen=True)
 class ImagePairs(Pairs):
-    """Codes of all samples' images under the group's first symmetry, then the second, and so on.
+    """Codes of all images of the samples: under the group's first symmetry, then its second, ...
 
-    For a predictor that reads fields, inputs are those of the samples only, without their images.
+    A predictor that reads fields gets the inputs of the samples only and makes the images itself.
     """
 
     group: Group = IDENTITY
@@ -30,13 +31,36 @@ class ImagePairs(Pairs):
 class CodePredictor(Part, nn.Module, ABC):
     """A map from codes (batch, input code) to codes (batch, output code).
 
-    `objective` says how code errors are weighed. With "field" it learns the codes whose fields are
-    nearest to the true ones, not those by `encode`. `chosen` tells what a fit has found out by
-    itself, for people to read.
+    A subclass implements `prepare`, `restore` and `forward`. The arguments of its constructor are
+    its settings. The class attributes below are its traits: other packages read them instead of
+    keeping lists of names.
+
+    Parameters
+    ----------
+    objective
+        How errors of the code are weighed, one of `OBJECTIVES`. With "field" the predictor learns
+        the codes whose fields are nearest to the true fields, not those that `encode` gives. By
+        default every stage of the output representation has the same weight.
+
+    Attributes
+    ----------
+    chosen
+        What the fit chose on the validation fields, by name: for people to read, saved in the
+        manifest. Empty before the fit.
     """
 
-    closed_form: ClassVar[bool] = False  # whether `prepare` leaves nothing to be trained
-    reads_fields: ClassVar[bool] = False  # whether its input is the field itself, not a code
+    closed_form: ClassVar[bool] = False
+    """Whether `prepare` fits everything, so that no network is trained."""
+    reads_fields: ClassVar[bool] = False
+    """Whether it works on fields; it then gets the input field itself by default, not a code."""
+    trains_epochs: ClassVar[bool] = False
+    """Whether it has the setting `epochs`; follows from the constructor."""
+    trains_together: ClassVar[bool] = False
+    """Whether its network is a `DenseNetwork` on codes, many of which are trained at once."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.trains_epochs = "epochs" in inspect.signature(cls.__init__).parameters
 
     def __init__(self, *, objective: str = "block-balanced") -> None:
         super().__init__()
@@ -49,23 +73,24 @@ class CodePredictor(Part, nn.Module, ABC):
 
     @property
     def nearest(self) -> bool:
-        """Say whether it learns the codes of the nearest fields."""
+        """Say whether it learns the codes of the fields nearest to the true ones."""
         return self.objective == "field"
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
-        """Take notice of both fitted representations, before a fit or when it is restored."""
+        """Take both fitted representations; called before `prepare` and before `restore`."""
 
     @abstractmethod
     def prepare(
         self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
     ) -> Task | None:
-        """Fit what has a closed form; return what is left to be trained, if anything is.
+        """Fit what has a closed form; return the training that is left, or None.
 
-        The task's network is this predictor's from now on. `decoder` turns codes into fields.
+        The task's network belongs to this predictor: training it in place trains the predictor.
+        `decoder` is the output representation, which turns codes into fields.
         """
 
     def complete(self) -> None:
-        """Do what comes after the training."""
+        """Finish the fit once the network is trained."""
 
     @abstractmethod
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
@@ -77,11 +102,12 @@ class CodePredictor(Part, nn.Module, ABC):
         return None
 
     @abstractmethod
-    def forward(self, codes: Tensor) -> Tensor: ...
+    def forward(self, codes: Tensor) -> Tensor:
+        """Return the output codes (batch, output code) of input codes (batch, input code)."""
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Load a state dict, reporting a mismatch as a damaged artifact."""
+    """Load a state dict; raise if names or shapes differ."""
     try:
         module.load_state_dict(dict(tensors))
     except RuntimeError as error:

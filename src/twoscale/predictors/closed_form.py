@@ -1,4 +1,4 @@
-"""Predictors in closed form: affine, affine with a network on what it leaves, kernel."""
+"""Ridge regression, ridge regression with a network for its errors, and kernel regression."""
 
 from __future__ import annotations
 
@@ -24,43 +24,58 @@ from twoscale.predictors.kernel import (
 from twoscale.predictors.mlp import MLP, NetworkPredictor
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
-from twoscale.representation.geometry import decoder_isometry
+from twoscale.representation.geometry import channel_metrics, decoder_isometry
 from twoscale.runtime.memory import free_memory, size_text
 from twoscale.training import Pairs, Task
 
-# The share of the error that a network must remove to be kept: less is chance, and not worth it.
-_GAIN = 1e-3
+_GAIN = 1e-3  # share of the affine map's error that a network must remove to be kept
 
 
 @dataclass(frozen=True)
-class _Judge:
-    """Errors of codes as errors of decoded fields."""
+class _FieldErrors:
+    """Errors of the decoded fields, computed from codes without decoding them."""
 
-    metric: Tensor  # (code, coordinates): ||e @ metric|| is the norm of what e adds to a field
-    size: float  # norm of all validation fields, in the decoder's unit as well
+    metric: Tensor  # (code, coordinates): ||e @ metric|| is the norm of the field error of e
+    channels: tuple[Tensor, ...]  # the same for each channel, where there are several
+    size: float  # norm of all validation fields; both in the decoder's unit
 
     @classmethod
-    def of(cls, decoder: Representation, validation: Pairs) -> _Judge:
+    def of(cls, decoder: Representation, validation: Pairs) -> _FieldErrors:
         metric = decoder_isometry(decoder).to_coordinates
         with torch.no_grad():
             fields = decoder.decode(validation.targets).double() / decoder.unit
             size = float(fields.norm())
-        return cls(metric, size or 1.0)
+        return cls(metric, channel_metrics(decoder), size or 1.0)
 
-    def error(self, predicted: Tensor, true: Tensor) -> float:
+    def relative(self, predicted: Tensor, true: Tensor) -> float:
         """Return the relative L2 error of the decoded fields."""
         return float(((predicted - true).double() @ self.metric).norm()) / self.size
 
 
 @register
 class Affine(NetworkPredictor):
-    """The best affine map, by ridge regression.
+    """The affine map between codes, by ridge regression in double precision.
 
-    `ridge` is the strength of the regularisation relative to the largest eigenvalue; without one
-    it is chosen on the validation fields.
+    Parameters
+    ----------
+    ridge
+        Strength of the regularisation, from 0 to 1: a share of the largest eigenvalue of the
+        inputs' Gram matrix. By default (None) the best of 40 values on the validation fields.
+    objective
+        With "field" it learns the codes of the nearest fields; the other objectives give the same
+        map.
 
-    >>> Affine()
-    Affine()
+    Attributes
+    ----------
+    network
+        The fitted map: a `DenseNetwork` without hidden layers, float32.
+    chosen
+        "ridge" and "validation_error", the relative L2 error of the decoded validation fields.
+
+    Examples
+    --------
+    >>> Affine(ridge=1e-6)
+    Affine(ridge=1e-06)
     """
 
     name = "affine"
@@ -74,29 +89,52 @@ class Affine(NetworkPredictor):
     def prepare(
         self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
     ) -> None:
-        judge = _Judge.of(decoder, validation)
+        errors = _FieldErrors.of(decoder, validation)
         fit = fit_affine(
             CodePairs.of(training.inputs, training.targets),
             CodePairs.of(validation.inputs, validation.targets),
-            judge.metric,
+            errors.metric,
+            channels=errors.channels,
             strength=self.ridge,
         )
         self.network = fit.network()
         with torch.no_grad():
-            error = judge.error(self(validation.inputs), validation.targets)
+            error = errors.relative(self(validation.inputs), validation.targets)
         self.chosen = {"ridge": fit.strength, "validation_error": error}
 
 
 @register
 class AffineMLP(CodePredictor):
-    """The affine map, plus a network trained on what it leaves.
+    """The affine map, plus a network trained on its errors.
 
-    The network is dropped unless the decoded validation fields are better with it, by a thousandth
-    at least. `ridge` is that of `Affine`, the other arguments are those of `MLP`.
+    The network is dropped (its last layer is set to zero) unless it lowers the error of the decoded
+    validation fields by at least 0.1 %.
+
+    Parameters
+    ----------
+    ridge
+        Strength of the affine map's regularisation, as in `Affine`.
+    objective, hidden_layers, hidden_width
+        Of the network, as in `MLP`.
+    epochs, batch_size, learning_rate, weight_decay, patience
+        Of its training, as in `MLP`.
+
+    Attributes
+    ----------
+    affine, correction
+        The fitted `Affine` and `MLP`; the prediction is their sum.
+    chosen
+        "affine_ridge", "affine_validation_error", "correction_kept" and "validation_error".
+
+    Examples
+    --------
+    >>> AffineMLP(hidden_width=64)
+    AffineMLP(hidden_width=64)
     """
 
     name = "affine-mlp"
-    title = "ridge regression, and a network on what it leaves"
+    title = "ridge regression, and a network for its errors"
+    trains_together = True
 
     def __init__(
         self,
@@ -123,7 +161,7 @@ class AffineMLP(CodePredictor):
             weight_decay=weight_decay,
             patience=patience,
         )
-        self._left: tuple[float, Pairs, _Judge] | None = None
+        self._pending: tuple[float, Pairs, _FieldErrors] | None = None
 
     @torch.no_grad()
     def prepare(
@@ -131,27 +169,28 @@ class AffineMLP(CodePredictor):
     ) -> Task:
         self.affine.prepare(training, validation, decoder, seed)
         self.chosen = {f"affine_{name}": value for name, value in self.affine.chosen.items()}
-        rest, held_out = self._rest(training), self._rest(validation)
-        # A network learns numbers around one most easily.
+        rest, held_out = self._errors(training), self._errors(validation)
+        # Networks train best on targets of size one.
         scale = float(rest.targets.double().square().mean().sqrt()) or 1.0
-        self._left = (scale, validation, _Judge.of(decoder, validation))
+        self._pending = (scale, validation, _FieldErrors.of(decoder, validation))
         for pairs in (rest, held_out):
             pairs.targets.div_(scale)
         return self.correction.prepare(rest, held_out, decoder, seed)
 
-    def _rest(self, pairs: Pairs) -> Pairs:
+    def _errors(self, pairs: Pairs) -> Pairs:
+        """Return the inputs with what the affine map misses of the targets."""
         return Pairs(pairs.inputs, pairs.targets - self.affine(pairs.inputs))
 
     @torch.no_grad()
     def complete(self) -> None:
-        assert self._left is not None
-        scale, validation, judge = self._left
-        self._left = None
+        assert self._pending is not None
+        scale, validation, errors = self._pending
+        self._pending = None
         self.correction.complete()
         last = self.correction.trained.linear[-1]
         for value in last.parameters():
             value.mul_(scale)
-        error = judge.error(self(validation.inputs), validation.targets)
+        error = errors.relative(self(validation.inputs), validation.targets)
         kept = error < (1 - _GAIN) * self.chosen["affine_validation_error"]
         if not kept:
             error = self.chosen["affine_validation_error"]
@@ -174,11 +213,39 @@ class AffineMLP(CodePredictor):
 
 @register
 class Kernel(CodePredictor):
-    """Kernel ridge regression; what is not given is chosen on the validation fields.
+    """Kernel ridge regression between codes, in double precision.
 
-    `kernel` is one of `KERNELS`, `length_scale` is in units of the median distance between codes,
-    `ridge` is relative to the largest eigenvalue. All values of the kernel between training samples
-    are in memory at once, so `kernel_samples` may limit their number: the first ones are used.
+    All kernel values between training samples are in memory at once. A fit that would not find
+    room says how many samples it has room for.
+
+    Parameters
+    ----------
+    ridge
+        Strength of the regularisation, from 0 to 1: a share of the kernel matrix's largest
+        eigenvalue. By default (None) the best of 20 values on the validation fields.
+    kernel
+        "matern-5/2" or "matern-3/2". By default (None) the better one on the validation fields.
+    length_scale
+        In units of the median distance between codes. By default (None) the best of 1, 2, 4 and 8
+        on the validation fields.
+    kernel_samples
+        Use the first so many training samples. By default (None) all of them.
+    objective
+        With "field" it learns the codes of the nearest fields; the other objectives give the same
+        map.
+
+    Attributes
+    ----------
+    regression
+        The fitted `KernelRegression`.
+    chosen
+        "kernel", "length_scale", "ridge" and "validation_error", the relative L2 error of the
+        decoded validation fields.
+
+    Examples
+    --------
+    >>> Kernel(kernel="matern-3/2", kernel_samples=4000)
+    Kernel(kernel='matern-3/2', kernel_samples=4000)
     """
 
     name = "kernel"
@@ -200,31 +267,32 @@ class Kernel(CodePredictor):
         self.kinds = tuple(KERNELS) if kernel is None else (kernel,)
         self.length_scales = LENGTH_SCALES if length_scale is None else (length_scale,)
         self.ridge = ridge
-        self.most = kernel_samples
+        self.kernel_samples = kernel_samples
         self.regression: KernelRegression | None = None
 
     def prepare(
         self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
     ) -> None:
-        judge = _Judge.of(decoder, validation)
-        if not is_closed(training.group):  # then images are samples as any others
+        errors = _FieldErrors.of(decoder, validation)
+        if not is_closed(training.group):  # then images are treated as samples of their own
             training = ImagePairs(training.inputs, training.targets)
         self.regression, self.chosen = fit_kernel(
             self._limited(training),
             CodePairs.of(validation.inputs, validation.targets),
-            judge.metric,
+            errors.metric,
+            channels=errors.channels,
             group=training.group,
             kinds=self.kinds,
             length_scales=self.length_scales,
             strength=self.ridge,
         )
-        error = judge.error(self(validation.inputs), validation.targets)
+        error = errors.relative(self(validation.inputs), validation.targets)
         self.chosen["validation_error"] = error
 
     def _limited(self, training: ImagePairs) -> CodePairs:
-        """Return the samples that are used, with all their images."""
+        """Return the first `kernel_samples` samples with all their images, if memory allows."""
         images = len(training.group)
-        samples = min(len(training) // images, self.most or len(training))
+        samples = min(len(training) // images, self.kernel_samples or len(training))
         needed = kernel_bytes(samples, training.group)
         free = free_memory(training.inputs.device)
         if needed > free:

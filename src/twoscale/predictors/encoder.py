@@ -16,24 +16,60 @@ from twoscale.training import Plan
 
 @register
 class Encoder(FieldPredictor):
-    """A convolutional network that sees the whole input field, trained on codes.
+    """A convolutional network that reads the input field and proposes the output field.
 
-    `width` is the number of channels on its finest level, `blocks` the number of residual blocks on
-    each level, `cut` the side of the squares of nodes it starts from (chosen by the grid, if none
-    is given). The rate rises during the first tenth of the training and then falls to zero; without
-    a `learning_rate` and `clip` (the largest norm of a step's gradients) those that suit the
-    `optimiser`, muon or adam, are taken. With symmetries it learns from the images of the training
-    fields, in each epoch as many as there are fields.
+    The proposal is encoded by the output representation; the loss is taken on codes. With
+    symmetries each epoch draws as many images as there are training fields.
+
+    Parameters
+    ----------
+    objective
+        "field" (default): the mean relative L2 error of the decoded field. Others as in `MLP`.
+    width
+        Channels of the finest level, 64 by default; coarser levels have up to four times as many.
+    blocks
+        Residual blocks per level on the way down, and again on the way up; 2 by default.
+    cut
+        Nodes along a side of the cells of the finest level. By default (None) the power of two
+        that leaves about 32 cells per direction.
+    epochs
+        Passes over the training fields, 30 by default.
+    batch_size, evaluation_batch
+        Fields per step of the training, 32 by default, and of the validation, 64 by default.
+    optimiser
+        "muon" (default) or "adam".
+    learning_rate
+        The highest rate: it rises during the first tenth of the steps, then falls to zero. By
+        default (None) 4e-3 with muon and 1e-3 with adam.
+    clip
+        Largest norm of one step's gradients. By default (None) no limit with muon, 0.1 with adam;
+        a large number is no limit.
+    weight_decay
+        0 by default.
+
+    Attributes
+    ----------
+    network
+        The fitted `FieldMap` around a `FieldEncoder`.
+    mean, spread
+        The proposal is mean + spread * network output; (channels, height, width) and
+        (channels, 1, 1).
+
+    Examples
+    --------
+    >>> Encoder(width=32, epochs=100)
+    Encoder(width=32, epochs=100)
     """
 
     name = "encoder"
     title = "convolutional network"
-    numbered = True
+    draws_images = True
 
     optimisers: ClassVar[dict[str, tuple[float, float | None]]] = {
         "muon": (4e-3, None),
         "adam": (1e-3, 0.1),
     }
+    """The default learning rate and clip of each optimiser."""
 
     def __init__(
         self,

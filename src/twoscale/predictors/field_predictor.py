@@ -1,4 +1,4 @@
-"""Predictors that read the input field itself and propose a field, whose code is the prediction."""
+"""Predictors that are networks from field to field; the code of their output is the prediction."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _DECODED = 256  # codes that are decoded together
 
 
 class FieldPredictor(CodePredictor):
-    """A network from field to field; the proposed field is encoded as any field is.
+    """A network from field to field, whose proposed field is encoded by the output representation.
 
-    What no decoded field could show of a proposal does not count. Where the output representation
-    keeps whole fields, the proposal is the prediction. Where the input representation compresses,
-    the network reads what it keeps of the input.
+    With `WholeField` outputs the proposal is the prediction. With inputs that compress, the network
+    reads the field that their code decodes to. A subclass implements `make_network`.
     """
 
     reads_fields = True
-    numbered: ClassVar[bool] = False  # training fields go by number: images are made in each step
+    draws_images: ClassVar[bool] = False
+    """Whether each epoch draws as many images under the symmetries as there are training fields."""
 
-    mean: Tensor  # (channels, height, width): the proposal is this where the network gives zero
+    mean: Tensor  # (channels, height, width): the proposal where the network gives zero
     spread: Tensor  # (channels, 1, 1)
 
     def __init__(self, *, objective: str, plan: Plan) -> None:
         super().__init__(objective=objective)
         self.plan = plan
         self.network: nn.Module | None = None
-        self._ends: tuple[Representation, ...] = ()  # in a tuple: they are no part of this module
+        self._ends: tuple[Representation, ...] = ()  # a tuple, so that torch does not register them
 
     @abstractmethod
     def make_network(
@@ -80,7 +80,7 @@ class FieldPredictor(CodePredictor):
         loss = self._loss(training.targets, decoder)
         targets = self._targets(training, decoder)
         held_out = Pairs(validation.inputs, self._targets(validation, decoder))
-        if inputs.compresses or (len(training.group) == 1 and not self.numbered):
+        if inputs.compresses or (len(training.group) == 1 and not self.draws_images):
             pairs = Pairs(training.inputs, targets)
             return Task(self, pairs, held_out, loss, self.plan, seed)
         images = _NumberedImages(self, training.inputs, training.group, inputs.space)
@@ -91,12 +91,12 @@ class FieldPredictor(CodePredictor):
             loss,
             self.plan,
             seed,
-            judge=partial(mean_loss, self, loss, held_out, self.plan.evaluation_batch),
+            validate=partial(mean_loss, self, loss, held_out, self.plan.evaluation_batch),
             per_epoch=len(training.inputs),
         )
 
     def _centre(self, codes: Tensor, decoder: Representation) -> None:
-        """Let the network start from the mean field and learn numbers around one."""
+        """Set `mean` and `spread` so that the network starts from the mean field, with size one."""
         self.mean = decoder.decode(codes.mean(0, keepdim=True))[0]
         few = (decoder.decode(codes[:_DECODED]) - self.mean) / decoder.unit
         spread = few.square().mean((0, 2, 3)).sqrt()[:, None, None] * decoder.unit
@@ -111,10 +111,7 @@ class FieldPredictor(CodePredictor):
         return CodeLoss(code_weights(self.objective, decoder.block_sizes, variance))
 
     def _targets(self, pairs: Pairs, decoder: Representation) -> Tensor:
-        """Return the codes, and beside them the fields' norms in the decoder's unit.
-
-        Only the relative loss needs the latter.
-        """
+        """Return the codes; for the relative loss with the fields' norms as a last column."""
         if self.objective != "field":
             return pairs.targets
         unit = decoder.unit
@@ -152,7 +149,7 @@ class FieldPredictor(CodePredictor):
 
 
 def _metric(decoder: Representation) -> Tensor:
-    """Return what turns code errors into errors of fields: a matrix, or a factor for each entry."""
+    """Return the matrix from code errors to field errors; a factor per entry for whole fields."""
     if decoder.compresses:
         return decoder_isometry(decoder).to_coordinates
     with torch.no_grad():
@@ -162,9 +159,10 @@ def _metric(decoder: Representation) -> Tensor:
 
 
 class _NumberedImages(nn.Module):
-    """A predictor on the images of stored fields, which go by their numbers.
+    """A predictor whose inputs are the numbers of images of stored fields.
 
-    Those under the first symmetry come first, then those under the second, and so on.
+    Images under the first symmetry come first, then those under the second, and so on. They are
+    made when a step needs them.
     """
 
     fields: Tensor  # (samples, channels x nodes)

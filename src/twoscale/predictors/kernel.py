@@ -1,8 +1,8 @@
 """Kernel ridge regression between codes, with the symmetries of the data built in.
 
 The kernel is Matern's of order 3/2 or 5/2, of the distance between weighted codes. A coordinate's
-weight is the root of its importance in the affine fit: PCA codes as they are let the many
-small ones drown the few that matter, and codes of unit variance do so even more.
+weight is the square root of its importance in the affine fit. Without weights the many small
+coordinates of a PCA code would dominate the few that matter, with unit variance even more so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.fields.symmetries import IDENTITY, Group, irreducible
-from twoscale.linalg.ridge import Modes, squared_errors
+from twoscale.linalg.ridge import Modes, geometric_mean, squared_errors
 from twoscale.predictors.affine import CodePairs, fit_affine
 from twoscale.predictors.group_blocks import (
     bases,
@@ -56,7 +56,7 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
 class KernelRegression(nn.Module):
     """z = offset + sum_j k(|w x - c_j|) a_j, in double precision.
 
-    Coefficients are far larger than the codes they add up to, which single precision would lose.
+    Coefficients are far larger than the codes they add up to: single precision would lose digits.
     """
 
     order: Tensor  # (): twice the order of Matern's kernel, 3 or 5
@@ -97,18 +97,18 @@ class KernelRegression(nn.Module):
 
 @dataclass(frozen=True)
 class _KernelData:
-    """What a kernel regression is fitted on and judged by."""
+    """Training and validation codes of a kernel regression, weighted and centred."""
 
     group: Group
     inputs: Tensor  # (symmetries, samples, inputs), weighted
     targets: Tensor  # (symmetries, samples, outputs), centred
     probes: Tensor  # (validation samples, inputs), weighted
     truth: Tensor  # (validation samples, outputs), centred
-    metric: Tensor
+    metrics: Sequence[Tensor]  # of channels
     strength: float | None
 
     def subset(self, samples: int) -> _KernelData:
-        """Return the same on some samples, without their images."""
+        """Return the first samples only, without their images."""
         inputs, targets = self.inputs[:1, :samples], self.targets[:1, :samples]
         return replace(self, group=IDENTITY, inputs=inputs, targets=targets)
 
@@ -125,18 +125,19 @@ def fit_kernel(
     validation: CodePairs,
     metric: Tensor,
     *,
+    channels: Sequence[Tensor] = (),
     group: Group = IDENTITY,
     kinds: Sequence[str] = tuple(KERNELS),
     length_scales: Sequence[float] = LENGTH_SCALES,
     strength: float | None = None,
 ) -> tuple[KernelRegression, dict[str, Any]]:
-    """Return the regression and what was chosen for it on the validation codes.
+    """Return the regression, and the kernel, length scale and ridge chosen on validation codes.
 
     `training` holds the images of all samples under the first symmetry of `group`, then under the
     second, and so on. Kernel and length scale are chosen on at most a thousand samples, the
-    strength (unless given) on all.
+    strength on all of them, unless it is given.
     """
-    affine = fit_affine(training, validation, metric)
+    affine = fit_affine(training, validation, metric, channels=channels)
     weights = _weights(affine.importance(metric), training.inputs)
     offset = training.targets.mean(0)
     apart = (len(group), -1)
@@ -146,7 +147,7 @@ def fit_kernel(
         targets=(training.targets - offset).unflatten(0, apart),
         probes=validation.inputs * weights,
         truth=validation.targets - offset,
-        metric=metric,
+        metrics=channels or [metric],
         strength=strength,
     )
     kind, length = _choose(images, kinds, length_scales)
@@ -163,7 +164,7 @@ def fit_kernel(
 
 
 def kernel_bytes(samples: int, group: Group) -> int:
-    """Return the memory that fitting on this many samples and all their images takes at most."""
+    """Return the most bytes that a fit on this many samples and all their images needs."""
     largest = max(matrices.shape[1] for matrices in irreducible(group))
     # Values and eigenvectors of all blocks; the block that is decomposed, and room to do so.
     return 8 * samples**2 * (2 * len(group) + 3 * largest**2)
@@ -180,7 +181,7 @@ def _weights(importance: Tensor, codes: Tensor) -> Tensor:
 def _choose(
     images: _KernelData, kinds: Sequence[str], length_scales: Sequence[float]
 ) -> tuple[str, float]:
-    """Return what errs least on the validation samples: first the length, then the kernel."""
+    """Return kernel and length scale of the least validation error: first the length is chosen."""
     some = images.subset(TUNING_SAMPLES)
 
     @cache
@@ -207,14 +208,14 @@ def _solve(images: _KernelData, kind: str, length: float) -> _Solution:
     if coefficients is None:
         return _with_best_strength(blocks, seen, images)
     rest = torch.einsum("gvn,gnq->vq", seen, coefficients) - images.truth
-    error = float((rest @ images.metric).square().sum())
+    error = float(geometric_mean([(rest @ one).square().sum() for one in images.metrics]))
     return _Solution(error, images.strength or 0.0, coefficients)
 
 
 def _with_strength(blocks: Tensor, images: _KernelData, strength: float) -> Tensor | None:
-    """Return the coefficients by Cholesky factors, some twenty times less work than eigenvectors.
+    """Return the coefficients by Cholesky factors, about 20 times less work than eigenvectors.
 
-    None if the strength is too small for one.
+    None if the strength is so small that a block has no Cholesky factor.
     """
     shift: float | None = None
     coefficients = torch.zeros_like(images.targets)
@@ -250,7 +251,7 @@ def _with_best_strength(blocks: Tensor, seen: Tensor, images: _KernelData) -> _S
     probes = torch.cat([transform(seen.mT, basis).mT @ u for _, _, u, basis in parts], 1)
     given = images.strength
     strengths = modes.strengths(STRENGTH_COUNT) if given is None else [given * modes.largest]
-    errors = squared_errors(modes, probes, images.truth, strengths, images.metric)
+    errors = squared_errors(modes, probes, images.truth, strengths, images.metrics)
     best = int(errors.argmin())
     weights = modes.weights(strengths[best]).split([len(part[0]) for part in parts])
     coefficients = torch.zeros_like(images.targets)

@@ -1,4 +1,4 @@
-"""The paper's network on codes, and what all predictors that are one dense network share."""
+"""The paper's network on codes, and the base of predictors that are one dense network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from twoscale.training.losses import CodeLoss, code_weights
 
 
 class NetworkPredictor(CodePredictor):
-    """A predictor that is one dense network, however it came by its weights."""
+    """A predictor that is one dense network, trained or in closed form."""
 
     def __init__(self, *, hidden: tuple[int, ...] = (), objective: str) -> None:
         super().__init__(objective=objective)
@@ -42,17 +42,44 @@ class NetworkPredictor(CodePredictor):
 
 @register
 class MLP(NetworkPredictor):
-    """The paper's latent network, trained on a weighting of the squared code errors.
+    """The paper's network on codes: fully connected, ReLU, trained by Adam.
 
-    `hidden_layers` of `hidden_width` with ReLU; Adam with L2 `weight_decay`; the rate is halved
-    after `patience` epochs without a better validation loss, and the best weights are kept.
+    The weights of the best validation loss are kept.
 
+    Parameters
+    ----------
+    objective
+        What is minimised, a weighting of the squared code errors. "vector": the mean over all
+        coordinates. "block-balanced" (default): the mean within each stage of the output
+        representation, then over stages. "score-normalised": the same, each coordinate divided by
+        its variance. "field": the squared error of the decoded field.
+    hidden_layers, hidden_width
+        Number of hidden layers, 3 by default, and units in each, 128 by default.
+    epochs
+        Passes over the training samples, 500 by default.
+    batch_size
+        Samples per step, 32 by default.
+    learning_rate
+        Adam's first rate, 1e-3 by default.
+    weight_decay
+        L2 weight decay, 1e-4 by default.
+    patience
+        The rate is halved after so many epochs without a better validation loss, 30 by default.
+
+    Attributes
+    ----------
+    network
+        The fitted `DenseNetwork`, from input codes to output codes.
+
+    Examples
+    --------
     >>> MLP(epochs=100)
     MLP(epochs=100)
     """
 
     name = "mlp"
     title = "the paper's network"
+    trains_together = True
 
     def __init__(
         self,
@@ -76,7 +103,9 @@ class MLP(NetworkPredictor):
             evaluation_batch=8192,
             small=True,
         )
-        self._from_coordinates: Tensor | None = None  # from those of the training to codes
+        self._from_coordinates: Tensor | None = (
+            None  # (coordinates, code): undoes `_in_coordinates`
+        )
 
     def prepare(
         self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
@@ -94,11 +123,11 @@ class MLP(NetworkPredictor):
     def _in_coordinates(
         self, training: Pairs, validation: Pairs, decoder: Representation
     ) -> tuple[Pairs, Pairs]:
-        """Return the targets as coordinates whose distances are those of fields.
+        """Return the targets in coordinates whose distances are those of decoded fields.
 
-        One factor for all makes their mean square one: the loss is then the mean squared error of
-        the decoded field, relative to the spread of the training fields. Where they have none,
-        codes are as good.
+        They are divided by their root mean square. The loss is then the mean squared error of the
+        decoded field, relative to the spread of the training fields. Without any spread the codes
+        are returned as they are.
         """
         isometry = decoder_isometry(decoder)
         coordinates = training.targets.double() @ isometry.to_coordinates
@@ -108,14 +137,14 @@ class MLP(NetworkPredictor):
         to_coordinates = isometry.to_coordinates / spread
         self._from_coordinates = isometry.from_coordinates * spread
 
-        def turned(pairs: Pairs) -> Pairs:
+        def converted(pairs: Pairs) -> Pairs:
             targets = pairs.targets.double() @ to_coordinates
             return Pairs(pairs.inputs, targets.to(pairs.targets.dtype))
 
-        return turned(training), turned(validation)
+        return converted(training), converted(validation)
 
     def complete(self) -> None:
-        """Let the last layer give codes, whatever the coordinates of the training were."""
+        """Multiply the last layer by the matrix from training coordinates to codes."""
         if self._from_coordinates is None:
             return
         self.network = self.trained.followed_by(self._from_coordinates)
@@ -123,13 +152,13 @@ class MLP(NetworkPredictor):
 
 
 def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> DenseNetwork:
-    """Return a network with these hidden layers that takes the weights `network.*`."""
-    # By name: files hold tensors in any order, and the hidden layers are the settings'.
+    """Return a network with these hidden layers and the outer sizes of the weights `network.*`."""
+    # By name: files hold tensors in any order.
     first = tensors.get("network.0.weight")
     last = tensors.get(f"network.{2 * len(hidden)}.weight")
     ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
     sizes = (ends[0], *hidden, ends[1])
-    for place, shape in enumerate(pairwise(sizes)):  # before anything is allocated
+    for place, shape in enumerate(pairwise(sizes)):  # checked before anything is allocated
         found = tensors.get(f"network.{2 * place}.weight")
         if found is None or found.shape != shape[::-1] or not found.numel():
             raise TwoscaleError("the weights do not fit the model: the artifact is damaged")

@@ -13,11 +13,40 @@ from twoscale.training import Plan
 
 @register
 class FNO(FieldPredictor):
-    """The Fourier neural operator (Li et al., 2021), trained on the mean squared error.
+    """The Fourier neural operator (Li et al., 2021), from input field to output field.
 
-    `layers` Fourier layers of `width` channels keep `modes` frequencies per direction; ordinary
-    axes are padded by `padding` nodes. The rate is halved after `patience` epochs without a better
-    validation loss, and training ends after `early_stop` such epochs.
+    Parameters
+    ----------
+    objective
+        "vector" (default): the mean squared error of the code; with `WholeField` outputs that of
+        the normalised field. "field": the mean relative L2 error. Others as in `MLP`.
+    layers, width
+        Fourier layers, 4 by default, and their channels, 32 by default.
+    modes
+        Frequencies kept per direction, 12 by default; at most half the nodes of a side.
+    padding
+        Nodes of zeros added at the far edges of axes that are not periodic, 8 by default.
+    epochs
+        Passes over the training fields, 100 by default.
+    batch_size, evaluation_batch
+        Fields per step of the training, 16 by default, and of the validation, 64 by default.
+    learning_rate, weight_decay
+        Adam's first rate, 1e-3 by default, and L2 weight decay, 0 by default.
+    patience
+        The rate is halved after so many epochs without a better validation loss, 5 by default.
+    early_stop
+        Training ends after so many epochs without a better validation loss, 15 by default; None
+        trains all epochs.
+
+    Attributes
+    ----------
+    network
+        The fitted `FieldMap` around an `FNO2d`.
+
+    Examples
+    --------
+    >>> FNO(modes=16, batch_size=4)
+    FNO(modes=16, batch_size=4)
     """
 
     name = "fno"
@@ -68,9 +97,35 @@ class FNO(FieldPredictor):
 
 @register
 class Refinement(FieldPredictor):
-    """The paper's RefinementNet: four 5x5 convolutions from a predicted field to a better one.
+    """The paper's RefinementNet: four 5x5 convolutions that correct a predicted field.
 
-    It follows a surrogate as its `correction`; `channels` are those of its hidden layers.
+    It is the `correction` of a surrogate: `Surrogate("local", correction=Refinement())`.
+
+    Parameters
+    ----------
+    objective
+        "vector" (default): the mean squared error of the normalised field. "field": the mean
+        relative L2 error. Others as in `MLP`.
+    channels
+        Channels between the convolutions, 32 by default.
+    epochs
+        Passes over the training fields, 25 by default.
+    batch_size
+        Fields per step, 32 by default.
+    learning_rate, weight_decay
+        Adam's first rate, 1e-3 by default, and L2 weight decay, 1e-4 by default.
+    patience
+        The rate is halved after so many epochs without a better validation loss, 10 by default.
+
+    Attributes
+    ----------
+    network
+        The fitted `FieldMap` around a `RefinementNet`.
+
+    Examples
+    --------
+    >>> Refinement(channels=16)
+    Refinement(channels=16)
     """
 
     name = "refinement-net"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.parts import register
+from twoscale.parts import PARTS, register
 from twoscale.predictors.base import CodePredictor
 from twoscale.predictors.closed_form import Affine, AffineMLP, Kernel
 from twoscale.predictors.encoder import Encoder
@@ -23,7 +23,7 @@ _RESERVED = {"method", "seed", "device", "problem", "inputs", "outputs", "predic
 
 
 def defaults_of(maker: Callable[..., Any], *names: str) -> dict[str, Any]:
-    """Return the default arguments of what is built, so that each stands in one place."""
+    """Return the default arguments of a constructor by name; of all arguments, if none is named."""
     arguments = inspect.signature(maker).parameters
     return {name: arguments[name].default for name in names or arguments}
 
@@ -39,10 +39,30 @@ def get_predictor(name: str) -> type[CodePredictor]:
 
 
 def register_predictor(name: str, predictor: type[CodePredictor], *, title: str = "") -> None:
-    """Let `Surrogate(predictor=name)` use a predictor of one's own.
+    """Make a predictor of your own known: `Surrogate(predictor=name)` then uses it.
 
-    The arguments of its constructor are its settings, with their defaults. A surrogate is saved
-    with the name: whoever loads it registers the predictor before.
+    Parameters
+    ----------
+    name
+        What it is called in settings and in saved surrogates. A saved surrogate can be loaded only
+        where a predictor of that name is registered.
+    predictor
+        A subclass of `CodePredictor`. The arguments of its constructor are its settings; each
+        needs a default.
+    title
+        What it is called in tables; by default the class's title, or its name.
+
+    Examples
+    --------
+    >>> class Zero(CodePredictor):
+    ...     def prepare(self, training, validation, decoder, seed):
+    ...         self.register_buffer("code", 0 * training.targets[0])
+    ...     def restore(self, tensors):
+    ...         self.register_buffer("code", tensors["code"])
+    ...         return self
+    ...     def forward(self, codes):
+    ...         return self.code.expand(len(codes), -1)
+    >>> register_predictor("zero", Zero)  # doctest: +SKIP
     """
     if not (isinstance(predictor, type) and issubclass(predictor, CodePredictor)):
         raise TwoscaleError(f"a predictor is a subclass of CodePredictor, got {predictor!r}")
@@ -61,10 +81,12 @@ def register_predictor(name: str, predictor: type[CodePredictor], *, title: str 
             f"the arguments of {predictor.__name__} are settings and need defaults: "
             f"give one to {', '.join(bare)}"
         )
+    if is_own(name):
+        del PARTS[name]  # one's own may be registered anew, as when a notebook is run again
     predictor.name, predictor.title = name, title or predictor.title or name
     PREDICTORS[name] = register(predictor)
 
 
 def is_own(name: str) -> bool:
-    """Say whether a predictor is somebody's own."""
+    """Say whether a predictor is registered by the user, not one of twoscale's own."""
     return name in PREDICTORS and name not in _BUILT_IN

@@ -1,4 +1,4 @@
-"""How far the records of studies agree with the paper, in sentences and a table."""
+"""Agreement of the studies' records with the paper, in sentences and a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twoscale.study.paper.comparison import Tally, agreement, by_study, tally
 
 
 def agreement_sentences(studies: Studies) -> list[str]:
-    """Return how much agrees with the paper, and with the decisions of its audit."""
+    """Return how many values agree with the paper, and how many decisions of its audit."""
     return [*_values(studies), *_audits(studies)]
 
 
@@ -21,8 +21,8 @@ def _values(studies: Studies) -> list[str]:
     if counts.agreement is None:
         return []
     words = (
-        f"Of {counts.judged + counts.missing:,} values in the paper's tables of these studies, "
-        f"times apart, {counts.judged:,} were measured; {counts.match:,} of them "
+        f"The paper's tables of these studies have {counts.judged + counts.missing:,} values "
+        f"besides times. {counts.judged:,} were measured, and {counts.match:,} of them "
         f"({percent(counts)} %) are within two of the paper's standard deviations or 5 %."
     )
     if counts.off:
@@ -58,9 +58,9 @@ def agreement_table(studies: Studies) -> Table:
     note = (
         "match: within two of the paper's standard deviations or 5 %, whichever is larger; off: "
         "further apart; unexplained: off without a reason given; missing: in the paper, not "
-        "measured here; times are listed and not judged. Of most changes between two cases the "
-        "paper prints no deviation: it is derived from those of the two values, as if these were "
-        "independent, which is generous; what is counted in such deviations is marked ~. "
+        "measured here; times are listed and not judged. For most changes between two cases the "
+        "paper prints no deviation. It is then derived from those of the two values as if they "
+        "were independent, which makes it too large; distances in such deviations are marked ~. "
         f"In all: {agreement(studies.compared)}"
     )
     return Table(header, rows, "Agreement with the paper, by study", note)

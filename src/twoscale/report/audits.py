@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.report.guard import explained
+from twoscale.report.guard import reporting_errors
 from twoscale.report.related import chosen_cases, with_base
 from twoscale.report.results import CaseResult, StudyResult
 from twoscale.study.cases import setting_text
@@ -18,7 +18,7 @@ from twoscale.study.paper.published import PaperAudit, paper_tables
 from twoscale.study.quantities import is_time
 
 QUANTITIES = ("mre", "oracle_mre", "ssim")
-"""What is audited unless a study says otherwise."""
+"""What is audited by default."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Audited:
 
     @property
     def is_judged(self) -> bool:
-        """Say whether the paper has decided on it as well; times are of other machines."""
+        """Say whether the paper decides on it too. Times come from other machines: not judged."""
         return self.paper is not None and not is_time(self.quantity)
 
     @property
@@ -66,12 +66,12 @@ def audited(
 def study_audits(study: StudyResult, definition: Study | None) -> list[Audited]:
     """Return all audits that the figures of a study show, case by case.
 
-    A figure whose options are wrong has none; where it would stand, the page says so.
+    A figure with wrong options has none; the page names it in a remark.
     """
     found: list[Audited] = []
     for figure in definition.figures if definition else ():
         if figure.kind == "equivalence":
-            with suppress(TwoscaleError), explained(figure.options):
+            with suppress(TwoscaleError), reporting_errors(figure.options):
                 part, options = chosen_cases(study, figure.options)
                 found += audited(part, **options)
     comparisons = list(dict.fromkeys(one.words for one in found))
@@ -79,7 +79,7 @@ def study_audits(study: StudyResult, definition: Study | None) -> list[Audited]:
 
 
 def same_decisions(audits: Iterable[Audited]) -> tuple[int, int]:
-    """Return how many of the paper's decisions come out the same, and of how many."""
+    """Return how many of the paper's decisions are the same here, and how many there are."""
     judged = [one.agrees for one in audits if one.is_judged]
     return sum(judged), len(judged)
 

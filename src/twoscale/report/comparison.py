@@ -1,4 +1,4 @@
-"""A page that shows the seams of patch-wise methods on one test set, and their removal."""
+"""The page of `demo`: the seams of patch-wise methods on one test set, and their removal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,18 @@ from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
 def write_comparison(
     page: Path, dataset: Dataset, runs: dict[str, Run], *, overwrite: bool = False
 ) -> None:
-    """Write `page` and its `figures/*.png` from runs of `local`, `two-scale` and others."""
+    """Write `page` and its `figures/*.png` from runs of `local`, `two-scale` and others.
+
+    Pictures show the first channel.
+    """
     test = runs[PLAIN_PATCHES].test_samples
     inputs, truth = dataset.load("input", test), dataset.load("output", test)
-    predictions = {method: run.surrogate.predict(inputs) for method, run in runs.items()}
+    predictions = {method: run.surrogate.predict_fields(inputs) for method, run in runs.items()}
     metrics = {method: run.metrics for method, run in runs.items()}
-    pictures = _field_pictures(dataset.problem, runs, inputs, truth, predictions)
+    sample = median_sample(predictions[PLAIN_PATCHES], truth)
+    inputs, truth = inputs[:, 0], truth[:, 0]
+    predictions = {method: fields[:, 0] for method, fields in predictions.items()}
+    pictures = _field_pictures(dataset.problem, runs, inputs, truth, predictions, sample)
     pictures += _test_set_pictures(metrics, truth, predictions)
     rows = [[method_title(method), *tables.cells(metrics[method])] for method in runs]
     table = Table.of_text(tables.header(), rows, note=tables.NOTE)
@@ -63,9 +69,9 @@ def _field_pictures(
     inputs: Tensor,
     truth: Tensor,
     predictions: dict[str, Tensor],
+    sample: int,
 ) -> list[Picture]:
     """Return the pictures of one sample, the one with plain local's median error."""
-    sample = median_sample(predictions[PLAIN_PATCHES], truth)
     layout = runs[PLAIN_PATCHES].surrogate.operator_.layout
     assert layout is not None
     pictures = [
@@ -129,6 +135,6 @@ def _footer(dataset: Dataset, runs: dict[str, Run]) -> str:
     hashes = ", ".join(f"{name} {run.config['hash']}" for name, run in runs.items())
     device = next(iter(runs.values())).surrogate.device.type
     return (
-        f"{dataset.samples} samples on {dataset.grid} nodes, data {dataset.identity}; "
+        f"{dataset.samples} samples on {dataset.output_space} nodes, data {dataset.identity}; "
         f"configurations {hashes}; device {device}."
     )

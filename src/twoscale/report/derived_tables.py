@@ -1,4 +1,4 @@
-"""The tables of what a study's figures derive from its cases: audits, growth and crossings."""
+"""Tables of the audits and power laws that a study's figures show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.report.audits import Audited, study_audits
 from twoscale.report.display import ABSENT, display, number
-from twoscale.report.guard import explained
+from twoscale.report.guard import reporting_errors
 from twoscale.report.page import Cell, Row, Table
 from twoscale.report.related import chosen_cases
 from twoscale.report.results import StudyResult
@@ -20,18 +20,18 @@ from twoscale.study.paper.audit import Audit
 _AUDIT_NOTE = (
     "Mean change over the seeds that both cases have, seed by seed, with Student's interval. "
     "Equivalent: the interval is within the margin, which was declared beforehand; different: it "
-    "is beyond; inconclusive: it crosses the margin's edge, or there is none, for want of a second "
-    "seed. A speed-up passes above its margin and fails below, for which the paper has no word. "
-    "≠: the paper decides otherwise; times are of other machines and not judged."
+    "is outside; inconclusive: it crosses the margin's edge, or one seed gives no interval. A "
+    "speed-up passes above its margin and fails below it; the paper calls a failure inconclusive. "
+    "≠: the paper decides otherwise; times come from other machines and are not judged."
 )
 _CROSSING_NOTE = (
     "Least-squares laws time = a·D^b through the mean times on grids of D nodes per side; b with "
     "its standard error, which two grids do not give. From the crossing on the method on the left "
     "takes less time. ‡: an extrapolation, outside the grids on which both were measured. Where "
-    "two exponents differ by no more than their errors, their crossing means nothing."
+    "two exponents differ by less than their errors, the crossing means nothing."
 )
 _EXTRAPOLATED = " ‡"
-_LARGEST = 1e6  # D beyond which no number is worth printing
+_LARGEST = 1e6  # a larger D is not printed
 
 
 def derived_tables(study: StudyResult, definition: Study | None) -> list[Table]:
@@ -42,7 +42,7 @@ def derived_tables(study: StudyResult, definition: Study | None) -> list[Table]:
         found.append(_audit_table(audits))
     for figure in definition.figures if definition else ():
         if figure.kind == "time-projection":
-            with suppress(TwoscaleError), explained(figure.options):
+            with suppress(TwoscaleError), reporting_errors(figure.options):
                 found += _crossing_tables(study, figure.options)
     return found
 

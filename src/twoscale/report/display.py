@@ -1,4 +1,4 @@
-"""How quantities are called and written, in tables and on axes; one place for both."""
+"""The names of quantities and the format of their numbers, for tables and axes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Display:
 
     @property
     def scale(self) -> float:
-        """Return what a stored number is multiplied with to be shown."""
+        """Return the factor from stored to shown numbers."""
         return 100.0 if self.kind in _HUNDREDFOLD else 1.0
 
 
@@ -91,7 +91,7 @@ _KNOWN = {
 
 _SHARED = "common_seams."
 _ORACLE = "oracle_seams."
-_MANY = 1000  # of which no fractions are shown
+_MANY = 1000  # a mean count from here on is shown without decimals
 
 
 def display(name: str) -> Display:
@@ -132,7 +132,7 @@ def number(value: float | None, kind: str) -> str:
 
 
 def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
-    """Return a mean with its standard deviation, if there is one and it shows.
+    """Return a mean with its standard deviation, if there is one.
 
     >>> with_spread(0.0123, 0.0004, "percent")
     '1.230 ± 0.040'
@@ -150,5 +150,5 @@ def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
 
 
 def _decimals(seconds: float) -> int:
-    """Return how many decimals a time deserves: three figures, but no thousandths of hours."""
+    """Return the decimals of a time: three digits in all, and three decimals below a second."""
     return next((k for k, least in enumerate((100, 10, 1)) if seconds >= least), 3)

@@ -1,4 +1,4 @@
-"""What is generated in the documentation: tables of results and of speed, the list of settings.
+"""Generate parts of the documentation: tables of results and speed, settings, figures.
 
 Run as `python -m twoscale.report.documents` in the repository's root, or by `make documents`.
 """
@@ -13,9 +13,9 @@ from typing import Any
 from twoscale.bench.measure import Comparison
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
-from twoscale.methods.recipes import METHODS
+from twoscale.methods.recipes import METHODS, defaults
 from twoscale.methods.settings import SETTINGS
-from twoscale.predictors.registry import PREDICTORS, TOGETHER
+from twoscale.predictors.registry import PREDICTORS, defaults_of
 from twoscale.report.charts import KINDS
 from twoscale.report.study_documents import (
     beyond_table,
@@ -52,7 +52,7 @@ def _bench_row(found: Comparison) -> list[str]:
 
 
 def refreshed(page: Path, texts: Mapping[str, str]) -> str:
-    """Return a page with what stands between its marks of each name replaced by a text."""
+    """Return a page with the text between each pair of marks replaced."""
     whole = page.read_text(encoding="utf-8")
     for mark, text in texts.items():
         start, end = f"<!-- {mark}: start -->", f"<!-- {mark}: end -->"
@@ -65,7 +65,7 @@ def refreshed(page: Path, texts: Mapping[str, str]) -> str:
 
 
 def generated(root: Path) -> dict[Path, str]:
-    """Return every page with a generated part, as it should be."""
+    """Return the up-to-date text of every page with a generated part."""
     results, readme = root / "results", root / "README.md"
     performance, representations = root / "docs/performance.md", root / "docs/representations.md"
     safety = root / "docs/safety.md"
@@ -92,7 +92,7 @@ def generated(root: Path) -> dict[Path, str]:
 
 
 def faults_table(results: Path) -> str:
-    """Return how many attacks of each kind were tried on the command line, and how many failed."""
+    """Return the table of attacks on the command line: tried and failed, by kind."""
     record = read_json(results / "faults.json", require={"kinds": list, "trials": int})
     rows = [[kind["name"], str(kind["tried"]), str(kind["failed"])] for kind in record["kinds"]]
     rows.append(["**all**", f"**{record['trials']}**", f"**{record['failed']}**"])
@@ -102,7 +102,7 @@ def faults_table(results: Path) -> str:
 
 
 def killed_sentences(results: Path) -> str:
-    """Return what kills took from a long training, in two sentences."""
+    """Return two sentences on the time that kills cost a long training."""
     record = read_json(results / "killed-training.json", require={"lost_seconds": list})
     lost, share = max(record["lost_seconds"]), record["largest_share_lost"]
     same = "the same weights" if record["same_weights"] else "other weights"
@@ -122,8 +122,8 @@ def figures_page() -> str:
         "A study's YAML file lists its figures: `{kind: curves, x: training, quantities: [mre]}`.",
         "Every kind also takes `title`, `caption`, `rows` (patterns of case names, such as",
         "`[local*, two-scale]`) and `where` (properties: `{method: [local, overlap]}`).",
-        "A `base` says in which properties the case differs that others are held against, such as",
-        "`{objective: null}` for what is fine-tuned or `{solver: full}` for a setting.",
+        "A `base` names the properties in which the base case differs from the others, such as",
+        "`{objective: null}` for cases before fine-tuning or `{solver: full}` for a setting.",
         "This page is generated from the code by `make documents`.",
         "",
     ]
@@ -135,7 +135,7 @@ def figures_page() -> str:
 
 
 def settings_page() -> str:
-    """Return `docs/settings.md`: what can be set, for which method, and the defaults."""
+    """Return `docs/settings.md`: the settings of each method, and their defaults."""
     lines = [
         "# Settings",
         "",
@@ -145,12 +145,10 @@ def settings_page() -> str:
         "This page is generated from the code by `make documents`.",
     ]
     for name, method in METHODS.items():
-        lines += _table(f"`{name}`: {method.title}", method.defaults)
+        lines += _table(f"`{name}`: {method.title}", defaults(name))
     lines += _predictors()
     for name, kind in PREDICTORS.items():
-        if name not in TOGETHER:
-            title = f"With `predictor={name}`, in place of those for {', '.join(TOGETHER)}"
-            lines += _table(title, {"predictor": name, **kind.settings})
+        lines += _table(f"With `predictor={name}`", {"predictor": name, **defaults_of(kind)})
     return "\n".join(lines) + "\n"
 
 
@@ -159,8 +157,8 @@ def _predictors() -> list[str]:
         [
             f"`{name}`",
             kind.title,
-            "closed form" if kind.predictor.closed_form else "trained",
-            "fields" if kind.predictor.reads_fields else "codes",
+            "closed form" if kind.closed_form else "trained",
+            "fields" if kind.reads_fields else "codes",
         ]
         for name, kind in PREDICTORS.items()
     ]
@@ -168,9 +166,9 @@ def _predictors() -> list[str]:
     return ["", "## Predictors", "", *markdown(header, rows)]
 
 
-def _table(title: str, defaults: Mapping[str, Any]) -> list[str]:
+def _table(title: str, values: Mapping[str, Any]) -> list[str]:
     rows = [
-        [f"`{key}`", _default(default), SETTINGS[key].meaning] for key, default in defaults.items()
+        [f"`{key}`", _default(default), SETTINGS[key].meaning] for key, default in values.items()
     ]
     return ["", f"## {title}", "", *markdown(["setting", "default", "meaning"], rows)]
 

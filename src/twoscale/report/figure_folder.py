@@ -1,4 +1,4 @@
-"""The page of a report and the folder of its figures: where they may be written, and how."""
+"""Write the page of a report and the folder of its figures, without replacing other files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twoscale.files import check_target, claimed, file_digest, is_file, read_jso
 from twoscale.report.page import Picture
 
 FIGURES = "figures"
-_NOTE = "twoscale-figures.json"  # says of which page a folder holds the figures, and their names
+_NOTE = "twoscale-figures.json"  # names the page and the figures' checksums
 _FORMAT = "twoscale-figures"
 
 
@@ -36,14 +36,14 @@ def check_page(page: Path, *, overwrite: bool) -> None:
 
 
 def _replaceable(page: Path, overwrite: bool) -> bool:
-    """Say whether figures of a page may be replaced: if asked, or if a kill kept the page away."""
+    """Say whether figures may be replaced: on request, or if a kill left them without a page."""
     return overwrite or not os.path.lexists(page)
 
 
 def write_with_figures(
     page: Path, text: str, pictures: Iterable[Picture], *, kinds: Sequence[str], overwrite: bool
 ) -> None:
-    """Write a page, and the figures beside it, each complete or not at all."""
+    """Write a page and the figures beside it, each in one step."""
     place = page.parent / FIGURES
     with (
         claimed(page, overwrite=overwrite) as written,
@@ -65,7 +65,7 @@ def write_with_figures(
 
 
 def _are_figures_of(page: Path) -> Callable[[Path], bool]:
-    """Return what says whether a folder holds the figures of a page, unchanged, and no more."""
+    """Return a check that a folder holds the unchanged figures of a page and nothing else."""
 
     def are_figures(place: Path) -> bool:
         try:

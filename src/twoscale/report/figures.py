@@ -26,7 +26,7 @@ except ImportError as error:
 
 _PANEL = 2.5  # inches
 
-Predictions = Mapping[str, Tensor]  # method name -> (batch, height, width)
+Predictions = Mapping[str, Tensor]  # method name -> one channel, (batch, height, width)
 
 
 def field_panels(
@@ -94,11 +94,11 @@ def seam_profile(truth: Tensor, predictions: Predictions, sample: int, seams: Se
     """Draw the error along a row through the middle of the patches; seams are dashed lines."""
     figure = _figure(3, 1)
     axis = figure.subplots()
-    row = seams[0][0] // 2 + seams[0][0] if seams[0] else truth.shape[1] // 2
+    row = 3 * seams.rows[0] // 2 if seams.rows and seams.rows[0] else truth.shape[1] // 2
     for name, fields in predictions.items():
         error = (fields[sample, row] - truth[sample, row]).numpy()
         axis.plot(error, color=colour(name), label=name, linewidth=1.3)
-    for column in seams[1]:
+    for column in seams.columns:
         axis.axvline(column - 0.5, color="0.6", linestyle="--", linewidth=0.8)
     axis.set(xlabel="column", ylabel=f"error in row {row}")
     axis.legend(frameon=False)
@@ -110,7 +110,7 @@ def spectra(truth: Tensor, predictions: Predictions) -> Figure:
     figure = _figure(2, 1.2)
     axis = figure.subplots()
     for name, fields in {TRUTH: truth, **predictions}.items():
-        spectrum = radial_spectrum(fields.double()).mean(0)[1:]
+        spectrum = radial_spectrum(fields[:, None].double())[:, 0].mean(0)[1:]
         waves = range(1, len(spectrum) + 1)
         axis.loglog(waves, spectrum, color=colour(name), label=name, linewidth=_width(name))
     axis.set(xlabel="radial wave number", ylabel="mean energy")
@@ -181,12 +181,12 @@ def _field(axis: Axes, values: np.ndarray, title: str, **options: Any) -> Any:
     axis.set_title(title, fontsize=10)
     axis.spines[:].set_visible(True)
     axis.set(xticks=[], yticks=[])
-    return axis.imshow(values, origin="lower", interpolation="nearest", **options)
+    aspect = "auto" if 1 in values.shape else "equal"  # a line fills its panel
+    return axis.imshow(values, origin="lower", interpolation="nearest", aspect=aspect, **options)
 
 
 def _draw_seams(axis: Axes, seams: Seams) -> None:
-    rows, columns = seams
-    for row in rows:
+    for row in seams.rows:
         axis.axhline(row - 0.5, color="black", linewidth=0.5, alpha=0.5)
-    for column in columns:
+    for column in seams.columns:
         axis.axvline(column - 0.5, color="black", linewidth=0.5, alpha=0.5)

@@ -1,4 +1,4 @@
-"""One sentence for whatever wrong options of a figure, or numbers of a record, lead to."""
+"""Report errors of figures in one sentence, whether options or numbers caused them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 
-_MOST = 200  # letters of another library's words
+_MOST = 200  # letters of another library's message
 
 
 @contextmanager
-def explained(options: Mapping[str, Any]) -> Iterator[None]:
+def reporting_errors(options: Mapping[str, Any]) -> Iterator[None]:
     """Turn any error while a figure of these options is made into a TwoscaleError.
 
-    Options come from anybody's YAML and numbers from anybody's record. The functions that draw
-    trust both, and what fails then is NumPy or Matplotlib, in many ways.
+    Options come from a user's YAML file and numbers from a record. The functions that draw check
+    neither, so that NumPy or Matplotlib raise errors of many types.
     """
     try:
         yield

@@ -25,14 +25,14 @@ except ImportError as error:
     raise missing_extra(error.name or "jinja2", "report") from error
 
 _HALF = 6.2  # inches that fit into half of the page
-_PLAIN = " !$'()*+,/:;<=>?@[]^`{|}"  # what may stand in a data address within double quotes
+_PLAIN = " !$'()*+,/:;<=>?@[]^`{|}"  # allowed in a data URL within double quotes
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with the sentence that says what to see in it.
+    """A figure with its caption.
 
-    The page shows a `vector` picture as SVG, sharp at any size, and others by their pixels.
+    The page shows a `vector` picture as SVG and any other one as WebP.
     """
 
     name: str
@@ -57,22 +57,22 @@ class Picture:
         return re.sub(rb"<!--.*?-->|(?<=\n) +", b"", self._rendered("svg"))
 
     def render(self) -> None:
-        """Make the picture in both forms now: some errors come only then."""
+        """Render the picture in both formats now, so that errors come early."""
         for kind in ("png", "svg"):
             getattr(self, kind)
 
     def _rendered(self, kind: str) -> bytes:
         buffer = io.BytesIO()
         figures.save(self.figure, buffer, kind=kind)
-        self.figure.set_layout_engine("none")  # it is laid out now, which takes most of the time
+        self.figure.set_layout_engine("none")  # the layout, which takes most of the time, is done
         return buffer.getvalue()
 
     @property
     def source(self) -> Markup:
-        """Return the picture as a data address, so that the page needs no other file.
+        """Return the picture as a data URL, so that the page needs no other file.
 
-        A drawing stands there as text, and pixels as lossless WebP: a quarter less than a drawing
-        in base 64 takes, and a third less than PNG.
+        SVG is written as text, which is a quarter smaller than in base 64. Pixels are written as
+        lossless WebP, which is a third smaller than PNG.
         """
         if self.vector:
             return Markup("data:image/svg+xml," + _inline(self.svg.decode()))
@@ -88,16 +88,16 @@ class Picture:
 
 
 def _inline(svg: str) -> str:
-    """Return a drawing as part of an address: its root on one line, without what is about it."""
+    """Return an SVG as part of a URL: on one line, without its metadata."""
     root = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     if "'" not in root:
-        root = root.replace('"', "'")  # which need not be written as %22
+        root = root.replace('"', "'")  # a double quote would be written as %22
     return quote(re.sub(r"\s+", " ", root), safe=_PLAIN)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, what it is sorted by, and the paper's number with a verdict."""
+    """A cell of a table: text, sort key, and the paper's number with a verdict."""
 
     text: str
     sort: float | None = None
@@ -108,7 +108,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table, and where its numbers come from, which a touch unfolds."""
+    """A row of a table, and the origin of its numbers, which a click shows."""
 
     cells: Sequence[Cell]
     origin: Table | None = None
@@ -132,7 +132,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: what was asked, tables, pictures, and what is folded away."""
+    """A part of the page: question, tables, pictures, and tables that are hidden at first."""
 
     title: str
     lead: str = ""
@@ -146,7 +146,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number that is worth being seen first."""
+    """A number at the top of the page."""
 
     value: str
     words: str

@@ -1,4 +1,4 @@
-"""Which cases of a study belong together: along a curve, or a case and the one it starts from."""
+"""Relate the cases of a study: those along a curve, and a case and its base."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twoscale.report.results import OWN, SCHEDULE, CaseResult, StudyResult, prop
 from twoscale.study.cases import setting_text
 
 COMMON = frozenset({"rows", "where", "caption"})
-"""Options of every figure: which cases, by pattern or property, and words of one's own below."""
+"""Options of every figure: which cases, by pattern or property, and a caption."""
 
 
 def chosen_cases(
@@ -24,7 +24,7 @@ def chosen_cases(
 
 @dataclass(frozen=True)
 class Curve:
-    """Cases that differ in one thing only, in its order, and the values of that thing."""
+    """Cases that differ in one property only, sorted by it, and the values of that property."""
 
     cases: tuple[CaseResult, ...]
     at: tuple[Any, ...]
@@ -34,12 +34,9 @@ class Curve:
         """Return the name of what the cases have in common."""
         return self.cases[0].title
 
-    def alike(self, *names: str) -> list[slice]:
-        """Return the parts of the curve within which each of some quantities is measured alike.
-
-        A time that is a share of a joint training does not continue the times of one alone.
-        """
-        shares = [tuple(case.is_share(name) for name in names) for case in self.cases]
+    def comparable_parts(self, *names: str) -> list[slice]:
+        """Return the parts of the curve in which all times are shared, or all are unshared."""
+        shares = [tuple(case.is_shared_time(name) for name in names) for case in self.cases]
         starts = [k for k in range(len(shares)) if k == 0 or shares[k] != shares[k - 1]]
         return [slice(*ends) for ends in pairwise([*starts, len(shares)])]
 
@@ -63,7 +60,7 @@ def curves(study: StudyResult, axis: str) -> list[Curve]:
 
 
 def signature(case: CaseResult, *, without: Iterable[str] = ()) -> dict[str, Any]:
-    """Return all that makes a case what it is, but for some properties and the schedule."""
+    """Return all properties of a case, except the given ones and the training schedule."""
     settings = {f"settings.{name}": value for name, value in case.settings.items()}
     own = {name: property_of(case, name) for name in OWN}
     left_out = {*without, *(_setting(name) for name in (*without, *SCHEDULE) if name not in OWN)}
@@ -71,7 +68,7 @@ def signature(case: CaseResult, *, without: Iterable[str] = ()) -> dict[str, Any
 
 
 def base_of(study: StudyResult, case: CaseResult, changes: Mapping[str, Any]) -> CaseResult | None:
-    """Return the case that is like this one but for some properties, such as `objective: null`.
+    """Return the case that differs in the given properties only, such as `objective: null`.
 
     Between different methods only problem, resolution, training and objective have to agree.
     """
@@ -89,7 +86,7 @@ def base_of(study: StudyResult, case: CaseResult, changes: Mapping[str, Any]) ->
 def with_base(
     study: StudyResult, changes: Mapping[str, Any]
 ) -> list[tuple[CaseResult, CaseResult]]:
-    """Return each case that has a base other than itself, with that base."""
+    """Return each case that has a base, with that base."""
     found = [(case, base_of(study, case, changes)) for case in study.cases]
     return [(case, base) for case, base in found if base is not None and base is not case]
 
@@ -99,7 +96,7 @@ def _setting(name: str) -> str:
 
 
 def along_variances(cases: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
-    """Return the cases that differ in retained variances only, under a name for each family."""
+    """Return the cases by family, within which only the retained variances differ."""
     found: dict[str, list[CaseResult]] = {}
     listed = list(cases)
     varied = {name for case in listed for name in case.design if not name.endswith("_variance")}

@@ -1,4 +1,4 @@
-"""What a study measured: its record's cells gathered into cases, ready for tables and figures."""
+"""The results of a study: the cells of its record by case, for tables and figures."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from twoscale.report.method_looks import method_title
 from twoscale.study.cases import setting_text
 from twoscale.study.field_file import read_fields
 from twoscale.study.folder import read_record
-from twoscale.study.quantities import is_share, values_by_seed
+from twoscale.study.quantities import is_shared_time, values_by_seed
 from twoscale.study.statistics import Spread, spread
 
 SCHEDULE = frozenset(
     {"epochs", "patience", "batch_size", "evaluation_batch", "early_stop"}
     | {f"refinement_{name}" for name in ("epochs", "patience", "batch_size")}
 )
-"""Settings of how long and in what portions is trained: no design of a method."""
+"""Settings of the training schedule, which do not make another design."""
 
 OWN = ("problem", "resolution", "training", "method", "objective")
-"""What makes a case, besides its settings."""
+"""The properties of a case besides its settings."""
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """The cells of one case, one per seed, and how the case is called in tables and figures."""
+    """The cells of one case, one per seed, and the case's name in tables and figures."""
 
     id: str
     label: str
@@ -51,7 +51,7 @@ class CaseResult:
 
     @property
     def objective(self) -> str | None:
-        """Return what it was fine-tuned on, if it was."""
+        """Return the objective of fine-tuning, if there was one."""
         return self.cells[0].get("objective")
 
     @property
@@ -78,7 +78,7 @@ class CaseResult:
 
     @property
     def design(self) -> set[str]:
-        """Return which settings were given that make another method, not another schedule."""
+        """Return the names of the given settings, except those of the training schedule."""
         return set(self.cells[0].get("settings", {})) - SCHEDULE
 
     def values(self, name: str) -> dict[int, float]:
@@ -90,9 +90,9 @@ class CaseResult:
         values = self.values(name).values()
         return spread(values) if values else None
 
-    def is_share(self, name: str) -> bool:
-        """Say whether a time was never measured alone."""
-        return is_share(self.cells, name)
+    def is_shared_time(self, name: str) -> bool:
+        """Say whether a quantity is a time that was only measured shared."""
+        return is_shared_time(self.cells, name)
 
     def mean(self, name: str) -> float | None:
         """Return the mean of a quantity over seeds."""
@@ -103,8 +103,7 @@ class CaseResult:
 def property_of(case: CaseResult, name: str) -> Any:
     """Return a case's problem, resolution, training, method, objective, or one of its settings.
 
-    The setting `objective`, which is another thing than what is fine-tuned on, is
-    `settings.objective`.
+    `objective` is that of fine-tuning; the setting of the same name is `settings.objective`.
     """
     return getattr(case, name) if name in OWN else case.settings.get(name.split(".")[-1])
 
@@ -167,7 +166,7 @@ class StudyResult:
         )
 
     def where(self, wanted: Callable[[CaseResult], bool]) -> StudyResult:
-        """Return the study with the cases a function wants."""
+        """Return the study with the cases for which `wanted` is true."""
         return replace(self, cases=tuple(case for case in self.cases if wanted(case)))
 
 
@@ -198,13 +197,13 @@ def read_study(path: Path, labels: Mapping[str, str] | None = None) -> StudyResu
 
 
 def _labelled(cases: list[CaseResult], labels: Mapping[str, str]) -> list[CaseResult]:
-    """Return the cases under readable names: the given ones, or method, objective, variation."""
+    """Return the cases with readable names: the given ones, or ones made from the settings."""
     unnamed = [case for case in cases if not labels.get(case.id)]
     return [replace(case, label=labels.get(case.id) or _label(case, unnamed)) for case in cases]
 
 
 def _label(case: CaseResult, cases: list[CaseResult]) -> str:
-    """Return the method's name and in what the case differs from others of that method."""
+    """Return the method's name and the settings that distinguish the case within that method."""
     words = [case.title]
     peers = [peer for peer in cases if (peer.place, peer.method) == (case.place, case.method)]
     for name in sorted({name for peer in peers for name in peer.design}):
@@ -213,7 +212,7 @@ def _label(case: CaseResult, cases: list[CaseResult]) -> str:
     if len({peer.training for peer in peers}) > 1:
         words.append(f"{case.training:,} fields")
     if len({peer.title for peer in cases}) == 1 and len(words) > 1:
-        del words[0]  # that all have in common
+        del words[0]  # all cases have the same method
     return ", ".join(words)
 
 

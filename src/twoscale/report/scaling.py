@@ -11,7 +11,7 @@ from twoscale.report.results import StudyResult
 from twoscale.study.statistics import PowerLaw, fit_power_law
 
 QUANTITY = "total"
-"""The time that is fitted unless a study says otherwise."""
+"""The time that is fitted by default."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,11 @@ class Scaling:
 def scalings(study: StudyResult, *, quantity: str = QUANTITY) -> list[Scaling]:
     """Return the power law of each method that was measured on several grids.
 
-    Shares of what several networks took together are left out: no law goes through both kinds.
+    Shared times are left out.
     """
-    alone = study.where(lambda case: bool(case.mean(quantity)) and not case.is_share(quantity))
+    alone = study.where(
+        lambda case: bool(case.mean(quantity)) and not case.is_shared_time(quantity)
+    )
     found = [curve for curve in curves(alone, "resolution") if len(curve.at) > 1]
     return [Scaling(curve, _law(curve, quantity)) for curve in found]
 
@@ -48,9 +50,9 @@ def _law(curve: Curve, quantity: str) -> PowerLaw:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Two methods of a problem, and the D from which on the first takes less time than the other.
+    """Two methods of a problem, and the D at which their power laws cross; None if they never do.
 
-    D is None for laws that never meet.
+    Beyond D, `lower` takes less time.
     """
 
     lower: Scaling

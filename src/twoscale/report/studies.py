@@ -1,4 +1,4 @@
-"""All records of a study folder, with their definitions and the paper's numbers beside them."""
+"""All records of a study folder, with their definitions and the comparison with the paper."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Studies:
 
 
 def read_studies(folder: Path) -> Studies:
-    """Return what a study folder (its `records`) or a folder of records itself holds."""
+    """Return the studies in a study folder or in a folder of records."""
     paths = record_files(folder)
     if not paths:
         raise TwoscaleError(
@@ -52,7 +52,7 @@ def record_files(folder: Path) -> list[Path]:
 
 
 def make_studies(folder: Path, records: Mapping[Path, Mapping[str, Any]]) -> Studies:
-    """Return records with what is known of their studies."""
+    """Return the studies of some records."""
     definitions: dict[str, Study] = {}
     results = []
     for path, record in records.items():

@@ -1,4 +1,4 @@
-"""The report of studies: one page with a summary, tables, figures and where each number is from."""
+"""The report of studies: summary, tables, figures and the origin of each number on one page."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from twoscale.report.charts import KINDS, draw
 from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT, display, number, with_spread
 from twoscale.report.figure_folder import check_page, write_with_figures
-from twoscale.report.guard import explained
+from twoscale.report.guard import reporting_errors
 from twoscale.report.page import Cell, Picture, Row, Section, Table, page_text
 from twoscale.report.results import CaseResult, StudyResult
 from twoscale.report.studies import Studies, read_studies
-from twoscale.report.study_tables import ALONE, SHARES, StudyRow, StudyTable, Value, study_tables
+from twoscale.report.study_tables import (
+    SHARED_NOTE,
+    UNSHARED_NOTE,
+    StudyRow,
+    StudyTable,
+    Value,
+    study_tables,
+)
 from twoscale.report.summary import sentences, tiles
 from twoscale.study.definition import Figure as Asked
 from twoscale.study.paper.comparison import Row as Compared
@@ -29,7 +36,7 @@ _NOTE = (
 )
 _PAPER_NOTE = (
     " Below a number stands the paper's: ✓ within two of its standard deviations or 5 %, ≠ further "
-    "apart. Times are of other machines and not judged."
+    "apart. Times come from other machines and are not judged."
 )
 
 
@@ -37,8 +44,7 @@ def write_report(folder: Path, out: Path | None = None, *, overwrite: bool = Fal
     """Write the report of all records in a study folder; return its path.
 
     `report.html` needs no other file; every figure is also written to `figures/` beside it, as PNG
-    and SVG. What is there already is replaced only with `overwrite`, and only if it is a page and
-    the figures of that page.
+    and SVG. An existing page and its figures are replaced only with `overwrite`.
     """
     page = folder / "report.html" if out is None else out
     check_page(page, overwrite=overwrite)
@@ -49,7 +55,7 @@ def write_report(folder: Path, out: Path | None = None, *, overwrite: bool = Fal
         sections.insert(0, _paper_section(studies))
     text = page_text(
         title=TITLE,
-        summary=[*sentences(studies), ALONE],
+        summary=[*sentences(studies), UNSHARED_NOTE],
         tiles=tiles(studies),
         sections=sections,
         footer=_footer(studies),
@@ -60,7 +66,7 @@ def write_report(folder: Path, out: Path | None = None, *, overwrite: bool = Fal
 
 def _paper_section(studies: Studies) -> Section:
     off = [row for row in studies.compared if row.verdict == "off"]
-    off.sort(key=lambda row: row.explanation is not None)  # what nobody has explained comes first
+    off.sort(key=lambda row: row.explanation is not None)  # unexplained ones come first
     tables = [agreement_table(studies)]
     if off:
         tables.append(compared_table(off, "Values that differ from the paper, and why"))
@@ -80,8 +86,8 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
     tables[-1:] = [replace(table, note=note) for table in tables[-1:]]
     tables += derived_tables(study, definition)
     pictures, remarks = _pictures(study, definition.figures if definition else [])
-    if any(case.is_share("total") for case in study.cases):
-        remarks.insert(0, SHARES)
+    if any(case.is_shared_time("total") for case in study.cases):
+        remarks.insert(0, SHARED_NOTE)
     if study.scale != "paper":
         remarks.insert(0, "Run at a small scale to try things out: not comparable to the paper.")
     remarks += [
@@ -103,7 +109,7 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
 
 
 def facts(study: StudyResult) -> list[tuple[str, str]]:
-    """Return where a study's numbers come from: record, runs, devices, commits, command."""
+    """Return the origin of a study's numbers: record, runs, devices, commits, command."""
     devices, commits = (
         sorted({_where(study, k)[part] for k in range(len(study.environments))}) for part in (1, 0)
     )
@@ -118,12 +124,12 @@ def facts(study: StudyResult) -> list[tuple[str, str]]:
 
 
 def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture], list[str]]:
-    """Return the figures that a study asks for, and a remark for each that cannot be drawn."""
+    """Return the figures of a study's definition, and a remark for each that cannot be drawn."""
     pictures, remarks = [], []
     for position, one in enumerate(asked, 1):
         title = one.title or KINDS[one.kind].title if one.kind in KINDS else one.kind
         try:
-            with explained(one.options):
+            with reporting_errors(one.options):
                 picture = _picture(study, one, title, f"{study.name}-{position}-{one.kind}")
         except TwoscaleError as error:
             remarks.append(f"Not drawn: {title} ({error}).")
@@ -136,7 +142,7 @@ def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture]
 
 
 def _picture(study: StudyResult, asked: Asked, title: str, name: str) -> Picture | None:
-    """Return a figure that a study asks for, rendered; None if it has nothing to show."""
+    """Return a rendered figure; None if none of its cases was run."""
     figure = draw(asked.kind, study, asked.options)
     if figure is None:
         return None
@@ -189,7 +195,7 @@ def _seeds(value: Value, row: StudyRow) -> str:
 
 
 def _origin(row: StudyRow, table: StudyTable, study: StudyResult) -> Table:
-    """Return where a row's numbers come from, a line per seed."""
+    """Return the origin of a row's numbers, one line per seed."""
     case = row.case
     assert case is not None
     shown = [name for name in table.columns if case.values(name)]

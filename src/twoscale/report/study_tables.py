@@ -1,4 +1,4 @@
-"""The tables of a study: ours with its spread, the paper's number beside it, the verdict."""
+"""The tables of a study: our value with its spread, the paper's value, and the verdict."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from twoscale.study.definition import Table as Asked
 from twoscale.study.paper.comparison import Row as Compared
 from twoscale.study.statistics import Spread
 
-ALONE = "Times with training in them are of the seed that was trained alone, where there is one."
-SHARES = (
-    "†: a time that was shared: several networks were trained at once, or other work was on the "
-    "device. Such times do not compare with those without a mark, neither here nor in figures."
+UNSHARED_NOTE = (
+    "A time that includes training is that of the seed that was trained alone, if there is one."
+)
+SHARED_NOTE = (
+    "†: a shared time: several networks were trained at once, or the device did other work. Do not "
+    "compare it with times without a mark."
 )
 
-_USUAL = ("mre", "oracle_mre", "ssim", "residual_rms", "output_code", "total")
+_DEFAULT_COLUMNS = ("mre", "oracle_mre", "ssim", "residual_rms", "output_code", "total")
 
 
 @dataclass(frozen=True)
 class Value:
-    """A quantity of a case: what was measured here and what the paper says, if they are known."""
+    """A quantity of a case: our value and the paper's, None where there is none."""
 
     name: str
     ours: Spread | None
     paper: Compared | None
-    share: bool = False  # a time in which other work was done as well
+    share: bool = False  # a time that the case did not have for itself
 
     @property
     def mark(self) -> str:
@@ -78,18 +80,17 @@ def labels(definition: Study | None) -> dict[str, str]:
 def study_tables(
     study: StudyResult, definition: Study | None, compared: Iterable[Compared] = ()
 ) -> list[StudyTable]:
-    """Return the tables that a study's definition asks for, or one with the usual columns.
+    """Return the tables of a study's definition, or one with default columns.
 
-    Cases of a problem and grid stand together. Those that are defined and have no cell yet have
-    empty rows. The paper's number of a value that
-    stands in several of its tables is the one with a standard deviation.
+    Rows are sorted by problem and grid. A case that has not been run has an empty row. Where the
+    paper prints a value several times, the one with a standard deviation is shown.
     """
     beside = paper_values(row for row in compared if row.study == study.name)
     defined = [row.case.id for row in definition.rows()] if definition else []
     ids = _by_place(dict.fromkeys([*defined, *(case.id for case in study.cases)]))
     asked = list(definition.tables) if definition else []
     if not asked:
-        asked = [Asked(name="cases", title="All cases", columns=list(_USUAL))]
+        asked = [Asked(name="cases", title="All cases", columns=list(_DEFAULT_COLUMNS))]
     named = labels(definition)
     return [
         StudyTable(
@@ -106,7 +107,7 @@ def study_tables(
 
 
 def _by_place(ids: Iterable[str]) -> list[str]:
-    """Return the ids of cases problem by problem and grid by grid, as these first come."""
+    """Return the ids of cases grouped by problem and grid, in order of first appearance."""
     found: dict[str, list[str]] = {}
     for name in ids:
         found.setdefault(name.partition(" ")[0], []).append(name)
@@ -142,7 +143,7 @@ def measured(case: CaseResult | None, name: str, paper: Compared | None) -> Valu
     """Return a quantity of a case, which may not have been run, with the paper's number."""
     if case is None:
         return Value(name, None, paper)
-    return Value(name, case.spread(name), paper, case.is_share(name))
+    return Value(name, case.spread(name), paper, case.is_shared_time(name))
 
 
 def _row(

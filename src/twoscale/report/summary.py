@@ -1,4 +1,4 @@
-"""What matters in the records of studies, in sentences and few numbers."""
+"""The summary of studies: a few sentences and numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twoscale.study.paper.comparison import tally
 from twoscale.study.paper.roles import PLAIN_PATCHES, PREDICTOR, PROPOSED, WHOLE_FIELDS
 from twoscale.study.statistics import crossovers
 
-_FEW = 3  # methods that make a comparison worth a sentence
+_FEW = 3  # cases: a comparison of fewer gets no sentence
 
 
 def sentences(studies: Studies) -> list[str]:
@@ -31,7 +31,7 @@ def sentences(studies: Studies) -> list[str]:
 
 
 def tiles(studies: Studies) -> list[Tile]:
-    """Return the numbers to be seen first."""
+    """Return the numbers at the top of the page."""
     shown = [
         Tile(str(len(studies.results)), "studies" if len(studies.results) > 1 else "study"),
         Tile(f"{_runs(studies):,}", "fitted and evaluated surrogates"),
@@ -49,7 +49,7 @@ def tiles(studies: Studies) -> list[Tile]:
 def _proposed(studies: Studies) -> list[CaseResult]:
     """Return the paper's own method on each problem, where most others were measured as well."""
     found: dict[str, tuple[int, CaseResult]] = {}
-    for cases in _usual_cases(studies).values():
+    for cases in _default_cases(studies).values():
         for case in cases:
             rivals = len({other.title for other in cases})
             best = found.get(case.problem, (0, case))[0]
@@ -69,10 +69,10 @@ def _runs(studies: Studies) -> int:
     return len(keys)
 
 
-def _usual_cases(studies: Studies) -> dict[str, list[CaseResult]]:
-    """Return the methods as they are meant to be used, by place: no variants, all data.
+def _default_cases(studies: Studies) -> dict[str, list[CaseResult]]:
+    """Return the cases with default settings and all training data, by place.
 
-    Of a case that several studies share, the one with most seeds counts.
+    Of a case in several studies, the one with most seeds counts.
     """
     places: dict[str, dict[str, CaseResult]] = {}
     for study in studies.results:
@@ -98,18 +98,18 @@ def _grid(place: str) -> int:
 
 
 def _best(studies: Studies) -> list[str]:
-    """Return a sentence for each problem and grid on which several methods were compared.
+    """Return a sentence for each problem and grid on which three or more methods were measured.
 
-    Variants, of which one may be better still, are left out, and it says so.
+    Cases with other settings, which may be better, are left out.
     """
     found = []
-    for place, cases in _usual_cases(studies).items():
+    for place, cases in _default_cases(studies).items():
         if len(cases) < _FEW:
             continue
         ranked = sorted(cases, key=_error)
         best = ranked[0]
         missing = _not_measured(studies, place)
-        words = f"{place_title(place)}: of the methods measured with their usual settings, "
+        words = f"{place_title(place)}: of the methods with default settings, "
         words += f"{best.title} has the lowest error, {_spread(best)}"
         words += f", in {_seconds(best)}"
         coded = [case for case in ranked if case.mean("oracle_mre") is not None]
@@ -128,9 +128,9 @@ def _best(studies: Studies) -> list[str]:
 
 
 def _beyond(studies: Studies) -> list[str]:
-    """Return a sentence for each place at which another predictor comes below all usual methods."""
+    """Return a sentence for each place at which another predictor beats all default methods."""
     found = []
-    for place, usual in _usual_cases(studies).items():
+    for place, usual in _default_cases(studies).items():
         others = [
             case
             for study in studies.results
@@ -152,10 +152,7 @@ def _beyond(studies: Studies) -> list[str]:
 
 
 def _not_measured(studies: Studies, place: str) -> list[str]:
-    """Return the methods that the paper has at a place, as they are meant to be used, and we not.
-
-    A case of the paper is missing if no study has measured it.
-    """
+    """Return the methods that the paper has at a place with default settings, and no study has."""
     measured = {(case.place, case.title) for study in studies.results for case in study.cases}
     missing = [
         case_title(row.cell)
@@ -191,10 +188,10 @@ def _overtakings(one: Curve, other: Curve) -> list[str]:
 
 
 def _gaps(studies: Studies) -> list[str]:
-    """Return a sentence on how far learning stays behind the representation, where it does most."""
+    """Return a sentence on the case with the largest ratio of learned to oracle error."""
     gaps = [
         (ratio, case)
-        for cases in _usual_cases(studies).values()
+        for cases in _default_cases(studies).values()
         for case in cases
         if not case.objective and (ratio := case.mean("learned_to_oracle")) is not None
     ]
@@ -203,7 +200,7 @@ def _gaps(studies: Studies) -> list[str]:
     ratio, case = max(gaps, key=lambda gap: gap[0])
     oracle = number(case.mean("oracle_mre"), "percent")
     return [
-        "Of the methods measured with their usual settings, the widest gap between learning and "
+        "Of the methods with default settings, the widest gap between learning and "
         f"representation is {case.title}'s on {place_title(case.place)}: its learned error is "
         f"{ratio:.1f} times that of its representation alone ({oracle} %)."
     ]
@@ -265,5 +262,5 @@ def _spread(case: CaseResult) -> str:
 
 
 def _seconds(case: CaseResult) -> str:
-    share = " (not alone on the device)" if case.is_share("total") else ""
+    share = " (shared)" if case.is_shared_time("total") else ""
     return f"{number(case.mean('total'), 'seconds')} s{share}"

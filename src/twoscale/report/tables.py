@@ -1,4 +1,4 @@
-"""The table of metrics: which columns, how a number is written, what the headings mean."""
+"""The table of metrics of one run or several: columns, headings and their meaning."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def header() -> list[str]:
 
 
 def cells(metrics: Mapping[str, Any]) -> list[str]:
-    """Return the cells of one row, without the method's name; seams are the common ones."""
-    flat = {**metrics, **metrics["common_seams"], "total": metrics["timings"].get("total")}
+    """Return the cells of one row, without its name; seams are the common ones."""
+    total = metrics.get("timings", {}).get("total")
+    flat = {**metrics, **metrics.get("common_seams", {}), "total": total}
     return [number(flat.get(key), display(key).kind) for key in COLUMNS]

@@ -2,7 +2,14 @@
 
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.representation.chain import Chain, ThreeScale, TwoScale, single_solver, stage_rule
+from twoscale.representation.chain import (
+    Chain,
+    ThreeScale,
+    TwoScale,
+    known_stages,
+    single_solver,
+    stage_rule,
+)
 from twoscale.representation.conforming import BubblePCA, Conforming, SkeletonPCA
 from twoscale.representation.field_pca import GlobalPCA, PatchPCA, RestrictedPCA
 from twoscale.representation.whole_field import Normaliser, WholeField
@@ -23,6 +30,7 @@ __all__ = [
     "TwoScale",
     "WholeField",
     "WithParameters",
+    "known_stages",
     "single_solver",
     "stage_rule",
 ]

@@ -26,7 +26,10 @@ class Representation(Part, nn.Module, ABC):
     float64). `space` says what the fields are made of, once it is fitted.
     """
 
-    compresses: ClassVar[bool] = True  # False: the code is the field itself
+    compresses: ClassVar[bool] = True
+    """Whether the code is shorter than the field; otherwise the code is the field itself."""
+    stage_titles: ClassVar[Mapping[str, str]] = {}
+    """Stages with a code and a PCA of their own, by name, with the word for them in tables."""
 
     space: Space
 
@@ -112,6 +115,26 @@ class Representation(Part, nn.Module, ABC):
         return self.decode(self.encode(fields))
 
     forward = reconstruct
+
+    def _require_fit(self) -> None:
+        if "space" not in vars(self):
+            raise TwoscaleError("this representation is not fitted yet: call fit first")
+
+    def _check_fields(self, fields: Tensor) -> None:
+        self._require_fit()
+        if fields.shape[1:] != self.space.shape:
+            raise TwoscaleError(
+                f"this representation was fitted on fields of shape {self.space.shape}, "
+                f"these have shape {tuple(fields.shape)}"
+            )
+
+    def _check_codes(self, codes: Tensor) -> None:
+        self._require_fit()
+        if codes.shape[1:] != (self.code_size,):
+            raise TwoscaleError(
+                f"codes of this representation have {self.code_size} entries, "
+                f"these have shape {tuple(codes.shape)}"
+            )
 
 
 def subset(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:

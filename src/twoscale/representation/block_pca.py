@@ -54,6 +54,7 @@ class BlockPCA(Representation):
         if solver not in SOLVERS:
             raise TwoscaleError(f"no PCA solver is called '{solver}': known are {list(SOLVERS)}")
         self.rule = RankRule.of(rule)
+        self._restate(rule=self.rule)
         self.solver = solver
         self.standardised = standardised
         self.floor: Tensor | None = None  # (channels,): features that vary by less do not count
@@ -116,7 +117,9 @@ class BlockPCA(Representation):
         return statistics.with_common_scale(self.space.channels)
 
     def _scaled(self, source: FieldSource, statistics: Statistics) -> Blocks:
-        mean, scale = statistics.mean.float(), statistics.scale.float()
+        mean = statistics.mean.float()
+        # What does not count as varying must be zero, whatever rounding leaves of it.
+        scale = torch.where(statistics.varying, statistics.scale, torch.inf).float()
 
         def passes(part: slice) -> Iterator[Tensor]:
             for chunk in source.chunks():
@@ -147,6 +150,7 @@ class BlockPCA(Representation):
         places = kept.flatten().nonzero()[:, 0]
         self.register_buffer("places", places, persistent=False)
         self._ranks = [int(k) for k in self.rank]
+        self._code_size = sum(self._ranks)
 
     def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
         missing = [name for name in self._fitted if name not in tensors]
@@ -160,23 +164,13 @@ class BlockPCA(Representation):
         return self
 
     def encode(self, fields: Tensor) -> Tensor:
-        self._require_fit()
-        if fields.shape[1:] != self.space.shape:
-            raise TwoscaleError(
-                f"this representation was fitted on fields of shape {self.space.shape}, "
-                f"these have shape {tuple(fields.shape)}"
-            )
+        self._check_fields(fields)
         values = (self._split(fields.to(self.mean.dtype)) - self.mean) / self.scale
         scores = torch.bmm(values.transpose(0, 1), self.vectors)
         return scores.transpose(0, 1).flatten(1).index_select(1, self.places)
 
     def decode(self, codes: Tensor) -> Tensor:
-        self._require_fit()
-        if codes.shape[1:] != (self.code_size,):
-            raise TwoscaleError(
-                f"codes of this representation have {self.code_size} entries, "
-                f"these have shape {tuple(codes.shape)}"
-            )
+        self._check_codes(codes)
         return self._join(self.mean + self._deviations(codes.to(self.mean.dtype)))
 
     def _deviations(self, codes: Tensor) -> Tensor:
@@ -221,7 +215,8 @@ class BlockPCA(Representation):
         return False
 
     def _require_fit(self) -> None:
-        if self.vectors is None:
+        super()._require_fit()
+        if self.vectors is None:  # a fit that was refused
             raise TwoscaleError("this representation is not fitted yet: call fit first")
 
     @property
@@ -236,12 +231,22 @@ class BlockPCA(Representation):
         shown = (self.vectors != 0).any(2)
         if not bool(shown.any()):
             return float(self.mean.abs().max()), 0.0
-        mean, scale = (values[shown].double().square().mean() for values in (self.mean, self.scale))
-        return float(mean.sqrt()), float(scale.sqrt())
+        apart = (len(shown), self.space.channels, -1)
+        counts = shown.reshape(apart).sum((0, 2)).clamp_min(1)
+        mean, scale = (
+            (torch.where(shown, values.double(), 0).square().reshape(apart).sum((0, 2)) / counts)
+            for values in (self.mean, self.scale)
+        )
+        return least_varying(mean.sqrt(), scale.sqrt())
 
     @property
     def block_sizes(self) -> list[int]:
-        return [sum(self.ranks["pca"])]
+        return [self.code_size]
+
+    @property
+    def code_size(self) -> int:
+        self._require_fit()
+        return self._code_size
 
     @property
     def ranks(self) -> dict[str, list[int]]:
@@ -269,6 +274,16 @@ def channel_units(scale: Tensor, shown: Tensor, channels: int) -> Tensor:
     squares = torch.where(shown, scale.double(), 0).square().reshape(apart).sum((0, 2))
     mean = (squares / shown.reshape(apart).sum((0, 2)).clamp_min(1)).sqrt()
     return torch.where(mean > 0, mean, 1.0).to(scale.dtype).reshape(-1, 1, 1)
+
+
+def least_varying(means: Tensor, spreads: Tensor) -> tuple[float, float]:
+    """Return both of the channel that varies least beside its mean, of those that vary at all.
+
+    Means and spreads are sizes (channels,), float64.
+    """
+    ratios = torch.where(spreads > 0, spreads / means.clamp_min(1e-300), torch.inf)
+    worst = int(ratios.argmin()) if bool((spreads > 0).any()) else int(means.argmax())
+    return float(means[worst]), float(spreads[worst])
 
 
 def _in_cache(source: FieldSource) -> Iterator[Tensor]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource, map_fields
-from twoscale.representation.base import residual_map
+from twoscale.representation.base import Representation, residual_map
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.runtime.timing import Clock
 
@@ -18,7 +18,8 @@ Stage = tuple[str, BlockPCA]
 
 _SPARE = 16  # candidates of each block beyond twice its equal share
 _GROWTH = 3
-NOISE = 1e-6  # of a channel's unit: what varies by less is rounding, in single precision
+_ROUNDING = 1e-13  # energy per node, in the fields' unit: not seen in single precision
+_NOISE = 1e-6  # of a channel's unit: what varies by less is rounding, in single precision
 
 
 class Budget:
@@ -66,8 +67,8 @@ class Budget:
                 name, stage = self.stages[p]
                 with clock.stage("pca_overhead"):
                     seen = self._seen_by(p, source)
-                if p and self.space.channels > 1:
-                    stage.floor = NOISE * self.stages[0][1].unit.flatten().double()
+                if p:
+                    ignore_noise(stage, self.stages[0][1])
                 rule = replace(stage.rule, components=caps[p])
                 stage.fit(seen, space=self.space, seed=seed + p, clock=clock, name=name, rule=rule)
             with clock.stage("pca_overhead"):
@@ -79,7 +80,8 @@ class Budget:
 
     def _shares(self, start: int, left: int) -> list[list[int]]:
         unit = self.stages[0][1].unit  # the same for all: energies are compared
-        return pooled_ranks([stage.energies(unit) for _, stage in self.stages[start:]], left)
+        energies = [stage.energies(unit) for _, stage in self.stages[start:]]
+        return pooled_ranks(energies, left, least=_ROUNDING * self.space.grid.nodes)
 
     def _affected(self, changed: Sequence[int]) -> list[int]:
         """Return the stages whose fit depends on any of some that have changed."""
@@ -98,12 +100,21 @@ class Budget:
         return source
 
 
-def pooled_ranks(energies: Sequence[Tensor], size: int) -> list[list[int]]:
+def ignore_noise(stage: BlockPCA, first: Representation) -> None:
+    """Let a stage take no notice of channels of which the first one left rounding errors only.
+
+    Scaled to unit variance they would count as much as any other channel.
+    """
+    several = first.space.channels > 1
+    stage.floor = _NOISE * first.unit.flatten().double() if several else None
+
+
+def pooled_ranks(energies: Sequence[Tensor], size: int, *, least: float = 0.0) -> list[list[int]]:
     """Return the ranks of all blocks of all stages that keep the `size` largest energies.
 
     `energies` are (blocks, modes) for each stage. Of a block the leading modes are kept, at least
-    one: a mode counts no more than any before it. Modes without energy are never kept but as the
-    first.
+    one: a mode counts no more than any before it. Modes of at most the `least` energy are never
+    kept but as the first.
 
     >>> pooled_ranks([torch.tensor([[9.0, 5.0, 1.0]]), torch.tensor([[4.0, 2.0], [3.0, 0.0]])], 4)
     [[2], [1, 1]]
@@ -114,7 +125,7 @@ def pooled_ranks(energies: Sequence[Tensor], size: int) -> list[list[int]]:
     everything = torch.cat([values.flatten() for values in ordered])
     best = everything.sort(descending=True, stable=True).indices[:size]
     kept = torch.zeros_like(everything, dtype=torch.bool).index_fill_(0, best, True)
-    kept &= everything > 0
+    kept &= everything > least
     parts = kept.split([values.numel() for values in ordered])
     counts = [
         part.reshape(values.shape).sum(1) for part, values in zip(parts, ordered, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +13,10 @@ from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, as_source, map_fields
 from twoscale.linalg.pca import RankRule
-from twoscale.parts import register
+from twoscale.parts import PARTS, register
 from twoscale.representation.base import Representation, residual_map, space_of, subset
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.representation.budget import NOISE, Budget
+from twoscale.representation.budget import Budget, ignore_noise
 from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
 from twoscale.runtime.timing import Clock
 
@@ -29,17 +29,21 @@ class Chain(Representation):
     With `code_size` all stages, which must be PCAs, share that many modes, the most energetic ones
     of all their blocks; what the rules of the stages say is then what each may keep at most.
 
-    >>> Chain({"whole": GlobalPCA(8), "patches": PatchPCA(0.9, patches=(2, 2))})
-    Chain({'whole': GlobalPCA(8), 'patches': PatchPCA(0.9, patches=(2, 2))})
+    >>> Chain({"coarse": RestrictedPCA(8), "patches": PatchPCA(0.9, patches=(2, 2))})
+    Chain({'coarse': RestrictedPCA(8), 'patches': PatchPCA(0.9, patches=(2, 2))})
     """
 
     name = "chain"
+    title = "stages, each of what the earlier ones left over"
 
     def __init__(
         self, stages: Mapping[str, Representation], *, code_size: int | None = None
     ) -> None:
         super().__init__()
-        self.stages = nn.ModuleDict(stages)
+        try:
+            self.stages = nn.ModuleDict(stages)
+        except (KeyError, TypeError) as error:
+            raise TwoscaleError(f"these cannot be the stages of a chain: {error}") from error
         self.shared_size = code_size
         if code_size is not None and not all(isinstance(s, BlockPCA) for s in stages.values()):
             raise TwoscaleError(
@@ -53,6 +57,8 @@ class Chain(Representation):
         return [(name, stage) for name, stage in self._named() if isinstance(stage, BlockPCA)]
 
     def check(self, space: Space, samples: int) -> None:
+        if not self.stages:
+            raise TwoscaleError("a chain needs at least one stage, this one has none")
         for _, stage in self._named():
             stage.check(space, samples)
         if self.shared_size is not None:
@@ -84,7 +90,8 @@ class Chain(Representation):
             if position:
                 with clock.stage("pca_overhead"):
                     source = map_fields(source, residual_map(self._named()[position - 1][1]))
-                    _ignore_noise(stage, self._named()[0][1])
+                    if isinstance(stage, BlockPCA):
+                        ignore_noise(stage, self._named()[0][1])
             stage.fit(source, space=self.space, seed=seed + position, clock=clock, name=stage_name)
         return self
 
@@ -98,11 +105,7 @@ class Chain(Representation):
         return torch.cat(codes, 1)
 
     def decode(self, codes: Tensor) -> Tensor:
-        if codes.shape[1:] != (self.code_size,):
-            raise TwoscaleError(
-                f"codes of this representation have {self.code_size} entries, "
-                f"these have shape {tuple(codes.shape)}"
-            )
+        self._check_codes(codes)
         parts = codes.split([stage.code_size for _, stage in self._named()], 1)
         fields = [stage.decode(part) for (_, stage), part in zip(self._named(), parts, strict=True)]
         return sum(fields[1:], fields[0])
@@ -145,13 +148,17 @@ class Chain(Representation):
         return max(layouts, key=lambda layout: layout.count, default=None)
 
 
-def _ignore_noise(stage: Representation, first: Representation) -> None:
-    """Let a stage take no notice of channels of which the first one left rounding errors only.
+def known_stages() -> dict[str, str]:
+    """Return the titles of the stages of all registered representations, by stage name.
 
-    Scaled to unit variance they would count as much as any other channel.
+    Longer chains come first, so that the stages of one chain are listed in their order.
+
+    >>> list(known_stages())[:3]
+    ['coarse', 'middle', 'residual']
     """
-    if isinstance(stage, BlockPCA) and first.space.channels > 1:
-        stage.floor = NOISE * first.unit.flatten().double()
+    kinds = [part for part in PARTS.values() if issubclass(part, Representation)]
+    longest_first = sorted(kinds, key=lambda kind: -len(kind.stage_titles))
+    return {name: title for kind in longest_first for name, title in kind.stage_titles.items()}
 
 
 def stage_solvers(solver: str) -> tuple[str, str]:
@@ -182,6 +189,8 @@ class TwoScale(Chain):
     """
 
     name = "two-scale"
+    title = "coarse PCA, then a PCA per patch"
+    stage_titles: ClassVar[Mapping[str, str]] = {"coarse": "coarse", "residual": "residual"}
 
     def __init__(
         self,
@@ -216,6 +225,12 @@ class ThreeScale(Chain):
     """
 
     name = "three-scale"
+    title = "coarse PCA, then a PCA per large patch, then a PCA per patch"
+    stage_titles: ClassVar[Mapping[str, str]] = {
+        "coarse": "coarse",
+        "middle": "middle",
+        "residual": "residual",
+    }
 
     def __init__(
         self,

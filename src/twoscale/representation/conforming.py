@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -101,6 +102,7 @@ class SkeletonPCA(_SkeletonBound):
     """
 
     name = "skeleton-pca"
+    title = "PCA of the lines between patches"
 
     factor: Tensor  # (size, size): L
     inverse_factor: Tensor  # (size, size): L^-1
@@ -130,6 +132,7 @@ class BubblePCA(_SkeletonBound):
     """
 
     name = "bubble-pca"
+    title = "PCA per patch of fields that vanish on its border"
 
     _guides: Sequence[SkeletonPCA] = ()
 
@@ -193,6 +196,8 @@ class Conforming(Chain):
     """
 
     name = "conforming"
+    title = "PCA of the lines between patches, then a PCA per patch"
+    stage_titles: ClassVar[Mapping[str, str]] = {"skeleton": "skeleton", "bubbles": "bubbles"}
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ class GlobalPCA(BlockPCA):
     """
 
     name = "global-pca"
+    title = "PCA of whole fields"
 
     def _prepare(self, space: Space, device: torch.device) -> None:
         pass
@@ -50,6 +51,7 @@ class PatchPCA(BlockPCA):
     """
 
     name = "patch-pca"
+    title = "PCA per patch"
 
     weights: Tensor  # (patches, channels x features): normalised window
 
@@ -119,6 +121,12 @@ class RestrictedPCA(BlockPCA):
     """
 
     name = "restricted-pca"
+    title = "PCA on a coarse grid"
+
+    row_means: Tensor  # (coarse rows, height)
+    column_means: Tensor  # (coarse columns, width)
+    row_interpolation: Tensor  # (height, coarse rows)
+    column_interpolation: Tensor  # (width, coarse columns)
 
     def __init__(
         self,
@@ -171,11 +179,6 @@ class RestrictedPCA(BlockPCA):
                 f"{name}_interpolation", interpolation.float().to(device), persistent=False
             )
 
-    row_means: Tensor  # (coarse rows, height)
-    column_means: Tensor  # (coarse columns, width)
-    row_interpolation: Tensor  # (height, coarse rows)
-    column_interpolation: Tensor  # (width, coarse columns)
-
     def _split(self, fields: Tensor) -> Tensor:
         if self._even:
             coarse = functional.avg_pool2d(fields, self.factor)
@@ -185,7 +188,7 @@ class RestrictedPCA(BlockPCA):
         return coarse.flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
-        coarse = blocks.reshape(len(blocks), -1, *self._coarse)
+        coarse = blocks.reshape(len(blocks), self.space.channels, *self._coarse)
         if self._even:
             shape = self.space.grid.shape
             return functional.interpolate(coarse, shape, mode="bilinear", align_corners=False)

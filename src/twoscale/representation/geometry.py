@@ -98,6 +98,23 @@ def decoder_gram(decoder: Representation) -> Tensor:
     return code_gram(decoder, lambda fields: (fields / unit).flatten(1))
 
 
+def channel_metrics(decoder: Representation) -> tuple[Tensor, ...]:
+    """Return M (code, coordinates) for each of several channels; of a single one, nothing.
+
+    ||d @ M|| is the norm of what a code difference d adds to the channel, in its unit.
+    """
+    channels = decoder.space.channels
+    if channels == 1:
+        return ()
+    unit = decoder.unit
+
+    def metric(channel: int) -> Tensor:
+        gram = code_gram(decoder, lambda fields: (fields / unit)[:, channel].flatten(1))
+        return Isometry.of(gram).to_coordinates
+
+    return tuple(metric(channel) for channel in range(channels))
+
+
 @contextmanager
 def one_isometry(decoder: Representation) -> Iterator[None]:
     """Remember the coordinates of a decoder, which must not be fitted anew meanwhile.

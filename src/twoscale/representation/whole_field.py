@@ -14,7 +14,7 @@ from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource, as_source, gather, map_fields
 from twoscale.parts import register
 from twoscale.representation.base import Representation, space_of
-from twoscale.representation.block_pca import channel_units
+from twoscale.representation.block_pca import channel_units, least_varying
 from twoscale.runtime.precision import check_range
 from twoscale.runtime.timing import Clock
 
@@ -50,12 +50,15 @@ class Normaliser(nn.Module):
         self._spread = spread  # zero where `std` is one in its place
         return self
 
+    def restore(self, mean: Tensor, std: Tensor) -> Self:
+        """Take over the mean and the deviation of each channel (channels, 1, 1)."""
+        self.mean, self.std, self._spread = mean, std, std.flatten().double()
+        return self
+
     @property
     def mean_and_spread(self) -> tuple[float, float]:
         """Return both of the channel that varies least beside its mean."""
-        ratio = self._spread / self.mean.abs().flatten().double().clamp_min(1e-300)
-        worst = int(ratio.argmin())
-        return abs(float(self.mean[worst])), float(self._spread[worst])
+        return least_varying(self.mean.abs().flatten().double(), self._spread)
 
     def apply_to(self, fields: FieldSource) -> Tensor:
         """Return all fields, normalised, as one tensor."""
@@ -73,6 +76,7 @@ class WholeField(Representation):
     """All nodes of the field, each channel normalised; nothing is left out."""
 
     name = "whole-field"
+    title = "the field itself"
     compresses = False
 
     def __init__(self) -> None:
@@ -98,9 +102,11 @@ class WholeField(Representation):
         return self
 
     def encode(self, fields: Tensor) -> Tensor:
+        self._check_fields(fields)
         return self.scale(fields.to(self.dtype)).flatten(1)
 
     def decode(self, codes: Tensor) -> Tensor:
+        self._check_codes(codes)
         return self.scale.undo(codes.to(self.dtype).unflatten(1, self.space.shape))
 
     def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
@@ -109,7 +115,7 @@ class WholeField(Representation):
         if any(one is None or one.shape != wanted for one in found):
             raise TwoscaleError("the scale of the fields is missing: the artifact is damaged")
         self.space = space
-        self.scale.mean, self.scale.std = tensors["scale.mean"], tensors["scale.std"]
+        self.scale.restore(tensors["scale.mean"], tensors["scale.std"])
         return self
 
     @property
@@ -123,6 +129,7 @@ class WholeField(Representation):
 
     @property
     def block_sizes(self) -> list[int]:
+        self._require_fit()
         return [prod(self.space.shape)]
 
     @property

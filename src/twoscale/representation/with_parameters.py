@@ -10,6 +10,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
+from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, MappedSource, as_source
 from twoscale.parts import register
 from twoscale.representation.base import Representation, space_of, subset
@@ -25,6 +26,7 @@ class WithParameters(Representation):
     """
 
     name = "with-parameters"
+    title = "a code of the fields, followed by the parameters"
 
     mean: Tensor  # (parameters,)
     scale: Tensor  # (parameters,)
@@ -36,6 +38,13 @@ class WithParameters(Representation):
         self.register_buffer("scale", None)
 
     def check(self, space: Space, samples: int) -> None:
+        if not space.parameters:
+            raise TwoscaleError(f"fields with parameters were expected, those of {space} have none")
+        if (self.fields is None) != (space.field_channels == 0):
+            raise TwoscaleError(
+                f"there are {space.field_channels} channels beside the parameters: give a "
+                "representation of fields if there are any, and none for parameters alone"
+            )
         if self.fields is not None:
             self.fields.check(_without(space), samples)
 
@@ -50,6 +59,7 @@ class WithParameters(Representation):
     ) -> Self:
         source = as_source(fields)
         self.space = space_of(source, space)
+        self.check(self.space, source.shape[0])
         count, kept = self.space.parameters, self.space.field_channels
         values = torch.cat([chunk[:, kept:, 0, 0].double() for chunk in source.chunks()])
         spread = values.std(0, unbiased=False)
@@ -62,6 +72,7 @@ class WithParameters(Representation):
         return self
 
     def encode(self, fields: Tensor) -> Tensor:
+        self._check_fields(fields)
         kept = self.space.field_channels
         scores = (fields[:, kept:, 0, 0].to(self.mean.dtype) - self.mean) / self.scale
         if self.fields is None:
@@ -69,6 +80,8 @@ class WithParameters(Representation):
         return torch.cat([self.fields.encode(fields[:, :kept]), scores], 1)
 
     def decode(self, codes: Tensor) -> Tensor:
+        self._check_codes(codes)
+        codes = codes.to(self.mean.dtype)
         scores = codes[:, codes.shape[1] - self.space.parameters :]
         values = (self.mean + self.scale * scores)[:, :, None, None]
         constant = values.expand(-1, -1, *self.space.grid.shape)
@@ -88,11 +101,21 @@ class WithParameters(Representation):
         return self
 
     @property
+    def unit(self) -> Tensor:
+        own = self.scale[:, None, None]
+        return own if self.fields is None else torch.cat([self.fields.unit, own])
+
+    @property
+    def layout(self) -> PatchLayout | None:
+        return None if self.fields is None else self.fields.layout
+
+    @property
     def mean_and_spread(self) -> tuple[float, float] | None:
         return None if self.fields is None else self.fields.mean_and_spread
 
     @property
     def block_sizes(self) -> list[int]:
+        self._require_fit()
         inside = [] if self.fields is None else self.fields.block_sizes
         return [*inside, self.space.parameters]
 

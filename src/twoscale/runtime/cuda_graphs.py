@@ -34,7 +34,7 @@ def _branches(device: torch.device) -> list[torch.cuda.Stream]:
 
 
 @contextmanager
-def turn(device: torch.device) -> Iterator[None]:
+def exclusive_stream(device: torch.device) -> Iterator[None]:
     """Keep other threads from recording and replaying, and the device from overtaking.
 
     Work of two threads on one stream is in order anyway; another stream waits for the latest one.
@@ -49,7 +49,7 @@ def turn(device: torch.device) -> Iterator[None]:
 
 def warm_up(work: Callable[[], Any], device: torch.device, *, times: int = 1) -> None:
     """Do some work on the side stream before it is recorded, so that libraries are ready there."""
-    with torch.cuda.device(device), turn(device):
+    with torch.cuda.device(device), exclusive_stream(device):
         stream, current = _side_stream(device), torch.cuda.current_stream()
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
@@ -84,7 +84,7 @@ def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) ->
         return [work() for work in works]
     results = []
     recording = torch.cuda.is_current_stream_capturing()
-    with torch.cuda.device(device), _LOCK if recording else turn(device):
+    with torch.cuda.device(device), _LOCK if recording else exclusive_stream(device):
         current, branches = torch.cuda.current_stream(), _branches(device)
         for branch in branches:
             branch.wait_stream(current)

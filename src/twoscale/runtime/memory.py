@@ -82,7 +82,7 @@ def _group_limit() -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def short_of_memory(error: BaseException | None) -> bool:
+def is_out_of_memory(error: BaseException | None) -> bool:
     """Say whether memory was short; libraries say it in many ways, and some wrap the error."""
     while error is not None:
         words = str(error).lower()

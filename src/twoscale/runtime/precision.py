@@ -67,12 +67,12 @@ def check_variation(mean: float, spread: float, name: str) -> None:
             f"the {name} fields vary by about {spread:.0e}, too near to the smallest numbers of "
             "single precision: multiply them by a large number first"
         )
-    problem = few_digits(mean, spread)
+    problem = precision_problem(mean, spread)
     if problem is not None:
         warnings.warn(f"the {name} fields {problem}", TwoscaleWarning, stacklevel=2)
 
 
-def few_digits(mean: float, spread: float) -> str | None:
+def precision_problem(mean: float, spread: float) -> str | None:
     """Return what to say of fields whose variation is nearly lost in their mean, or None.
 
     `mean` and `spread` are the sizes of the mean field and of the deviations from it.

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from twoscale.runtime.cuda_graphs import record, turn, warm_up
+from twoscale.runtime.cuda_graphs import exclusive_stream, record, warm_up
 from twoscale.runtime.precision import precision_flags
 
 _LARGEST = 256 * 256**2  # nodes of a batch: what `predict` takes at a time; a guess, not measured
@@ -28,9 +28,9 @@ def replayed(operator: nn.Module, fields: Tensor) -> Tensor:
     Everything the operator reads must be a parameter or buffer of it, or stay where it is for good.
     Threads take turns.
     """
-    if not fields.is_cuda or _elsewhere():
+    if not fields.is_cuda or _cannot_record():
         return operator(fields)
-    with turn(fields.device):
+    with exclusive_stream(fields.device):
         if fields.numel() > _LARGEST:
             return operator(fields)
         if operator not in _RECORDINGS:
@@ -39,7 +39,7 @@ def replayed(operator: nn.Module, fields: Tensor) -> Tensor:
         return operator(fields) if recording is None else recording(fields)
 
 
-def _elsewhere() -> bool:
+def _cannot_record() -> bool:
     """Say whether the caller mixes precisions or records a graph of its own."""
     return torch.is_autocast_enabled("cuda") or torch.cuda.is_current_stream_capturing()
 

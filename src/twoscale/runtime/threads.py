@@ -70,7 +70,7 @@ def _seconds(clock: Callable[[], float], enough: float) -> float:
     return clock() - start
 
 
-def ahead(
+def prefetch(
     function: Callable[[Item], Result], items: Iterable[Item], *, workers: int
 ) -> Iterator[Result]:
     """Yield function(item) in order, while threads are at work on the next few.
@@ -95,7 +95,7 @@ def ahead(
                 future.cancel()
 
 
-def done_to_its_end(function: Callable[[], Result]) -> Result:
+def run_to_completion(function: Callable[[], Result]) -> Result:
     """Return function(), which is done to its end even if the waiting for it is interrupted.
 
     For work that other threads do on: what they write must not come after a clean-up.

@@ -46,7 +46,7 @@ def add_seconds(*timings: Mapping[str, float]) -> dict[str, float]:
     return total
 
 
-def forget_device_peak() -> None:
+def reset_peak_memory() -> None:
     """Begin to measure the peak of allocated GPU memory anew."""
     if torch.cuda.is_initialized():
         torch.cuda.reset_peak_memory_stats()

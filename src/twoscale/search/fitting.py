@@ -17,7 +17,7 @@ from twoscale.fields.source import FieldSource, Shape
 from twoscale.files import Checkpoints
 from twoscale.operators.context import SharedFits
 from twoscale.representation.nearest import NearestCodes
-from twoscale.runtime.memory import short_of_memory
+from twoscale.runtime.memory import is_out_of_memory
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
 from twoscale.search.candidates import Candidate, SearchSpace
@@ -147,7 +147,7 @@ def _refused_if_too_large(candidate: Candidate) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not (isinstance(error, torch.linalg.LinAlgError) or short_of_memory(error)):
+        if not (isinstance(error, torch.linalg.LinAlgError) or is_out_of_memory(error)):
             raise
         raise TwoscaleError(f"{candidate.label} is too large for this machine: {error}") from error
 

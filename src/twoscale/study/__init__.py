@@ -1,1 +1,1 @@
-"""Studies as data: their cells, the records of measured ones, and the paper's numbers beside."""
+"""Studies as data: what to run, the records of what was run, and the paper's numbers."""

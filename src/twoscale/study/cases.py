@@ -15,9 +15,9 @@ from twoscale.methods.settings import parse_assignments
 from twoscale.problems import get_problem
 
 SAMPLES = 10_000
-"""The size of a whole dataset that a case's name does not tell: the paper's."""
+"""The paper's size of a dataset, training and test fields together. Case names do not have it."""
 
-_BRINGING = ("base", "predictor")
+_BRINGS_DEFAULTS = ("base", "predictor")
 
 _NAME = re.compile(
     r"(?P<problem>[a-z-]+)-(?P<resolution>\d+) (?P<method>[a-z-]+)(\+(?P<tuned>\w+))?"
@@ -26,10 +26,10 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is fitted, on what. What equals a default is left out, so equal cases are equal.
+    """What is fitted, and on which data. Settings that equal a default are dropped.
 
-    `samples` is the size of the whole dataset; `training` the number of training fields, None for
-    all of the training split; with an `objective`, the same case without it is fine-tuned.
+    `samples` is the size of the whole dataset, and `training` the number of training fields, None
+    for all of the training split. A case with an `objective` is the case without it, fine-tuned.
     """
 
     problem: str
@@ -46,7 +46,7 @@ class Case:
             raise TwoscaleError(
                 f"no objective is called '{self.objective}': known are {', '.join(OBJECTIVES)}"
             )
-        object.__setattr__(self, "settings", _unusual(self.method, self.settings))
+        object.__setattr__(self, "settings", _non_default(self.method, self.settings))
         if self.training == largest_training(self.samples):
             object.__setattr__(self, "training", None)
 
@@ -99,14 +99,16 @@ def parse_case(name: str, *, samples: int = SAMPLES) -> Case:
     )
 
 
-def _unusual(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _non_default(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given settings that differ from what the method would use without them."""
     resolved = resolve(method, given)
-    # The method that is refined and the predictor bring their own defaults, and count themselves
-    # when they are not the usual ones.
-    usual = resolve(method, {name: given[name] for name in _BRINGING if name in given})
-    usual |= {name: value for name, value in resolve(method, {}).items() if name in _BRINGING}
-    return {name: resolved[name] for name in sorted(given) if resolved[name] != usual[name]}
+    # A base method and a predictor bring defaults of their own. They are themselves compared with
+    # the method's defaults.
+    defaults = resolve(method, {name: given[name] for name in _BRINGS_DEFAULTS if name in given})
+    defaults |= {
+        name: value for name, value in resolve(method, {}).items() if name in _BRINGS_DEFAULTS
+    }
+    return {name: resolved[name] for name in sorted(given) if resolved[name] != defaults[name]}
 
 
 def setting_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Where studies come from: YAML files of the library or of one's own, and records."""
+"""Load studies: from the YAML files of the library, from a file of the user, or from a record."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def _own_study(path: Path) -> Study:
 
 
 def own_definition(study: Study) -> dict[str, Any]:
-    """Return what a record has to hold of a study that does not come with the library."""
+    """Return the entry `definition` of a record, which only a user's own study needs."""
     return {} if study.name in study_names() else {"definition": study.model_dump(mode="json")}
 
 
 def recorded_study(record: Mapping[str, Any]) -> Study | None:
-    """Return the study of a record, at its scale; None if nothing is known of it."""
+    """Return the study of a record, at its scale; None if its definition is not known."""
     if record["study"] in study_names():
         return load_study(record["study"]).at("small" if record["scale"] == "small" else "paper")
     if "definition" not in record:
         return None
-    return _checked(record["definition"], f"the definition in the record of {record['study']}")
+    return _validated(record["definition"], f"the definition in the record of {record['study']}")
 
 
 def asked_cells(
@@ -80,7 +80,7 @@ def asked_cells(
     seeds: Sequence[int] | None = None,
     only: Collection[str] = (),
 ) -> list[list[Cell]]:
-    """Return the cells of each study; what `only` names need not be in all of them."""
+    """Return the cells of each study; a name in `only` has to be in one of them at least."""
     scaled = [study.at(scale) for study in studies]
     found = []
     for study in scaled:
@@ -92,18 +92,18 @@ def asked_cells(
 
 
 def parse_study(text: str, *, name: str) -> Study:
-    """Return the study that a YAML text defines; what it says of the small scale is merged in."""
+    """Return the study that a YAML text defines, with the small scale's defaults filled in."""
     source = f"the study {name}"
     content = parse_yaml(text, source=source)
     if not isinstance(content, dict):
         raise TwoscaleError(f"{source} should be a YAML mapping of title, cases, ...")
-    usual = yaml.safe_load(_SMALL.read_text(encoding="utf-8"))
-    small = _merged(usual, content.get("small") or {})
-    return _checked({"name": name, **content, "small": small}, source, scales=SCALES)
+    defaults = yaml.safe_load(_SMALL.read_text(encoding="utf-8"))
+    small = _merged(defaults, content.get("small") or {})
+    return _validated({"name": name, **content, "small": small}, source, scales=SCALES)
 
 
-def _checked(content: Any, source: str, *, scales: Sequence[Scale] = ("paper",)) -> Study:
-    """Return the study of some content, all of whose cells at some scales can be."""
+def _validated(content: Any, source: str, *, scales: Sequence[Scale] = ("paper",)) -> Study:
+    """Return the validated study; all of its cells at the given scales are valid, too."""
     try:
         study = Study.model_validate(content)
         for scale in scales:
@@ -117,12 +117,12 @@ def _checked(content: Any, source: str, *, scales: Sequence[Scale] = ("paper",))
     return study
 
 
-def _merged(usual: Mapping[str, Any], given: Any) -> dict[str, Any]:
-    """Return `usual` with what is given in place, mappings inside it merged likewise."""
+def _merged(defaults: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    """Return `defaults` updated with `given`; mappings inside are merged the same way."""
     if not isinstance(given, dict):
         return given
     both = {
-        name: _merged(usual[name], value) if isinstance(usual.get(name), dict) else value
+        name: _merged(defaults[name], value) if isinstance(defaults.get(name), dict) else value
         for name, value in given.items()
     }
-    return {**usual, **both}
+    return {**defaults, **both}

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 from twoscale.data.split import largest_training
 from twoscale.finetuning.finetune import FinetunePlan
 from twoscale.methods.recipes import resolve
-from twoscale.methods.settings import identifying
 from twoscale.predictors.registry import PREDICTORS
 from twoscale.study.cases import Case
 
 FORMAT = 1
-"""Part of every cell's hash: raised when the same settings come to mean something else."""
+"""Part of every cell's hash. Raise it when the same settings come to mean something else."""
 
 DATA_SEED = 0
 
@@ -66,13 +65,13 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """Return the hash of everything that decides what comes out."""
+        """Return the hash of everything that determines the result."""
         content = {
             "format": FORMAT,
             "data": self.data._asdict(),
             "training": self.training,
             "method": self.case.method,
-            "settings": identifying(self.settings),
+            "settings": dict(self.settings),
             "seed": self.seed,
             "finetuning": self.finetuning and dict(self.finetuning),
         }
@@ -88,14 +87,14 @@ class Cell:
 
     @property
     def on_codes(self) -> bool:
-        """Say whether a network on codes is trained, which many can be at once."""
+        """Say whether a network on codes is trained; many of them can be trained at once."""
         return "hidden_width" in self.settings
 
     @property
     def epochs(self) -> int:
         """Return the passes over the training set; 0 for a fit in closed form."""
         kind = PREDICTORS.get(self.settings.get("predictor", ""))
-        if kind is not None and kind.predictor.closed_form:
+        if kind is not None and kind.closed_form:
             return 0
         return _passes(self.settings.get("epochs"))
 
@@ -114,9 +113,9 @@ def make_cell(
 ) -> Cell:
     """Return the cell of a case and a seed.
 
-    `settings` and `finetuning` stand in for the library's defaults; what the case itself gives goes
-    before them. With `fixed_steps` there are as many gradient steps as that many training fields
-    would get: passes over the training set are multiplied by fixed_steps / training.
+    `settings` and `finetuning` replace the library's defaults; the case's own settings replace
+    both. With `fixed_steps`, a case takes as many gradient steps as one with that many training
+    fields: the passes over its training set are multiplied by fixed_steps / training.
     """
     factor = 1.0 if fixed_steps is None else fixed_steps / _training(case)
     resolved = resolve(case.method, {**(settings or {}), **case.settings})

@@ -1,4 +1,4 @@
-"""What a study consists of: cases with seeds, what to tabulate and what to draw, at two scales."""
+"""The definition of a study: cases with seeds, tables and figures, at two scales."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FIELD = re.compile(r"\{(?P<name>\w+)(:(?P<format>,?(\.\d)?[defg%]?))?\}")  # of
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return where something is wrong first, and what is."""
+    """Return the first thing that is wrong, and where it stands."""
     first = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
@@ -45,7 +45,7 @@ class _Strict(BaseModel):
 
 
 class Entry(_Strict):
-    """One or several cases: lists, also among the settings, are multiplied out."""
+    """One or several cases: all combinations of the lists in it, settings included."""
 
     method: str | list[str]
     objective: str | list[str | None] | None = None
@@ -54,7 +54,7 @@ class Entry(_Strict):
     resolution: Size | list[Size] | None = None
     training: Size | list[Size | None] | None = None
     seeds: list[Seed] | None = None
-    label: Label | None = None  # may hold {names} of the case's parts and settings, and {title}
+    label: Label | None = None  # {name} stands for a part or a setting of the case, or {title}
 
 
 class Table(_Strict):
@@ -67,7 +67,7 @@ class Table(_Strict):
 
 
 class Figure(BaseModel):
-    """A figure of some kind; what else is given are options of that kind."""
+    """A figure of some kind; all further entries are options of that kind."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -86,7 +86,7 @@ class Compare(_Strict):
 
 
 class Protocol(_Strict):
-    """What every cell changes of the library's defaults without its case being named for it."""
+    """Settings that replace the library's defaults in every cell, and are in no case's name."""
 
     settings: dict[str, dict[str, Any]] = Field(default_factory=dict)  # by method or predictor
     finetuning: dict[str, Any] = Field(default_factory=dict)
@@ -112,7 +112,7 @@ class Protocol(_Strict):
 
 
 class Small(_Strict):
-    """What the small scale changes; its protocol takes the place of the study's own."""
+    """What the small scale changes; its protocol replaces that of the study."""
 
     resolution: dict[Size, Size]
     samples: Size
@@ -129,7 +129,9 @@ class Study(_Strict):
     question: str
     position: int = 0  # among the studies that are listed
     seeds: list[Seed] = Field(min_length=1)
-    alone: list[Seed] = Field(default_factory=list)  # seeds fitted one by one, for honest times
+    alone: list[Seed] = Field(
+        default_factory=list
+    )  # seeds that are fitted one by one, so that no other fit shares their time
     problem: str | list[str] = "poisson"
     resolution: Size | list[Size] = 128
     samples: Size = SAMPLES
@@ -161,11 +163,11 @@ class Study(_Strict):
         """Return the cells: of these seeds instead of the study's own, of these methods only.
 
         A method is named with its objective (`two-scale+A3`) or for all of them (`two-scale`);
-        a case's id, or a pattern of ids (`poisson-128 *`), will do too.
+        a case's id, or a pattern of ids (`poisson-128 *`), is allowed too.
         """
         rows = self.rows()
         for name in only:
-            if not any(_is_called(row.case, name) for row in rows):
+            if not any(_is_named(row.case, name) for row in rows):
                 raise TwoscaleError(
                     f"the study {self.name} has no method '{name}': "
                     f"it has {', '.join(sorted(self.methods))}"
@@ -173,13 +175,13 @@ class Study(_Strict):
         return [
             self.protocol.cell(row.case, seed)
             for row in rows
-            if not only or any(_is_called(row.case, name) for name in only)
+            if not only or any(_is_named(row.case, name) for name in only)
             for seed in (row.seeds if seeds is None else seeds)
         ]
 
     def has(self, name: str) -> bool:
-        """Say whether some case is called so."""
-        return any(_is_called(row.case, name) for row in self.rows())
+        """Say whether `only` may name a case so."""
+        return any(_is_named(row.case, name) for row in self.rows())
 
     @property
     def methods(self) -> set[str]:
@@ -187,7 +189,7 @@ class Study(_Strict):
         return {name for row in self.rows() for name in _names(row.case)}
 
     def at(self, scale: Scale) -> Study:
-        """Return the study at a scale; as it is written it is at the paper's."""
+        """Return the study at a scale; its file is written for the paper's."""
         if scale == "paper":
             return self
         small = self.small
@@ -209,10 +211,10 @@ class Study(_Strict):
         )
 
     def _check_count(self) -> None:
-        """Raise if lists multiply out to more cells than anybody can mean."""
+        """Raise if the lists have more combinations than anybody can mean."""
         count = 0
         for entry in self.cases:
-            lists = [*self._places(entry), *_choices(entry), _several(entry.objective)]
+            lists = [*self._places(entry), *_choices(entry), _as_list(entry.objective)]
             count += prod(map(len, lists)) * len(self.seeds if entry.seeds is None else entry.seeds)
         if count > _MOST_CELLS:
             raise TwoscaleError(
@@ -222,16 +224,16 @@ class Study(_Strict):
     def _places(self, entry: Entry) -> list[list[Any]]:
         """Return the problems, resolutions, methods and training sizes of an entry."""
         return [
-            _several(self.problem if entry.problem is None else entry.problem),
-            _several(self.resolution if entry.resolution is None else entry.resolution),
-            _several(entry.method),
-            _several(entry.training),
+            _as_list(self.problem if entry.problem is None else entry.problem),
+            _as_list(self.resolution if entry.resolution is None else entry.resolution),
+            _as_list(entry.method),
+            _as_list(entry.training),
         ]
 
     def _expand(self, entry: Entry) -> Iterator[Case]:
         for problem, resolution, method, training in product(*self._places(entry)):
             for values in product(*_choices(entry)):
-                for objective in _several(entry.objective):
+                for objective in _as_list(entry.objective):
                     yield Case(
                         problem=problem,
                         resolution=resolution,
@@ -254,10 +256,10 @@ class Row:
 
 def _choices(entry: Entry) -> list[list[Any]]:
     """Return the values of each setting of an entry."""
-    return [_several(value) for value in entry.settings.values()]
+    return [_as_list(value) for value in entry.settings.values()]
 
 
-def _several(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
@@ -268,7 +270,7 @@ def _mapped(value: Any, change: Mapping[int, int]) -> Any:
 
 
 def _renamed(value: Any, small: Small) -> Any:
-    """Return something in which cases of the paper's scale are named as those of the small one."""
+    """Return a value with the sizes in case names replaced by those of the small scale."""
     if isinstance(value, dict):
         return {name: _renamed(one, small) for name, one in value.items()}
     if isinstance(value, list):
@@ -283,7 +285,7 @@ def _replaced(pattern: str, text: str, change: Mapping[int, int]) -> str:
     return re.sub(pattern, lambda found: str(_mapped(int(found[0]), change)), text)
 
 
-def _is_called(case: Case, name: str) -> bool:
+def _is_named(case: Case, name: str) -> bool:
     return name in _names(case) or fnmatchcase(case.id, name)
 
 

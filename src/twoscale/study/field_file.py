@@ -1,4 +1,4 @@
-"""The file of a study's fields: arrays by name, `place/prediction/case` and the like."""
+"""The npz file of a study's fields: arrays by name, such as `place/prediction/case`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _NUMBERS = "biuf"  # kinds of arrays: booleans, whole numbers, floats
 
 
 def read_fields(file: Path) -> Fields:
-    """Return the fields in a file; none if there is no file."""
+    """Return the fields in a file, an empty mapping if there is no file."""
     if not file.exists():
         return {}
-    open_file(file).close()  # raises if it is none
+    open_file(file).close()  # raises for a folder or a pipe
     try:
-        with ZipFile(file) as archive:  # which says how large everything is
+        with ZipFile(file) as archive:  # checks the unpacked size before unpacking
             if sum(member.file_size for member in archive.infolist()) > _LARGEST:
                 raise ValueError("it is too large")
         with np.load(file, allow_pickle=False) as stored:
             fields = dict(stored)
         for name, values in fields.items():
             _check(name, values)
-    except Exception as error:  # NumPy and zipfile raise of every kind on broken files
+    except Exception as error:  # on broken files NumPy and zipfile raise many kinds of errors
         raise TwoscaleError(f"{file} is damaged: remove it and run the study again") from error
     return fields
 
 
 def _check(name: str, values: np.ndarray) -> None:
-    """Raise unless something is an array of finite numbers; that of a sample is one number."""
+    """Raise unless `values` are numbers; the array of a sample is one finite number."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in _NUMBERS:
         raise TypeError(f"{name} is no array of numbers")
     if name.endswith("/sample") and not (values.size == 1 and math.isfinite(values.item())):

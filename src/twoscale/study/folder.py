@@ -1,4 +1,4 @@
-"""The folder of studies: data, cells, logs and records; several studies share one."""
+"""The folder of studies: datasets, cells, logs and records. Several studies share one."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _RESULT = ("config_hash", "metrics", "retained", "epochs", "weights", "model_byt
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of a cell, as records hold it, and the environment it was made in."""
+    """The result of a cell, as records hold it, and the environment in which it was computed."""
 
     content: dict[str, Any]
     environment: dict[str, Any]
 
 
 class StudyFolder:
-    """A folder that grows study by study; what it holds already is never made again.
+    """A folder that grows study by study; a cell that is finished is not run again.
 
-    A cell is known by its run folder, or by a record alone: records may travel without the runs.
+    A cell is finished if its run folder is here or if a record has it: records may be copied alone.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -82,13 +82,13 @@ class StudyFolder:
         return self.cell(cell).is_dir()
 
     def result(self, cell: Cell) -> Result | None:
-        """Return what came out of a cell, if it is finished."""
+        """Return the result of a cell, None if it is not finished."""
         if self.has_run(cell) and cell.key not in self._recorded:
             return self.fresh_result(cell)
         return self._recorded.get(cell.key)
 
     def fresh_result(self, cell: Cell) -> Result:
-        """Return what a cell's run folder says, also if another one is on record."""
+        """Return the result in a cell's run folder, even if a record has another one."""
         run = self.cell(cell)
         try:
             self._recorded[cell.key] = read_result(run)
@@ -100,9 +100,9 @@ class StudyFolder:
 
     @contextmanager
     def locked(self) -> Iterator[WorkFolder]:
-        """Keep others from running studies in this folder; a lock ends with its process.
+        """Lock the folder against other processes that run studies; a lock ends with its process.
 
-        Checkpoints of what is being fitted lie in the work folder that is given.
+        The work folder that is returned holds the checkpoints of the current fits.
         """
         subject = f"running a study in {self.path}"
         with working(self.path / "study", subject=subject) as work:
@@ -112,7 +112,7 @@ class StudyFolder:
 
 
 def read_result(run: Path) -> Result:
-    """Return what a run folder says of its outcome."""
+    """Return the result in a run folder."""
     config = read_run_json(run, CONFIG)
     history = read_run_json(run, HISTORY)
     content = {
@@ -131,7 +131,7 @@ def read_result(run: Path) -> Result:
 
 
 def _training_summary(curve: dict[str, Any]) -> dict[str, Any]:
-    """Return a training in few numbers: epochs run, the best one and its loss."""
+    """Return the summary of a training: epochs run, the best epoch and its loss."""
     return {
         "run": len(curve["training_loss"]),
         "best": curve["best_epoch"],
@@ -209,7 +209,7 @@ def _described(cell: Cell) -> dict[str, Any]:
 
 
 def write_record(file: Path, record: dict[str, Any]) -> None:
-    """Write a record in one step: whoever reads it finds the old one or the new one."""
+    """Write a record in one step: readers find the old one or the new one."""
     sealed = plain_json(record)
     with atomic_output(file, overwrite=True) as prepared:
         write_json(prepared, sealed | {"checksum": content_digest(sealed)})

@@ -1,4 +1,4 @@
-"""What a running study tells: a log per cell, and how long the rest will take."""
+"""What a running study reports: a log for each cell, and the time left."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from pathlib import Path
 from twoscale.runtime.progress import Progress
 from twoscale.study.planning import Group
 
-# A link would lead to somebody else's file, and a pipe would keep the study waiting.
-_OWN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+# A link would lead to another file, and a pipe would block the study.
+_PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class Log:
-    """A cell's log: what was done when."""
+    """A cell's log file: lines of time and text."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def write(self, text: str) -> None:
+        """Append a line with the time."""
         moment = datetime.now().astimezone().isoformat(timespec="seconds")
         line = f"{moment} {text}\n".encode(errors="backslashreplace")
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _OWN_FILE, 0o666)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _PLAIN_FILE, 0o666)
         with open(descriptor, "ab") as log:
             log.write(line)
 
 
-def told(progress: Progress, logs: Sequence[Log]) -> Progress:
+def with_logs(progress: Progress, logs: Sequence[Log]) -> Progress:
     """Return a progress function that also logs the beginning and end of each stage."""
 
-    def tell(stage: str, done: int, total: int, remark: str) -> None:
+    def report(stage: str, done: int, total: int, remark: str) -> None:
         progress(stage, done, total, remark)
         if done in (0, total):
             for log in logs:
                 log.write(" ".join(f"{stage} {done}/{total} {remark}".split()))
 
-    return tell
+    return report
 
 
 class TimeLeft:
-    """How long the groups that are left will take, judged by those that are done."""
+    """An estimate of the time that the remaining groups take, from the time of those done."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.start = time.monotonic()
@@ -51,10 +52,12 @@ class TimeLeft:
         self.done = 0.0
 
     def finish(self, group: Group) -> None:
+        """Count a group as done."""
         self.left -= group.cost
         self.done += group.cost
 
     def remark(self) -> str:
+        """Return the time left in words; nothing before the first group is done."""
         if not self.done:
             return ""
         seconds = (time.monotonic() - self.start) * self.left / self.done

@@ -1,4 +1,4 @@
-"""What is left to do of a study, and in which order."""
+"""Plan a study: which cells are left to run, and in which order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Group:
 
     @property
     def cost(self) -> float:
-        """Return a rough measure of the time it takes, to tell how much is left."""
+        """Return a rough measure of its time, from which the time left is estimated."""
         return sum(_cost(cell) for cell in self.cells)
 
 
@@ -30,8 +30,8 @@ class Group:
 class Plan:
     """The cells asked for, which of them are finished, and the groups that are to be run.
 
-    Groups may hold cells that were not asked for: those that others are fine-tuned from, and what
-    else is.
+    Groups may hold cells that were not asked for: the base of a cell that is fine-tuned, and all
+    other cells that are fine-tuned from the same base.
     """
 
     cells: list[Cell]
@@ -51,11 +51,12 @@ def make_plan(
     others: Iterable[Cell] = (),
     alone: Collection[str] = (),
 ) -> Plan:
-    """Return what is to be done for these cells to be finished in a folder.
+    """Return the plan that finishes these cells in a folder.
 
-    A network of which only the record is left is fitted anew if it is to be fine-tuned, and then
-    all that was fine-tuned from it, also among `others`: pairs are of one network. `alone` holds
-    the keys of cells that must not share the time of their training with others.
+    To fine-tune a base whose run folder is gone, the base is fitted again. Then everything that
+    was fine-tuned from it is fine-tuned again, `others` included: a pair compares one network
+    before and after. `alone` holds the keys of cells that are trained by themselves, so that no
+    other training shares their time.
     """
     unique = {cell.key: cell for cell in cells}
     finished = {cell.key: cell for cell in others if folder.result(cell) is not None}
@@ -69,10 +70,10 @@ def make_plan(
 
 
 def _groups(cells: Iterable[Cell], alone: Collection[str]) -> list[Group]:
-    """Return groups of cells, dataset by dataset: first the fits, then what builds on them.
+    """Return groups of cells, dataset by dataset: first fits, then fine-tunings.
 
-    Networks on codes learn together. One on fields alone takes long, and so does a fine-tuning:
-    each is a group of its own, after which the record is brought up to date.
+    Networks on codes are trained together. A network on fields takes long, and so does a
+    fine-tuning: each is a group of its own, after which the record is updated.
     """
     datasets: dict[Data, dict[tuple, list[Cell]]] = {}
     for cell in cells:

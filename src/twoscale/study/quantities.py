@@ -1,4 +1,4 @@
-"""The quantities that tables, figures and comparisons speak of, read from a cell's record."""
+"""The quantities of tables, figures and comparisons, read from the record of a cell."""
 
 from __future__ import annotations
 
@@ -45,44 +45,46 @@ _TRAINING = ("training", "refinement", "finetune_prepare", "finetuning")
 
 
 def quantity(cell: CellRecord, name: str) -> float | None:
-    """Return a quantity of a cell's record, None where the cell has no such thing."""
+    """Return a quantity of a cell's record, None if the cell does not have it."""
     return _reader(name)(cell)
 
 
 def values_by_seed(cells: Iterable[CellRecord], name: str) -> dict[int, float]:
-    """Return a quantity of the cells of one case, by seed, where they have it.
+    """Return a quantity of the cells of one case by seed, for the seeds that have it.
 
-    Of times those that were measured alone, where there are any.
+    Of a time, only unshared measurements count, if there are any.
     """
     cells = list(cells)
     if is_time(name):
-        cells = [cell for cell in cells if _alone(cell, name)] or cells
+        cells = [cell for cell in cells if _is_unshared(cell, name)] or cells
     found = {cell["seed"]: quantity(cell, name) for cell in cells}
     return {
         seed: value for seed, value in found.items() if value is not None and math.isfinite(value)
     }
 
 
-def is_share(cells: Iterable[CellRecord], name: str) -> bool:
-    """Say whether a quantity of a case is a time, and none of its cells was alone in it."""
+def is_shared_time(cells: Iterable[CellRecord], name: str) -> bool:
+    """Say whether a quantity is a time that no cell of the case had for itself."""
     timed = [cell for cell in cells if is_time(name) and quantity(cell, name) is not None]
-    return bool(timed) and not any(_alone(cell, name) for cell in timed)
+    return bool(timed) and not any(_is_unshared(cell, name) for cell in timed)
 
 
-def _alone(cell: CellRecord, name: str) -> bool:
-    """Say whether nothing else took part in one of a cell's times.
+def _is_unshared(cell: CellRecord, name: str) -> bool:
+    """Say whether a time was spent on this cell only.
 
-    Networks that are trained side by side share that time, which flatters each. Other processes on
-    the device lengthen every time.
+    Networks that are trained together are each given a share of the common time, which is less
+    than they take alone. Other processes on the device make every time longer.
     """
-    tuned = name.startswith("invocation_") and cell.get("objective")  # by itself
+    tuned = name.startswith("invocation_") and cell.get(
+        "objective"
+    )  # fine-tunings run one at a time
     with_training = name in _WITH_TRAINING and not tuned
     together = cell["metrics"].get("trained_together", 1) if with_training else 1
     return together == 1 and cell.get("processes", 1) == 1
 
 
 def check_quantity(name: str) -> str:
-    """Return the name if a quantity is called so, else raise."""
+    """Return the name if a quantity has it, else raise."""
     _reader(name)
     return name
 
@@ -119,7 +121,7 @@ def _timings(cell: CellRecord) -> Mapping[str, float]:
 
 
 def _seconds(*stages: str) -> Reader:
-    """Return the reader of the sum of some stages; a stage that was not needed took no time."""
+    """Return the reader of the sum over some stages; a missing stage took no time."""
 
     def read(cell: CellRecord) -> float | None:
         spent = [_timings(cell)[stage] for stage in stages if stage in _timings(cell)]
@@ -129,7 +131,7 @@ def _seconds(*stages: str) -> Reader:
 
 
 def _pca_stage(stage: str) -> Reader:
-    """Return the reader of one stage of the PCA fit: zero for a method that fits without it."""
+    """Return the reader of one stage of the PCA fit; 0 for a method without that stage."""
 
     def read(cell: CellRecord) -> float | None:
         return (
@@ -140,7 +142,7 @@ def _pca_stage(stage: str) -> Reader:
 
 
 def _invocation(stages: tuple[str, ...], otherwise: str) -> Reader:
-    """Return the reader of the last command's share: of fine-tuning alone where there was one."""
+    """Return the reader of the last command's time: without the base, if it was a fine-tuning."""
 
     def read(cell: CellRecord) -> float | None:
         return (_seconds(*stages) if cell.get("objective") else _reader(otherwise))(cell)
@@ -149,7 +151,7 @@ def _invocation(stages: tuple[str, ...], otherwise: str) -> Reader:
 
 
 def _stage_code(stage: str) -> Reader:
-    """Return the reader of how many numbers one stage of the output's chain contributes."""
+    """Return the reader of the size of one stage's code in the output."""
 
     def read(cell: CellRecord) -> float | None:
         ranks = cell.get("retained", {}).get("output", {}).get("ranks", {})
@@ -164,12 +166,12 @@ def _learned_to_oracle(cell: CellRecord) -> float | None:
 
 
 def _megabytes(cell: CellRecord) -> float | None:
-    """Return the size of everything that is needed to predict."""
+    """Return the size of the saved surrogate in megabytes."""
     size = cell.get("model_bytes")
     return None if size is None else size / 1e6
 
 
-# What may stand before a dot, and where it is in the record.
+# The names before a dot, and where their values are in the record.
 _GROUPS = {
     "common_seams": ("metrics", "common_seams"),
     "oracle_seams": ("metrics", "oracle_seams"),

@@ -1,4 +1,4 @@
-"""What a record of a study must hold, so that whoever reads it can rely on it."""
+"""Check that a study's record is complete and of the right types, before anything uses it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class _Record(_Part):
 
 
 def check_record(file: Path, record: dict[str, Any]) -> None:
-    """Raise, naming the file and the place, if a record is not as it must be."""
+    """Raise an error that names the file and the place if a record is not valid."""
     try:
         checked = _Record.model_validate(record)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Runs the cells of studies: each once, in groups, so that an interruption loses little."""
+"""Run the cells of studies, each once, in groups: an interruption loses one group at most."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
-from twoscale.linalg.pca import SOLVERS, RankRule
+from twoscale.linalg.pca import SOLVERS
 from twoscale.problems import get_problem
 from twoscale.representation import PatchPCA
 from twoscale.run import Request, Run, finetune_run, fit_requests
@@ -24,7 +24,7 @@ from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Scale, Study
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
-from twoscale.study.logs import Log, TimeLeft, told
+from twoscale.study.logs import Log, TimeLeft, with_logs
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
 from twoscale.surrogate.fitting import kept_checkpoints
@@ -35,7 +35,7 @@ OnError = Callable[[Cell, Exception], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a study went: the plan it began with, its record, and the cells that failed."""
+    """What running a study did: the plan it began with, its record, and the cells that failed."""
 
     plan: Plan
     record: dict[str, Any]
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def run_study(study: Study, out: str | Path, **options: Any) -> Outcome:
-    """Run what is not finished of one study; see `run_studies`."""
+    """Run the unfinished cells of one study; see `run_studies`."""
     return run_studies([study], out, **options)[study.name]
 
 
@@ -63,35 +63,37 @@ def run_studies(
     resume: bool = True,
     progress: Progress | None = None,
 ) -> dict[str, Outcome]:
-    """Run what is not finished of the studies' cells, all of them together; write their records.
+    """Run the unfinished cells of several studies together, and write their records.
 
-    `seeds` takes the place of the studies' own seeds; `only` names the methods to run. Cells that
-    fail are recorded and do not stop the others; they are tried again the next time. Fits that were
-    stopped go on from their last checkpoints, unless `resume` is false.
+    `seeds` replaces the studies' own seeds; `only` names the methods to run. A cell that fails is
+    recorded and does not stop the others; it is tried again the next time. Fits that were stopped
+    continue from their last checkpoints, unless `resume` is false.
     """
     folder = StudyFolder(out)
-    books = [_Book(study.at(scale), scale, folder) for study in studies]
-    for book, cells in zip(books, asked_cells(studies, scale, seeds=seeds, only=only), strict=True):
-        book.asked = cells
+    records = [_GrowingRecord(study.at(scale), scale, folder) for study in studies]
+    for record, cells in zip(
+        records, asked_cells(studies, scale, seeds=seeds, only=only), strict=True
+    ):
+        record.asked = cells
     chosen = str(resolve_device(device))
     with folder.locked() as work:
         kept = kept_checkpoints(work, {}, device=torch.device(chosen), resume=resume)
-        for book in books:
-            book.open()
-        alone = {cell.key for book in books for cell in book.alone}
-        others = [cell for book in books for cell in book.cells]
+        for record in records:
+            record.open()
+        alone = {cell.key for record in records for cell in record.alone}
+        others = [cell for record in records for cell in record.cells]
         plan = partial(make_plan, folder, others=others, alone=alone)
-        plans = [plan(book.asked) for book in books]
-        running = _Running(books, folder, chosen, progress or _silent, kept)
-        running.run(plan([cell for book in books for cell in book.asked]))
+        plans = [plan(record.asked) for record in records]
+        running = _Runner(records, folder, chosen, progress or _silent, kept)
+        running.run(plan([cell for record in records for cell in record.asked]))
         return {
-            book.study.name: Outcome(plan, book.write(), folder.record(book.study.name))
-            for book, plan in zip(books, plans, strict=True)
+            record.study.name: Outcome(plan, record.write(), folder.record(record.study.name))
+            for record, plan in zip(records, plans, strict=True)
         }
 
 
-class _Book:
-    """A study's record as it grows, and the cells that were asked for."""
+class _GrowingRecord:
+    """A study's record while the study runs, and the cells that were asked for."""
 
     def __init__(self, study: Study, scale: Scale, folder: StudyFolder) -> None:
         self.study, self.scale, self.folder = study, scale, folder
@@ -104,7 +106,7 @@ class _Book:
         return [cell for cell in self.cells if cell.seed in self.study.alone]
 
     def open(self) -> None:
-        """Take over what an earlier record holds."""
+        """Read the earlier record, if there is one."""
         old = self._old_record()
         self.cells = _recorded_cells(self.study, self.asked, old)
         self.failed = {entry["key"]: entry for entry in (old or {}).get("failed", [])}
@@ -120,7 +122,7 @@ class _Book:
         return old
 
     def note(self, cell: Cell, error: str | None) -> None:
-        """Take down that a cell failed, or that it did not."""
+        """Remember the error of a cell that failed; None for one that did not."""
         if error is None:
             self.failed.pop(cell.key, None)
         elif any(cell.key == one.key for one in self.cells):
@@ -128,7 +130,7 @@ class _Book:
             self.failed[cell.key] = entry | {"error": error}
 
     def write(self) -> dict[str, Any]:
-        """Write the study's record as far as it has come, and return it."""
+        """Write the record of the cells finished so far, and return it."""
         found = [(cell, self.folder.result(cell)) for cell in self.cells]
         finished = [(cell, result) for cell, result in found if result is not None]
         known = {cell.key for cell, _ in finished}
@@ -144,27 +146,27 @@ class _Book:
         return record
 
 
-class _Running:
-    """Studies under way."""
+class _Runner:
+    """Runs a plan's groups and keeps the records up to date."""
 
     def __init__(
         self,
-        books: Sequence[_Book],
+        records: Sequence[_GrowingRecord],
         folder: StudyFolder,
         device: str,
         progress: Progress,
         checkpoints: Checkpoints,
     ) -> None:
-        self.books, self.folder = books, folder
+        self.records, self.folder = records, folder
         self.checkpoints = checkpoints  # of the group that is being fitted
         self.device = device
         self.progress = progress
         self.opened: tuple[Data, Dataset] | None = None
 
     def run(self, plan: Plan) -> None:
-        """Run a plan's groups one after the other; the records follow."""
+        """Run a plan's groups one after the other; write the records after each."""
         if plan.groups:
-            _load_libraries(self.device)
+            _warm_up(self.device)
         clock = TimeLeft(plan.groups)
         total = sum(len(group.cells) for group in plan.groups)
         done = 0
@@ -172,20 +174,20 @@ class _Running:
             self.progress("cells", done, total, clock.remark())
             try:
                 self._run(group)
-            finally:  # of an interrupted group, too, what is finished is finished
-                for book in self.books:
-                    book.write()
+            finally:  # an interrupted group may have finished some of its cells
+                for record in self.records:
+                    record.write()
             remove(self.checkpoints.folder)
             clock.finish(group)
             done += len(group.cells)
         if total:
             self.progress("cells", done, total, "")
         fresh = {cell.key for group in plan.groups for cell in group.cells}
-        for book in self.books:
+        for record in self.records:
             write_fields(
                 self.folder,
-                book.study,
-                book.cells,
+                record.study,
+                record.cells,
                 fresh=fresh,
                 open_data=partial(self._dataset, progress=self.progress),
                 device=self.device,
@@ -195,24 +197,24 @@ class _Running:
         logs = {cell.key: Log(self.folder.log(cell)) for cell in group.cells}
         for cell in group.cells:
             logs[cell.key].write(cell.name)
-        tell = told(self.progress, list(logs.values()))
+        progress = with_logs(self.progress, list(logs.values()))
 
         def fail(cell: Cell, error: Exception) -> None:
-            self._note(cell, _sentence(error))
+            self._note(cell, _one_line(error))
             logs[cell.key].write("".join(traceback.format_exception(error)))
 
         try:
-            dataset = self._dataset(group.data, tell)
+            dataset = self._dataset(group.data, progress)
             fit = partial(_fit_cells, checkpoints=self.checkpoints)
             work = _tune_cells if group.tuned else fit
-            work(dataset, group.cells, self.folder, self.device, tell, fail)
-        except Exception as error:  # of the dataset, say: no reason to stop the other groups
+            work(dataset, group.cells, self.folder, self.device, progress, fail)
+        except Exception as error:  # such as one of the dataset: the other groups still run
             for cell in group.cells:
                 if not self.folder.has_run(cell):
                     fail(cell, error)
         except BaseException as error:
             for log in logs.values():
-                log.write(f"stopped: {_sentence(error)}")
+                log.write(f"stopped: {_one_line(error)}")
             raise
         for cell in group.cells:
             if self.folder.has_run(cell):
@@ -221,13 +223,13 @@ class _Running:
                 logs[cell.key].write(f"finished, relative error {metrics['mre']:.4g}")
 
     def _note(self, cell: Cell, error: str | None) -> None:
-        for book in self.books:
-            book.note(cell, error)
+        for record in self.records:
+            record.note(cell, error)
 
     def _dataset(self, data: Data, progress: Progress) -> Dataset:
         """Return the dataset, generated if it is not there yet.
 
-        It stays open for the groups that follow, in memory if there is plenty.
+        It stays open for the groups that follow, in memory if it takes less than a quarter of it.
         """
         if self.opened is None or self.opened[0] != data:
             self.opened = None  # before the next one is in memory
@@ -252,15 +254,21 @@ class _Running:
         )
 
 
+<<<<<<< HEAD
+def _warm_up(device: str) -> None:
+    """Solve small PCAs: the first fit's time should not include the start of libraries."""
+    fields = torch.rand(64, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
+=======
 def _load_libraries(device: str) -> None:
     """Solve small PCAs, so that the first fit does not wait for what libraries do once."""
-    fields = torch.rand(64, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
+    fields = torch.rand(64, 1, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
+>>>>>>> w-t-cli
     for solver in SOLVERS:
-        PatchPCA(RankRule(variance=0.9), patches=(2, 2), solver=solver).fit(fields)
+        PatchPCA(0.9, patches=(2, 2), solver=solver).fit(fields)
 
 
 def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | None) -> list[Cell]:
-    """Return the cells a record may hold: the study's, those asked for, and earlier seeds."""
+    """Return the cells a record may hold: those of the study, of `asked` and of the old record."""
     seeds = [(cell.case.id, cell.seed) for cell in asked]
     seeds += [(cell["case"], cell["seed"]) for cell in (old or {}).get("cells", [])]
     return [
@@ -280,7 +288,7 @@ def _fit_cells(
     *,
     checkpoints: Checkpoints,
 ) -> None:
-    """Fit cells on the same number of training fields of a dataset, each into its folder."""
+    """Fit cells that have the same number of training fields, each into its run folder."""
     places = {folder.cell(cell): cell for cell in cells}
     requests = [
         Request(place, cell.case.method, cell.seed, cell.settings, cell.training)
@@ -304,7 +312,7 @@ def _tune_cells(
     progress: Progress,
     fail: OnError,
 ) -> None:
-    """Fine-tune cells from the run folders of those they are based on."""
+    """Fine-tune cells from the run folders of their bases."""
     for cell in cells:
         base = cell.base
         assert base is not None
@@ -318,8 +326,8 @@ def _tune_cells(
             fail(cell, error)
 
 
-def _sentence(error: BaseException) -> str:
-    """Return an error in one line; those that are not ours by their kind as well."""
+def _one_line(error: BaseException) -> str:
+    """Return an error in one line, with its type if it is not a TwoscaleError."""
     text = " ".join(str(error).split())
     return text if isinstance(error, TwoscaleError) else f"{type(error).__name__}: {text}"
 

@@ -1,4 +1,4 @@
-"""The fields that pictures of a study show: one test field, its predictions, their statistics."""
+"""The fields in a study's pictures: one test field, its predictions, spectra and densities."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def write_fields(
     open_data: Callable[[Data], Dataset],
     device: str,
 ) -> None:
-    """Write the study's fields: for each place it draws, one sample and all that shows it.
+    """Write the study's fields: one test field of each place it draws, and its predictions.
 
-    Only predictions with seed 0 are shown. Those of runs that are no longer in the folder are kept
-    as they were, or as another study has them; nothing is done if no run is new (`fresh` holds the
-    keys of those that are).
+    A place is a problem and a resolution. Only predictions with seed 0 are shown. If a run folder
+    is gone, its old fields are kept, or those of another study are used. `fresh` holds the keys of
+    the cells that were just run; if no run is new, nothing is written.
     """
     file = folder.fields(study.name)
     drawn = {figure.options.get("place") for figure in study.figures if figure.kind == _KIND}
@@ -57,13 +57,13 @@ def write_fields(
         for place, here in runs.items()
         if any(_name(cell) not in own or cell.key in fresh for cell in here)
     }
-    old = own | (_elsewhere(file, own, places) if changed else {})
+    old = own | (_from_other_studies(file, own, places) if changed else {})
     fields: Fields = {}
     for place, some in places.items():
         if place in changed:
             fields |= _at_place(place, some, runs[place], folder, open_data, old, device)
         else:
-            fields |= _kept(old, place, some)
+            fields |= _old_fields(old, place, some)
     if changed:
         write_field_file(file, fields)
 
@@ -77,7 +77,7 @@ def _at_place(
     old: Fields,
     device: str,
 ) -> Fields:
-    """Return the fields of all runs on one dataset; of those not `here`, the old ones."""
+    """Return the fields of one place; cells that are not `here` keep their old ones."""
     first = _reference(cells)
     runs = {cell.key: Run.open(folder.cell(cell), device=device) for cell in here}
     test = sorted(next(iter(runs.values())).test_samples)
@@ -90,24 +90,29 @@ def _at_place(
         sample = test.index(shown)  # the pictures that are kept show it
     else:
         chooser = runs.get(first.key, runs[here[0].key])
+<<<<<<< HEAD
         sample = median_sample(chooser.surrogate.predict(inputs), truth)
+    fields = _old_fields(old, place, cells) if shown == test[sample] else {}
+=======
+        sample = median_sample(chooser.surrogate.predict_fields(inputs), truth)
     fields = _kept(old, place, cells) if shown == test[sample] else {}
+>>>>>>> w-t-cli
     fields[f"{place}/sample"] = np.array(test[sample])
-    fields[f"{place}/input"] = inputs[sample].cpu().numpy()
-    fields[f"{place}/truth"] = truth[sample].cpu().numpy()
+    fields[f"{place}/input"] = inputs[sample, 0].cpu().numpy()
+    fields[f"{place}/truth"] = truth[sample, 0].cpu().numpy()
     edges = fields[f"{place}/density/edges"] = _edges(truth)
     fields |= _statistics(place, "truth", truth, edges)
     for cell in here:
-        predicted = runs[cell.key].surrogate.predict(inputs)
-        fields[_name(cell)] = predicted[sample].cpu().numpy()
+        predicted = runs[cell.key].surrogate.predict_fields(inputs)
+        fields[_name(cell)] = predicted[sample, 0].cpu().numpy()
         fields |= _statistics(place, cell.case.id, predicted, edges)
     return fields
 
 
-def _elsewhere(file: Path, own: Fields, places: Mapping[str, Sequence[Cell]]) -> Fields:
-    """Return what other studies have of a study's cells, where they show the same sample.
+def _from_other_studies(file: Path, own: Fields, places: Mapping[str, Sequence[Cell]]) -> Fields:
+    """Return the fields that other studies have of the same cells and the same sample.
 
-    That of a place is the study's own, or else that of the first study with such a cell.
+    A place's sample is the study's own, or else that of the first study with such a cell.
     """
     found: Fields = {}
     for other in sorted(file.parent.glob("*.npz")):
@@ -116,7 +121,7 @@ def _elsewhere(file: Path, own: Fields, places: Mapping[str, Sequence[Cell]]) ->
             continue
         try:
             theirs = read_fields(other)
-        except TwoscaleError:  # theirs to mend
+        except TwoscaleError:  # reported where that study is run
             continue
         keys = {cell["key"] for cell in read_record(record)["cells"]}
         for place, cells in places.items():
@@ -124,12 +129,12 @@ def _elsewhere(file: Path, own: Fields, places: Mapping[str, Sequence[Cell]]) ->
             chosen = (own | found).get(f"{place}/sample", sample)
             shared = [cell for cell in cells if cell.key in keys and _name(cell) in theirs]
             if shared and sample is not None and sample == chosen:
-                found = _kept(theirs, place, shared) | found
+                found = _old_fields(theirs, place, shared) | found
     return {name: values for name, values in found.items() if name not in own}
 
 
-def _kept(old: Fields, place: str, cells: Sequence[Cell]) -> Fields:
-    """Return the old fields of one place, but for cases that are no longer there."""
+def _old_fields(old: Fields, place: str, cells: Sequence[Cell]) -> Fields:
+    """Return the old fields of one place, without cases that the study no longer has."""
     common = ("sample", "input", "truth", "density/edges", "spectrum/truth", "density/truth")
     names = [
         f"{kind}/{cell.case.id}" for kind in ("prediction", "spectrum", "density") for cell in cells
@@ -139,19 +144,19 @@ def _kept(old: Fields, place: str, cells: Sequence[Cell]) -> Fields:
 
 
 def _reference(cells: Sequence[Cell]) -> Cell:
-    """Return the cell whose median error chooses the sample: plain local, else the first one."""
+    """Return the cell whose median error chooses the sample: plain patches, else the first."""
     plain = [
         cell for cell in cells if cell.case.method == PLAIN_PATCHES and not cell.case.objective
     ]
-    usual = [cell for cell in plain if not cell.case.settings and cell.case.training is None]
-    return (usual or plain or cells)[0]
+    defaults = [cell for cell in plain if not cell.case.settings and cell.case.training is None]
+    return (defaults or plain or cells)[0]
 
 
 def _statistics(place: str, name: str, fields: Tensor, edges: np.ndarray) -> Fields:
-    """Return the mean radial spectrum and the density of values of fields."""
+    """Return mean radial spectrum and density of values of fields (batch, 1, height, width)."""
     total: Any = 0.0
     for part in slices(len(fields), _CHUNK):
-        total = total + radial_spectrum(fields[part].double()).sum(0)
+        total = total + radial_spectrum(fields[part].double())[:, 0].sum(0)
     counts = torch.histc(fields, len(edges) - 1, float(edges[0]), float(edges[-1])).cpu().double()
     return {
         f"{place}/spectrum/{name}": (total / len(fields)).cpu().numpy(),

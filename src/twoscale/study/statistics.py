@@ -1,7 +1,7 @@
-"""What is said about quantities measured over seeds, sizes and resolutions.
+"""Statistics over seeds, sizes and resolutions: spreads, paired changes, power laws, crossings.
 
 A quantity of one case is a mapping from seed to value. Two cases are compared over the seeds they
-share, seed by seed: a seed fixes the split, so that what varies with the split cancels.
+share, seed by seed: a seed fixes the split of the data, so that its effect cancels.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Effect:
 def paired_effect(values: Values, base: Values) -> Effect | None:
     """Return the change relative to `base` over common seeds; None without one, or for a zero base.
 
-    `changes.mean` is the mean over seeds of (v−b)/b, `change_of_means` is (v̄−b̄)/b̄. The two part
+    `changes.mean` is the mean over seeds of (v−b)/b, `change_of_means` is (v̄−b̄)/b̄. They differ
     where v/b varies much. The paper's paired effects and its solver audit are the former; its
     effects along the loss ladder and over training sizes are the latter.
 
@@ -117,7 +117,7 @@ def paired_effect(values: Values, base: Values) -> Effect | None:
 
 
 def learned_to_oracle(learned: float, oracle: float | None) -> float | None:
-    """Return how many times its representation's own error a surrogate's error is.
+    """Return a surrogate's error as a multiple of its representation's own error.
 
     None without a representation, and for one without error.
 
@@ -150,10 +150,10 @@ def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) ->
     return Interval(found.mean, found.mean - half, found.mean + half)
 
 
-def deviation_behind(interval: Interval, seeds: int, *, confidence: float = CONFIDENCE) -> float:
+def implied_deviation(interval: Interval, seeds: int, *, confidence: float = CONFIDENCE) -> float:
     """Return the standard deviation over `seeds` that gives their mean this Student's interval.
 
-    >>> round(deviation_behind(mean_interval([2.0, 4.0, 9.0]), 3), 9) == round(stdev([2, 4, 9]), 9)
+    >>> round(implied_deviation(mean_interval([2.0, 4.0, 9.0]), 3), 9) == round(stdev([2, 4, 9]), 9)
     True
     """
     if interval.lower is None or interval.upper is None or seeds < 2:

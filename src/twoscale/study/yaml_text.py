@@ -1,4 +1,4 @@
-"""YAML texts of unknown origin: read with a limit on what they expand to."""
+"""Read YAML texts of unknown origin, with a limit on the size that aliases expand to."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _DEPTH = 30
 def parse_yaml(text: str, *, source: str) -> Any:
     """Return what a YAML text holds; `source` is named when it is wrong.
 
-    A few lines can name each other so often that they stand for billions of values. The text's
-    nodes are counted before anything is made of them.
+    With aliases, a few lines can stand for billions of values. The nodes are counted, aliases
+    included, before any value is constructed.
     """
     try:
         loader = yaml.SafeLoader(text)

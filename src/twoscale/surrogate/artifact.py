@@ -50,7 +50,7 @@ def is_replaceable(path: Path) -> bool:
     if not is_surrogate(path):
         return False
     held = {str(one.relative_to(path)) for one in path.rglob("*")}
-    figures = {name for name in held if re.fullmatch(r"figures(/[a-z]+\.png)?", name)}
+    figures = {name for name in held if re.fullmatch(r"figures(/[a-z]+(-\d+)?\.png)?", name)}
     return held - figures <= {MANIFEST, WEIGHTS, *_RUN_FILES, SUMS}
 
 

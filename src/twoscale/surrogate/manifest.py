@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,18 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
+from twoscale.fields.samples import fits_rank
+from twoscale.files import is_a
 from twoscale.methods.recipes import resolve
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.operators import FieldOperator
+from twoscale.parts import PARTS
 from twoscale.predictors.base import check_stored_weights
 from twoscale.problems import Problem, describe_problem, problem_from
 from twoscale.runtime.memory import available_memory
 from twoscale.surrogate.options import resolve_seed
 
 _NODE_BYTES = 64  # of memory for each value of a field, at least: some copies of it
-_WIDTHS = ("width", "channels")  # arguments: some layer maps so many channels to as many
-_LENGTHS = ("hidden_width",)  # arguments: some layer has so many biases
-_COUNTS = ("hidden_layers", "layers", "blocks")  # arguments: numbers of layers, each with a tensor
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,12 @@ def _restored(
     problem: Problem | None,
 ) -> Stored:
     inputs, outputs = (Space.from_dict(one) for one in manifest["spaces"])
+    ranks = _ranks(manifest["ranks"], inputs, outputs)
     _check_sizes(manifest["parts"], (inputs, outputs), tensors)
     parts = Assembly.from_description(manifest["parts"])
     operator = parts.operator().restore(tensors, inputs, outputs).to(device)
     check_stored_weights(operator)
+    _try_out(operator, inputs, outputs, device)
     if problem is None:
         problem = problem_from(manifest["problem"])
     method = str(manifest["method"])
@@ -113,7 +115,7 @@ def _restored(
         operator_=operator,
         input_space_=inputs,
         output_space_=outputs,
-        ranks_=_ranks(manifest["ranks"], inputs, outputs),
+        ranks_=ranks,
         timings_={name: float(one) for name, one in manifest["timings"].items()},
         peak_device_gigabytes_=manifest["peak_device_gigabytes"],
         trained_together_=int(manifest["trained_together"]),
@@ -124,15 +126,27 @@ def _restored(
 
 
 def _ranks(stored: Any, inputs: Space, outputs: Space) -> tuple[int, int]:
-    """Return the numbers of axes that users see, which must fit the fields."""
-    first, second = (int(rank) for rank in stored)
-    for rank, space in ((first, inputs), (second, outputs)):
-        channels = space.field_channels
-        fitting = {4: True, 3: channels == 1, 2: channels == space.grid.height == 1}
-        fitting[0] = space is inputs and not channels
-        if not fitting.get(rank, False):
+    """Return the numbers of axes of the user's fields, which must be possible in their spaces."""
+    if not is_a(stored, list) or not all(is_a(rank, int) for rank in stored):
+        raise TwoscaleError(f"the ranks of inputs and outputs are two numbers, got {stored!r}")
+    first, second = stored
+    if outputs.parameters or not second:
+        raise TwoscaleError("outputs are fields, without parameters")
+    for space, rank in ((inputs, first), (outputs, second)):
+        if not fits_rank(space, rank):
             raise TwoscaleError(f"fields of {space} do not have {rank} axes")
     return first, second
+
+
+@torch.no_grad()
+def _try_out(operator: FieldOperator, inputs: Space, outputs: Space, device: torch.device) -> None:
+    """Raise if the operator does not map fields of one space to fields of the other."""
+    predicted = operator(torch.zeros(1, *inputs.shape, device=device))
+    if predicted.shape[1:] != outputs.shape:
+        raise TwoscaleError(
+            f"it predicts fields of shape {tuple(predicted.shape[1:])} where the manifest says "
+            f"{outputs.shape}"
+        )
 
 
 def _check_sizes(
@@ -142,22 +156,19 @@ def _check_sizes(
     values = max(space.channels * space.grid.nodes for space in spaces)
     if _NODE_BYTES * values > available_memory():
         raise TwoscaleError(f"there is not enough memory for fields of {spaces[1]} nodes")
-    stored = sum(tensor.nbytes for tensor in tensors.values())
-    for name, value in _sizes(parts["predictor"], parts["correction"] or {}):
-        if value > _largest(name, stored, len(tensors)):
-            raise TwoscaleError(f"the weights do not fit {name}={value}")
+    stored = sum(tensor.numel() for tensor in tensors.values())
+    if max(space.channels for space in spaces) > stored:  # each has a scale of its own at least
+        raise TwoscaleError(f"the weights do not fit fields of {spaces[0]} and {spaces[1]}")
+    for part in (parts["predictor"], parts["correction"] or {}):
+        if getattr(PARTS.get(part.get("part")), "__module__", "").startswith("twoscale."):
+            _check_layers(part, stored, len(tensors))
 
 
-def _sizes(*descriptions: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the arguments of predictors that decide the size of a network."""
-    for description in descriptions:
-        for name in (*_WIDTHS, *_LENGTHS, *_COUNTS):
-            if isinstance(value := description.get(name), int):
-                yield name, value
-
-
-def _largest(name: str, stored: int, tensors: int) -> float:
-    """Return the largest argument with which a network has no more than the stored bytes."""
-    if name in _WIDTHS:
-        return (stored / 4) ** 0.5
-    return stored / 4 if name in _LENGTHS else tensors
+def _check_layers(part: Mapping[str, Any], stored: int, tensors: int) -> None:
+    """Raise if a network of ours has more or wider layers than there are weights for."""
+    for name in ("width", "channels"):  # some layer maps so many channels to as many
+        if part.get(name, 0) ** 2 > stored:
+            raise TwoscaleError(f"the weights do not fit {name}={part[name]}")
+    for name in ("hidden_layers", "layers", "blocks"):  # each has a tensor at least
+        if part.get(name, 0) > tensors:
+            raise TwoscaleError(f"the weights do not fit {name}={part[name]}")

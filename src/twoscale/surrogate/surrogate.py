@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -16,7 +17,13 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
-from twoscale.fields.samples import Fields, check_prediction, four_axes, users_rank
+from twoscale.fields.samples import (
+    Fields,
+    as_parameters,
+    check_prediction,
+    four_axes,
+    users_rank,
+)
 from twoscale.fields.source import chunk_length, slices
 from twoscale.files import Checkpoints, atomic_output
 from twoscale.finetuning.finetune import FinetunePlan, finetune_operator, keeps_fields, tunable
@@ -28,7 +35,7 @@ from twoscale.problems import Problem, get_problem
 from twoscale.representation import Representation
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.replay import replayed
-from twoscale.runtime.timing import add_seconds, forget_device_peak
+from twoscale.runtime.timing import add_seconds, reset_peak_memory
 from twoscale.surrogate.artifact import (
     declared_processes,
     environment,
@@ -154,7 +161,7 @@ class Surrogate:
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
         declared_processes()  # raises if the variable is wrong: before the work, not after it
-        forget_device_peak()
+        reset_peak_memory()
         operator = self.parts.operator()
         operator.check(training.inputs.space, training.outputs.space, len(training.inputs))
         return Fitting(
@@ -210,7 +217,7 @@ class Surrogate:
         # Fields are passed over twice and then never again: they need not stay on the device.
         training, held_out = (pair.fields(self.device, resident=False) for pair in pairs)
         context = FitContext(seed=self.seed, progress=progress, checkpoints=checkpoints)
-        forget_device_peak()
+        reset_peak_memory()
         tuned = copy.copy(self)
         tuned.operator_, record = finetune_operator(
             operator,
@@ -279,7 +286,7 @@ class Surrogate:
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
         fields = input_batch(inputs, parameters, self.input_space_)
-        predicted = self.predict_fields(fields, batch_size)
+        predicted = self._replayed(fields, batch_size or self._batch_size())
         check_prediction(fields, predicted)  # only now: on CUDA it waits for the device
         result = users_rank(predicted, self.ranks_[1])
         given = parameters if inputs is None else inputs
@@ -288,21 +295,29 @@ class Surrogate:
     @torch.no_grad()
     def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
         """Return the predictions of a field batch, parameters among its channels; unchecked."""
-        predict = partial(replayed, self.operator_)
-        return self._apply(predict, fields, batch_size or self._batch_size())
+        return self._replayed(fields, batch_size or self._batch_size())
+
+    def _replayed(self, fields: Tensor, length: int) -> Tensor:
+        return self._apply(partial(replayed, self.operator_), fields, length)
 
     def predict_parts(
-        self, inputs: np.ndarray, *, parameters: np.ndarray | None = None
+        self, inputs: np.ndarray | None, *, parameters: np.ndarray | None = None
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the solution fields of inputs part by part, with the samples they are of.
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
-        if not 2 <= inputs.ndim <= 4 or not len(inputs):
+        if inputs is not None and (not 2 <= inputs.ndim <= 4 or not len(inputs)):
             four_axes(np.asarray(inputs), "input")  # raises
-        for part in slices(len(inputs), self._batch_size()):
-            scalars = None if parameters is None else parameters[part]
-            yield part, self.predict(inputs[part], parameters=scalars)
+        scalars = None if parameters is None else as_parameters(parameters).numpy()
+        counts = [len(one) for one in (inputs, scalars) if one is not None]
+        if len(set(counts)) > 1:
+            raise TwoscaleError(
+                f"there are {counts[0]} input fields but parameters of {counts[1]} samples"
+            )
+        for part in slices(max(counts, default=1), self._batch_size()):
+            fields, some = (None if one is None else one[part] for one in (inputs, scalars))
+            yield part, self.predict(fields, parameters=some)
 
     def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
@@ -313,7 +328,7 @@ class Surrogate:
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
-        largest = max(self.input_space_.shape, self.output_space_.shape, key=np.prod)
+        largest = max(self.input_space_.shape, self.output_space_.shape, key=prod)
         return self.settings.get("evaluation_batch") or chunk_length(*largest, cuda=cuda)
 
     def _check_fitted(self) -> None:
@@ -401,5 +416,4 @@ class Surrogate:
         for name, value in vars(stored).items():
             setattr(surrogate, name, value)
         surrogate.history_ = {}
-        surrogate._apply(surrogate.operator_, torch.zeros(1, *surrogate.input_space_.shape), 1)
         return surrogate

@@ -15,7 +15,7 @@ from twoscale.files import Checkpoints
 from twoscale.networks import DenseNetwork
 from twoscale.operators.context import SharedFits, train_members
 from twoscale.runtime.progress import Progress
-from twoscale.runtime.timing import forget_device_peak
+from twoscale.runtime.timing import reset_peak_memory
 from twoscale.surrogate.fitting import Fitting
 from twoscale.surrogate.inputs import Door
 from twoscale.surrogate.surrogate import Surrogate
@@ -152,7 +152,7 @@ class _Fits:
 
     def _trained(self, group: list[_Waiting]) -> list[_Waiting]:
         """Train some networks together; return those that did not fail."""
-        forget_device_peak()  # of what was fitted in between
+        reset_peak_memory()  # of what was fitted in between
         try:
             train_members([one.task for one in group], [one.fitting.context for one in group])
             return group
@@ -170,7 +170,7 @@ class _Fits:
 
     def _finish(self, place: int, *, one: _Waiting) -> None:
         fitting = one.fitting
-        forget_device_peak()  # of those finished before
+        reset_peak_memory()  # of those finished before
         if one.data is not None:
             again = self._begin(place, one.data)
             fitting = replace(fitting, training=again.training, validation=again.validation)

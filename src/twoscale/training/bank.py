@@ -10,7 +10,7 @@ of thousands of terms for a small minibatch would otherwise occupy one corner of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -20,8 +20,9 @@ from twoscale.networks import DenseNetwork
 from twoscale.training.learner import AdamRows, Learner
 from twoscale.training.losses import CodeLoss, Loss
 from twoscale.training.plan import Pairs, Plan
+from twoscale.training.scripted import scripted_steps
 
-_relu_slope = torch.ops.aten.threshold_backward.grad_input
+_relu_grad = torch.ops.aten.threshold_backward.grad_input
 
 _ALIGNED = 4  # rows of whole 16-byte words, for vectorised loads
 _LONG = 2048  # inputs from which the first layer's sums are taken in parts
@@ -48,13 +49,13 @@ class MLPBank(Learner):
         size = sum(rows * columns for rows, columns in self.shapes)
         self.rows = like.new_zeros(len(networks), size)
         self.gradients = torch.zeros_like(self.rows)
-        self.matrices, self.slopes = self._views(self.rows), self._views(self.gradients)
+        self.matrices, self.weight_grads = self._views(self.rows), self._views(self.gradients)
         with torch.no_grad():
             self._bind()
         self.adam = AdamRows(self.rows, self.gradients, plans)
         self.loss = _BankLoss(losses, [member[-1].out_features for member in layers], outputs[-1])
         self.total = like.new_zeros(len(networks))
-        self.rooms: dict[int, _Room] = {}
+        self.workspaces: dict[int, _Workspace] = {}
 
     def _views(self, rows: Tensor) -> list[Tensor]:
         """Return the layers' matrices (members, outputs, inputs + constant) inside `rows`."""
@@ -79,43 +80,77 @@ class MLPBank(Learner):
 
     @torch.no_grad()
     def step(self, inputs: Tensor, targets: Tensor) -> None:
-        room = self._room(inputs.shape[1])
-        self._step(room, inputs[0] if room.flat else inputs, targets)
+        workspace = self._workspace(inputs.shape[1])
+        self._step(workspace, inputs[0] if workspace.flat else inputs, targets)
 
     @torch.no_grad()
     def steps(self, inputs: Tensor, targets: Tensor, batch: int) -> None:
-        room = self._room(batch)
+        workspace = self._workspace(batch)
+        compiled = scripted_steps() if workspace.flat and self.loss.squares else None
+        if compiled is not None:
+            self._compiled_steps(compiled, workspace, inputs, targets, batch)
+            return
         shape = (-1, len(self.rows), batch)
-        batches = inputs.split(batch) if room.flat else inputs.unflatten(0, shape)
+        batches = inputs.split(batch) if workspace.flat else inputs.unflatten(0, shape)
         for pair in zip(batches, targets.unflatten(0, shape), strict=True):
-            self._step(room, *pair)
+            self._step(workspace, *pair)
 
-    def _step(self, room: _Room, inputs: Tensor, targets: Tensor) -> None:
-        """Take one step; inputs (members, batch, codes) are without members if the room is flat.
+    def _compiled_steps(
+        self,
+        compiled: Callable[..., None],
+        workspace: _Workspace,
+        inputs: Tensor,
+        targets: Tensor,
+        batch: int,
+    ) -> None:
+        adam = self.adam
+        compiled(
+            inputs,
+            targets,
+            batch,
+            workspace.inputs,
+            workspace.outputs,
+            workspace.grads,
+            workspace.transposed_grads,
+            workspace.transposed_weights,
+            workspace.inner_weights,
+            workspace.weight_grads,
+            self.loss.scaled(batch)[0],
+            workspace.error_row,
+            workspace.grad_column,
+            workspace.dot,
+            self.total,
+            [[self.rows], [self.gradients], [adam.first], [adam.second], [], [adam.steps]],
+            float(adam.rates[0]),
+            adam.options[0]["weight_decay"],
+        )
+
+    def _step(self, workspace: _Workspace, inputs: Tensor, targets: Tensor) -> None:
+        """Take one step; inputs (members, batch, codes) lack members if the workspace is flat.
 
         On a CPU a small network's products take hardly longer than Python's calls of them, so that
         all views are made beforehand.
         """
-        product, signal = room.product, inputs
-        for weights, output, following in room.forward:
+        product, signal = workspace.product, inputs
+        for weights, output, following in workspace.forward:
             if signal is inputs and self.parts > 1:
-                room.first(inputs).relu_()
+                workspace.first(inputs).relu_()
             else:
                 product(signal, weights, out=output).relu_()
             signal = following
-        product(signal, room.forth[-1], out=room.outputs[-1])
-        self.loss(room, targets, self.total)
-        for turned, slope, signal, gradient, weights, below, output in room.backward:
-            product(turned, signal, out=gradient)
-            product(slope, weights, out=below)
-            _relu_slope(below, output, 0, grad_input=below)
-        product(room.turned[0], inputs, out=room.gradients[0])
+        product(signal, workspace.transposed_weights[-1], out=workspace.outputs[-1])
+        self.loss(workspace, targets, self.total)
+        for transposed, grad, signal, weight_grad, weights, below, output in workspace.backward:
+            product(transposed, signal, out=weight_grad)
+            product(grad, weights, out=below)
+            _relu_grad(below, output, 0, grad_input=below)
+        product(workspace.transposed_grads[0], inputs, out=workspace.weight_grads[0])
         self.adam.step()
 
-    def _room(self, batch: int) -> _Room:
-        if batch not in self.rooms:
-            self.rooms[batch] = _Room(self, batch)
-        return self.rooms[batch]
+    def _workspace(self, batch: int) -> _Workspace:
+        if batch not in self.workspaces:
+            self.workspaces[batch] = _Workspace(self, batch)
+        return self.workspaces[batch]
 
     def set_rate(self, member: int, rate: float) -> None:
         self.adam.set_rate(member, rate)
@@ -146,7 +181,7 @@ class MLPBank(Learner):
         return Pairs(inputs, self.loss.stack([pairs.targets for pairs in members]))
 
 
-class _Room:
+class _Workspace:
     """Room for the signals of one minibatch size, reused in every step, and views for products.
 
     On a CPU a single member is worked on without the members' axis: plain products of matrices
@@ -165,32 +200,32 @@ class _Room:
             inputs.append(signal)
             outputs.append(signal[:, :, :width])
         self.predicted = rows.new_empty(len(rows), batch, shapes[-1][0])
-        slopes = [rows.new_zeros(len(rows), batch, width) for width, _ in shapes]
-        self.slope = slopes[-1]
+        grads = [rows.new_zeros(len(rows), batch, width) for width, _ in shapes]
+        self.grad = grads[-1]
         self.error_row = self.predicted.flatten(1)[:, None]  # once the targets are subtracted
-        self.slope_column = self.slope.flatten(1)[:, :, None]
+        self.grad_column = self.grad.flatten(1)[:, :, None]
         self.dot = rows.new_empty(len(rows), 1, 1)
         self.dots = self.dot[:, 0, 0]
         widths = [0] + [width for width, _ in shapes[:-1]]  # without the constant's column
-        back = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
+        inner = [matrix[:, :, :width] for matrix, width in zip(matrices, widths, strict=True)]
         self.inputs = self._views(inputs)
         self.outputs = self._views([*outputs, self.predicted])
-        self.slopes = self._views(slopes)
-        self.turned = [slope.mT for slope in self.slopes]
-        self.forth = [matrix.mT for matrix in self._views(matrices)]
-        self.back = self._views(back)
-        self.gradients = self._views(bank.slopes)
+        self.grads = self._views(grads)
+        self.transposed_grads = [grad.mT for grad in self.grads]
+        self.transposed_weights = [matrix.mT for matrix in self._views(matrices)]
+        self.inner_weights = self._views(inner)
+        self.weight_grads = self._views(bank.weight_grads)
         # By layer: weights, outputs and the next layer's inputs; then, from the last layer on, what
         # the gradients in the weights and in the outputs below are computed from and written to.
-        self.forward = list(zip(self.forth, self.outputs, self.inputs, strict=False))
+        self.forward = list(zip(self.transposed_weights, self.outputs, self.inputs, strict=False))
         self.backward = [
             (
-                self.turned[layer],
-                self.slopes[layer],
+                self.transposed_grads[layer],
+                self.grads[layer],
                 self.inputs[layer - 1],
-                self.gradients[layer],
-                self.back[layer],
-                self.slopes[layer - 1],
+                self.weight_grads[layer],
+                self.inner_weights[layer],
+                self.grads[layer - 1],
                 self.outputs[layer - 1],
             )
             for layer in range(len(shapes) - 1, 0, -1)
@@ -238,21 +273,21 @@ class _BankLoss:
             row[:, : target.shape[1]] = target
         return stacked
 
-    def __call__(self, room: _Room, targets: Tensor, total: Tensor) -> None:
+    def __call__(self, workspace: _Workspace, targets: Tensor, total: Tensor) -> None:
         """Write the gradients in the predicted codes; add the losses, times the batch, to `total`.
 
         The predicted codes may be overwritten.
         """
-        predicted, slope = room.predicted, room.slope
+        predicted, grad = workspace.predicted, workspace.grad
         batch = predicted.shape[1]
         if self.squares:
-            torch.mul(predicted.sub_(targets), self.scaled(batch), out=slope)
-            torch.bmm(room.error_row, room.slope_column, out=room.dot)
-            total.add_(room.dots, alpha=0.5 * batch)
+            torch.mul(predicted.sub_(targets), self.scaled(batch), out=grad)
+            torch.bmm(workspace.error_row, workspace.grad_column, out=workspace.dot)
+            total.add_(workspace.dots, alpha=0.5 * batch)
             return
         for member, (loss, size) in enumerate(zip(self.losses, self.sizes, strict=True)):
             value, own = value_and_grad(loss, predicted[member, :, :size], targets[member])
-            slope[member, :, :size] = own
+            grad[member, :, :size] = own
             total[member].add_(value, alpha=batch)
 
 
@@ -263,8 +298,8 @@ def value_and_grad(loss: Loss, predicted: Tensor, targets: Tensor) -> tuple[Tens
     with torch.enable_grad():
         leaf = predicted.detach().requires_grad_()
         value = loss(leaf, targets)
-        (slope,) = torch.autograd.grad(value, leaf)
-    return value.detach(), slope
+        (grad,) = torch.autograd.grad(value, leaf)
+    return value.detach(), grad
 
 
 def _padded(width: int, unit: int = _ALIGNED) -> int:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.source import slices
-from twoscale.runtime.cuda_graphs import record, turn, warm_up
+from twoscale.runtime.cuda_graphs import exclusive_stream, record, warm_up
 from twoscale.training.learner import Learner
 from twoscale.training.plan import Pairs, Plan
 
@@ -38,7 +38,7 @@ class Epochs:
         most = _CYCLE_STEPS if plan.one_cycle else _GROUP_STEPS
         self.group = max(1, min(most, _GROUP_VALUES // values))
         self.orders: dict[torch.device, Tensor] = {}
-        self.rooms: list[Tensor] = []
+        self.buffers: list[Tensor] = []
 
     def run(
         self,
@@ -81,9 +81,9 @@ class Epochs:
 
     def _eager(self, part: slice, batch: int) -> None:
         rows = part.stop - part.start
-        if not self.rooms or len(self.rooms[0]) < rows:  # the same memory for every group
-            self.rooms = [torch.empty_like(one[:rows]) for one in (self.inputs, self.targets)]
-        inputs, targets = (room[:rows] for room in self.rooms)
+        if not self.buffers or len(self.buffers[0]) < rows:  # the same memory for every group
+            self.buffers = [torch.empty_like(one[:rows]) for one in (self.inputs, self.targets)]
+        inputs, targets = (buffer[:rows] for buffer in self.buffers)
         self._gather(self.inputs, part, inputs)
         self._gather(self.targets, part, targets)
         self.learner.steps(inputs, targets.to(self.device), batch)
@@ -148,7 +148,7 @@ class ReplayedEpochs(Epochs):
             self._gather(self.targets, part, self.staging[:rows])
             targets.copy_(self.staging[:rows], non_blocking=True)
             self.sent.record()
-        with turn(self.device):
+        with exclusive_stream(self.device):
             self.graphs[rows].replay()
 
 

@@ -22,7 +22,7 @@ from twoscale.training.bank import MLPBank
 from twoscale.training.epochs import make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
 from twoscale.training.losses import Loss
-from twoscale.training.member import Judge, Member, Task
+from twoscale.training.member import Member, Task, ValidationLoss
 from twoscale.training.plan import History, Pairs, Plan
 from twoscale.training.saving import FinishedTraining, SavedTraining
 
@@ -35,7 +35,7 @@ def train(
     plan: Plan,
     *,
     seed: int = 0,
-    judge: Judge | None = None,
+    validate: ValidationLoss | None = None,
     progress: Progress | None = None,
     name: str = "training",
     begin_epoch: Callable[[int], None] | None = None,
@@ -43,11 +43,11 @@ def train(
 ) -> History:
     """Train `network` in place and leave it with the weights of the best validation loss.
 
-    `judge` gives the validation loss where it is something else than the mean of `loss`;
+    `validate` gives the validation loss where it is something else than the mean of `loss`;
     `begin_epoch` is called with each epoch's number, to change tensors that the loss reads;
     `remark` gives the text beside the progress bar.
     """
-    task = Task(network, training, validation, loss, plan, seed, judge)
+    task = Task(network, training, validation, loss, plan, seed, validate)
     (history,) = train_together(
         [task], progress=progress, name=name, begin_epoch=begin_epoch, remark=remark
     )
@@ -209,10 +209,10 @@ def _train_bank(
                 between=partial(saved.save_if_due, epoch),
             )
             groups = 0
-            validation_losses = _numbers([member.judge() for member in members])
+            validation_losses = _numbers([member.validate() for member in members])
             for index, member in enumerate(members):
                 if not member.schedule.exhausted:
-                    member.note(training_losses[index], validation_losses[index])
+                    member.record_epoch(training_losses[index], validation_losses[index])
             if progress:
                 best = min(member.schedule.best for member in members)
                 text = remark() if remark else f"validation loss {best:.3g}"

@@ -14,7 +14,7 @@ from twoscale.fields.source import slices
 from twoscale.training.losses import Loss
 from twoscale.training.plan import History, Pairs, Plan, make_schedule
 
-Judge = Callable[[], Tensor | float]
+ValidationLoss = Callable[[], Tensor | float]
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Task:
     loss: Loss
     plan: Plan
     seed: int = 0
-    judge: Judge | None = None  # the validation loss, where it is not the mean `loss`
+    validate: ValidationLoss | None = None  # gives the validation loss; by default the mean `loss`
     per_epoch: int | None = None  # pairs drawn for each epoch, where it is not all of them
-    noted: dict[str, list[float]] = field(default_factory=dict)  # by `judge`, a value an epoch
+    extra_history: dict[str, list[float]] = field(default_factory=dict)  # per epoch, by `validate`
 
 
 class Member:
@@ -50,13 +50,13 @@ class Member:
         pairs = torch.randperm(len(self.task.training), generator=self.shuffles)
         return pairs[: self.task.per_epoch]
 
-    def judge(self) -> Tensor | float:
+    def validate(self) -> Tensor | float:
         task = self.task
-        if task.judge:
-            return task.judge()
+        if task.validate:
+            return task.validate()
         return mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch)
 
-    def note(self, training_loss: float, validation_loss: float) -> None:
+    def record_epoch(self, training_loss: float, validation_loss: float) -> None:
         """Take an epoch's losses; keep the weights if they are the best so far."""
         history = self.history
         history.training_loss.append(training_loss)
@@ -86,7 +86,7 @@ class Member:
             "rate": self.rate,
             "schedule": self.schedule.state(),
             "history": vars(self.history),
-            "noted": self.task.noted,
+            "extra_history": self.task.extra_history,
         }
 
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ class Member:
         self.rate = facts["rate"]
         self.schedule.restore(facts["schedule"])
         self.history = History(**facts["history"])
-        self.task.noted.update(facts["noted"])
+        self.task.extra_history.update(facts["extra_history"])
 
 
 @torch.no_grad()

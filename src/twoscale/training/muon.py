@@ -62,19 +62,22 @@ class Muon(torch.optim.Optimizer):
         if self.weight_decay:
             torch._foreach_mul_(self.known, 1 - self.weight_decay * rate)
         if self.alike:
-            self._turn(rate)
+            self._step_matrices(rate)
         if self.others:
             self._adam(rate)
 
-    def _turn(self, rate: float | Tensor) -> None:
+    def _step_matrices(self, rate: float | Tensor) -> None:
         """Take a step on the matrices, together those of the same shape."""
         matrices = [p for some in self.alike for p in some]
         gradients = [_gradient(p) for p in matrices]
         momenta = [self.state[p]["first"] for p in matrices]
         torch._foreach_mul_(momenta, _MOMENTUM)
         torch._foreach_add_(momenta, gradients)
-        ahead = iter(torch._foreach_add(gradients, momenta, alpha=_MOMENTUM))
-        works = [partial(_step, some, list(islice(ahead, len(some))), rate) for some in self.alike]
+        lookahead = iter(torch._foreach_add(gradients, momenta, alpha=_MOMENTUM))
+        works = [
+            partial(_orthogonal_steps, some, list(islice(lookahead, len(some))), rate)
+            for some in self.alike
+        ]
         changes = side_by_side(works, matrices[0].device)
         torch._foreach_sub_(matrices, [one for some in changes for one in some])
 
@@ -94,9 +97,11 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_sub_(self.others, changes)
 
 
-def _step(alike: list[Tensor], ahead: list[Tensor], rate: float | Tensor) -> list[Tensor]:
+def _orthogonal_steps(
+    alike: list[Tensor], lookahead: list[Tensor], rate: float | Tensor
+) -> list[Tensor]:
     """Return the steps of matrices of the same shape, given where their momentum leads."""
-    stacked = torch.stack([_matrix(one) for one in ahead])
+    stacked = torch.stack([_matrix(one) for one in lookahead])
     size = _SIZE * max(stacked.shape[1:]) ** 0.5
     steps = (orthogonalised(stacked) * (size * rate)).contiguous()  # tall ones come transposed
     return [one.as_strided(p.shape, p.stride()) for p, one in zip(alike, steps, strict=True)]

@@ -70,7 +70,7 @@ class FinishedTraining:
         if state is None:
             return None
         task.network.load_state_dict(state.tensors)
-        task.noted.update(state.facts["noted"])
+        task.extra_history.update(state.facts["extra_history"])
         earlier = self.checkpoint.earlier
         return History(**state.facts["history"] | {"earlier_seconds": earlier})
 
@@ -78,7 +78,7 @@ class FinishedTraining:
         """Save a trained network, if that took long."""
         self.checkpoint.earlier = earlier
         if self.checkpoint.worthwhile():
-            facts = {"history": vars(member.history), "noted": member.task.noted}
+            facts = {"history": vars(member.history), "extra_history": member.task.extra_history}
             self.checkpoint.save(member.task.network.state_dict(), facts)
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twoscale.report.audits import QUANTITIES, audited
-from twoscale.report.charts.style import GREY, Style, needed, panels, styles
+from twoscale.report.charts.style import GREY, Style, panels, require_any, styles
 from twoscale.report.display import display
 from twoscale.report.results import StudyResult
 from twoscale.study.paper.audit import Audit, Margin
@@ -31,7 +31,7 @@ def equivalence(
     difference, and one that crosses its edge shows neither.
     """
     found = audited(study, base=base, quantities=quantities, margins=margins)
-    needed(found, "case with its base")
+    require_any(found, "case with its base")
     compared = {(one.case.id, one.base.id): one.words for one in found}
     rows, words = list(compared), list(compared.values())
     names = [name for name in quantities if any(one.quantity == name for one in found)]

@@ -15,11 +15,11 @@ from twoscale.report.charts.style import (
     STAGES,
     Style,
     bar,
+    in_display_units,
     log_axis,
-    needed,
     panels,
+    require_any,
     shared_legend,
-    shown,
     styles,
 )
 from twoscale.report.display import display, number
@@ -46,12 +46,12 @@ _STAGES = (
 def bars(study: StudyResult, *, quantities: Sequence[str] = ("mre", "ssim")) -> Figure:
     """Draw quantities side by side, one bar per case with one standard deviation.
 
-    Where bars would differ by more than twentyfold, and for SSIM, dots take their place: the length
-    of a bar means nothing on an axis without zero.
+    Dots replace the bars if values differ by more than a factor of 20, and for SSIM: on an axis
+    without zero the length of a bar means nothing.
     """
     rows = _rows(study)
     usable = [name for name in quantities if any(case.mean(name) for case in study.cases)]
-    needed(usable, f"case with {' or '.join(quantities)}")
+    require_any(usable, f"case with {' or '.join(quantities)}")
     columns = min(len(usable), 4)
     figure, axes = panels(
         len(usable),
@@ -85,7 +85,7 @@ def _rows(study: StudyResult) -> list[Row]:
 
 def _draw_rows(axis: Axes, rows: Sequence[Row], style: Mapping[str, Style], name: str) -> None:
     cases = {row: case for row, case in enumerate(rows) if isinstance(case, CaseResult)}
-    points = {row: shown(case.spread(name), name) for row, case in cases.items()}
+    points = {row: in_display_units(case.spread(name), name) for row, case in cases.items()}
     known = {row: point for row, point in points.items() if point[0] == point[0]}
     means = [mean for mean, _ in known.values()]
     dots = display(name).higher_is_better
@@ -127,9 +127,9 @@ def _row_names(rows: Sequence[Row]) -> list[str]:
 
 
 def stage_costs(study: StudyResult, *, stages: Sequence[str] = _STAGES) -> Figure:
-    """Draw the mean seconds of each stage, stacked, a bar per case; whole fits with `stages`."""
+    """Draw the mean seconds of each stage, stacked, one bar per case."""
     rows = _rows(study)
-    needed(rows, "case with these stages")
+    require_any(rows, "case with these stages")
     figure, (axis,) = panels(1, width=4.4, height=0.9 + 0.28 * len(rows), labels=_row_names(rows))
     cases = [(k, row) for k, row in enumerate(rows) if isinstance(row, CaseResult)]
     ends = np.zeros(len(rows))
@@ -141,7 +141,7 @@ def stage_costs(study: StudyResult, *, stages: Sequence[str] = _STAGES) -> Figur
             axis.barh(places, lengths, left=ends[places], label=display(stage).words, **look)
             ends[places] += list(seconds.values())
     for k, case in cases:
-        mark = " †" if any(case.is_share(stage) for stage in stages) else ""
+        mark = " †" if any(case.is_shared_time(stage) for stage in stages) else ""
         words = f" {number(ends[k], 'seconds')}{mark}"
         axis.annotate(words, (ends[k], k), va="center", fontsize=8)
     _row_labels(axis, rows, first=True)
@@ -166,11 +166,10 @@ def effects(
     """Draw the paired change of each case from its base: mean over seeds, one deviation.
 
     `base` says in which properties the base differs, such as `objective: null`. In percent, or
-    with `ratio` how many times smaller: the speed-up of a time. A share of the time in which
-    several networks were trained is not held against the time of one alone.
+    with `ratio` as a speed-up, base over case. Shared and unshared times are not compared.
     """
     found = {case.id: start for case, start in with_base(study, base)}
-    needed(found, "case with its base")
+    require_any(found, "case with its base")
     part = study.where(lambda case: case.id in found)
     rows = _rows(part)
     columns = min(len(quantities), 4)
@@ -216,7 +215,7 @@ def _effect(
     *,
     ratio: bool,
 ) -> None:
-    if case.is_share(name) != base.is_share(name):
+    if case.is_shared_time(name) != base.is_shared_time(name):
         where = ("axes fraction", "data")
         words = "not measured alike"
         axis.annotate(words, (0.03, place), xycoords=where, va="center", color=GREY, fontsize=8)
@@ -246,7 +245,7 @@ def loss_weights(study: StudyResult) -> Figure:
     """Draw the calibrated weight of each term of each objective, one dot per seed."""
     tuned = study.where(lambda case: any(cell.get("weights") for cell in case.cells))
     terms = sorted({k for case in tuned.cases for cell in case.cells for k in cell["weights"]})
-    needed(terms, "weights of fine-tuning objectives")
+    require_any(terms, "weights of fine-tuning objectives")
     rows = _rows(tuned)
     figure, axes = panels(
         len(terms),

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid
 from twoscale.fields.patches import PatchLayout
 from twoscale.report.charts.style import Style, log_axis, new_figure, styles
 from twoscale.report.figures import draw_fields
@@ -33,7 +34,7 @@ def qualitative(study: StudyResult, *, place: str | None = None) -> Figure:
         )
     truth = study.fields[f"{where}/truth"]
     predictions = {_title(case): study.fields[_array(where, case)] for case in cases}
-    seams = PatchLayout.tiling(truth.shape, tuple(cases[0].settings["patches"])).seams
+    seams = PatchLayout.seams_of(Grid(*truth.shape), tuple(cases[0].settings["patches"])).seams
     columns = 1 + len(cases)
     size = (max(_SIDE * columns + 0.8, 8), 2 * _SIDE + 3.3)
     figure = new_figure(*size)

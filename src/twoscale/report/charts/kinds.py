@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError
 from twoscale.report.charts import audits, bars, fields, lines, pairs, points
-from twoscale.report.charts.style import look
+from twoscale.report.charts.style import chart_style
 from twoscale.report.related import COMMON, chosen_cases
 from twoscale.report.results import StudyResult
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of chart: the function that draws it, its usual title, and what to see in it."""
+    """A kind of chart: the function that draws it, its default title and caption."""
 
     function: Callable[..., Figure]
     title: str
@@ -157,13 +157,13 @@ def draw(kind: str, study: StudyResult, options: Mapping[str, Any]) -> Figure | 
     """Return the figure of a kind from a study's cases, or None if it has nothing to show.
 
     Besides the kind's own options, `rows` names the cases by patterns and `where` by properties;
-    a `caption` is for whoever shows the figure.
+    a `caption` is not drawn: the page shows it.
     """
     known = check_kind(kind, options)
     part, own = chosen_cases(study, options)
     if not part.cases:
         return None
-    with look():
+    with chart_style():
         return known.function(part, **own)
 
 

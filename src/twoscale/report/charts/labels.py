@@ -1,4 +1,4 @@
-"""Names beside points, placed so that they cover nothing."""
+"""Names beside points, placed where they cover as little as possible."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 
 def label_points(axis: Axes, points: Mapping[str, tuple[float, float]]) -> None:
-    """Write each point's name beside it, where it covers no other point or name if it can.
+    """Write each point's name beside it, where it overlaps other points and names least.
 
-    Call it when everything else is drawn: the limits of the axis must not change any more.
+    Call it last: the limits of the axis must not change afterwards.
     """
     figure = axis.figure
     assert isinstance(figure, Figure)

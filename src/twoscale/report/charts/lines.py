@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from twoscale.report.charts.style import (
     GREY,
     Style,
+    in_display_units,
     log_axis,
-    needed,
     panels,
+    require_any,
     shared_legend,
-    shown,
     styles,
     ticks,
 )
@@ -40,8 +40,8 @@ def curves_along(
     """Draw quantities against resolution, training size or a setting, a line per method.
 
     With `oracle`, the error of the representation alone is added to the learned one, dashed and
-    hollow. Hollow times are shares of what several networks took together, which no line joins with
-    others. Bars are one standard deviation.
+    hollow. Shared times are hollow, too, and no line joins them with unshared ones. Bars are one
+    standard deviation.
     """
     parts = split(study, x)
     panes = [
@@ -50,7 +50,7 @@ def curves_along(
         for name in quantities
         if any(case.mean(name) is not None for case in part.cases)
     ]
-    needed(panes, f"case with {' or '.join(quantities)}")
+    require_any(panes, f"case with {' or '.join(quantities)}")
     figure, axes = panels(len(panes), columns=min(len(quantities), 3))
     for axis, (title, part, name) in zip(axes, panes, strict=True):
         found = curves(part, x)
@@ -61,8 +61,8 @@ def curves_along(
         axis.set(xlabel=_axis_title(x), ylabel=display(name).axis, title=title)
     if oracle:
         axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
-    if any(case.is_share(name) for _, part, name in panes for case in part.cases):
-        axes[0].plot([], [], "o", color=GREY, mfc="white", label="† share of a joint training")
+    if any(case.is_shared_time(name) for _, part, name in panes for case in part.cases):
+        axes[0].plot([], [], "o", color=GREY, mfc="white", label="† shared time")
     shared_legend(figure, axes)
     return figure
 
@@ -80,15 +80,15 @@ def _lines(axis: Axes, found: Sequence[Curve], x: str, name: str, dashed: bool =
     style = styles([curve.cases[0] for curve in found])
     for curve in found:
         own = style[curve.cases[0].id]
-        points = [shown(case.spread(name), name) for case in curve.cases]
+        points = [in_display_units(case.spread(name), name) for case in curve.cases]
         means, spreads = np.array(points).T
         below = np.minimum(spreads, 0.95 * means)  # stays on a logarithmic axis
         drawn += [*means, *(() if dashed else (*(means - below), *(means + spreads)))]
         at = positions(found, curve, x)
-        shares = [k for k, case in enumerate(curve.cases) if case.is_share(name)]
+        shares = [k for k, case in enumerate(curve.cases) if case.is_shared_time(name)]
         axis.plot([at[k] for k in shares], means[shares], mfc="white", zorder=3, **own.dots)
         look = own.points | ({"linestyle": "--"} if dashed else {})
-        for number, part in enumerate(curve.alike(name)):
+        for number, part in enumerate(curve.comparable_parts(name)):
             axis.errorbar(
                 at[part],
                 means[part],
@@ -125,7 +125,7 @@ def _axis_title(x: str) -> str:
 
 
 def trainability(study: StudyResult, *, x: Sequence[str]) -> Figure:
-    """Draw learned and oracle error against settings, and shade what training leaves between.
+    """Draw learned and oracle error against settings, and shade the gap between them.
 
     A panel per setting and problem; a ring marks the setting with the lowest learned error.
     """
@@ -134,7 +134,7 @@ def trainability(study: StudyResult, *, x: Sequence[str]) -> Figure:
     for axis, (name, title, part) in zip(axes, panes, strict=True):
         coded = part.where(lambda case: case.mean("oracle_mre") is not None)
         found = curves(coded, name)
-        needed(found, f"case with an oracle and a {name}")
+        require_any(found, f"case with an oracle and a {name}")
         style = styles([curve.cases[0] for curve in found])
         drawn: list[float] = []
         for curve in found:
@@ -149,7 +149,7 @@ def trainability(study: StudyResult, *, x: Sequence[str]) -> Figure:
 def _gap(axis: Axes, curve: Curve, at: list[float], style: Style) -> list[float]:
     """Draw a curve's learned and oracle error, the gap between them, and the best point."""
     learned, oracle = (
-        np.array([shown(case.spread(name), name) for case in curve.cases]).T
+        np.array([in_display_units(case.spread(name), name) for case in curve.cases]).T
         for name in ("mre", "oracle_mre")
     )
     axis.fill_between(at, oracle[0], learned[0], color=style.colour, alpha=0.12, linewidth=0)
@@ -168,12 +168,11 @@ def ladder(
 ) -> Figure:
     """Draw the steps of a ladder as percentages of its base, a line per resolution.
 
-    A share of the time in which several networks were trained is not held against the time of one
-    alone.
+    Shared and unshared times are not compared.
     """
     changes = {"objective": None} if base is None else base
     starts = {case.id: base_of(study, case, changes) for case in study.cases}
-    needed([start for start in starts.values() if start], "case with its base")
+    require_any([start for start in starts.values() if start], "case with its base")
     figure, axes = panels(len(quantities), columns=2, width=4.2)
     for axis, name in zip(axes, quantities, strict=True):
         for number, (place, cases) in enumerate(study.places.items()):
@@ -181,7 +180,7 @@ def ladder(
                 (case, paired_effect(case.values(name), start.values(name)))
                 for case in cases
                 if (start := starts[case.id]) is not None
-                and case.is_share(name) == start.is_share(name)
+                and case.is_shared_time(name) == start.is_shared_time(name)
             ]
             found = [(case, effect.changes) for case, effect in effects if effect is not None]
             axis.errorbar(
@@ -203,13 +202,13 @@ def ladder(
 def time_projection(
     study: StudyResult, *, quantity: str = QUANTITY, to: Sequence[int] = (512, 1024)
 ) -> Figure:
-    """Draw time against resolution, its power law, and where that would lead.
+    """Draw time against resolution, its power law, and the law's extrapolation.
 
-    Solid lines and filled markers were measured. What is dashed, hollow and shaded only continues
-    a method's least-squares power law, anchored at the largest grid on which it was measured.
+    Solid lines and filled markers were measured. Dashed lines and hollow markers continue a
+    method's least-squares power law from the largest grid on which it was measured.
     """
     found = scalings(study, quantity=quantity)
-    needed(found, "times on several grids")
+    require_any(found, "times on several grids")
     problems = list(dict.fromkeys(one.problem for one in found))
     figure, axes = panels(len(problems), width=5.4, height=3.8, columns=2)
     for axis, problem in zip(axes, problems, strict=True):
@@ -231,7 +230,7 @@ def time_projection(
 
 
 def _projected(axis: Axes, scaling: Scaling, style: Style, grids: Sequence[int]) -> list[float]:
-    """Draw one method's measured times and where their power law leads; return both."""
+    """Draw one method's measured and extrapolated times; return both."""
     measured, law = scaling.measured, scaling.law
     last = max(measured)
     ahead = {at: law.extrapolate(at, anchored=True).estimate for at in grids if at > last}

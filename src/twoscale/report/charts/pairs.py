@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 
 from twoscale.report.charts.style import (
     GREY,
+    in_display_units,
     label_width,
     log_axis,
-    needed,
     panels,
+    require_any,
     shared_legend,
-    shown,
     styles,
     ticks,
 )
@@ -27,14 +27,14 @@ _WIDE = 2.0  # inches of labels that leave no room for a second panel
 def oracle_against_learned(study: StudyResult) -> Figure:
     """Draw the error of each representation alone (hollow) and as learned (filled), joined.
 
-    The number is the ratio of the two: what training leaves on the table.
+    The number is their ratio, learned over oracle.
     """
     places = {
         place: [case for case in cases if case.mean("oracle_mre")]
         for place, cases in study.places.items()
     }
     places = {place: cases for place, cases in places.items() if cases}
-    needed(places, "case with an oracle")
+    require_any(places, "case with an oracle")
     tallest = max(len(cases) for cases in places.values())
     labels = [case.label for cases in places.values() for case in cases]
     figure, axes = panels(
@@ -48,8 +48,8 @@ def oracle_against_learned(study: StudyResult) -> Figure:
         drawn: list[float] = []
         for row, case in enumerate(cases):
             own = style[case.id]
-            learned, deviation = shown(case.spread("mre"), "mre")
-            oracle, _ = shown(case.spread("oracle_mre"), "oracle_mre")
+            learned, deviation = in_display_units(case.spread("mre"), "mre")
+            oracle, _ = in_display_units(case.spread("oracle_mre"), "oracle_mre")
             drawn += [learned, oracle]
             axis.plot([oracle, learned], [row, row], color=own.colour, linewidth=2, alpha=0.45)
             axis.plot(oracle, row, marker=own.marker, color=own.colour, mfc="white", ms=8)
@@ -91,7 +91,7 @@ def interaction(
         for number, objective in enumerate(objectives):
             cases = {case.method: case for case in study.cases if case.objective == objective}
             places = [k for k, method in enumerate(methods) if method in cases]
-            points = [shown(cases[methods[k]].spread(name), name) for k in places]
+            points = [in_display_units(cases[methods[k]].spread(name), name) for k in places]
             if not points:
                 continue
             means, deviations = np.array(points).T

@@ -13,11 +13,11 @@ from twoscale.report.charts.labels import label_points
 from twoscale.report.charts.style import (
     GREY,
     Style,
+    in_display_units,
     log_axis,
-    needed,
     panels,
+    require_any,
     shared_legend,
-    shown,
     styles,
 )
 from twoscale.report.display import display
@@ -60,7 +60,7 @@ def trade_off(
         for case in cases:
             _point(axis, case, style[case.id], x, y, size=_size(case) if joined else 8)
         for which, name in (("x", x), ("y", y)):
-            log_axis(axis, which, [shown(case.spread(name), name)[0] for case in cases])
+            log_axis(axis, which, [in_display_units(case.spread(name), name)[0] for case in cases])
         axis.set(xlabel=display(x).axis, ylabel=display(y).axis)
         axis.margins(0.12)
     if joined:
@@ -84,7 +84,7 @@ def _numbered(axis: Axes, cases: Sequence[CaseResult], style: Mapping[str, Style
 
 
 def _place(case: CaseResult, x: str, y: str) -> tuple[float, float]:
-    return (shown(case.spread(x), x)[0], shown(case.spread(y), y)[0])
+    return (in_display_units(case.spread(x), x)[0], in_display_units(case.spread(y), y)[0])
 
 
 def _size(case: CaseResult) -> float:
@@ -92,8 +92,8 @@ def _size(case: CaseResult) -> float:
 
 
 def _point(axis: Axes, case: CaseResult, style: Style, x: str, y: str, *, size: float) -> None:
-    across, across_spread = shown(case.spread(x), x)
-    up, up_spread = shown(case.spread(y), y)
+    across, across_spread = in_display_units(case.spread(x), x)
+    up, up_spread = in_display_units(case.spread(y), y)
     if np.isnan([across, up]).any():
         return
     axis.errorbar(
@@ -136,7 +136,7 @@ def _join(axis: Axes, study: StudyResult, x: str, y: str) -> None:
     for curve in found:
         own = style[curve.cases[0].id]
         points = [_place(case, x, y) for case in curve.cases]
-        for number, part in enumerate(curve.alike(x, y)):
+        for number, part in enumerate(curve.comparable_parts(x, y)):
             label = None if number else curve.label
             across, up = zip(*points[part], strict=True)
             axis.plot(across, up, linewidth=1, zorder=1, label=label, **own.points)
@@ -154,7 +154,7 @@ def frontier(
     A panel per cost and problem; a line joins the settings of a method.
     """
     usable = [x for x in against if any(case.mean(x) for case in study.cases)]
-    needed(usable, f"case with {' or '.join(against)}")
+    require_any(usable, f"case with {' or '.join(against)}")
     parts = [(place, x) for place in study.places for x in usable]
     figure, axes = panels(len(parts), columns=len(usable), width=3.6, height=3.0)
     for axis, (place, x) in zip(axes, parts, strict=True):
@@ -163,8 +163,12 @@ def frontier(
         style = styles([line[0] for line in lines.values()])
         for label, line in lines.items():
             _frontier_lines(axis, line, style[line[0].id], label, x, {y: "-", oracle: "--"})
-        log_axis(axis, "x", [shown(case.spread(x), x)[0] for case in cases])
-        log_axis(axis, "y", [shown(case.spread(k), k)[0] for case in cases for k in (y, oracle)])
+        log_axis(axis, "x", [in_display_units(case.spread(x), x)[0] for case in cases])
+        log_axis(
+            axis,
+            "y",
+            [in_display_units(case.spread(k), k)[0] for case in cases for k in (y, oracle)],
+        )
         axis.set(xlabel=display(x).axis, ylabel=display(y).axis, title=place_title(place))
     axes[0].plot([], [], color=GREY, linestyle="-", marker="o", label="learned")
     axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
@@ -182,7 +186,7 @@ def _frontier_lines(
 ) -> None:
     for name, line in lines.items():
         points = [
-            (shown(case.spread(x), x)[0], *shown(case.spread(name), name))
+            (in_display_units(case.spread(x), x)[0], *in_display_units(case.spread(name), name))
             for case in cases  # in the order of the variance, also where times do not follow it
             if case.mean(x) is not None and case.mean(name) is not None
         ]

@@ -1,4 +1,4 @@
-"""The look of charts: one colour and marker per method, panels, axes that read in print."""
+"""The style of charts: a colour and marker for each method, panels, axes for print."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _LARGEST = 2000.0  # square inches of a figure: some 130 MB of pixels
 _LETTER = 0.066  # inches of a letter in a legend
 
 
-def look() -> AbstractContextManager[None]:
+def chart_style() -> AbstractContextManager[None]:
     """Return the context in which charts are drawn."""
     return matplotlib.rc_context(
         {
@@ -89,7 +89,7 @@ def look() -> AbstractContextManager[None]:
 
 @dataclass(frozen=True)
 class Style:
-    """How a case is drawn; no two cases of a chart by colour alone."""
+    """How a case is drawn; cases of a chart never differ by colour alone."""
 
     colour: str
     marker: str
@@ -162,7 +162,7 @@ def lighten(colour: str, share: float) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches, with a little room around what is drawn."""
+    """Return an empty figure of a size in inches, with small margins."""
     if width * height > _LARGEST:
         raise TwoscaleError(f"it would be {width:.0f} by {height:.0f} inches large")
     room = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
@@ -195,8 +195,8 @@ def panels(
     return figure, axes[:count]
 
 
-def needed(found: Collection[Any], what: str) -> None:
-    """Raise if there is nothing to draw, saying what a chart would need."""
+def require_any(found: Collection[Any], what: str) -> None:
+    """Raise if nothing was found; `what` is what the chart needs."""
     if not found:
         raise TwoscaleError(f"the record has no {what}")
 
@@ -219,8 +219,8 @@ def shared_legend(figure: Figure, axes: Sequence[Axes]) -> None:
         )
 
 
-def shown(spread: Spread | None, name: str) -> tuple[float, float]:
-    """Return mean and deviation as they are drawn, in the quantity's unit; NaN for none."""
+def in_display_units(spread: Spread | None, name: str) -> tuple[float, float]:
+    """Return mean and deviation in the quantity's unit, such as percent; NaN for no spread."""
     if spread is None:
         return (float("nan"), 0.0)
     scale = display(name).scale
@@ -228,9 +228,9 @@ def shown(spread: Spread | None, name: str) -> tuple[float, float]:
 
 
 def log_axis(axis: Axes, which: str, values: Sequence[float], *, most: int = 6) -> None:
-    """Make an axis logarithmic, with plain numbers on it, unless its values differ too little.
+    """Make an axis logarithmic, with at most `most` plain numbers on it.
 
-    There are as many numbers as there is room for, `most` of them.
+    It stays linear if the largest value is less than 2.5 times the smallest.
     """
     positive = np.array([value for value in values if value > 0])
     line = getattr(axis, f"{which}axis")

@@ -23,7 +23,7 @@ from twoscale.study.statistics import (
     Spread,
     Values,
     changes_by_seed,
-    deviation_behind,
+    implied_deviation,
     paired_effect,
     spread,
 )
@@ -80,7 +80,7 @@ def compare(
 
     A table is held against the records of its study at the paper's scale. A value matches within
     two of the paper's standard deviations or 5 % of it, whichever is larger (for a change, not
-    less than half of its last printed digit). Times are told and not judged.
+    less than half of its last printed digit). Times are listed and not judged.
     """
     chosen = list(paper_tables().values() if tables is None else tables)
     known = known_explanations() if explanations is None else explanations
@@ -123,7 +123,7 @@ class _Measured:
 
 
 class _Printed:
-    """The paper's spreads: beside a value, in another table of the study, or implied."""
+    """The paper's standard deviations: printed with a value, printed elsewhere, or derived."""
 
     def __init__(self, tables: Iterable[PaperTable]) -> None:
         self._spreads: dict[tuple[str, str, str], tuple[float, float]] = {}
@@ -145,7 +145,7 @@ class _Printed:
             _, deviation = self._spreads.get((study, cell.case, metric), (value, None))
             return deviation
         if metric in cell.audit:
-            return deviation_behind(Interval(value, *cell.audit[metric].interval), cell.seeds)
+            return implied_deviation(Interval(value, *cell.audit[metric].interval), cell.seeds)
         return None
 
     def derived(self, study: str, cell: PaperCell, metric: str) -> float | None:

@@ -1,0 +1,96 @@
+"""The command that predicts fields from file to file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from twoscale.cli.display import progress_bar
+from twoscale.cli.options import DeviceOption, OutOption, OverwriteOption
+from twoscale.errors import TwoscaleError
+from twoscale.fields.samples import sample_shape
+from twoscale.files import atomic_output, check_target, is_file, open_npy
+from twoscale.surrogate import Surrogate
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run folder or saved surrogate.")],
+    out: OutOption,
+    inputs: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[INPUT]",
+            help="Input fields, an npy file with the axes of the training inputs; or one sample. "
+            "Left out if the surrogate reads parameters only.",
+        ),
+    ] = None,
+    parameters: Annotated[
+        Path | None,
+        typer.Option(help="Parameters (samples, P), an npy file, if the surrogate reads them."),
+    ] = None,
+    device: DeviceOption = "auto",
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Predict the solution fields of an npy file's inputs, a part at a time.
+
+    The result has the axes of the training outputs.
+    """
+    surrogate = Surrogate.load(run, device=device)
+    check_target(out, overwrite=overwrite, may_replace=is_file)
+    _check_given(surrogate, inputs, parameters)
+    fields = None if inputs is None else open_npy(inputs)
+    scalars = None if parameters is None else open_npy(parameters)
+    fields, scalars, single = _batches(surrogate, fields, scalars)
+    given = scalars if fields is None else fields
+    samples = len(given) if given is not None and given.ndim else 0
+    shape = sample_shape(surrogate.output_space_, surrogate.ranks_[1])
+    with (
+        atomic_output(out, overwrite=overwrite) as prepared,
+        progress_bar() as progress,
+        prepared.open("wb") as stream,  # not mapped: a full disk would then end the process
+    ):
+        header = {"descr": "<f4", "fortran_order": False}
+        header["shape"] = shape if single else (samples, *shape)
+        np.lib.format.write_array_header_1_0(stream, header)
+        for part, predicted in surrogate.predict_parts(fields, parameters=scalars):
+            stream.write(np.ascontiguousarray(predicted, dtype="<f4").data)
+            progress("fields", part.stop, samples, "")
+    print(f"{samples} fields in {out}")
+
+
+def _check_given(surrogate: Surrogate, inputs: Path | None, parameters: Path | None) -> None:
+    """Raise if a file is missing, or one too many."""
+    space = surrogate.input_space_
+    if inputs is None and space.field_channels:
+        raise TwoscaleError(f"this surrogate reads input fields of {space}: give an npy file")
+    if inputs is not None and not space.field_channels:
+        raise TwoscaleError(
+            f"this surrogate reads {space.parameters} parameters and no input fields: drop "
+            f"{inputs}, and give --parameters"
+        )
+    if parameters is None and space.parameters:
+        raise TwoscaleError(
+            f"this surrogate reads {space.parameters} parameters of each sample: give an npy file "
+            f"(samples, {space.parameters}) as --parameters"
+        )
+    if parameters is not None and not space.parameters:
+        raise TwoscaleError("this surrogate reads no parameters: drop --parameters")
+
+
+def _batches(
+    surrogate: Surrogate, fields: np.ndarray | None, scalars: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
+    """Return fields and parameters with an axis of samples, and whether they came without it."""
+    space, rank = surrogate.input_space_, surrogate.ranks_[0]
+    if fields is not None:
+        single = fields.shape == sample_shape(space, rank)
+        fields = fields[None] if single else fields
+    else:
+        assert scalars is not None
+        single = space.parameters > 1 and scalars.shape == (space.parameters,)
+    if single and scalars is not None and scalars.ndim == 1:
+        scalars = scalars[None]
+    return fields, scalars, single

@@ -1,0 +1,56 @@
+"""Spaces on which every representation is tried, and smooth random fields of them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from tests.conftest import make_poisson
+from twoscale.fields.grid import Grid, Space
+
+SPACES = {
+    "channels": Space(2, Grid(17, 23), names=("small", "large")),
+    "line": Space(1, Grid(1, 64)),
+    "periodic": Space(1, Grid.square(32, periodic=True)),
+}
+UNITS = (1.0, 1e6)  # of the first and of the second channel
+_WAVES = 12  # per axis, at most; twice as many on a line
+_SAMPLES = 90  # more than a coarse grid has values
+
+
+@lru_cache(maxsize=32)
+def poisson_fields(shape: tuple[int, int], samples: int, seed: int = 0) -> Tensor:
+    """Solutions (samples, 1, height, width) of Poisson's equation."""
+    return make_poisson(shape, samples, seed=seed).batch.outputs
+
+
+@lru_cache(maxsize=32)
+def smooth_fields(space: Space, samples: int = _SAMPLES, seed: int = 0) -> Tensor:
+    """Random waves of decreasing size (samples, channels, height, width), about a mean field."""
+    generator = torch.Generator().manual_seed(100 + seed)
+    waves, decay = (2 * _WAVES, 1.3) if 1 in space.grid.shape else (_WAVES, 1.5)
+    rows, columns = (
+        _waves(size, periodic, waves)
+        for size, periodic in zip(space.grid.shape, space.grid.periodic, strict=True)
+    )
+    order = torch.arange(rows.shape[1])[:, None] ** 2 + torch.arange(columns.shape[1]) ** 2
+    shape = (samples, space.channels, *order.shape)
+    weights = torch.randn(shape, generator=generator, dtype=torch.float64) / (1 + order) ** decay
+    unit = torch.tensor(UNITS[: space.channels], dtype=torch.float64)[:, None, None]
+    mean = rows[:, :3].sum(1)[:, None] + columns[:, :3].sum(1)
+    return (unit * (rows @ weights @ columns.T + 0.1 * mean)).float()
+
+
+def _waves(size: int, periodic: bool, most: int) -> Tensor:
+    """Return the cosines, or the waves of a period, along an axis (size, waves)."""
+    if size == 1:
+        return torch.ones(1, 1, dtype=torch.float64)
+    count = min(most, size // 2)
+    number = torch.arange(count, dtype=torch.float64)
+    if not periodic:
+        return torch.cos(torch.pi * torch.linspace(0, 1, size).double()[:, None] * number)
+    angles = 2 * torch.pi / size * torch.arange(size).double()[:, None] * number
+    waves = torch.stack([angles.cos(), angles.sin()], 2).flatten(1)
+    return waves[:, [0, *range(2, 2 * count)]]  # the sine of nothing is left out
