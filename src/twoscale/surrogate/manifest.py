@@ -160,7 +160,8 @@ def _check_sizes(
     if max(space.channels for space in spaces) > stored:  # each has a scale of its own at least
         raise TwoscaleError(f"the weights do not fit fields of {spaces[0]} and {spaces[1]}")
     for part in (parts["predictor"], parts["correction"] or {}):
-        if getattr(PARTS.get(part.get("part")), "__module__", "").startswith("twoscale."):
+        kind = PARTS.get(str(part.get("part")))
+        if kind is not None and kind.__module__.startswith("twoscale."):
             _check_layers(part, stored, len(tensors))
 
 
