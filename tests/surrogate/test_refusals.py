@@ -71,11 +71,11 @@ def test_one_bad_value_anywhere_in_the_training_set_is_found(arrays):
     x, u, _, _ = arrays
     bad = u.copy()
     bad[77, 3, 5] = np.nan
-    with pytest.raises(TwoscaleError, match="the .* output fields contain NaN or infinite values"):
+    with pytest.raises(TwoscaleError, match=r"the .* output fields contain NaN or infinite values"):
         make("local").fit(x, bad)
     bad = x.copy()
     bad[77, 3, 5] = -np.inf
-    with pytest.raises(TwoscaleError, match="the .* input fields contain NaN or infinite values"):
+    with pytest.raises(TwoscaleError, match=r"the .* input fields contain NaN or infinite values"):
         make("local").fit(bad, u)
 
 
