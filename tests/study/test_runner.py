@@ -13,6 +13,7 @@ import pytest
 
 from tests.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
 from twoscale import TwoscaleError, register_predictor
+from twoscale.parts import PARTS
 from twoscale.predictors import Affine
 from twoscale.predictors.registry import PREDICTORS
 from twoscale.run import Run
@@ -370,7 +371,8 @@ class Ridge(Affine):
 
 
 def test_a_predictor_of_ones_own_may_have_no_epochs(tmp_path, monkeypatch):
-    monkeypatch.setitem(PREDICTORS, "own", None)  # taken back after the test
+    for table in (PREDICTORS, PARTS):
+        monkeypatch.setitem(table, "own", Ridge)  # taken back after the test
     register_predictor("own", Ridge)
     cases = "cases:\n  - {method: local, settings: {predictor: own}}\n"
     study = tiny_study(TEXT[: TEXT.index("cases:")] + cases + TEXT[TEXT.index("small:") :])

@@ -28,6 +28,7 @@ from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_trace_error, has_coefficient, has_flux, residual_rms
 from twoscale.representation import Representation
+from twoscale.runtime.stages import FINETUNE_PREPARE, FINETUNING
 from twoscale.training import Pairs, Plan, Task
 
 # Each further term's share: its weighted size at the start, relative to the reconstruction's.
@@ -188,7 +189,7 @@ def finetune_operator(
     """Return a fine-tuned copy of a `tunable` operator, and its record."""
     tuned = copy.deepcopy(operator)
     decoder = tuned.outputs
-    with context.clock.stage("finetune_prepare"):
+    with context.clock.stage(FINETUNE_PREPARE.name):
         sample = _one_sample(validation)
         terms = _terms(plan, decoder, sample, (operator.layout or common), problem)
         objective = FieldObjective(terms, decoder)
@@ -235,7 +236,7 @@ def _train(
     train_members(
         [task],
         [context],
-        stage="finetuning",
+        stage=FINETUNING.name,
         begin_epoch=lambda epoch: objective.set_share(plan.share(epoch)),
         remark=record.remark,
     )

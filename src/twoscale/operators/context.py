@@ -18,6 +18,7 @@ from twoscale.representation import Representation
 from twoscale.representation.base import space_of
 from twoscale.runtime.precision import check_variation
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import Clock, device_peak_gigabytes, reset_peak_memory
 from twoscale.training import History, Task, mean_loss, train_together
 
@@ -121,7 +122,11 @@ class FitContext:
 
 
 def train_members(
-    tasks: Sequence[Task], contexts: Sequence[FitContext], *, stage: str = "training", **hooks: Any
+    tasks: Sequence[Task],
+    contexts: Sequence[FitContext],
+    *,
+    stage: str = TRAINING.name,
+    **hooks: Any,
 ) -> None:
     """Train networks in place, side by side, timed and recorded as `stage` of each one's fit.
 

@@ -20,6 +20,7 @@ from twoscale.representation.base import subset
 from twoscale.representation.geometry import one_isometry
 from twoscale.representation.nearest import NearestCodes
 from twoscale.runtime.precision import check_variation
+from twoscale.runtime.stages import CORRECTION, TRAINING, TRANSFORM
 from twoscale.training import Task
 
 Encode = Callable[[Tensor], Tensor]
@@ -139,10 +140,10 @@ class LatentOperator(FieldOperator):
         context.report("representations", 2, 2)
         self.predictor.bind(self.inputs, self.outputs)
         with one_isometry(self.outputs):
-            with context.clock.stage("transform"):
+            with context.clock.stage(TRANSFORM.name):
                 codes = self.encode_pairs(training, self.group)
                 held_out = self.encode_pairs(validation)
-            with context.clock.stage("training"):
+            with context.clock.stage(TRAINING.name):
                 return self.predictor.prepare(codes, held_out, self.outputs, context.seed)
 
     def _fit(
@@ -228,11 +229,11 @@ class RefinedOperator(FieldOperator):
 
     def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
         self.base.complete(training, validation, context)
-        with context.clock.stage("transform"):
+        with context.clock.stage(TRANSFORM.name):
             predicted, held_out = (self._predicted(pairs) for pairs in (training, validation))
         task = self.correction.prepare(predicted, held_out, context)
         if task is not None:
-            train_members([task], [context], stage="refinement")
+            train_members([task], [context], stage=CORRECTION.name)
         self.correction.complete(predicted, held_out, context)
         return self
 

@@ -24,6 +24,7 @@ from twoscale.linalg.pca import (
 )
 from twoscale.representation.base import Representation, space_of
 from twoscale.runtime.precision import check_range, unit_of
+from twoscale.runtime.stages import PCA
 from twoscale.runtime.timing import Clock
 
 _BUFFERS = ("mean", "scale", "vectors", "variances", "rank")
@@ -97,7 +98,7 @@ class BlockPCA(Representation):
         samples = source.shape[0]
         self.space = space_of(source, space)
         self.check(self.space, samples)
-        with (clock or Clock()).stage(f"pca_{name}"):
+        with (clock or Clock()).stage(f"{PCA}{name}"):
             pieces = _in_cache(source)
             first = next(pieces)
             self._prepare(self.space, first.device)

@@ -12,6 +12,7 @@ from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource, map_fields
 from twoscale.representation.base import Representation, residual_map
 from twoscale.representation.block_pca import BlockPCA
+from twoscale.runtime.stages import PCA_OVERHEAD
 from twoscale.runtime.timing import Clock
 
 Stage = tuple[str, BlockPCA]
@@ -47,7 +48,7 @@ class Budget:
         left, last = self.size, len(self.stages) - 1
         self._fit_candidates(0, left, source, seed, clock)
         for position, (_, stage) in enumerate(self.stages):
-            with clock.stage("pca_overhead"):
+            with clock.stage(PCA_OVERHEAD):
                 cut = stage.truncate(self._shares(position, left)[0])
             left -= stage.code_size
             if cut and position < last and self._affected([position]):
@@ -65,13 +66,13 @@ class Budget:
         while waiting:
             for p in waiting:
                 name, stage = self.stages[p]
-                with clock.stage("pca_overhead"):
+                with clock.stage(PCA_OVERHEAD):
                     seen = self._seen_by(p, source)
                 if p:
                     ignore_noise(stage, self.stages[0][1])
                 rule = replace(stage.rule, components=caps[p])
                 stage.fit(seen, space=self.space, seed=seed + p, clock=clock, name=name, rule=rule)
-            with clock.stage("pca_overhead"):
+            with clock.stage(PCA_OVERHEAD):
                 shares = dict(zip(positions, self._shares(start, left), strict=True))
             # A block whose candidates are all wanted may have more that are.
             short = [p for p in positions if max(shares[p]) == caps[p] < bounds[p]]

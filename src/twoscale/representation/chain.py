@@ -18,6 +18,7 @@ from twoscale.representation.base import Representation, residual_map, space_of,
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.budget import Budget, ignore_noise
 from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
+from twoscale.runtime.stages import PCA_OVERHEAD
 from twoscale.runtime.timing import Clock
 
 
@@ -88,7 +89,7 @@ class Chain(Representation):
             return self
         for position, (stage_name, stage) in enumerate(self._named()):
             if position:
-                with clock.stage("pca_overhead"):
+                with clock.stage(PCA_OVERHEAD):
                     source = map_fields(source, residual_map(self._named()[position - 1][1]))
                     if isinstance(stage, BlockPCA):
                         ignore_noise(stage, self._named()[0][1])

@@ -16,6 +16,7 @@ from twoscale.parts import register
 from twoscale.representation.base import Representation, space_of
 from twoscale.representation.block_pca import channel_units, least_varying
 from twoscale.runtime.precision import check_range
+from twoscale.runtime.stages import TRANSFORM
 from twoscale.runtime.timing import Clock
 
 
@@ -97,7 +98,7 @@ class WholeField(Representation):
     ) -> Self:
         source = as_source(fields)
         self.space = space_of(source, space)
-        with (clock or Clock()).stage("transform"):
+        with (clock or Clock()).stage(TRANSFORM.name):
             self.scale.fit(source)
         return self
 

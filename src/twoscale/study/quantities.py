@@ -210,9 +210,9 @@ _TRAINING = tuple(stage.name for stage in STAGES.values() if stage.trains)
 _TIMES: dict[str, Reader] = {
     "pca_fit": _pca_seconds(),
     "pca_solve": _pca_seconds(PCA_OVERHEAD),
-    "transform": _at("metrics", "timings", TRANSFORM.name),
+    TRANSFORM.name: _at("metrics", "timings", TRANSFORM.name),
     "train": _seconds(*_TRAINING),
-    "inference": _at("metrics", "timings", INFERENCE.name),
+    INFERENCE.name: _at("metrics", "timings", INFERENCE.name),
     "total": _at("metrics", "timings", "total"),
     "invocation_train": _invocation((FINETUNING.name,), "train"),
     "invocation_total": _invocation((FINETUNE_PREPARE.name, FINETUNING.name), "total"),

@@ -19,6 +19,7 @@ from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_measures, has_flux, residual_measures
+from twoscale.runtime.stages import INFERENCE
 from twoscale.runtime.timing import Clock
 
 Predict = Callable[[Tensor], Tensor]
@@ -127,7 +128,7 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
         if inputs.is_cuda and not warm:
             predict(inputs)
             warm = True
-        with clock.stage("inference"):
+        with clock.stage(INFERENCE.name):
             prediction = predict(inputs)
         yield Batch(prediction.double(), truth.double(), inputs.double())
 
