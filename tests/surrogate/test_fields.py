@@ -110,7 +110,7 @@ def scaled(square):
     """Fields whose outputs depend on two parameters each."""
     x, u = square
     p = np.random.default_rng(3).uniform(0.5, 1.5, (COUNT, 2))
-    return x, (u + p[:, :1, None] * np.linspace(0, 1, 16)).astype(np.float32), p
+    return x, (u + 20 * p[:, :1, None] * np.linspace(0, 1, 16)).astype(np.float32), p
 
 
 def test_parameters_beside_fields(scaled, tmp_path):
