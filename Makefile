@@ -9,8 +9,8 @@ demo: $(READY)
 	$(BIN)/twoscale demo --out demo --overwrite
 
 test: $(READY)
-	$(BIN)/ruff format --check src tests scripts faults
-	$(BIN)/ruff check src tests scripts faults
+	$(BIN)/ruff format --check src tests scripts faults examples
+	$(BIN)/ruff check src tests scripts faults examples
 	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses auto
 
@@ -28,8 +28,8 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 format: $(READY)
-	$(BIN)/ruff format src tests scripts faults
-	$(BIN)/ruff check --fix src tests scripts faults
+	$(BIN)/ruff format src tests scripts faults examples
+	$(BIN)/ruff check --fix src tests scripts faults examples
 
 # Makes anew what is generated in README.md and docs/: from the records, the code and the demo.
 documents: demo

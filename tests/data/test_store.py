@@ -73,6 +73,12 @@ def test_samples_of_any_part_that_are_not_there_are_told(dataset, reads):
     assert reads == []
 
 
+@pytest.mark.parametrize("indices", [[0, 10**30], ["x"], [None], [[1, 2], [3]]])
+def test_samples_that_are_no_numbers_are_refused(dataset, indices):
+    with pytest.raises(TwoscaleError, match="are numbers from 0 to 29"):
+        dataset.load("input", indices)
+
+
 def test_blocks_are_those_that_hold_the_wanted_samples(dataset, reads):
     whole = dataset.read("input", 0, 30)[:, None]
     reads.clear()

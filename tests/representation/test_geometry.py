@@ -46,7 +46,7 @@ def test_codes_come_back_from_their_coordinates(decoder, generator):
 def test_a_code_that_is_too_long_is_refused(decoder, monkeypatch):
     monkeypatch.setattr(geometry, "_LARGEST", 2)
     with pytest.raises(
-        TwoscaleError, match="an output code of 3 numbers .* takes at most 2: use a repres"
+        TwoscaleError, match=r"an output code of 3 numbers .* takes at most 2: use a repres"
     ):
         decoder_isometry(decoder)
 

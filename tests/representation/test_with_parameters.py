@@ -170,7 +170,7 @@ def test_fields_need_a_representation_and_parameters_alone_have_none(fields, spa
 def test_missing_tensors_are_told(fields, space):
     state = WithParameters(GlobalPCA(4)).fit(beside(fields, scalars(100)), space=space).state_dict()
     without = {name: value for name, value in state.items() if name != "scale"}
-    with pytest.raises(TwoscaleError, match="the scale of the parameters is missing: .* damaged"):
+    with pytest.raises(TwoscaleError, match=r"the scale of the parameters is missing: .* damaged"):
         WithParameters(GlobalPCA(4)).restore(without, space)
     inside = {name: value for name, value in state.items() if name != "fields.mean"}
     with pytest.raises(TwoscaleError, match=r"the weights lack \['mean'\]"):

@@ -1,65 +1,83 @@
 """The contract suite, for every method and for parts of one's own choice."""
 
+from typing import Any, ClassVar
+
 from tests.surrogate.contract import MethodContract
 from twoscale import METHODS
 
 
 class TestGlobal(MethodContract):
     method = "global"
-    settings = {"epochs": 2}
+    settings: ClassVar[dict[str, Any]] = {"epochs": 2}
 
 
 class TestLocal(MethodContract):
     method = "local"
-    settings = {"epochs": 2}
+    settings: ClassVar[dict[str, Any]] = {"epochs": 2}
 
 
 class TestOverlap(MethodContract):
     method = "overlap"
-    settings = {"epochs": 2}
+    settings: ClassVar[dict[str, Any]] = {"epochs": 2}
 
 
 class TestRefinement(MethodContract):
     method = "refinement"
-    settings = {"epochs": 2, "refinement_epochs": 1, "channels": 4}
+    settings: ClassVar[dict[str, Any]] = {"epochs": 2, "refinement_epochs": 1, "channels": 4}
     tunable = False
 
 
 class TestFNO(MethodContract):
     method = "fno"
-    settings = {"epochs": 1, "width": 4, "layers": 2, "modes": 4}
+    settings: ClassVar[dict[str, Any]] = {"epochs": 1, "width": 4, "layers": 2, "modes": 4}
     tunable = False
 
 
 class TestTwoScale(MethodContract):
     method = "two-scale"
-    settings = {"epochs": 2, "coarse_components": 4, "few_features": False}
+    settings: ClassVar[dict[str, Any]] = {
+        "epochs": 2,
+        "coarse_components": 4,
+        "few_features": False,
+    }
 
 
 class TestThreeScale(MethodContract):
     method = "three-scale"
-    settings = {"epochs": 2, "coarse_components": 4, "few_features": False}
+    settings: ClassVar[dict[str, Any]] = {
+        "epochs": 2,
+        "coarse_components": 4,
+        "few_features": False,
+    }
 
 
 class TestConforming(MethodContract):
     method = "conforming"
-    settings = {"epochs": 2, "code_size": 40}
+    settings: ClassVar[dict[str, Any]] = {"epochs": 2, "code_size": 40}
 
 
 class TestAffine(MethodContract):
     method = "two-scale"
-    settings = {"predictor": "affine", "coarse_components": 4, "few_features": False}
+    settings: ClassVar[dict[str, Any]] = {
+        "predictor": "affine",
+        "coarse_components": 4,
+        "few_features": False,
+    }
 
 
 class TestKernel(MethodContract):
     method = "two-scale"
-    settings = {"predictor": "kernel", "coarse_components": 4, "few_features": False}
+    settings: ClassVar[dict[str, Any]] = {
+        "predictor": "kernel",
+        "coarse_components": 4,
+        "few_features": False,
+    }
     tunable = False
 
 
 class TestEncoder(MethodContract):
     method = "two-scale"
-    settings = {
+    settings: ClassVar[dict[str, Any]] = {
         "predictor": "encoder",
         "epochs": 1,
         "width": 4,

@@ -221,7 +221,12 @@ class Dataset:
 
     def ascending(self, indices: Indices) -> np.ndarray:
         """Return sample indices in ascending order, or say which of them are not there."""
-        chosen = np.sort(np.asarray(indices, dtype=np.int64))
+        try:
+            chosen = np.sort(np.asarray(indices, dtype=np.int64))
+        except (OverflowError, TypeError, ValueError) as error:
+            raise TwoscaleError(
+                f"samples of {self.path} are numbers from 0 to {self.samples - 1}: {error}"
+            ) from error
         if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self.samples:
             raise TwoscaleError(
                 f"{self.path} has samples 0 to {self.samples - 1}, "

@@ -254,15 +254,9 @@ class _Runner:
         )
 
 
-<<<<<<< HEAD
 def _warm_up(device: str) -> None:
     """Solve small PCAs: the first fit's time should not include the start of libraries."""
-    fields = torch.rand(64, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
-=======
-def _load_libraries(device: str) -> None:
-    """Solve small PCAs, so that the first fit does not wait for what libraries do once."""
     fields = torch.rand(64, 1, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
->>>>>>> w-t-cli
     for solver in SOLVERS:
         PatchPCA(0.9, patches=(2, 2), solver=solver).fit(fields)
 
