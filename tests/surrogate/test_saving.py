@@ -171,7 +171,9 @@ DAMAGE = {
         "there is not enough memory for fields of",
     ),
     "channels beyond all memory": (
-        lambda f: edit_manifest(f, lambda m: m["spaces"][0].update(channels=10**12)),
+        lambda f: edit_manifest(
+            f, lambda m: m.update(ranks=[4, 3]) or m["spaces"][0].update(channels=10**12)
+        ),
         "there is not enough memory for fields of",
     ),
     "ranks that do not fit": (

@@ -166,6 +166,19 @@ def test_validation_sets_may_differ_in_size(arrays):
         check_alike(surrogate, make(seed=surrogate.seed).fit(x, u, validation=pair), new)
 
 
+def test_parameters_may_follow(arrays):
+    (x, u), _, new = arrays
+    p = np.linspace(1, 2, len(x))[:, None]
+    surrogates = [make(seed=seed) for seed in range(2)]
+    fit_together(surrogates, [(x, u * p[:, :, None], None, p)] * 2)
+    for surrogate in surrogates:
+        alone = make(seed=surrogate.seed).fit(x, u * p[:, :, None], parameters=p)
+        predicted, expected = (
+            each.predict(new, parameters=p[: len(new)]) for each in (surrogate, alone)
+        )
+        np.testing.assert_allclose(predicted, expected, rtol=1e-5, atol=1e-5)
+
+
 # Time and memory
 
 

@@ -49,7 +49,8 @@ def tiny(method: str, **settings: Any) -> dict[str, Any]:
 
 def make(method: str, **options: Any) -> Surrogate:
     """Return a tiny surrogate on the CPU, to be fitted."""
-    return Surrogate(method, device="cpu", **(TINY[method] | options))
+    own = {name: options.pop(name) for name in ("seed", "problem", "periodic") if name in options}
+    return Surrogate(method, device="cpu", **own, **tiny(method, **options))
 
 
 def build(method: str, **settings: Any) -> FieldOperator:

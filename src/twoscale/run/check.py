@@ -1,4 +1,4 @@
-"""What is whole and what is damaged of a run or a saved surrogate, in sentences."""
+"""Findings on a run or a saved surrogate: which files are whole, and which are damaged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from twoscale.surrogate.artifact import MANIFEST, WEIGHTS
 
 
 def is_run(path: Path) -> bool:
-    """Say whether a folder should be a run or a saved surrogate, whatever its state."""
+    """Say whether a folder looks like a run or a saved surrogate, damaged or not."""
     return (path / MANIFEST).exists() or (path / SUMS).exists()
 
 
@@ -45,7 +45,7 @@ def _surrogate_findings(path: Path) -> Iterator[Finding]:
 
 
 def _file_findings(path: Path) -> Iterator[Finding]:
-    """Hold the files of a run to its list; a surrogate that was only saved has none."""
+    """Compare the files of a run with their checksums; a saved surrogate has no such list."""
     if not (path / SUMS).exists():
         if (path / CONFIG).exists():
             yield Finding("error", f"{SUMS} is missing: the files of this run cannot be checked")
@@ -73,7 +73,7 @@ def _file_findings(path: Path) -> Iterator[Finding]:
 
 
 def _dataset_findings(path: Path) -> Iterator[Finding]:
-    """Say whether the dataset of a run is where it was, and as it was."""
+    """Say whether the dataset of a run is at its path, and unchanged."""
     if not (path / CONFIG).exists():
         return
     try:

@@ -70,7 +70,7 @@ def fit_run(
         asked = fits_asked(dataset, [surrogate], [split])
         kept = kept_checkpoints(output.work, asked, device=surrogate.device, resume=resume)
         training, validation, test = split_pairs(dataset, split, stored=stored, progress=progress)
-        surrogate.fit(*training, validation=validation, progress=progress, checkpoints=kept)
+        surrogate.fit(*training, validation=validation, progress=progress, checkpoint=kept)
         new_folder(output.content)
         config = run_config(dataset, surrogate, len(split.training))
         write_run(output.content, surrogate, test, split, config, progress, illustrate)

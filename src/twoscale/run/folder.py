@@ -1,4 +1,4 @@
-"""The folder of a run: what a finished one offers, and what a new one gets."""
+"""The folder of a run: how a finished one is read, and a new one written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REQUIRED: dict[str, dict[str, type]] = {
 
 
 def read_run_json(folder: Path, name: str) -> dict[str, Any]:
-    """Return what a file of a run folder holds; what has changed since it was written raises."""
+    """Return the content of a file in a run folder; raise if it does not match its checksum."""
     return read_checked_json(folder, name, require=_REQUIRED.get(name))
 
 
@@ -67,7 +67,7 @@ class Run:
 
     @property
     def search(self) -> dict[str, Any] | None:
-        """Return how the run's method was found, if it was not named."""
+        """Return the record of the search that found the run's method, if there was one."""
         known = SEARCH in read_sums(self.path)
         return read_run_json(self.path, SEARCH) if known else None
 
@@ -118,7 +118,7 @@ def write_run(
     progress: Progress | None,
     illustrate: Illustrate | None,
 ) -> None:
-    """Evaluate a fitted surrogate on the test split and write everything a run holds."""
+    """Evaluate a fitted surrogate on the test split and write all files of a run."""
     if progress:
         progress("evaluation", 0, 1, "")
     metrics = surrogate.evaluate(*test)
@@ -136,14 +136,14 @@ def write_run(
 
 
 def _in_memory(samples: Samples) -> Tensor:
-    """Return fields in memory: of those on disk, the first chunk's."""
+    """Return the fields, or only the first chunk if they are on disk."""
     return samples.tensor() if in_memory(samples.source) else next(iter(samples.source.chunks()))
 
 
 def run_config(
     dataset: Dataset, surrogate: Surrogate, training_samples: int, *, base: str | None = None
 ) -> dict[str, Any]:
-    """Return the resolved config of a run: what was asked for, of which data, and its hash."""
+    """Return the config of a run: method, seed, settings, data, and the hash of all that."""
     names = ("problem", "input", "output", "samples", "seed", "distribution")
     described = {name: dataset.metadata[name] for name in names}
     content: dict[str, Any] = {
@@ -162,7 +162,7 @@ def run_config(
 
 
 def _digest(content: dict[str, Any]) -> str:
-    """Return the hash of what was asked for.
+    """Return the hash of a run's config.
 
     The weights that a fine-tuning calibrates are found, not asked for, and differ between devices
     in their last digits: they are left out.

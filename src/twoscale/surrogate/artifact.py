@@ -46,7 +46,7 @@ def is_surrogate(path: Path) -> bool:
 
 
 def is_replaceable(path: Path) -> bool:
-    """Say whether a folder is a saved surrogate or run, and holds nothing but what we write."""
+    """Say whether a folder is a saved surrogate or run, and holds no other files."""
     if not is_surrogate(path):
         return False
     held = {str(one.relative_to(path)) for one in path.rglob("*")}
@@ -55,7 +55,7 @@ def is_replaceable(path: Path) -> bool:
 
 
 def write_artifact(folder: Path, manifest: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write both files into an existing folder, the manifest with the checksums of both."""
+    """Write manifest and weights into an existing folder; the manifest has the checksums."""
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     head = {"format": FORMAT, "format_version": FORMAT_VERSION}
     sums = {"tensors": tensor_digests(weights)}
@@ -65,11 +65,12 @@ def write_artifact(folder: Path, manifest: dict[str, Any], tensors: dict[str, Te
         save_file(weights, folder / WEIGHTS)
     except SafetensorError as error:
         raise TwoscaleError(f"cannot write the weights: {error}") from error
-    (folder / WEIGHTS).chmod((folder / MANIFEST).stat().st_mode)  # its writer lets nobody else read
+    # safetensors lets nobody but the owner read; the manifest follows the user's rules.
+    (folder / WEIGHTS).chmod((folder / MANIFEST).stat().st_mode)
 
 
 def read_artifact(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return the manifest and the tensors of a saved surrogate, both as they were written."""
+    """Return the manifest and the tensors of a saved surrogate; both match their checksums."""
     if not folder.is_dir():
         raise TwoscaleError(f"{folder} is not a folder: expected a saved surrogate or run")
     manifest = read_json(folder / MANIFEST)
@@ -94,7 +95,7 @@ def read_artifact(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    open_file(path).close()  # raises if it is none
+    open_file(path).close()  # raises if there is no such file
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
@@ -102,9 +103,9 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """Return the software and hardware a result was made with.
+    """Return the software and hardware that a result comes from.
 
-    TWOSCALE_PROCESSES, where it is set, says how many processes share the device.
+    If TWOSCALE_PROCESSES is set, it is the number of processes that share the device.
     """
     shared = declared_processes()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
@@ -124,7 +125,7 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 
 def declared_processes() -> int | None:
-    """Return how many processes share the device, where TWOSCALE_PROCESSES says so."""
+    """Return how many processes share the device, by TWOSCALE_PROCESSES; None if it is not set."""
     text = os.environ.get("TWOSCALE_PROCESSES")
     if not text:
         return None
@@ -137,7 +138,7 @@ def declared_processes() -> int | None:
 
 
 def _commit() -> str | None:
-    """Return the source commit: TWOSCALE_COMMIT if set, else git's answer for this checkout."""
+    """Return the source commit: TWOSCALE_COMMIT if it is set, or that of this checkout."""
     if told := os.environ.get("TWOSCALE_COMMIT"):
         return told
     # A copy installed inside somebody else's repository is not tracked there.
@@ -147,7 +148,7 @@ def _commit() -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """Return what git says of this file's folder, or None if it cannot say."""
+    """Return the output of a git command in this file's folder, or None if it fails."""
     try:
         answer = subprocess.run(
             ["git", *arguments],

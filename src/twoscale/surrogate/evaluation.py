@@ -34,7 +34,7 @@ def evaluate_operator(
     problem: Problem | None,
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """Return all metrics on `test`, fractions, with None where one does not apply.
+    """Return all metrics on `test` as fractions; one that does not apply is None.
 
     `common` is the non-overlapping layout whose seams are shared by all methods; methods with
     patches of their own also report on those (native) seams. Of several channels, called `names`,
@@ -86,7 +86,7 @@ def _of_channels(
 
 
 def _finite(value: Any) -> Any:
-    """Return a metric, or None for one that is no number: relative to zero, or of infinities."""
+    """Return a metric, or None if it is not finite: relative to zero, or of infinite values."""
     if isinstance(value, dict):
         return {name: _finite(one) for name, one in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -105,7 +105,7 @@ def warn_of_failure(metrics: Mapping[str, Any]) -> None:
 
 
 def _explained(latent: LatentOperator) -> dict[str, float]:
-    """Return the variance kept of the inputs and by each stage of the output's."""
+    """Return the share of variance that is kept of the inputs, and by each stage of the outputs."""
     outputs = latent.outputs.explained_variance
     stages = {"output" if name == "pca" else name: share for name, share in outputs.items()}
     seen = latent.inputs.explained_variance.values()
@@ -118,10 +118,10 @@ def _under(values: dict[str, float], prefix: str) -> dict[str, float]:
 
 
 def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch]:
-    """Yield batches in float64: sums of small differences of float32 fields.
+    """Yield batches in float64, for sums of small differences of float32 fields.
 
-    On a GPU the first batch is predicted twice, and only the second time counts: not the loading
-    of kernels and the taking of memory.
+    On a GPU the first batch is predicted twice and timed the second time, so that loading kernels
+    and allocating memory do not count.
     """
     warm = False
     for inputs, truth in paired_chunks(test.inputs, test.outputs):
@@ -137,7 +137,7 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
 def _oracle(
     operator: FieldOperator, test: FieldPairs, common: PatchLayout
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """Return the errors of the representation alone, where predictions are bound to it.
+    """Return the errors of the output representation alone, if predictions are decoded from it.
 
     Over all channels, and for each of them.
     """

@@ -56,20 +56,23 @@ def kept_checkpoints(
 
 @contextmanager
 def fit_checkpoints(
-    path: str | Path | None,
+    place: str | Path | Checkpoints | None,
     asked: dict[str, Any],
     data: tuple[FieldPairs, FieldPairs],
     *,
     device: torch.device,
 ) -> Iterator[Checkpoints | None]:
-    """Yield the checkpoints beside `path` of a fit on some fields; they are removed in the end."""
-    if path is None:
-        yield None
+    """Yield the checkpoints of a fit on some fields.
+
+    Those beside a path are removed in the end; those that are given as such are left alone.
+    """
+    if place is None or isinstance(place, Checkpoints):
+        yield place
         return
-    place = Path(path).resolve()
+    path = Path(place).resolve()
     fields = [source for pairs in data for source in (pairs.inputs, pairs.outputs)]
     request = {**asked, "fields": [_digest(source) for source in fields]}
-    with working(place, subject=f"fitting with the checkpoints of {place}") as work:
+    with working(path, subject=f"fitting with the checkpoints of {path}") as work:
         yield kept_checkpoints(work, request, device=device)
 
 

@@ -88,8 +88,9 @@ def resolve_periodic(periodic: Any, problem: Problem | None) -> tuple[bool, bool
     """Return whether rows and columns wrap: as the user says, or as the problem does."""
     if periodic is None:
         return (False, False) if problem is None else problem.periodic
-    pair = (periodic, periodic) if isinstance(periodic, bool) else tuple(periodic)
-    if len(pair) != 2 or not all(isinstance(one, bool) for one in pair):
+    pair = (periodic, periodic) if isinstance(periodic, bool) else periodic
+    whole = isinstance(pair, tuple | list) and len(pair) == 2
+    if not whole or not all(isinstance(one, bool) for one in pair):
         raise TwoscaleError(
             f"periodic is true, false, or a pair of them for rows and columns, got {periodic!r}"
         )

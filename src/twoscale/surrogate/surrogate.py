@@ -137,16 +137,14 @@ class Surrogate:
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
         progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-        checkpoints: Checkpoints | None = None,
+        checkpoint: str | Path | Checkpoints | None = None,
     ) -> Self:
         """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out.
 
         `parameters` (samples, P) come beside the input fields, or instead of them (`inputs=None`).
         `validation` is (inputs, outputs), or (inputs, outputs, parameters). The channels may be
         given names. With a path as `checkpoint` the state of a long fit is kept beside it, and the
-        same call goes on from there after the process was killed. `checkpoints` are a place for
-        that state which the caller looks after.
+        same call goes on from there after the process was killed.
         """
         door = Door(self.periodic, input_names, output_names)
         pairs = door.both(inputs, outputs, parameters, validation, self.seed)
@@ -154,7 +152,7 @@ class Surrogate:
         asked = {"parts": self.parts.describe(), "seed": self.seed}
         data = (fitting.training, fitting.validation)
         with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
-            fitting.context.checkpoints = kept or checkpoints
+            fitting.context.checkpoints = kept
             fitting.operator.fit(*data, fitting.context)
         return self.finish(fitting)
 

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from torch import Tensor
 
-from twoscale.fields.samples import Fields
 from twoscale.files import Checkpoints
 from twoscale.networks import DenseNetwork
 from twoscale.operators.context import SharedFits, train_members
@@ -21,12 +20,12 @@ from twoscale.surrogate.inputs import Door
 from twoscale.surrogate.surrogate import Surrogate
 from twoscale.training import Task
 
-Data = tuple[Fields | None, Fields, tuple[Any, ...] | None]
-"""Inputs, outputs, and validation pairs (or None) of one surrogate."""
+Data = tuple[Any, ...]
+"""Inputs, outputs and validation (or None) of one surrogate; parameters may follow."""
 GivenData = Data | Callable[[], Data]
 Failed = Callable[[int, Exception], None]
 
-_SMALL = 256  # codes of up to this size may be padded: the time of a step is not their product's
+_SMALL = 256  # codes of up to this size may be padded: they hardly decide the time of a step
 
 
 def fit_together(
@@ -39,17 +38,30 @@ def fit_together(
     failed: Failed | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> None:
-    """Fit each surrogate on its own data, as its `fit` would, seeds and variants at once.
+    """Fit several surrogates, each on its own data and as its `fit` would.
 
-    Networks with the same hidden layers, batches and number of samples learn as one batched
-    network; anything else is fitted by itself. `data` may hold functions that return the data: then
-    only one surrogate's fields are in memory at a time.
+    Networks with the same hidden layers, batches and number of samples are trained as one batched
+    network; any other is trained alone.
 
-    `same` names the data of each: equal representations of neighbours with the same data are fitted
-    once. `finished` is called with the place of each surrogate that is ready; `failed` with the
-    place and error of one that is not, and the others go on (without it, the error is raised).
-    With `checkpoints` a later call goes on from where this one stopped, surrogate by surrogate:
-    those of the same method, settings, seed and data, as `same` names it.
+    Parameters
+    ----------
+    surrogates
+        Seeds and variants of any methods.
+    data
+        (inputs, outputs, validation) of each surrogate, where validation is None or as for `fit`;
+        parameters may follow. Or functions that return them: then only one surrogate's fields are
+        in memory at a time.
+    same
+        A name for the data of each surrogate. Neighbours with the same data share equal
+        representations.
+    finished
+        Called with the place of each surrogate that is ready.
+    failed
+        Called with the place and the error of a surrogate that failed; the others go on. By default
+        the error is raised.
+    checkpoints
+        Where the state is kept. A later call goes on with surrogates of the same parts, seed and
+        data (by their name in `same`).
     """
     names = [repr(one) for one in same or range(len(surrogates))]
     fits = _Fits(surrogates, progress, finished, failed, checkpoints, names)
@@ -64,7 +76,7 @@ def fit_together(
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A surrogate whose network is still to be trained, and how to get its fields again."""
+    """A surrogate whose network waits for its training, and how to get its fields again."""
 
     place: int
     fitting: Fitting
@@ -80,7 +92,7 @@ class _Waiting:
 
     @property
     def kind(self) -> Hashable:
-        """Return what networks must have in common to learn together, at little waste."""
+        """Return what networks must have in common to be trained together at little waste."""
         task, sizes = self.task, (self.task.training.inputs, self.task.training.targets)
         plan = replace(task.plan, learning_rate=1.0, weight_decay=0.0, patience=1)
         hidden = tuple(len(values) for values in self.start.values())[:-2]
@@ -89,7 +101,7 @@ class _Waiting:
 
 
 class _Fits:
-    """The fits of some surrogates: which wait for training, which are ready."""
+    """The fits of some surrogates, with those that wait for their training."""
 
     def __init__(
         self,
@@ -109,7 +121,7 @@ class _Fits:
         self.waiting: dict[Hashable, list[_Waiting]] = {}
 
     def attempt(self, place: int, work: Callable[[int], None]) -> None:
-        """Do some work on a surrogate; its failure need not be that of all."""
+        """Do some work on a surrogate; report its failure, or raise it if nobody listens."""
         try:
             work(place)
         except Exception as error:
@@ -118,7 +130,7 @@ class _Fits:
             self.failed(place, error)
 
     def begin(self, place: int, *, given: GivenData, shared: SharedFits) -> None:
-        """Fit the representations; leave the network on codes waiting, or do all the rest."""
+        """Fit the representations; let a network on codes wait, or complete the fit."""
         fitting = self._begin(place, given)
         context = fitting.context
         context.shared = shared
@@ -128,7 +140,7 @@ class _Fits:
             context.name = repr((context.data, surrogate.parts.describe(), surrogate.seed))
         task = fitting.operator.prepare(fitting.training, fitting.validation, fitting.context)
         if task is not None and not isinstance(task.network, DenseNetwork):
-            train_members([task], [fitting.context])  # alone anyway, and its data may be large
+            train_members([task], [fitting.context])  # it is trained alone, on large data
             task = None
         if task is None:
             self._complete(place, fitting)
@@ -138,9 +150,11 @@ class _Fits:
         self.waiting.setdefault(one.kind, []).append(one)
 
     def _begin(self, place: int, given: GivenData) -> Fitting:
-        inputs, outputs, validation = given() if callable(given) else given
+        inputs, outputs, validation, *rest = given() if callable(given) else given
+        parameters = rest[0] if rest else None
         surrogate = self.surrogates[place]
-        pairs = Door(surrogate.periodic).both(inputs, outputs, None, validation, surrogate.seed)
+        door = Door(surrogate.periodic)
+        pairs = door.both(inputs, outputs, parameters, validation, surrogate.seed)
         return surrogate.begin(*pairs, progress=self.progress)
 
     def train(self) -> None:
@@ -162,8 +176,8 @@ class _Fits:
             if len(group) == 1:
                 self.failed(group[0].place, error)
                 return []
-        # One of them diverged, or they are too many for the device: each by itself. Only here,
-        # where the error no longer holds what was on the device.
+        # One of them diverged, or they are too many for the device: train each by itself. This is
+        # outside of the handler, where the error no longer keeps tensors on the device.
         for one in group:
             one.task.network.load_state_dict(one.start)
         return [ready for one in group for ready in self._trained([one])]
