@@ -3,45 +3,75 @@ import pytest
 import torch
 
 from twoscale import PatchLayout, TwoscaleError
-from twoscale.fields.patches import WINDOWS
+from twoscale.fields import patches as patches_module
+from twoscale.fields.grid import Grid
+from twoscale.fields.patches import WINDOWS, Seams
 
+WRAPPED = Grid.square(16, periodic=True)
 LAYOUTS = {
-    "tiling": PatchLayout.tiling((16, 16), (4, 4)),
-    "unequal counts": PatchLayout.tiling((16, 24), (2, 6)),
-    "half stride": PatchLayout.tiling((32, 32), (4, 4), overlap=True),
-    "half stride, rectangular": PatchLayout.tiling((16, 24), (2, 6), overlap=True),
-    "free strides": PatchLayout((17, 23), (5, 7), (4, 4)),
-    "overlap along one axis": PatchLayout((12, 15), (4, 5), (4, 2)),
-    "stride one": PatchLayout((9, 8), (3, 4), (1, 1)),
-    "one patch": PatchLayout.tiling((9, 10), (1, 1)),
+    "tiling": PatchLayout.tiling(Grid(16, 16), (4, 4)),
+    "unequal counts": PatchLayout.tiling(Grid(16, 24), (2, 6)),
+    "half stride": PatchLayout.tiling(Grid(32, 32), (4, 4), overlap=True),
+    "half stride, rectangular": PatchLayout.tiling(Grid(16, 24), (2, 6), overlap=True),
+    "free strides": PatchLayout.strided((17, 23), (5, 7), (4, 4)),
+    "overlap along one axis": PatchLayout.strided((12, 15), (4, 5), (4, 2)),
+    "stride one": PatchLayout.strided((9, 8), (3, 4), (1, 1)),
+    "one patch": PatchLayout.tiling(Grid(9, 10), (1, 1)),
+    "unequal sides": PatchLayout.tiling(Grid(17, 23), (4, 4)),
+    "unequal sides, overlap": PatchLayout.tiling(Grid(17, 23), (4, 3), overlap=True),
+    "unequal along one axis": PatchLayout.tiling(Grid(16, 23), (4, 4)),
+    "line": PatchLayout.tiling(Grid(1, 30), (4, 4)),
+    "line, overlap": PatchLayout.tiling(Grid(1, 30), (4, 4), overlap=True),
+    "periodic": PatchLayout.tiling(WRAPPED, (4, 4)),
+    "periodic, overlap": PatchLayout.tiling(WRAPPED, (4, 2), overlap=True),
+    "periodic, unequal": PatchLayout.tiling(Grid(17, 13, (True, True)), (4, 3), overlap=True),
+    "periodic rows": PatchLayout.tiling(Grid(17, 12, (True, False)), (4, 3), overlap=True),
+    "periodic, one patch": PatchLayout.tiling(Grid(9, 8, (True, True)), (1, 1), overlap=True),
 }
 
 any_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 any_window = pytest.mark.parametrize("window", WINDOWS)
 
 
-def corners(layout):
-    """The first row and column of every patch, row by row."""
-    rows = range(0, layout.shape[0] - layout.patch[0] + 1, layout.stride[0])
-    columns = range(0, layout.shape[1] - layout.patch[1] + 1, layout.stride[1])
-    return [(i, j) for i in rows for j in columns]
+def patch_nodes(layout):
+    """The rows and the columns of every patch, row by row; numbers wrap along periodic axes."""
+
+    def intervals(cuts):
+        return [
+            [node % cuts.size for node in range(start, start + side)]
+            for start, side in zip(cuts.starts, cuts.sides, strict=True)
+        ]
+
+    return [(i, j) for i in intervals(layout.rows) for j in intervals(layout.columns)]
+
+
+def filled_up(block, layout):
+    """A block (..., rows, columns) with zeros up to the size of the largest patch, flat."""
+    full = np.zeros((*block.shape[:-2], *layout.patch))
+    full[..., : block.shape[-2], : block.shape[-1]] = block
+    return full.reshape(*block.shape[:-2], -1)
 
 
 def random_fields(layout, generator, batch=3):
-    return torch.randn(batch, *layout.shape, dtype=torch.float64, generator=generator)
+    return torch.randn(batch, 2, *layout.shape, dtype=torch.float64, generator=generator)
 
 
 def random_patches(layout, generator, batch=3):
-    shape = (batch, layout.count, layout.features)
-    return torch.randn(shape, dtype=torch.float64, generator=generator)
+    """Patches of two channels; zero beyond the smaller ones."""
+    shape = (batch, layout.count, 2, layout.features)
+    values = torch.randn(shape, dtype=torch.float64, generator=generator)
+    return (values * layout.inside[:, None]).flatten(2)
 
 
 def placed(layout, patches):
     """Assembly by a plain loop: each patch added at its place."""
-    fields = np.zeros((len(patches), *layout.shape))
-    for k, (i, j) in enumerate(corners(layout)):
-        block = patches[:, k].reshape(-1, *layout.patch)
-        fields[:, i : i + layout.patch[0], j : j + layout.patch[1]] += block
+    channels = patches.shape[2] // layout.features
+    fields = np.zeros((len(patches), channels, *layout.shape))
+    for k, (rows, columns) in enumerate(patch_nodes(layout)):
+        block = patches[:, k].reshape(len(patches), channels, *layout.patch)
+        np.add.at(
+            fields, np.s_[:, :, *np.ix_(rows, columns)], block[..., : len(rows), : len(columns)]
+        )
     return fields
 
 
@@ -49,19 +79,36 @@ def placed(layout, patches):
 def test_extraction_takes_each_patch_from_its_place(layout, generator):
     fields = random_fields(layout, generator)
     patches = layout.extract(fields)
-    assert patches.shape == (3, layout.count, layout.features)
-    assert layout.count == len(corners(layout))
-    for k, (i, j) in enumerate(corners(layout)):
-        block = fields[:, i : i + layout.patch[0], j : j + layout.patch[1]]
-        assert torch.equal(patches[:, k], block.reshape(3, -1))
+    assert patches.shape == (3, layout.count, 2 * layout.features)
+    assert layout.count == len(patch_nodes(layout))
+    for k, (rows, columns) in enumerate(patch_nodes(layout)):
+        block = fields.numpy()[:, :, rows][..., columns]
+        found = patches[:, k].reshape(3, 2, -1).numpy()
+        np.testing.assert_array_equal(found, filled_up(block, layout))
 
 
 @any_layout
 def test_assembly_adds_each_patch_at_its_place(layout, generator):
     patches = random_patches(layout, generator)
     fields = layout.assemble(patches)
-    assert fields.shape == (3, *layout.shape)
+    assert fields.shape == (3, 2, *layout.shape)
     np.testing.assert_allclose(fields.numpy(), placed(layout, patches.numpy()), atol=1e-13)
+
+
+@any_layout
+def test_what_lies_beyond_a_smaller_patch_is_not_assembled(layout, generator):
+    patches = random_patches(layout, generator)
+    beyond = (~layout.inside).repeat(1, 2)
+    torch.testing.assert_close(layout.assemble(patches + 9.0 * beyond), layout.assemble(patches))
+
+
+@any_layout
+def test_a_copy_of_the_grid_and_its_sides(layout):
+    assert layout.grid.shape == layout.shape
+    assert layout.counts[0] * layout.counts[1] == layout.count
+    assert layout.patch[0] * layout.patch[1] == layout.features
+    for cuts in (layout.rows, layout.columns):
+        assert max(cuts.sides) - min(cuts.sides) <= 1
 
 
 @any_layout
@@ -76,7 +123,7 @@ def test_assembly_is_the_transpose_of_extraction(layout, generator):
 @any_window
 def test_assembling_the_weighted_patches_of_a_field_is_the_identity(layout, window, generator):
     fields = random_fields(layout, generator)
-    back = layout.assemble(layout.extract(fields) * layout.weights(window))
+    back = layout.assemble(layout.extract(fields) * layout.weights(window).repeat(1, 2))
     torch.testing.assert_close(back, fields, rtol=1e-12, atol=1e-12)
 
 
@@ -86,9 +133,10 @@ def test_weights_are_a_partition_of_unity(layout, window):
     weights = layout.weights(window)
     assert weights.dtype == torch.float64
     assert weights.shape == (layout.count, layout.features)
-    assert bool((weights > 0).all())
+    assert bool((weights[layout.inside] > 0).all())
+    assert not weights[~layout.inside].any()
     torch.testing.assert_close(
-        layout.assemble(weights[None])[0],
+        layout.assemble(weights[None])[0, 0],
         torch.ones(layout.shape, dtype=torch.float64),
         rtol=1e-12,
         atol=1e-12,
@@ -101,8 +149,9 @@ def test_hann_weights_are_the_floored_product_of_numpy_windows(layout):
     profile = np.maximum(np.outer(rows, columns), 1e-6).reshape(-1)
     repeated = np.broadcast_to(profile, (1, layout.count, layout.features))
     total = torch.from_numpy(placed(layout, repeated))
-    expected = profile / layout.extract(total)[0].numpy()
-    np.testing.assert_allclose(layout.weights("hann").numpy(), expected, rtol=1e-9)
+    inside = layout.inside.numpy()
+    expected = (repeated[0] * inside)[inside] / layout.extract(total)[0].numpy()[inside]
+    np.testing.assert_allclose(layout.weights("hann").numpy()[inside], expected, rtol=1e-9)
 
 
 def test_uniform_weights_are_one_over_the_number_of_patches_at_a_node():
@@ -113,32 +162,71 @@ def test_uniform_weights_are_one_over_the_number_of_patches_at_a_node():
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_without_overlap_every_weight_is_one(window):
-    weights = LAYOUTS["tiling"].weights(window)
-    assert torch.equal(weights, torch.ones_like(weights))
+@pytest.mark.parametrize("name", ["tiling", "unequal sides", "periodic", "line"])
+def test_without_overlap_every_weight_is_one(name, window):
+    layout = LAYOUTS[name]
+    assert torch.equal(layout.weights(window), layout.inside.double())
 
 
 @any_layout
-def test_seams_are_the_interior_starts_and_stops(layout):
-    for axis, seams in enumerate(layout.seams):
-        starts = {corner[axis] for corner in corners(layout)}
-        stops = {start + layout.patch[axis] for start in starts}
-        assert seams == sorted((starts | stops) - {0, layout.shape[axis]})
+def test_seams_are_where_patches_start_and_stop(layout):
+    """Not at the ends of ordinary axes; across the wrap of periodic ones."""
+    for cuts, seams in ((layout.rows, layout.seams.rows), (layout.columns, layout.seams.columns)):
+        starts = set(cuts.starts)
+        stops = {start + side for start, side in zip(cuts.starts, cuts.sides, strict=True)}
+        edges = starts | stops
+        if cuts.periodic:
+            expected = {edge % cuts.size for edge in edges}
+        else:
+            expected = edges - {0, cuts.size}
+        assert seams == tuple(sorted(expected))
+    assert layout.seams.grid == layout.grid
 
 
 def test_seams_by_hand():
-    assert LAYOUTS["tiling"].seams == ([4, 8, 12], [4, 8, 12])
-    assert LAYOUTS["half stride"].seams == ([4, 8, 12, 16, 20, 24, 28],) * 2
-    assert LAYOUTS["free strides"].seams == ([4, 5, 8, 9, 12, 13], [4, 7, 8, 11, 12, 15, 16, 19])
-    assert LAYOUTS["one patch"].seams == ([], [])
+    def seams(name):
+        found = LAYOUTS[name].seams
+        return found.rows, found.columns
+
+    assert seams("tiling") == ((4, 8, 12), (4, 8, 12))
+    assert seams("half stride") == ((4, 8, 12, 16, 20, 24, 28),) * 2
+    assert seams("free strides") == ((4, 5, 8, 9, 12, 13), (4, 7, 8, 11, 12, 15, 16, 19))
+    assert seams("one patch") == ((), ())
+    assert seams("unequal sides") == ((4, 8, 12), (5, 11, 17))
+    assert seams("periodic") == ((0, 4, 8, 12), (0, 4, 8, 12))
+    assert seams("line") == ((), (7, 15, 22))
+
+
+def test_seams_are_true_where_there_are_any():
+    assert LAYOUTS["tiling"].seams
+    assert LAYOUTS["line"].seams
+    assert not LAYOUTS["one patch"].seams
+    assert not Seams((), (), Grid(8, 8))
 
 
 def test_half_stride_of_the_paper():
-    layout = PatchLayout.tiling((128, 128), (4, 4), overlap=True)
+    layout = PatchLayout.tiling(Grid(128, 128), (4, 4), overlap=True)
     assert (layout.patch, layout.stride) == ((32, 32), (16, 16))
     assert (layout.counts, layout.count) == ((7, 7), 49)
     assert layout.overlaps
-    assert not PatchLayout.tiling((128, 128), (4, 4)).overlaps
+    assert not PatchLayout.tiling(Grid(128, 128), (4, 4)).overlaps
+
+
+def test_seams_of_another_method_have_no_more_patches_than_fit():
+    layout = PatchLayout.seams_of(Grid(1, 6), (4, 4))
+    assert layout.counts == (1, 3)
+    assert PatchLayout.seams_of(Grid(32, 32), (4, 4)) == PatchLayout.tiling(Grid(32, 32), (4, 4))
+
+
+@pytest.mark.parametrize("name", ["unequal sides", "periodic, overlap"])
+def test_places_are_sent_to_a_device_once(name, generator):
+    """A loss on a GPU must not wait for transfers."""
+    layout = LAYOUTS[name]
+    fields = random_fields(layout, generator)
+    layout.assemble(layout.extract(fields))
+    before = patches_module._places.cache_info().misses
+    layout.assemble(layout.extract(fields))
+    assert patches_module._places.cache_info().misses == before
 
 
 @any_layout
@@ -154,32 +242,40 @@ def test_arguments_are_left_unchanged(layout, generator):
 @any_layout
 def test_extraction_and_assembly_carry_gradients(layout, generator):
     fields = random_fields(layout, generator, batch=1).requires_grad_()
-    layout.assemble(layout.extract(fields) * layout.weights("hann")).sum().backward()
+    weights = layout.weights("hann").repeat(1, 2)
+    layout.assemble(layout.extract(fields) * weights).sum().backward()
     torch.testing.assert_close(fields.grad, torch.ones_like(fields))
 
 
 @pytest.mark.parametrize(
-    ("patch", "stride", "axis"),
+    ("patch", "stride"),
     [
-        ((5, 4), (4, 4), "height"),
-        ((4, 4), (4, 5), "width"),
-        ((4, 4), (0, 4), "height"),
-        ((17, 4), (4, 4), "height"),
-        ((4, 4), (4, 7), "width"),
+        ((5, 4), (4, 4)),
+        ((4, 4), (4, 5)),
+        ((4, 4), (0, 4)),
+        ((17, 4), (4, 4)),
+        ((4, 4), (4, 7)),
     ],
 )
-def test_a_layout_that_does_not_cover_the_grid_is_refused(patch, stride, axis):
-    with pytest.raises(TwoscaleError, match=f"do not cover a {axis} of 16: the stride must be"):
-        PatchLayout((16, 16), patch, stride)
+def test_a_layout_that_does_not_cover_the_grid_is_refused(patch, stride):
+    with pytest.raises(TwoscaleError, match="do not cover 16 nodes: the stride must be"):
+        PatchLayout.strided((16, 16), patch, stride)
 
 
-@pytest.mark.parametrize("counts", [(5, 4), (16, 4), (32, 4), (0, 4)])
-def test_counts_that_do_not_divide_are_refused_with_those_that_do(counts):
-    message = f"{counts[0]} patches do not divide a height of 16: use one of \\[1, 2, 4, 8\\]"
-    with pytest.raises(TwoscaleError, match=message):
-        PatchLayout.tiling((16, 16), counts)
+@pytest.mark.parametrize("count", [9, 16, 0, -1])
+def test_more_patches_than_pairs_of_nodes_are_refused(count):
+    message = f"of 16 nodes can be cut into 1 to 8 patches, got {count}"
+    with pytest.raises(TwoscaleError, match=f"a height {message}"):
+        PatchLayout.tiling(Grid(16, 20), (count, 4))
+    with pytest.raises(TwoscaleError, match=f"a width {message}"):
+        PatchLayout.tiling(Grid(20, 16), (4, count))
 
 
-def test_half_stride_needs_even_patches():
-    with pytest.raises(TwoscaleError, match="needs patches of even side, got 5x4"):
-        PatchLayout.tiling((20, 16), (4, 4), overlap=True)
+@pytest.mark.parametrize("side", [85, 97, 101, 211, 421])
+@pytest.mark.parametrize("overlap", [False, True])
+def test_grids_of_any_size_are_cut(side, overlap, generator):
+    layout = PatchLayout.tiling(Grid(side, side), (4, 4), overlap=overlap)
+    assert layout.counts == ((7, 7) if overlap else (4, 4))
+    fields = torch.randn(1, 1, side, side, generator=generator)
+    weights = layout.weights("hann").float()
+    torch.testing.assert_close(layout.assemble(layout.extract(fields) * weights), fields)

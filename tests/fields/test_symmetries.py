@@ -3,18 +3,21 @@ import torch
 
 from tests.representation.contract import Chunks
 from twoscale import TwoscaleError
+from twoscale.fields.grid import Grid
 from twoscale.fields.symmetries import (
-    GROUPS,
     IDENTITY,
     MIRRORS,
     SQUARE,
+    SYMMETRIES,
     ImageSource,
     Symmetry,
     irreducible,
+    is_closed,
     products,
     symmetry_group,
 )
 
+GROUPS = {"none": IDENTITY, "mirrors": MIRRORS, "square": SQUARE}
 any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 FIELD = torch.arange(25.0).reshape(5, 5)
 
@@ -71,16 +74,107 @@ def test_values_are_moved_as_described():
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_rectangle_keeps_those_that_fit(name, generator):
-    fields = torch.randn(2, 5, 7, generator=generator)
-    group = symmetry_group(name, (5, 7))
+    fields = torch.randn(2, 3, 5, 7, generator=generator)
+    group = symmetry_group(name, Grid(5, 7))
     assert all(g(fields).shape == fields.shape for g in group)
     assert set(group) == set(GROUPS[name]) & set(MIRRORS)
-    assert symmetry_group(name, (7, 7)) == GROUPS[name]
+    assert symmetry_group(name, Grid(7, 7)) == GROUPS[name]
 
 
 def test_unknown_symmetries_are_told_with_those_that_are_known():
-    with pytest.raises(TwoscaleError, match="'cube': known are none, mirrors, square"):
-        symmetry_group("cube", (8, 8))
+    with pytest.raises(TwoscaleError, match="'cube': known are none, mirrors, square, shifts"):
+        symmetry_group("cube", Grid(8, 8))
+
+
+def test_quarter_turns_map_all_grids_onto_themselves():
+    assert symmetry_group("square", Grid(7, 7), Grid(9, 9)) == SQUARE
+    assert symmetry_group("square", Grid(7, 7), Grid(9, 8)) == MIRRORS
+    assert symmetry_group("square", Grid.square(8, periodic=True)) == SQUARE
+    assert symmetry_group("square", Grid(8, 8, (True, False))) == MIRRORS
+
+
+# Shifts
+
+PERIODIC = Grid.square(12, periodic=True)
+SHIFTED = {
+    "square": (PERIODIC,),
+    "rows": (Grid(12, 7, (True, False)),),
+    "line": (Grid(1, 30, (False, True)),),
+    "two grids": (PERIODIC, Grid(18, 24, (True, True))),
+    "few": (Grid(4, 9, (True, True)), Grid(6, 15, (True, True))),
+}
+any_shift = pytest.mark.parametrize("grids", SHIFTED.values(), ids=SHIFTED)
+
+
+@any_shift
+def test_shifts_are_undone_exactly(grids, generator):
+    for grid in grids:
+        fields = torch.randn(2, 3, *grid.shape, generator=generator)
+        for shift in symmetry_group("shifts", *grids):
+            assert torch.equal(shift.inverse(shift(fields)), fields)
+            assert torch.equal(shift(shift.inverse(fields)), fields)
+
+
+@any_shift
+def test_shifts_are_different_and_the_identity_comes_first(grids, generator):
+    group = symmetry_group("shifts", *grids)
+    for grid in grids:
+        fields = torch.randn(1, 1, *grid.shape, generator=generator)
+        images = {tuple(g(fields).flatten().tolist()) for g in group}
+        assert len(images) == len(group)
+        assert torch.equal(group[0](fields), fields)
+    assert 1 < len(group) <= 16
+    assert not is_closed(group)
+
+
+def test_shifts_move_by_the_same_share_of_every_grid():
+    """One field on a grid of 12 nodes and on one twice as fine, which has the nodes in common."""
+    coarse, fine = PERIODIC, Grid.square(24, periodic=True)
+    waves = torch.randn(24, 24, generator=torch.Generator().manual_seed(0))
+    for shift in symmetry_group("shifts", coarse, fine):
+        assert torch.equal(shift(waves)[::2, ::2], shift(waves[::2, ::2]))
+
+
+def test_shifts_are_along_periodic_axes_only():
+    field = torch.arange(12.0 * 7).reshape(12, 7)
+    for shift in symmetry_group("shifts", Grid(12, 7, (True, False))):
+        assert shift.shift[1] == 0
+        rows = int(shift.shift[0] * 12)
+        assert torch.equal(shift(field), field.roll(rows, 0))
+
+
+def test_shifts_of_two_grids_are_whole_nodes_of_both():
+    group = symmetry_group("shifts", Grid(4, 9, (True, True)), Grid(6, 15, (True, True)))
+    assert {shift.shift[0].denominator for shift in group} <= {1, 2}
+    assert {shift.shift[1].denominator for shift in group} <= {1, 3}
+    assert len(group) == 6
+
+
+@pytest.mark.parametrize(
+    "grids",
+    [
+        (Grid(12, 12),),
+        (PERIODIC, Grid(12, 12)),
+        (Grid(12, 12, (True, False)), Grid(12, 12, (False, True))),
+        (PERIODIC, Grid(13, 13, (True, True))),
+        (PERIODIC, Grid(1, 1)),
+        (),
+    ],
+    ids=str,
+)
+def test_shifts_need_a_periodic_axis_in_common(grids):
+    with pytest.raises(TwoscaleError, match="symmetries=shifts needs an axis along which inputs"):
+        symmetry_group("shifts", *grids)
+
+
+def test_all_names_are_known():
+    for name in SYMMETRIES:
+        assert symmetry_group(name, PERIODIC)[0] == Symmetry()
+
+
+@any_group
+def test_turns_and_mirrors_are_closed(group):
+    assert is_closed(group)
 
 
 # Irreducible representations
@@ -111,9 +205,9 @@ def test_their_entries_are_an_orthonormal_basis_of_the_functions_on_the_group(gr
 
 @any_group
 def test_a_source_of_images_has_every_image_of_every_field(group, generator):
-    fields = torch.randn(9, 6, 6, generator=generator)
+    fields = torch.randn(9, 2, 6, 6, generator=generator)
     source = ImageSource(Chunks(fields, (4, 2)), group)
-    assert source.shape == (9 * len(group), 6, 6)
+    assert source.shape == (9 * len(group), 2, 6, 6)
     passes = [torch.cat(list(source.chunks())) for _ in range(2)]
     assert torch.equal(*passes)
     found = {tuple(image.flatten().tolist()) for image in passes[0]}
@@ -122,7 +216,7 @@ def test_a_source_of_images_has_every_image_of_every_field(group, generator):
 
 
 def test_sources_of_inputs_and_outputs_stay_in_step(generator):
-    fields = torch.randn(9, 6, 6, generator=generator)
+    fields = torch.randn(9, 1, 6, 6, generator=generator)
     one, two = (ImageSource(Chunks(values, (4, 2)), SQUARE) for values in (fields, 2 * fields))
     for a, b in zip(one.chunks(), two.chunks(), strict=True):
         assert torch.equal(2 * a, b)

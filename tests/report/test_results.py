@@ -107,6 +107,27 @@ def test_a_base_differs_in_the_named_properties_only(study):
     assert base_of(study, case(study, CASES[7]), {"method": "local"}) is None
 
 
+@pytest.fixture
+def predictors(tmp_path):
+    """A study of two-scale with two predictors, whose settings differ."""
+    names = [f"poisson-128 two-scale{rest}" for rest in ("", " predictor=affine", " solver=full")]
+    names.append("poisson-128 two-scale predictor=affine ridge=0.001")
+    return read_study(write_record(tmp_path, make_record("some", names)))
+
+
+def test_a_base_with_another_predictor_agrees_in_the_settings_of_both(predictors):
+    plain, affine, full, ridge = predictors.cases
+    assert base_of(predictors, plain, {"predictor": "affine"}) is affine
+    assert base_of(predictors, affine, {"predictor": "mlp"}) is plain
+    assert base_of(predictors, full, {"predictor": "affine"}) is None
+    assert base_of(predictors, ridge, {"ridge": None}) is affine
+    assert base_of(predictors, plain, {"ridge": 0.001}) is None
+
+
+def test_families_may_have_different_predictors(predictors):
+    assert [len(cases) for cases in along_variances(predictors.cases).values()] == [1, 1, 1, 1]
+
+
 def test_families_differ_in_variances_only(study):
     found = along_variances(study.select(["poisson-128 *"]).cases[:5])
     assert [len(cases) for cases in found.values()] == [1, 2, 1, 1]

@@ -77,3 +77,35 @@ def test_a_rule_given_to_fit_takes_the_place_of_its_own(fields):
     pca = GlobalPCA(RankRule(components=5))
     assert pca.fit(fields, rule=RankRule(components=2)).code_size == 2
     assert pca.rule == RankRule(components=5)
+
+
+def test_mean_and_spread_are_those_of_the_channel_that_varies_least(fields):
+    """Beside its mean; a channel that never varies has nothing to lose."""
+    large, small = 1e6 * fields / fields.std(), 7 + 1e-3 * fields / fields.std()
+    constant = torch.full_like(fields, 5.0)
+    fitted = GlobalPCA(3).fit(torch.cat([large, small, constant], 1))
+    mean, spread = fitted.mean_and_spread
+    assert mean == pytest.approx(7, rel=1e-2)
+    assert 1e-4 < spread < 1e-2
+    alone = GlobalPCA(3).fit(small).mean_and_spread
+    assert (mean, spread) == pytest.approx(alone, rel=1e-2)
+    assert GlobalPCA(3).fit(constant).mean_and_spread == (5.0, 0.0)
+
+
+@pytest.mark.parametrize("solver", ["full", "randomized"])
+@pytest.mark.parametrize("standardised", [True, False])
+def test_what_varies_by_less_than_the_floor_has_no_part(solver, standardised, fields, generator):
+    """A channel of rounding errors that are large beside another channel's variation."""
+    first = 1e-6 * fields / fields.std()
+    noise = 0.5 * torch.randn(fields.shape, generator=generator)
+    options = {"patches": (2, 2), "solver": solver, "standardised": standardised}
+    fitted, alone = PatchPCA(6, **options), PatchPCA(6, **options)
+    fitted.floor = torch.tensor([1e-12, 1.0], dtype=torch.float64)
+    fitted.fit(torch.cat([first, noise], 1))
+    alone.fit(first)
+    assert not fitted.vectors[:, 256:].any()
+    torch.testing.assert_close(fitted.variances, alone.variances, rtol=1e-4, atol=1e-4)
+    kept = fitted.vectors[0]
+    torch.testing.assert_close(kept.T @ kept, torch.eye(6), rtol=0, atol=1e-5)
+    decoded = fitted(torch.cat([first, noise], 1))[:, :1]
+    assert relative(decoded - alone(first), first) < 1e-4

@@ -254,6 +254,17 @@ def test_two_scale_beats_plain_patches_of_the_same_variance(fields, new_fields):
 # Errors
 
 
+def test_a_chain_without_stages_is_refused(fields):
+    with pytest.raises(TwoscaleError, match="a chain needs at least one stage, this one has none"):
+        Chain({}).fit(fields)
+
+
+@pytest.mark.parametrize("stages", [{"a.b": GlobalPCA(3)}, {"": GlobalPCA(3)}, {"one": "pca"}])
+def test_what_cannot_be_stages_is_refused(stages):
+    with pytest.raises(TwoscaleError, match="these cannot be the stages of a chain"):
+        Chain(stages)
+
+
 @pytest.mark.parametrize(
     ("options", "samples", "message"),
     [

@@ -17,7 +17,7 @@ def key(case=BASE, seed=0, **options):
 
 def test_keys_do_not_change_by_themselves():
     """If they do, every finished cell of everyone is run again: do so on purpose only."""
-    assert key() == "1cd01766d4627be1"
+    assert key() == "873770f6bcfb9365"
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,26 @@ def test_a_cell_tells_its_data_and_training_fields():
     assert cell.data.name == "poisson-64-1000-0"
     assert cell.training == 800
     assert cell.name == "poisson-64 two-scale+A3 seed 0"
+
+
+def test_the_key_is_of_the_settings_of_the_predictor_in_use():
+    """A setting of another predictor is none of the cell's."""
+    cell = make_cell(replace(BASE, objective=None, settings={"predictor": "affine"}), 0)
+    assert "ridge" in cell.settings
+    assert not {"epochs", "hidden_width", "kernel"} & cell.settings.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "on_codes", "corrected"),
+    [
+        ("local", True, False),
+        ("local predictor=kernel", True, False),
+        ("two-scale predictor=encoder symmetries=problem average_symmetries=true", False, False),
+        ("refinement", True, True),
+        ("fno", False, False),
+    ],
+)
+def test_a_cell_knows_its_parts(name, on_codes, corrected):
+    cell = make_cell(parse_case(f"poisson-64 {name}", samples=1000), 0)
+    assert cell.on_codes == on_codes
+    assert (cell.parts.correction is not None) == corrected

@@ -8,8 +8,7 @@ import pytest
 
 from tests.study.tiny import TEXT, tiny_study
 from twoscale import Surrogate, TwoscaleError
-from twoscale.fields.grid import Grid
-from twoscale.methods.recipes import get_method
+from twoscale.fields.grid import Grid, Space
 from twoscale.study.catalogue import (
     asked_cells,
     load_study,
@@ -67,10 +66,9 @@ def test_every_row_of_the_papers_tables_is_a_case(name):
 def test_every_case_can_be_fitted(name, scale):
     """The grids, ranks and numbers of samples are legal."""
     for cell in {cell.case: cell for cell in load_study(name).at(scale).cells()}.values():
-        grid, case = Grid.square(cell.case.resolution), cell.case
+        space, case = Space(1, Grid.square(cell.case.resolution)), cell.case
         surrogate = Surrogate(case.method, problem=case.problem, **cell.settings)
-        operator = get_method(case.method).build(grid, surrogate.settings)
-        operator.check(grid.shape, cell.training)
+        surrogate.parts.operator().check(space, space, cell.training)
 
 
 @pytest.mark.parametrize("name", study_names())

@@ -13,7 +13,7 @@ import pytest
 
 from tests.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
 from twoscale import TwoscaleError, register_predictor
-from twoscale.predictors.closed_form import AffinePredictor
+from twoscale.predictors import Affine
 from twoscale.predictors.registry import PREDICTORS
 from twoscale.run import Run
 from twoscale.study import runner
@@ -362,11 +362,11 @@ def test_what_is_not_the_studys_survives(tmp_path):
     assert {name: (tmp_path / name).read_text() for name in mine} == mine
 
 
-class Ridge(AffinePredictor):
+class Ridge(Affine):
     """A predictor of one's own, without a setting `epochs`."""
 
     def __init__(self, *, strength=1e-6):
-        super().__init__(ridge=strength, nearest=False)
+        super().__init__(ridge=strength)
 
 
 def test_a_predictor_of_ones_own_may_have_no_epochs(tmp_path, monkeypatch):

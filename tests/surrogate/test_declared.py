@@ -6,6 +6,7 @@ import torch
 
 from tests.surrogate.tiny import make, tiny
 from twoscale import Poisson, Surrogate, TwoscaleError
+from twoscale.surrogate.inputs import Door
 
 
 @pytest.mark.parametrize("predictor", ["affine", "affine-mlp", "kernel"])
@@ -78,7 +79,7 @@ def test_without_any_ridge_predictions_are_finite(predictor):
 def test_a_fit_whose_weights_are_not_finite_is_refused(arrays):
     x, u, *_ = arrays
     surrogate = make("local", predictor="affine")
-    fitting = surrogate.begin(x, u)
+    fitting = surrogate.begin(*Door().both(x, u, None, None, 0))
     fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
     fitting.operator.predictor.network[0].weight.data[0, 0] = torch.nan
     wanted = "the fit gave predictor.network.0.weight values .* a larger ridge .* smaller learning"

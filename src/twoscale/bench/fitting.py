@@ -20,6 +20,7 @@ from twoscale.operators.operators import LatentOperator
 from twoscale.problems import Darcy, Poisson
 from twoscale.runtime.threads import one_thread
 from twoscale.surrogate import Surrogate
+from twoscale.surrogate.inputs import Door
 
 
 def generate(setup: Setup) -> Iterator[Comparison]:
@@ -74,7 +75,8 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
 
     def ours() -> LatentOperator:
         rest = (x[samples:], u[samples:])
-        fitting = surrogate.begin(x[:samples], u[:samples], validation=rest)
+        pairs = Door().both(x[:samples], u[:samples], None, rest, surrogate.seed)
+        fitting = surrogate.begin(*pairs)
         assert isinstance(fitting.operator, LatentOperator)
         fitting.operator.inputs.fit(fitting.training.inputs)
         fitting.operator.outputs.fit(fitting.training.outputs)

@@ -39,12 +39,13 @@ class Cuts:
     def overlapping(cls, size: int, count: int, *, periodic: bool = False) -> Cuts:
         """Return intervals as long as those of `count` equal ones, at half their distance.
 
-        There are 2 count - 1 of them, all of one side; along a periodic axis 2 count.
+        There are 2 count - 1 of them, along a periodic axis 2 count. All have one side, the whole
+        number next to size / count: longer ones would have more to say with as many codes.
 
         >>> Cuts.overlapping(9, 2).starts, Cuts.overlapping(8, 2, periodic=True).starts
-        ((0, 2, 4), (0, 2, 4, 6))
+        ((0, 2, 5), (0, 2, 4, 6))
         """
-        side = -(-size // count)
+        side = max(1, (2 * size + count - 1) // (2 * count))
         if periodic:
             starts = tuple(k * size // (2 * count) for k in range(2 * count))
         else:

@@ -59,15 +59,19 @@ _SETTINGS: dict[str, Setting] = {
 
 @dataclass(frozen=True)
 class FinetunePlan:
-    """How to fine-tune: the paper's protocol."""
+    """How to fine-tune; the defaults are the paper's protocol.
 
-    objective: str = "A3"
+    >>> FinetunePlan(objective="A1", epochs=3).warm_up
+    5
+    """
+
+    objective: str = "A3"  # one of `OBJECTIVES`
     epochs: int = 50
     batch_size: int = 32
-    learning_rate: float = 1e-4
-    warm_up: int = 5
-    ramp: int = 10
-    space: str = "code"  # "field" decodes every prediction: the reference, and slow
+    learning_rate: float = 1e-4  # Adam's, constant
+    warm_up: int = 5  # epochs of the reconstruction alone
+    ramp: int = 10  # epochs over which the other terms' weights grow
+    space: str = "code"  # "field" decodes every prediction: the slow reference
 
     def __post_init__(self) -> None:
         for name, value in _resolve(vars(self)).items():
@@ -92,7 +96,7 @@ class FinetunePlan:
             learning_rate=self.learning_rate,
             weight_decay=0.0,
             patience=self.epochs + 1,
-            evaluation_batch=1,  # not used: epochs are judged by the objective's measure
+            evaluation_batch=1,  # not used: the validation loss is the objective's measure
             small=self.space == "code" and set(OBJECTIVES[self.objective]) <= set(TRACES),
         )
 
@@ -109,7 +113,7 @@ def _resolve(options: Mapping[str, Any]) -> dict[str, Any]:
 def tunable(
     operator: FieldOperator, plan: FinetunePlan, *, common: PatchLayout, problem: Problem | None
 ) -> LatentOperator:
-    """Return the operator if it can be fine-tuned as planned, else raise; needs no data to tell."""
+    """Return the operator if the plan can fine-tune it, else raise; no data are needed."""
     if not isinstance(operator, LatentOperator) or not operator.outputs.compresses:
         raise TwoscaleError(_NEEDS_CODE)
     if operator.predictor.trained is None:
@@ -140,9 +144,9 @@ def tunable(
 
 
 def keeps_fields(plan: FinetunePlan, *, common: PatchLayout, problem: Problem | None) -> bool:
-    """Say whether a possible fine-tuning looks at whole fields in each step.
+    """Say whether the plan needs whole fields in each step, which are then kept in memory.
 
-    They are then kept in memory; others pass over the fields and keep what goes with the codes.
+    Other plans read the fields once and keep a few numbers beside each code.
     """
     names = ("reconstruction", *OBJECTIVES[plan.objective])
     measures = [_measure(name, common, problem) for name in names if name != "spectral"]
@@ -151,10 +155,10 @@ def keeps_fields(plan: FinetunePlan, *, common: PatchLayout, problem: Problem | 
 
 @dataclass
 class FinetuneRecord:
-    """What a fine-tuning resolved and went through.
+    """The weights of a fine-tuning and its terms per epoch.
 
-    Terms are recorded as the metrics report them. The exception are traces of several channels,
-    which the objective adds up with each channel in its own unit: so they are recorded.
+    Terms are recorded in the units of the metrics. The exception are traces of several channels,
+    whose channels the objective adds up in units of their own: they are recorded in those.
     """
 
     weights: dict[str, float]  # per further term, for values in the size of `components`
@@ -162,7 +166,7 @@ class FinetuneRecord:
     components: dict[str, list[float]] = field(default_factory=dict)  # validation, per epoch
 
     def note(self, values: Mapping[str, float]) -> None:
-        """Take an epoch's terms."""
+        """Add an epoch's terms."""
         for name, value in values.items():
             self.components.setdefault(name, []).append(value * self.sizes[name])
 
@@ -181,7 +185,7 @@ def finetune_operator(
     common: PatchLayout,
     problem: Problem | None,
 ) -> tuple[LatentOperator, FinetuneRecord]:
-    """Return a fine-tuned copy of a `tunable` operator and the record of how it came about."""
+    """Return a fine-tuned copy of a `tunable` operator, and its record."""
     tuned = copy.deepcopy(operator)
     decoder = tuned.outputs
     with context.clock.stage("finetune_prepare"):

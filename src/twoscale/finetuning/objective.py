@@ -30,10 +30,10 @@ _FIRST = "reconstruction"
 
 
 class FieldObjective:
-    """A weighted sum of terms of the decoded field, on codes with their prepared columns.
+    """A weighted sum of terms of the decoded field, computed from codes where possible.
 
-    The first term is the reconstruction, with weight one; the others have the current share of
-    their weights.
+    The reconstruction has weight one. The other weights are multiplied by the current share, which
+    grows from 0 to 1 during the training.
     """
 
     def __init__(self, terms: Mapping[str, Term], decoder: Representation) -> None:

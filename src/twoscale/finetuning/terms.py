@@ -2,9 +2,9 @@
 
 A decoder is affine in the code, so values that are affine in the field are affine in the code: a
 small matrix replaces the field. Everything is expanded around the true code z of a sample,
-phi(D(z^)) = phi(D(z)) + Phi (z^ - z), which keeps the digits where the errors are. What needs the
-truth is computed once per sample and travels with its code as a row of numbers. Such terms decode
-no field while training; what is not affine is evaluated on decoded fields.
+phi(D(z^)) = phi(D(z)) + Phi (z^ - z): small errors keep their digits. What depends on the truth is
+computed once per sample and stored beside its code as a row of numbers. Such terms decode no field
+in training. Terms that are not affine are evaluated on decoded fields.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class Term(ABC):
 
 
 class FieldTerm(Term):
-    """Any measure, evaluated on decoded fields: the reference, and the way for what is not affine.
+    """Any measure, evaluated on decoded fields: the reference for affine ones, the way for others.
 
-    Truth and inputs travel with the codes as whole fields.
+    True and input fields are stored beside the codes.
     """
 
     whole_fields = True
@@ -110,10 +110,10 @@ class FieldTerm(Term):
 
 
 class SpectralTerm(Term):
-    """Distance of the minibatch's mean radial spectra; the truth travels as its spectrum.
+    """Distance of the minibatch's mean radial spectra; true spectra are stored beside the codes.
 
-    High waves count more. Each channel is taken in its unit (channels, 1, 1): the distance has
-    fourth powers of the fields.
+    High frequencies have larger weights. Each channel is divided by its unit (channels, 1, 1): the
+    distance has fourth powers of the fields.
     """
 
     finish = staticmethod(weighted_spectral_distance)
@@ -154,7 +154,7 @@ class AbsoluteTerm(Term):
 
 
 class AbsoluteSum:
-    """A weighted sum of absolute terms, with its gradient: one product forth and one back."""
+    """A weighted sum of absolute terms and its gradient, by one product with a matrix each."""
 
     def __init__(self, terms: Sequence[AbsoluteTerm]) -> None:
         self.sizes = [term.matrix.shape[1] for term in terms]
@@ -227,7 +227,7 @@ class QuadraticTerm(Term):
         """Return the squares and weights of a minibatch, and half the squares' gradients.
 
         They are (channels,), (channels,) and (batch, channels x code). For a single channel the
-        first two are scalars: fewer operations, and a small step takes as long as it has of them.
+        first two are scalars: the time of a small step is the number of its operations.
         """
         size = self.gram.shape[1]
         grads, per_sample = prepared[:, :size], prepared[:, size:]

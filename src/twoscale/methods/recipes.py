@@ -159,6 +159,9 @@ METHODS: dict[str, Method] = {
 Colours are Okabe and Ito's palette, but for the last two: their yellow does not show on white.
 """
 
+CHOICES = ("base", "predictor")
+"""Settings that bring settings of their own: the method that is refined, and the predictor."""
+
 _PREFIX = "refinement_"
 
 
@@ -236,7 +239,7 @@ def _with_predictor(own: dict[str, Any], name: str) -> dict[str, Any]:
 def resolve(name: str, given: Settings) -> dict[str, Any]:
     """Return the full settings of a method with `given` ones in place, checked."""
     owner, known = f"method {name}", defaults(name, given)
-    if choices := [f"{key}={given[key]}" for key in ("base", "predictor") if key in given]:
+    if choices := [f"{key}={given[key]}" for key in CHOICES if key in given]:
         owner += f" with {', '.join(choices)}"
     if "variance" in given and "code_size" not in given and "variance" in known:
         known = {**known, "code_size": None}  # one of the two decides

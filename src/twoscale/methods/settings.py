@@ -24,6 +24,10 @@ class Setting:
 
     meaning: str
     read: Callable[[Any], Any]
+    schedule: bool = False
+    """Whether it is of the training schedule: another value makes no other design."""
+    passes: bool = False
+    """Whether it counts passes over the training set."""
 
 
 def whole(low: int, high: int | None = None) -> Callable[[Any], int]:
@@ -143,18 +147,29 @@ SETTINGS: dict[str, Setting] = {
     "objective": Setting("latent objective", choice(OBJECTIVES)),
     "hidden_layers": Setting("hidden layers of the latent network", whole(0, 1000)),
     "hidden_width": Setting("width of the hidden layers", _COUNT),
-    "epochs": Setting("passes over the training set", _COUNT),
-    "batch_size": Setting("samples per optimiser step", _COUNT),
-    "learning_rate": Setting("the optimiser's first rate, or its highest in one cycle", _RATE),
+    "epochs": Setting("passes over the training set", _COUNT, schedule=True, passes=True),
+    "batch_size": Setting("samples per optimiser step", _COUNT, schedule=True),
+    "learning_rate": Setting(
+        "the optimiser's first rate, or its highest in one cycle; none: what suits it", _RATE
+    ),
     "weight_decay": Setting("L2 weight decay", _DECAY),
-    "patience": Setting("epochs without progress before the rate is halved", _COUNT),
-    "early_stop": Setting("epochs without progress before the end, or none", _optional(_COUNT)),
+    "patience": Setting(
+        "epochs without progress before the rate is halved", _COUNT, schedule=True, passes=True
+    ),
+    "early_stop": Setting(
+        "epochs without progress before the end, or none",
+        _optional(_COUNT),
+        schedule=True,
+        passes=True,
+    ),
     "base": Setting("method that is refined", str),
-    "refinement_epochs": Setting("passes of the RefinementNet", _COUNT),
-    "refinement_batch_size": Setting("fields per step of the RefinementNet", _COUNT),
+    "refinement_epochs": Setting("passes of the RefinementNet", _COUNT, schedule=True, passes=True),
+    "refinement_batch_size": Setting("fields per step of the RefinementNet", _COUNT, schedule=True),
     "refinement_learning_rate": Setting("Adam's first rate for the RefinementNet", _RATE),
     "refinement_weight_decay": Setting("L2 weight decay of the RefinementNet", _DECAY),
-    "refinement_patience": Setting("the RefinementNet's plateau patience", _COUNT),
+    "refinement_patience": Setting(
+        "the RefinementNet's plateau patience", _COUNT, schedule=True, passes=True
+    ),
     "channels": Setting("channels of the RefinementNet", _COUNT),
     "layers": Setting("Fourier layers", whole(1, 1000)),
     "width": Setting("channels of the Fourier layers, or of an encoder's finest level", _COUNT),
@@ -165,10 +180,15 @@ SETTINGS: dict[str, Setting] = {
     "optimiser": Setting(
         "optimiser of an encoder; rate and clip follow from it", choice(tuple(Encoder.optimisers))
     ),
-    "clip": Setting("largest norm of the gradients of one step, or none", _optional(_FACTOR)),
+    "clip": Setting(
+        "largest norm of the gradients of one step; none: what suits the optimiser",
+        _optional(_FACTOR),
+    ),
     "modes": Setting("Fourier modes kept per direction", _COUNT),
     "padding": Setting("nodes of padding at the far edges", whole(0)),
-    "evaluation_batch": Setting("fields per step of validation and prediction", _COUNT),
+    "evaluation_batch": Setting(
+        "fields per step of validation and prediction", _COUNT, schedule=True
+    ),
 }
 
 

@@ -159,7 +159,7 @@ class _Residual(nn.Module):
 
 
 class _AddProducts(torch.autograd.Function):
-    """What a residual block does. The gradient is written out: it costs half as many passes.
+    """A residual block with its gradient written out, which needs half as many passes.
 
     `margins` of the cells are wrapped before the convolution by `factors`, the others are zero.
     """
@@ -190,10 +190,10 @@ class _AddProducts(torch.autograd.Function):
         torch.addcmul(inner, inner, q, out=p_grad)
         torch.mul(inner, p, out=q_grad)
         zeros = _zeros(factors, ctx.margins)
-        turned, factors_grad = _convolution_grads(halves, unit, factors, zeros)
-        unit, turned = trim(unit, ctx.margins), fold(turned, ctx.margins)
-        along = (turned * unit).sum((1, 2, 3), keepdim=True, dtype=scale.dtype)
-        grad = torch.addcmul(grad, turned, scale)
+        unit_grad, factors_grad = _convolution_grads(halves, unit, factors, zeros)
+        unit, unit_grad = trim(unit, ctx.margins), fold(unit_grad, ctx.margins)
+        along = (unit_grad * unit).sum((1, 2, 3), keepdim=True, dtype=scale.dtype)
+        grad = torch.addcmul(grad, unit_grad, scale)
         grad = torch.addcmul(grad, unit, along * scale, value=-1 / unit[0].numel())
         return grad, factors_grad.to(scale.dtype), mix_grad.to(scale.dtype), None
 

@@ -16,7 +16,26 @@ from twoscale.representation import Representation, WholeField
 
 @dataclass(frozen=True)
 class Assembly:
-    """Input representation, predictor, output representation; perhaps a correction after them."""
+    """The parts of a surrogate: input representation, predictor, output representation.
+
+    Parameters
+    ----------
+    inputs, predictor, outputs
+        The three parts.
+    correction
+        A predictor on fields that maps the predicted field to a better one; none by default.
+    symmetries
+        One of `SYMMETRIES`, "none" by default: their images multiply the training fields.
+    average_symmetries
+        Whether predictions are averaged over the images of the input. False by default.
+
+    Examples
+    --------
+    >>> from twoscale.predictors import Affine
+    >>> parts = Assembly(WholeField(), Affine(), WholeField())
+    >>> Assembly.from_description(parts.describe()).predictor
+    Affine()
+    """
 
     inputs: Representation
     predictor: CodePredictor
@@ -52,10 +71,7 @@ class Assembly:
         return self.predictor.reads_fields or self.correction is not None
 
     def operator(self) -> FieldOperator:
-        """Return the operator of these parts, to be fitted or restored.
-
-        Each call takes copies that know nothing of a fit.
-        """
+        """Return an operator of unfitted copies of these parts, to be fitted or restored."""
         fresh = Assembly.from_description(self.describe())
         base = LatentOperator(
             fresh.inputs,

@@ -1,4 +1,4 @@
-"""What accompanies a fit."""
+"""The state of a fit in progress: seed, timings, memory, histories, shared results."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ images included) and seed."""
 class FitContext:
     """Seed, stage timings, peak memory, progress, and the loss histories that training leaves.
 
-    `shared` holds what other surrogates have fitted on the same fields already. `peak_gigabytes` is
-    the highest of GPU memory in the parts of the fit that are over; the device counts for one part
-    at a time, so that fits which take turns do not know of each other's. `checkpoints` keep what
-    takes long, for a process that goes on with the same fit.
+    `shared` holds representations that other surrogates have fitted on the same fields.
+    `peak_gigabytes` is the peak of GPU memory in the finished parts of this fit. The device's
+    counter is reset for each part, so that fits which alternate do not count each other's memory.
+    `checkpoints` keep results that took long, for a later process that continues the fit.
     """
 
     seed: int = 0
@@ -70,8 +70,8 @@ class FitContext:
     shared: SharedFits = field(default_factory=dict)
     peak_gigabytes: float | None = None
     checkpoints: Checkpoints | None = None
-    data: str = ""  # names the fields that are fitted, for the same purpose
-    name: str = ""  # of what is fitted, on which data and how: checkpoints are found by it
+    data: str = ""  # identifies the training fields, for checkpoints of representations
+    name: str = ""  # identifies data, parts and seed, for checkpoints of networks
 
     def fit_representation(
         self,
@@ -82,7 +82,7 @@ class FitContext:
         seed: int,
         name: str,
     ) -> None:
-        """Fit a representation, or take over an equal one; either costs what fitting it cost."""
+        """Fit a representation, or take an equal one from `shared`, with its time and memory."""
         key = (name, repr(describe(representation)), repr(space), fields.shape[0], seed)
         checkpoint = self.checkpoints and self.checkpoints.named(repr((self.data, *key)))
         if key not in self.shared and checkpoint and (saved := checkpoint.load()):
@@ -104,14 +104,14 @@ class FitContext:
         self.count_peak(self.shared[key].peak_gigabytes)
 
     def end_part(self) -> float | None:
-        """Return the peak of GPU memory since it was last forgotten, counted as the fit's own."""
+        """Return the peak of GPU memory since the last reset; add it to this fit's, and reset."""
         peak = device_peak_gigabytes()
         self.count_peak(peak)
         reset_peak_memory()
         return peak
 
     def count_peak(self, gigabytes: float | None) -> None:
-        """Let the fit's peak be no less than that of something it needed."""
+        """Raise the fit's peak of memory to at least `gigabytes`."""
         if gigabytes is not None:
             self.peak_gigabytes = max(gigabytes, self.peak_gigabytes or 0.0)
 
@@ -125,8 +125,7 @@ def train_members(
 ) -> None:
     """Train networks in place, side by side, timed and recorded as `stage` of each one's fit.
 
-    Of the time that several take together each is charged an equal share; the memory is needed as a
-    whole.
+    The time is divided equally among the networks; the peak of memory counts for each.
     """
     clock = Clock()
     with clock.stage(stage):
@@ -149,7 +148,7 @@ def train_members(
 
 
 def _untrained_loss(task: Task) -> float:
-    """Return the validation loss before the first step; objectives must not change on the way."""
+    """Return the validation loss before the first step."""
     if task.validate:
         return float(task.validate())
     return float(mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch))

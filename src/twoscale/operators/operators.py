@@ -42,13 +42,13 @@ class FieldOperator(nn.Module, ABC):
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
     ) -> Task | None:
-        """Do what comes before the training on codes, and return that training, if there is one.
+        """Fit representations and closed forms; return the training that is left, or None.
 
-        Networks on codes are small: those of many surrogates are best trained together.
+        It is apart from `complete` so that the networks of many surrogates are trained together.
         """
 
     def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
-        """Do what comes after the training on codes."""
+        """Finish the fit once the network of `prepare` is trained."""
         return self
 
     @property
@@ -74,9 +74,25 @@ class FieldOperator(nn.Module, ABC):
 class LatentOperator(FieldOperator):
     """Encode the input, predict the output's code from the input's, decode it.
 
-    With symmetries all images of the training fields under them are training fields; `average`
-    predicts from all images of an input as well, and takes the mean. Scalar parameters among the
-    input's channels become a part of its code.
+    Parameters
+    ----------
+    inputs, predictor, outputs
+        The three parts, not fitted yet.
+    symmetries
+        One of `SYMMETRIES`: all images of the training fields under them are training fields. By
+        default there are none.
+    average
+        Whether to predict from all images of an input and take the mean. False by default.
+    warns
+        Whether to warn of training fields that hardly vary. True by default.
+
+    Attributes
+    ----------
+    group
+        The symmetries that both grids have, once their spaces are known.
+
+    Scalar parameters among the input's channels become a part of its code: the fit then wraps a
+    compressing input representation as `WithParameters`.
     """
 
     def __init__(
@@ -95,7 +111,7 @@ class LatentOperator(FieldOperator):
         self.outputs = outputs
         self.symmetries = symmetries
         self.average = average
-        self.warns = warns  # of fields that hardly vary
+        self.warns = warns
         self.group: Group = IDENTITY
 
     def check(self, inputs: Space, outputs: Space, samples: int) -> None:
@@ -105,7 +121,7 @@ class LatentOperator(FieldOperator):
         self.outputs.check(outputs, fields)
 
     def _bind_spaces(self, inputs: Space, outputs: Space) -> None:
-        """Learn which spaces the fields are from: their symmetries, and where parameters are."""
+        """Choose the symmetries of both grids; wrap the inputs if the space has parameters."""
         self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
         bare = not isinstance(self.inputs, WithParameters)
         if inputs.parameters and self.inputs.compresses and bare:
@@ -164,7 +180,7 @@ class LatentOperator(FieldOperator):
         outputs: Encode = self.outputs.encode
         if self.predictor.nearest and self.outputs.compresses:
             outputs = NearestCodes(self.outputs)
-        # Of whole fields the predictor makes the images itself, when it needs them.
+        # A predictor on whole fields makes their images itself.
         whole = self.predictor.reads_fields and not self.inputs.compresses
         return ImagePairs(
             _encode(self.inputs.encode, pairs.inputs, IDENTITY if whole else group),
@@ -194,7 +210,7 @@ class LatentOperator(FieldOperator):
 
 
 class RefinedOperator(FieldOperator):
-    """An operator's prediction, corrected by another one from predicted to true fields."""
+    """A fitted base, followed by a correction that learns the true field from the base's."""
 
     def __init__(self, base: LatentOperator, correction: LatentOperator) -> None:
         super().__init__()

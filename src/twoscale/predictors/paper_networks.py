@@ -23,7 +23,7 @@ class FNO(FieldPredictor):
     layers, width
         Fourier layers, 4 by default, and their channels, 32 by default.
     modes
-        Frequencies kept per direction, 12 by default; at most half the nodes of a side.
+        Frequencies kept per direction, 12 by default; of a side of n nodes, padded, at most n / 2.
     padding
         Nodes of zeros added at the far edges of axes that are not periodic, 8 by default.
     epochs

@@ -9,31 +9,29 @@ from torch import Tensor
 
 from twoscale.data import Dataset
 from twoscale.fields.measures import median_sample
-from twoscale.problems import Problem
 from twoscale.report import figures, tables
 from twoscale.report.figure_folder import write_with_figures
 from twoscale.report.method_looks import method_title
 from twoscale.report.page import Picture, Section, Table, page_text
+from twoscale.report.run_figures import input_fields
 from twoscale.run import Run
+from twoscale.run.pairs import loaded_pair
 from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
 
 
 def write_comparison(
     page: Path, dataset: Dataset, runs: dict[str, Run], *, overwrite: bool = False
 ) -> None:
-    """Write `page` and its `figures/*.png` from runs of `local`, `two-scale` and others.
-
-    Pictures show the first channel.
-    """
-    test = runs[PLAIN_PATCHES].test_samples
-    inputs, truth = dataset.load("input", test), dataset.load("output", test)
-    predictions = {method: run.surrogate.predict_fields(inputs) for method, run in runs.items()}
+    """Write `page` and its `figures/*.png` from runs of `local`, `two-scale` and others."""
+    pair = loaded_pair(dataset, runs[PLAIN_PATCHES].test_samples)
+    inputs, truth = (samples.tensor() for samples in pair)
+    predictions = {
+        method: run.surrogate.predict_fields(inputs).cpu() for method, run in runs.items()
+    }
     metrics = {method: run.metrics for method, run in runs.items()}
-    sample = median_sample(predictions[PLAIN_PATCHES], truth)
-    inputs, truth = inputs[:, 0], truth[:, 0]
-    predictions = {method: fields[:, 0] for method, fields in predictions.items()}
-    pictures = _field_pictures(dataset.problem, runs, inputs, truth, predictions, sample)
-    pictures += _test_set_pictures(metrics, truth, predictions)
+    names = figures.channel_names(dataset.output_space)
+    pictures = _field_pictures(dataset, runs, inputs, truth, predictions)
+    pictures += _test_set_pictures(metrics, truth, predictions, names)
     rows = [[method_title(method), *tables.cells(metrics[method])] for method in runs]
     table = Table.of_text(tables.header(), rows, note=tables.NOTE)
     text = page_text(
@@ -64,29 +62,31 @@ def _summary(metrics: dict[str, dict[str, Any]]) -> str:
 
 
 def _field_pictures(
-    problem: Problem | None,
+    dataset: Dataset,
     runs: dict[str, Run],
     inputs: Tensor,
     truth: Tensor,
     predictions: dict[str, Tensor],
-    sample: int,
 ) -> list[Picture]:
     """Return the pictures of one sample, the one with plain local's median error."""
+    sample = median_sample(predictions[PLAIN_PATCHES], truth)
     layout = runs[PLAIN_PATCHES].surrogate.operator_.layout
     assert layout is not None
+    names, problem = figures.channel_names(dataset.output_space), dataset.problem
+    shown = input_fields(dataset.input_space, inputs)
     pictures = [
         Picture(
             "fields",
             "One field, its predictions",
             "Top: a test field (the one with plain local's median error) and its predictions. "
             "Bottom: their errors on one scale, with the patch borders drawn in.",
-            figures.field_panels(inputs, truth, predictions, sample, layout.seams),
+            figures.field_panels(shown, truth, predictions, sample, layout.seams, names),
         ),
         Picture(
             "profile",
             "Across the seams",
             "The error along one row of nodes; dashed lines are patch borders.",
-            figures.seam_profile(truth, predictions, sample, layout.seams),
+            figures.seam_profile(truth, predictions, sample, layout.seams, names),
         ),
     ]
     if problem is not None:
@@ -101,7 +101,10 @@ def _field_pictures(
 
 
 def _test_set_pictures(
-    metrics: dict[str, dict[str, Any]], truth: Tensor, predictions: dict[str, Tensor]
+    metrics: dict[str, dict[str, Any]],
+    truth: Tensor,
+    predictions: dict[str, Tensor],
+    names: figures.Names,
 ) -> list[Picture]:
     quantities = {"relative error": {method: values["mre"] for method, values in metrics.items()}}
     for title, key in (
@@ -120,13 +123,13 @@ def _test_set_pictures(
             "spectra",
             "Energy by scale",
             "Mean radial energy spectra: what each method adds or loses at small scales.",
-            figures.spectra(truth, predictions),
+            figures.spectra(truth, predictions, names),
         ),
         Picture(
             "densities",
             "Values",
             "The density of all values of all test fields.",
-            figures.densities(truth, predictions),
+            figures.densities(truth, predictions, names),
         ),
     ]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from twoscale.study.quantities import CHAIN_STAGES
+from twoscale.representation import known_stages
+from twoscale.runtime.stages import PCA, STAGES
 
 ABSENT = "\N{EN DASH}"
 _FORMATS = {
@@ -71,22 +72,12 @@ _KNOWN = {
     "pca_output": _seconds("output PCA s", "output PCA"),
     "pca_overhead": _seconds("PCA overhead s", "PCA overhead"),
     "pca_solve": _seconds("PCA solve s", "PCA without overhead"),
-    "transform": _seconds("transform s", "transform"),
     "train": _seconds("training s", "all training"),
-    "training": _seconds("network s", "network training"),
-    "refinement": _seconds("refinement s", "refinement"),
-    "finetune_prepare": _seconds("preparation s", "fine-tuning, preparation"),
-    "finetuning": _seconds("fine-tuning s", "fine-tuning"),
-    "inference": _seconds("inference s", "inference"),
     "total": _seconds("total s", "total time"),
     "invocation_train": _seconds("own training s", "training, base excluded"),
     "invocation_total": _seconds("own total s", "time, base excluded"),
     "training_samples": Display("training fields", "training fields", "count"),
-    **{
-        f"{stage}_code": Display(f"{stage} code", f"{stage} coordinates", "count")
-        for stage in CHAIN_STAGES
-    },
-    **{f"pca_{stage}": _seconds(f"{stage} PCA s", f"{stage} PCA") for stage in CHAIN_STAGES},
+    **{name: _seconds(f"{stage.column} s", stage.title) for name, stage in STAGES.items()},
 }
 
 _SHARED = "common_seams."
@@ -114,7 +105,17 @@ def display(name: str) -> Display:
         )
     short = name.removeprefix("timings.")
     words = short.replace("_", " ").replace(".", " ")
-    return _KNOWN.get(short, Display(words, words, "short"))
+    return _KNOWN.get(short) or _of_chain_stage(short) or Display(words, words, "short")
+
+
+def _of_chain_stage(name: str) -> Display | None:
+    """Return how the code or the PCA of a chain's stage is shown, if a quantity is one of them."""
+    titles = known_stages()
+    if title := titles.get(name.removesuffix("_code")):
+        return Display(f"{title} code", f"{title} coordinates", "count")
+    if title := titles.get(name.removeprefix(PCA)):
+        return _seconds(f"{title} PCA s", f"{title} PCA")
+    return None
 
 
 def number(value: float | None, kind: str) -> str:

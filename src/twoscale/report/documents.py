@@ -15,6 +15,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
 from twoscale.methods.recipes import METHODS, defaults
 from twoscale.methods.settings import SETTINGS
+from twoscale.predictors import CodePredictor
 from twoscale.predictors.registry import PREDICTORS, defaults_of
 from twoscale.report.charts import KINDS
 from twoscale.report.study_documents import (
@@ -135,21 +136,42 @@ def figures_page() -> str:
 
 
 def settings_page() -> str:
-    """Return `docs/settings.md`: the settings of each method, and their defaults."""
+    """Return `docs/settings.md`: the settings of methods and predictors, and their defaults."""
     lines = [
         "# Settings",
         "",
-        "Given as `--set key=value` or as arguments of `Surrogate`;",
-        "defaults are the paper's protocol (for FNO on Darcy-256 the paper uses `batch_size=4`,",
+        "Given as `--set key=value` or as arguments of `Surrogate`. A fit has the settings of its",
+        "method, which choose the representations, and those of its predictor.",
+        "Defaults are the paper's protocol (for FNO on Darcy-256 the paper uses `batch_size=4`,",
         "`evaluation_batch=8`).",
         "This page is generated from the code by `make documents`.",
     ]
     for name, method in METHODS.items():
-        lines += _table(f"`{name}`: {method.title}", defaults(name))
+        lines += _table(f"`{name}`: {method.title}", _of_method(name))
+        if method.corrected:
+            lines += ["", "The settings of the `base` and of its predictor come beside these."]
     lines += _predictors()
     for name, kind in PREDICTORS.items():
-        lines += _table(f"With `predictor={name}`", {"predictor": name, **defaults_of(kind)})
+        lines += _table(f"With `predictor={name}`", _of_predictor(kind))
     return "\n".join(lines) + "\n"
+
+
+def _of_method(name: str) -> dict[str, Any]:
+    """Return the settings of a method that are not those of its predictor, or of its base."""
+    own = METHODS[name].defaults
+    known = defaults(name)
+    others = METHODS[own["base"]].defaults if "base" in own else {}
+    others = {**others, **defaults_of(PREDICTORS[known["predictor"]]), "predictor": None}
+    return {key: value for key, value in known.items() if key in own or key not in others}
+
+
+def _of_predictor(kind: type[CodePredictor]) -> dict[str, Any]:
+    """Return a predictor's settings; an objective that is the usual one is left to the method."""
+    usual = defaults_of(CodePredictor)["objective"]
+    return {
+        key: "the method's" if key == "objective" and value == usual else value
+        for key, value in defaults_of(kind).items()
+    }
 
 
 def _predictors() -> list[str]:

@@ -1,6 +1,6 @@
 """How a method is shown: its title, colour and marker, the same in every table and chart.
 
-All of them come from the table of methods, by name or by position: a new method needs no entry.
+All of them are traits in the table of methods: a new method needs no entry here.
 """
 
 from __future__ import annotations
@@ -11,20 +11,9 @@ from twoscale.study.paper.roles import PROPOSED
 TRUTH = "truth"
 """The name of the true field among predictions."""
 
-# Okabe and Ito's palette, but for the last two: their yellow does not show on white.
-_COLOURS = (
-    "#CC79A7",
-    "#D55E00",
-    "#0072B2",
-    "#E69F00",
-    "#56B4E9",
-    "#009E73",
-    "#882255",
-    "#999999",
-)
 _TRUTH_COLOUR = "#000000"
 _OTHER_COLOUR = "#555555"
-_MARKERS = ("D", "s", "^", "P", "X", "o", "<", "v", ">", "h", "p")
+_OTHER_MARKER = "h"
 _TUNED_MARKER = "*"
 
 
@@ -37,18 +26,11 @@ def colour(name: str) -> str:
     """Return the colour of a method, or of the truth."""
     if name == TRUTH:
         return _TRUTH_COLOUR
-    place = _position(name)
-    return _COLOURS[place] if place < len(_COLOURS) else _OTHER_COLOUR
+    return METHODS[name].colour if name in METHODS else _OTHER_COLOUR
 
 
 def marker(name: str, *, tuned: bool = False) -> str:
     """Return the marker of a method; the paper's own method has a star where it is fine-tuned."""
     if tuned and name == PROPOSED:
         return _TUNED_MARKER
-    return _MARKERS[_position(name) % len(_MARKERS)]
-
-
-def _position(name: str) -> int:
-    """Return the position among the methods; unknown methods come last."""
-    names = list(METHODS)
-    return names.index(name) if name in names else len(names)
+    return METHODS[name].marker if name in METHODS else _OTHER_MARKER

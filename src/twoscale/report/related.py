@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from twoscale.methods.recipes import CHOICES
 from twoscale.report.results import OWN, SCHEDULE, CaseResult, StudyResult, property_of
 from twoscale.study.cases import setting_text
 
@@ -70,15 +71,21 @@ def signature(case: CaseResult, *, without: Iterable[str] = ()) -> dict[str, Any
 def base_of(study: StudyResult, case: CaseResult, changes: Mapping[str, Any]) -> CaseResult | None:
     """Return the case that differs in the given properties only, such as `objective: null`.
 
-    Between different methods only problem, resolution, training and objective have to agree.
+    Between different methods only problem, resolution, training and objective have to agree;
+    between different predictors only the settings that both have.
     """
     changed = {name if name in OWN else _setting(name): value for name, value in changes.items()}
     wanted = signature(case) | changed
     if "method" in changes:
         wanted = {name: wanted[name] for name in (*OWN, *changed)}
+    others_bring_their_own = any(_setting(name) in changed for name in CHOICES)
     for other in study.cases:
         theirs = signature(other)
-        if all(str(theirs.get(name)) == str(value) for name, value in wanted.items()):
+        compared = wanted.keys() & (theirs.keys() | changed.keys())
+        if all(
+            str(theirs.get(name)) == str(wanted[name])
+            for name in (compared if others_bring_their_own else wanted)
+        ):
             return other
     return None
 
@@ -105,7 +112,7 @@ def along_variances(cases: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
         differing = [
             f"{name.replace('_', ' ')} {setting_text(case.settings[name])}"
             for name in sorted(varied & case.settings.keys())
-            if len({setting_text(other.settings[name]) for other in of_method}) > 1
+            if len({setting_text(other.settings.get(name)) for other in of_method}) > 1
         ]
         found.setdefault(", ".join([case.title, *differing]), []).append(case)
     return found

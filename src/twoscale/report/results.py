@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from twoscale.methods.recipes import METHODS, resolve
+from twoscale.methods.settings import SETTINGS
 from twoscale.report.method_looks import method_title
 from twoscale.study.cases import setting_text
 from twoscale.study.field_file import read_fields
@@ -19,10 +20,7 @@ from twoscale.study.folder import read_record
 from twoscale.study.quantities import is_shared_time, values_by_seed
 from twoscale.study.statistics import Spread, spread
 
-SCHEDULE = frozenset(
-    {"epochs", "patience", "batch_size", "evaluation_batch", "early_stop"}
-    | {f"refinement_{name}" for name in ("epochs", "patience", "batch_size")}
-)
+SCHEDULE = frozenset(name for name, setting in SETTINGS.items() if setting.schedule)
 """Settings of the training schedule, which do not make another design."""
 
 OWN = ("problem", "resolution", "training", "method", "objective")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from twoscale.fields.grid import Space
 from twoscale.fields.measures import median_sample
 from twoscale.fields.patches import PatchLayout
 from twoscale.report import figures
@@ -15,27 +16,29 @@ from twoscale.surrogate import Surrogate
 def illustrate_run(folder: Path, surrogate: Surrogate, inputs: Tensor, truth: Tensor) -> None:
     """Write `figures/*.png`: fields and error with seams, spectrum, values, losses.
 
-    Fields are (batch, channels, height, width). Of several output channels each has pictures of its
-    own, with its number in the file's name; the input shown is the first channel.
+    Fields are (batch, channels, height, width); among the inputs' channels are the parameters.
     """
     place = folder / "figures"
     place.mkdir()
-    predicted = surrogate.predict_fields(inputs)
-    sample = median_sample(predicted, truth)
+    prediction = {surrogate.method: surrogate.predict_fields(inputs).cpu()}
+    inputs, truth = inputs.cpu(), truth.cpu()
+    sample = median_sample(prediction[surrogate.method], truth)
+    space, names = surrogate.output_space_, figures.channel_names(surrogate.output_space_)
     layout = surrogate.operator_.layout
     if layout is None:
-        patches = surrogate.settings.get("patches", (1, 1))
-        layout = PatchLayout.seams_of(surrogate.output_space_.grid, patches)
-    pictures = {}
-    for channel in range(truth.shape[1]):
-        end = f"-{channel}" if truth.shape[1] > 1 else ""
-        true = truth[:, channel]
-        prediction = {surrogate.method: predicted[:, channel]}
-        panels = figures.field_panels(inputs[:, 0], true, prediction, sample, layout.seams)
-        pictures[f"fields{end}"] = panels
-        pictures[f"spectrum{end}"] = figures.spectra(true, prediction)
-        pictures[f"density{end}"] = figures.densities(true, prediction)
+        layout = PatchLayout.seams_of(space.grid, surrogate.settings.get("patches", (1, 1)))
+    shown = input_fields(surrogate.input_space_, inputs)
+    pictures = {
+        "fields": figures.field_panels(shown, truth, prediction, sample, layout.seams, names),
+        "spectrum": figures.spectra(truth, prediction, names),
+        "density": figures.densities(truth, prediction, names),
+    }
     if surrogate.history_:
         pictures["losses"] = figures.loss_curves(surrogate.history_)
     for name, picture in pictures.items():
         figures.save(picture, place / f"{name}.png")
+
+
+def input_fields(space: Space, inputs: Tensor) -> Tensor | None:
+    """Return the channels of inputs that are fields; None if all are parameters."""
+    return inputs[:, : space.field_channels] if space.field_channels else None

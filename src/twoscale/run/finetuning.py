@@ -9,11 +9,11 @@ from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
 from twoscale.files import claimed, new_folder, read_json, resolve_target
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import loaded_pairs, stored_pairs
+from twoscale.run.pairs import split_pairs
 from twoscale.runtime.memory import available_memory, size_text
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate.artifact import MANIFEST, declared_processes, is_replaceable
-from twoscale.surrogate.resuming import kept_checkpoints
+from twoscale.surrogate.fitting import kept_checkpoints
 
 
 def finetune_run(
@@ -30,8 +30,8 @@ def finetune_run(
 ) -> Run:
     """Fine-tune a run on its own training split (or that of other `data`) into a new run folder.
 
-    `memory` is as for `fit_requests`. Objectives that look at whole fields in each step keep them
-    in memory, and are refused where they do not fit. One that was stopped goes on from its last
+    `memory` is as for `fit_run`. Objectives that use whole fields in each step keep them in memory;
+    they are refused if that is too small. A fine-tuning that was stopped goes on from its last
     checkpoint, unless `resume` is false.
     """
     if base.path.resolve().is_relative_to(resolve_target(out)):
@@ -45,7 +45,7 @@ def finetune_run(
     if start.finetuning_keeps_fields(**plan):
         _check_kept(dataset, split, allowed)
     stored = dataset.nbytes > allowed // 2
-    declared_processes()  # raises if it is none
+    declared_processes()  # raises if the variable is wrong
     with claimed(out, overwrite=overwrite, may_replace=is_replaceable) as output:
         asked = {
             "dataset": dataset.identity,
@@ -54,8 +54,7 @@ def finetune_run(
             "plan": plan,
         }
         kept = kept_checkpoints(output.work, asked, device=start.device, resume=resume)
-        pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
-        training, validation, test = pairs
+        training, validation, test = split_pairs(dataset, split, stored=stored, progress=progress)
         surrogate = start.finetune(
             *training, validation=validation, progress=progress, checkpoints=kept, **plan
         )
@@ -67,9 +66,9 @@ def finetune_run(
 
 
 def _check_kept(dataset: Dataset, split: Split, allowed: int) -> None:
-    """Raise if the fields of training and validation are too much for the allowed memory."""
+    """Raise if training and validation fields would take more than 75 % of the allowed memory."""
     kept = dataset.nbytes * (len(split.training) + len(split.validation)) / dataset.samples
-    if kept > 0.75 * allowed:  # the rest is for what is made of them
+    if kept > 0.75 * allowed:
         raise TwoscaleError(
             "this objective looks at whole fields in each step, which need "
             f"{size_text(kept / 0.75)} of memory here: give more --memory, or choose an objective "

@@ -1,4 +1,4 @@
-"""The pairs of fields that a run is fitted and tested on: in memory, or read on each pass."""
+"""The pairs of fields that a run is fitted and tested on: in memory, or read on every pass."""
 
 from __future__ import annotations
 
@@ -8,15 +8,38 @@ from twoscale.data import Dataset, Split
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Samples
 from twoscale.fields.source import FieldSource
-from twoscale.runtime.memory import size_text
+from twoscale.runtime.memory import available_memory, size_text
 from twoscale.runtime.progress import Progress
+from twoscale.surrogate import Surrogate
 
 Pair = tuple[Samples, Samples]
 
 
-def loaded_pairs(dataset: Dataset, split: Split, progress: Progress | None) -> list[Pair]:
-    """Return the pairs of fields of the three parts of a split."""
+def reads_on_each_pass(
+    dataset: Dataset, memory: int | None, surrogates: Sequence[Surrogate] = ()
+) -> bool:
+    """Say whether fields are read on every pass: they would take more than half of the memory.
+
+    `memory` is in bytes, by default the machine's free memory. If it is given, surrogates that
+    train on whole fields are refused then.
+    """
+    stored = dataset.nbytes > (memory or available_memory()) // 2
+    for surrogate in surrogates:
+        if stored and memory and not surrogate.passes_over_fields:
+            raise whole_fields_refused(dataset, surrogate.method)
+    return stored
+
+
+def split_pairs(
+    dataset: Dataset, split: Split, *, stored: bool, progress: Progress | None = None
+) -> list[Pair]:
+    """Return the pairs of training, validation and test: in memory, or `stored` on disk."""
     parts = [split.training, split.validation, split.test]
+    if stored:
+        return [
+            _pair(dataset, dataset.fields("input", part), dataset.fields("output", part))
+            for part in parts
+        ]
     sides = []
     for done, side in enumerate(("input", "output")):
         if progress:
@@ -25,15 +48,6 @@ def loaded_pairs(dataset: Dataset, split: Split, progress: Progress | None) -> l
     if progress:
         progress("loading", 2, 2, "")
     return [_pair(dataset, *sources) for sources in zip(*sides, strict=True)]
-
-
-def stored_pairs(dataset: Dataset, split: Split) -> list[Pair]:
-    """Return the same pairs as sources that read from disk on each pass."""
-    parts = [split.training, split.validation, split.test]
-    return [
-        _pair(dataset, dataset.fields("input", part), dataset.fields("output", part))
-        for part in parts
-    ]
 
 
 def loaded_pair(dataset: Dataset, samples: Sequence[int]) -> Pair:

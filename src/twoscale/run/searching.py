@@ -8,18 +8,15 @@ from typing import Any
 
 from twoscale.data import Dataset, split_samples
 from twoscale.files import claimed, new_folder, write_json
-from twoscale.methods.recipes import trains_on_fields
+from twoscale.predictors import get_predictor
 from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import loaded_pairs, stored_pairs, whole_fields_refused
-from twoscale.runtime.memory import available_memory
+from twoscale.run.pairs import reads_on_each_pass, split_pairs, whole_fields_refused
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
 from twoscale.search import DEFAULT_BUDGET, fit_auto
 from twoscale.surrogate.artifact import declared_processes, is_replaceable
+from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
-from twoscale.surrogate.resuming import kept_checkpoints
-
-_USUAL = "two-scale"
 
 
 def auto_run(
@@ -39,18 +36,19 @@ def auto_run(
 ) -> Run:
     """Search for the best surrogate within a time budget and write its run folder.
 
-    The run is one of the method that was found; `search.json` tells how. The test split has no part
+    The run is like one of `fit_run`; `search.json` records the search. The test split has no part
     in the choice. Loading counts towards the budget. Fields that would take more than half of the
-    `memory` are read on every pass, and no encoder is tried on them. An interruption ends the
-    search with the best surrogate so far. One that was killed goes on, with the time it had left,
-    unless `resume` is false.
+    `memory` are read on every pass, and no predictor that reads whole fields is tried on them. An
+    interruption ends the search with the best surrogate so far. A search that was killed goes on
+    with the time that was left, unless `resume` is false.
     """
     start = now()
     split = split_samples(dataset.samples, seed=seed, training=training_samples)
-    stored = dataset.nbytes > (memory or available_memory()) // 2
-    if stored and memory and trains_on_fields(_USUAL, settings or {}):
-        raise whole_fields_refused(dataset, f"{_USUAL} with an encoder")
-    declared_processes()  # raises if it is none
+    stored = reads_on_each_pass(dataset, memory)
+    predictor = (settings or {}).get("predictor")
+    if stored and memory and predictor and get_predictor(str(predictor)).reads_fields:
+        raise whole_fields_refused(dataset, f"predictor={predictor}")
+    declared_processes()  # raises if the variable is wrong
     with claimed(out, overwrite=overwrite, may_replace=is_replaceable) as output:
         asked = {
             "dataset": dataset.identity,
@@ -60,8 +58,7 @@ def auto_run(
             "training_samples": len(split.training),
         }
         kept = kept_checkpoints(output.work, asked, device=resolve_device(device), resume=resume)
-        pairs = stored_pairs(dataset, split) if stored else loaded_pairs(dataset, split, progress)
-        training, validation, test = pairs
+        training, validation, test = split_pairs(dataset, split, stored=stored, progress=progress)
         found = fit_auto(
             *training,
             validation=validation,

@@ -35,9 +35,10 @@ def _branches(device: torch.device) -> list[torch.cuda.Stream]:
 
 @contextmanager
 def exclusive_stream(device: torch.device) -> Iterator[None]:
-    """Keep other threads from recording and replaying, and the device from overtaking.
+    """Let only this thread record and replay inside the block, after all earlier such work.
 
-    Work of two threads on one stream is in order anyway; another stream waits for the latest one.
+    Work on one stream runs in order. If the latest block was on another stream, the current stream
+    waits for it.
     """
     with _LOCK:
         stream, latest = torch.cuda.current_stream(device), _LATEST.get(device)
@@ -48,7 +49,7 @@ def exclusive_stream(device: torch.device) -> Iterator[None]:
 
 
 def warm_up(work: Callable[[], Any], device: torch.device, *, times: int = 1) -> None:
-    """Do some work on the side stream before it is recorded, so that libraries are ready there."""
+    """Run work on the side stream, which must come before recording it: libraries set up there."""
     with torch.cuda.device(device), exclusive_stream(device):
         stream, current = _side_stream(device), torch.cuda.current_stream()
         stream.wait_stream(current)
@@ -61,9 +62,10 @@ def warm_up(work: Callable[[], Any], device: torch.device, *, times: int = 1) ->
 def record(
     work: Callable[[], Result], device: torch.device, **options: Any
 ) -> tuple[torch.cuda.CUDAGraph, Result]:
-    """Record some work, which is not done yet; return its graph and what it gives.
+    """Record work without running it; return its graph and its result tensors.
 
-    Options are those of `torch.cuda.graph`. What the graph reads and writes must stay where it is.
+    Options are those of `torch.cuda.graph`. Tensors that the graph reads and writes must keep their
+    memory.
     """
     graph = torch.cuda.CUDAGraph()
     with (
@@ -76,9 +78,9 @@ def record(
 
 
 def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
-    """Return what some works give that do not depend on each other; on CUDA, a few run at a time.
+    """Return the results of independent works; on CUDA, four of them run at a time.
 
-    Many small kernels, each of which would leave the device nearly idle, can be recorded so.
+    For many small kernels, each of which would leave most of the device idle.
     """
     if device.type != "cuda":
         return [work() for work in works]

@@ -1,4 +1,4 @@
-"""How much memory there is, and sizes as people write them."""
+"""How much memory is free, how much was used, and sizes as text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def available_memory() -> int:
-    """Return the bytes of memory that are free for use, what the system's cache holds included."""
+    """Return the bytes of host memory that are free, including the system's file cache."""
     known = [size for size in (_system_memory(), _group_limit()) if size]
     return min(known) if known else 8 * 10**9
 
 
 def free_memory(device: torch.device) -> int:
-    """Return the bytes that are free for use where a device keeps its tensors."""
+    """Return the bytes that are free on a device; for the CPU those of host memory."""
     if device.type != "cuda":
         return available_memory()
     free, _ = torch.cuda.mem_get_info(device)
@@ -31,7 +31,7 @@ def free_memory(device: torch.device) -> int:
 
 
 def require_memory(subject: str, needed: int, advice: str) -> None:
-    """Refuse what needs more memory than is free, before any of it is taken."""
+    """Raise if `needed` bytes are more than are free, with what to do about it."""
     free = available_memory()
     if needed > free:
         raise TwoscaleError(
@@ -83,7 +83,7 @@ def _group_limit() -> int | None:
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Say whether memory was short; libraries say it in many ways, and some wrap the error."""
+    """Say whether an error, or one that it was raised from, means that memory ran out."""
     while error is not None:
         words = str(error).lower()
         if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
@@ -104,10 +104,7 @@ def parse_size(text: str) -> int:
 
 
 def size_text(size: float) -> str:
-    """Return bytes as people write them, such as `328 kB`: three digits, rounded up.
-
-    What is needed is then no more than what is told; `parse_size` reads it.
-    """
+    """Return bytes as text such as `328 kB`: three digits, rounded up; `parse_size` reads it."""
     for unit in _UNITS:
         shown = size / _UNITS[unit]
         step = 10.0 ** max(0, 2 - math.floor(math.log10(max(shown, 1.0))))

@@ -18,7 +18,7 @@ _SMALLEST = 2.0**-120  # 7.5e-37: a sixtieth of it still has all its digits
 _FEW_DIGITS = 3  # from a mean of 1e4 deviations on, errors of 5e-3 were seen to grow
 
 _LOCK = Lock()
-_users: list[bool] = []  # what each of those inside found
+_users: list[bool] = []  # the flag before each block of `tensor_cores` that is still open
 
 
 def unit_of(size: float) -> float:
@@ -73,7 +73,7 @@ def check_variation(mean: float, spread: float, name: str) -> None:
 
 
 def precision_problem(mean: float, spread: float) -> str | None:
-    """Return what to say of fields whose variation is nearly lost in their mean, or None.
+    """Return a message if the variation of fields is nearly lost in their mean, else None.
 
     `mean` and `spread` are the sizes of the mean field and of the deviations from it.
     """
@@ -104,12 +104,12 @@ def tensor_cores() -> Iterator[None]:
     try:
         yield
     finally:
-        with _LOCK:  # threads may leave in any order: the last one puts back what the first found
+        with _LOCK:  # threads may leave in any order: the last one restores the first one's flag
             before = _users.pop()
             if not _users:
                 flags.allow_tf32 = before
 
 
 def precision_flags() -> tuple[bool, bool]:
-    """Return whether products and convolutions on CUDA round their factors at present."""
+    """Return whether matrix products and convolutions on CUDA use TF32 at present."""
     return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32

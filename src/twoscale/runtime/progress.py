@@ -1,4 +1,4 @@
-"""How long work tells how far it has come."""
+"""The function that long work calls to report its progress."""
 
 from __future__ import annotations
 

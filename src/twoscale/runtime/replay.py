@@ -1,8 +1,8 @@
-"""Predictions without launches: on CUDA, small batches of a shape that comes again are replayed.
+"""Predictions of small batches on CUDA, recorded as graphs and replayed.
 
-A batch of few fields takes the GPU less time than it takes Python to ask for it, kernel by kernel.
-Its second prediction is recorded as one CUDA graph, which all later ones replay. Recordings belong
-to an operator and end with it; they are no part of it, so they are neither saved nor copied.
+For a small batch Python takes longer to launch the kernels than the GPU takes to run them. The
+second prediction of a shape is recorded as a CUDA graph, and later ones replay it. Recordings are
+kept apart from the operator: they are neither saved nor copied with it, and end when it does.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _KEPT = 4  # shapes per operator
 def replayed(operator: nn.Module, fields: Tensor) -> Tensor:
     """Return operator(fields), on CUDA from a recording where there is one.
 
-    Everything the operator reads must be a parameter or buffer of it, or stay where it is for good.
-    Threads take turns.
+    Every tensor that the operator reads must be its parameter or buffer, or keep its memory for
+    good. Threads wait for each other.
     """
     if not fields.is_cuda or _cannot_record():
         return operator(fields)
@@ -40,19 +40,19 @@ def replayed(operator: nn.Module, fields: Tensor) -> Tensor:
 
 
 def _cannot_record() -> bool:
-    """Say whether the caller mixes precisions or records a graph of its own."""
+    """Say whether the caller uses autocast or records a graph itself."""
     return torch.is_autocast_enabled("cuda") or torch.cuda.is_current_stream_capturing()
 
 
 class Recordings:
-    """The recorded predictions of one operator, by shape, those used last."""
+    """The recorded predictions of one operator, by shape; the four used last are kept."""
 
     def __init__(self) -> None:
-        self.known: OrderedDict[Any, Recording | None] = OrderedDict()  # None: met once
+        self.known: OrderedDict[Any, Recording | None] = OrderedDict()  # None: seen once
         self.weights: _Weights | None = None
 
     def find(self, operator: nn.Module, fields: Tensor) -> Recording | None:
-        """Return the recording for such fields, made now if they are met for the second time."""
+        """Return the recording for this shape; made at the second call, None at the first."""
         if self.weights is None or self.weights.moved():
             self.known.clear()
             self.weights = _Weights(operator)
@@ -98,7 +98,7 @@ class Recording:
 
 
 class _Weights:
-    """Where an operator's parameters and buffers lie: a graph reads them there and nowhere else."""
+    """The memory of an operator's parameters and buffers, where recorded graphs read them."""
 
     def __init__(self, operator: nn.Module) -> None:
         owners: list[dict[str, Any]] = []
@@ -109,7 +109,7 @@ class _Weights:
         self.memory = [(tensor, tensor.data_ptr()) for tensor in tensors]
 
     def moved(self) -> bool:
-        """Say whether any is another tensor now, or has other memory; new values do not matter."""
+        """Say whether any tensor was replaced or has other memory; new values do not matter."""
         return any(owner.get(name) is not part for owner, name, part in self.parts) or any(
             tensor.data_ptr() != address for tensor, address in self.memory
         )

@@ -1,4 +1,4 @@
-"""One thread for small work, where handing it to others costs more; several for files."""
+"""How many threads to use: one for small work, several for files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 _TRIAL_SIZE = 160  # rows of the matrices that tell whether threads pay off
 _TRIALS = 10
-_WORTH = 0.5  # one thread must take at most this part of the time of all to be preferred
+_WORTH = 0.5  # one thread is used if it takes at most this share of the time of all
 
 
 @contextmanager
@@ -39,10 +39,10 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def worthwhile_threads(clock: Callable[[], float] = perf_counter) -> Iterator[None]:
-    """Run torch's CPU work inside the block on as many threads as pay off now: all, or one.
+    """Run torch's CPU work inside the block on all threads or on one, whichever is faster now.
 
-    Where other processes hold the cores, threads wait for each other at every barrier, and one
-    alone can be ten times as fast. A few small factorisations tell.
+    Where other processes use the cores, threads wait for each other at every barrier, and one
+    thread can be ten times as fast. Both are timed on ten small factorisations.
     """
     threads = torch.get_num_threads()
     if threads == 1:
@@ -61,7 +61,7 @@ def _seconds(clock: Callable[[], float], enough: float) -> float:
     """Return the time of a few factorisations; once it is `enough`, no more are done."""
     matrix = torch.rand(_TRIAL_SIZE, _TRIAL_SIZE, generator=torch.Generator().manual_seed(0))
     matrix = (matrix + matrix.mT).double()
-    torch.linalg.eigh(matrix[:8, :8])  # wakes up what has to be
+    torch.linalg.eigh(matrix[:8, :8])  # starts threads and loads libraries
     start = clock()
     for _ in range(_TRIALS):
         torch.linalg.eigh(matrix)
@@ -73,9 +73,9 @@ def _seconds(clock: Callable[[], float], enough: float) -> float:
 def prefetch(
     function: Callable[[Item], Result], items: Iterable[Item], *, workers: int
 ) -> Iterator[Result]:
-    """Yield function(item) in order, while threads are at work on the next few.
+    """Yield function(item) in order, while threads compute the next `workers` results.
 
-    For work that lets other threads run: reading, decompressing, checksums, a GPU. With no workers
+    For work that releases Python's lock: reading, decompressing, checksums, a GPU. With no workers
     it is a plain loop.
     """
     if workers < 1:
@@ -96,9 +96,9 @@ def prefetch(
 
 
 def run_to_completion(function: Callable[[], Result]) -> Result:
-    """Return function(), which is done to its end even if the waiting for it is interrupted.
+    """Return function(), which runs to its end even if the caller is interrupted meanwhile.
 
-    For work that other threads do on: what they write must not come after a clean-up.
+    For work that starts threads of its own: they must not write after the caller has cleaned up.
     """
     outcome: Future[Result] = Future()
 

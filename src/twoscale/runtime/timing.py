@@ -1,7 +1,4 @@
-"""Wall-clock seconds per named stage, honest about work still queued on a GPU; its peak memory.
-
-Also times as people write them.
-"""
+"""Wall-clock seconds per stage, including work queued on a GPU; peak GPU memory; time as text."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ def add_seconds(*timings: Mapping[str, float]) -> dict[str, float]:
 
 
 def reset_peak_memory() -> None:
-    """Begin to measure the peak of allocated GPU memory anew."""
+    """Start a new measurement of the peak of allocated GPU memory."""
     if torch.cuda.is_initialized():
         torch.cuda.reset_peak_memory_stats()
 
@@ -58,7 +55,7 @@ def device_peak_gigabytes() -> float | None:
 
 
 def now() -> float:
-    """Return the time in seconds, once the device has done what was asked of it."""
+    """Return the time in seconds, after waiting for all work queued on the GPU."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.synchronize()
     return time.perf_counter()
@@ -82,7 +79,7 @@ def parse_duration(given: float | str) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """Return some seconds as they are told: whole ones, of a few their tenths and hundredths.
+    """Return seconds as text: whole ones from 10 s on, two digits below.
 
     >>> duration_text(37.2), duration_text(0.032)
     ('37 s', '0.032 s')

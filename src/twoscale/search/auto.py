@@ -23,8 +23,8 @@ from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import as_record
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
+from twoscale.surrogate.inputs import Door
 from twoscale.surrogate.options import problem_symmetries
-from twoscale.surrogate.preparation import Door
 
 
 @dataclass(frozen=True)

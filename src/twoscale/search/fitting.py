@@ -23,7 +23,7 @@ from twoscale.runtime.timing import now
 from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.trials import Outcome
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.preparation import Pair
+from twoscale.surrogate.inputs import Pair
 
 
 class FieldFitter:
@@ -96,10 +96,7 @@ class FieldFitter:
     ) -> Surrogate:
         settings = self.space.settings(candidate)
         surrogate = Surrogate(candidate.chain, **self._options, **settings)
-        pairs = (self.validation.inputs, self.validation.outputs)
-        fitting = surrogate.begin(
-            training.inputs, training.outputs, validation=pairs, progress=progress
-        )
+        fitting = surrogate.begin(training, self.validation, progress=progress)
         fitting.context.shared, fitting.context.checkpoints = shared, self.checkpoints
         fitting.context.name = f"{len(training.inputs)} {self.space.identity(candidate)}"
         fitting.operator.fit(fitting.training, fitting.validation, fitting.context)

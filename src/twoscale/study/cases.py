@@ -10,14 +10,12 @@ from typing import Any
 from twoscale.data.split import largest_training
 from twoscale.errors import TwoscaleError
 from twoscale.finetuning.finetune import OBJECTIVES
-from twoscale.methods.recipes import resolve
+from twoscale.methods.recipes import CHOICES, resolve
 from twoscale.methods.settings import parse_assignments
 from twoscale.problems import get_problem
 
 SAMPLES = 10_000
 """The paper's size of a dataset, training and test fields together. Case names do not have it."""
-
-_BRINGS_DEFAULTS = ("base", "predictor")
 
 _NAME = re.compile(
     r"(?P<problem>[a-z-]+)-(?P<resolution>\d+) (?P<method>[a-z-]+)(\+(?P<tuned>\w+))?"
@@ -102,12 +100,9 @@ def parse_case(name: str, *, samples: int = SAMPLES) -> Case:
 def _non_default(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given settings that differ from what the method would use without them."""
     resolved = resolve(method, given)
-    # A base method and a predictor bring defaults of their own. They are themselves compared with
-    # the method's defaults.
-    defaults = resolve(method, {name: given[name] for name in _BRINGS_DEFAULTS if name in given})
-    defaults |= {
-        name: value for name, value in resolve(method, {}).items() if name in _BRINGS_DEFAULTS
-    }
+    # Choices bring defaults of their own. They are themselves compared with the method's defaults.
+    defaults = resolve(method, {name: given[name] for name in CHOICES if name in given})
+    defaults |= {name: value for name, value in resolve(method, {}).items() if name in CHOICES}
     return {name: resolved[name] for name in sorted(given) if resolved[name] != defaults[name]}
 
 

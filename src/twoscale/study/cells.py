@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from twoscale.data.split import largest_training
 from twoscale.finetuning.finetune import FinetunePlan
-from twoscale.methods.recipes import resolve
-from twoscale.predictors.registry import PREDICTORS
+from twoscale.methods.recipes import assemble, resolve
+from twoscale.methods.settings import SETTINGS
+from twoscale.operators.assembly import Assembly
 from twoscale.study.cases import Case
 
 FORMAT = 1
@@ -20,16 +21,7 @@ FORMAT = 1
 
 DATA_SEED = 0
 
-# Settings that count passes over the training set.
-_PASSES = (
-    "epochs",
-    "patience",
-    "early_stop",
-    "refinement_epochs",
-    "refinement_patience",
-    "warm_up",
-    "ramp",
-)
+_TUNING_PASSES = ("epochs", "warm_up", "ramp")  # of a fine-tuning, counted over the training set
 
 
 class Data(NamedTuple):
@@ -85,18 +77,17 @@ class Cell:
             return None
         return replace(self, case=self.case.base, finetuning=None)
 
-    @property
-    def on_codes(self) -> bool:
-        """Say whether a network on codes is trained; many of them can be trained at once."""
-        return "hidden_width" in self.settings
+    @cached_property
+    def parts(self) -> Assembly:
+        """Return the parts that are fitted; symmetries of the problem are not resolved in them."""
+        plain = {"symmetries": "none", "average_symmetries": False}
+        known = {name: value for name, value in plain.items() if name in self.settings}
+        return assemble(self.case.method, {**self.settings, **known})
 
     @property
-    def epochs(self) -> int:
-        """Return the passes over the training set; 0 for a fit in closed form."""
-        kind = PREDICTORS.get(self.settings.get("predictor", ""))
-        if kind is not None and kind.closed_form:
-            return 0
-        return _passes(self.settings.get("epochs"))
+    def on_codes(self) -> bool:
+        """Say whether the predictor works on codes; many of them can be fitted at once."""
+        return not self.parts.predictor.reads_fields
 
     @property
     def name(self) -> str:
@@ -122,21 +113,24 @@ def make_cell(
     plan = None
     if case.objective is not None:
         options = {**(finetuning or {}), "objective": case.objective}
-        plan = _more_passes(asdict(FinetunePlan.of(options)), factor)
-    return Cell(case, seed, _more_passes(resolved, factor), plan)
+        plan = _more_passes(asdict(FinetunePlan.of(options)), factor, _TUNING_PASSES)
+    counted = [name for name, setting in SETTINGS.items() if setting.passes]
+    return Cell(case, seed, _more_passes(resolved, factor, counted), plan)
 
 
 def _training(case: Case) -> int:
     return case.training or largest_training(case.samples)
 
 
-def _more_passes(settings: Mapping[str, Any], factor: float) -> dict[str, Any]:
+def _more_passes(
+    settings: Mapping[str, Any], factor: float, counted: Collection[str]
+) -> dict[str, Any]:
     return {
-        name: max(1, round(value * factor)) if name in _PASSES and _passes(value) else value
+        name: max(1, round(value * factor)) if name in counted and passes(value) else value
         for name, value in settings.items()
     }
 
 
-def _passes(value: Any) -> int:
+def passes(value: Any) -> int:
     """Return a number of passes; 0 for none, and for what a predictor of one's own means by it."""
     return value if isinstance(value, int) else 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from zipfile import ZipFile
 
 import numpy as np
 
+from twoscale.data.readers.npz import open_npz
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, open_file
 
@@ -23,11 +23,13 @@ def read_fields(file: Path) -> Fields:
         return {}
     open_file(file).close()  # raises for a folder or a pipe
     try:
-        with ZipFile(file) as archive:  # checks the unpacked size before unpacking
-            if sum(member.file_size for member in archive.infolist()) > _LARGEST:
+        with open_npz(file) as stored:
+            members = stored.archive.infolist()
+            if sum(member.file_size for member in members) > _LARGEST:  # before unpacking
                 raise ValueError("it is too large")
-        with np.load(file, allow_pickle=False) as stored:
-            fields = dict(stored)
+            fields = {name: stored.values(name) for name in stored.names()}
+            if len(fields) < len(members):
+                raise ValueError("it holds something else than arrays")
         for name, values in fields.items():
             _check(name, values)
     except Exception as error:  # on broken files NumPy and zipfile raise many kinds of errors
@@ -37,7 +39,7 @@ def read_fields(file: Path) -> Fields:
 
 def _check(name: str, values: np.ndarray) -> None:
     """Raise unless `values` are numbers; the array of a sample is one finite number."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in _NUMBERS:
+    if values.dtype.kind not in _NUMBERS:
         raise TypeError(f"{name} is no array of numbers")
     if name.endswith("/sample") and not (values.size == 1 and math.isfinite(values.item())):
         raise ValueError(f"{name} is not one number")

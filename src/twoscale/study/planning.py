@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from twoscale.study.cells import Cell, Data
+from twoscale.predictors import CodePredictor
+from twoscale.study.cells import Cell, Data, passes
 from twoscale.study.folder import StudyFolder
 
 
@@ -92,10 +93,13 @@ def _cost(cell: Cell) -> float:
     """Return the number of samples that pass through networks, larger ones weighing more."""
     if cell.finetuning is not None:
         return 500.0 * cell.finetuning["epochs"] * cell.training
-    if not cell.epochs:
-        return 1000.0 * cell.training
-    nodes = float(cell.case.resolution**2)
-    if not cell.on_codes:
-        return nodes * cell.epochs * cell.training
-    refined = nodes * cell.settings.get("refinement_epochs", 0)
-    return (100.0 * cell.epochs + refined) * cell.training
+    parts = [part for part in (cell.parts.predictor, cell.parts.correction) if part is not None]
+    return cell.training * sum(_sample_cost(part, cell.case.resolution) for part in parts)
+
+
+def _sample_cost(part: CodePredictor, resolution: int) -> float:
+    """Return what fitting a predictor costs per training sample."""
+    epochs = passes(part.arguments.get("epochs"))
+    if part.closed_form or not epochs:
+        return 1000.0
+    return epochs * (float(resolution**2) if part.reads_fields else 100.0)

@@ -5,9 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from twoscale.errors import TwoscaleError
+from twoscale.representation import known_stages
+from twoscale.runtime.stages import (
+    FINETUNE_PREPARE,
+    FINETUNING,
+    INFERENCE,
+    PCA,
+    PCA_OVERHEAD,
+    STAGES,
+    TRANSFORM,
+)
 from twoscale.study.statistics import learned_to_oracle
 
 CellRecord = Mapping[str, Any]
@@ -36,12 +47,16 @@ _METRICS = (
     "parameters",
     "peak_device_gigabytes",
 )
-CHAIN_STAGES = ("coarse", "middle", "residual", "skeleton", "bubbles")
-"""The stages of all chains of representations, each with a code and a PCA of its own."""
 
-_OVERHEAD = "pca_overhead"
-PCA_STAGES = ("pca_input", "pca_output", *(f"pca_{stage}" for stage in CHAIN_STAGES), _OVERHEAD)
-_TRAINING = ("training", "refinement", "finetune_prepare", "finetuning")
+
+def pca_stages() -> tuple[str, ...]:
+    """Return the stages of a PCA fit: input, output or the stages of a chain, and the overhead."""
+    single = (f"{PCA}{side}" for side in ("input", "output"))
+    return (*single, *(f"{PCA}{stage}" for stage in known_stages()), PCA_OVERHEAD)
+
+
+TIMED = ("pca_fit", *(f"timings.{stage}" for stage in STAGES))
+"""The times that add up to the total: the PCA fit, and every other stage."""
 
 
 def quantity(cell: CellRecord, name: str) -> float | None:
@@ -78,7 +93,7 @@ def _is_unshared(cell: CellRecord, name: str) -> bool:
     tuned = name.startswith("invocation_") and cell.get(
         "objective"
     )  # fine-tunings run one at a time
-    with_training = name in _WITH_TRAINING and not tuned
+    with_training = name in _SHARED and not tuned
     together = cell["metrics"].get("trained_together", 1) if with_training else 1
     return together == 1 and cell.get("processes", 1) == 1
 
@@ -91,19 +106,20 @@ def check_quantity(name: str) -> str:
 
 def is_time(name: str) -> bool:
     """Say whether a quantity is wall-clock seconds, which depend on the machine."""
-    return name in _TIMES or name.startswith("timings.")
+    return name in _TIMES or name.startswith(("timings.", PCA))
 
 
 def _reader(name: str) -> Reader:
     group, dot, rest = name.partition(".")
     if dot and group in _GROUPS:
         return _at(*_GROUPS[group], rest)
-    if name not in _READERS:
-        close = get_close_matches(name, _READERS, n=1)
+    readers = _readers(tuple(known_stages()))
+    if name not in readers:
+        close = get_close_matches(name, readers, n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""
-        known = ", ".join([*_READERS, *(f"{group}.…" for group in _GROUPS)])
+        known = ", ".join([*readers, *(f"{group}.…" for group in _GROUPS)])
         raise TwoscaleError(f"no quantity is called '{name}'{hint}: known are {known}")
-    return _READERS[name]
+    return readers[name]
 
 
 def _at(*path: str) -> Reader:
@@ -130,13 +146,22 @@ def _seconds(*stages: str) -> Reader:
     return read
 
 
+def _pca_seconds(*without: str) -> Reader:
+    """Return the reader of the sum over all stages of the PCA fit, known here or not."""
+
+    def read(cell: CellRecord) -> float | None:
+        stages = [stage for stage in _timings(cell) if stage.startswith(PCA)]
+        return _seconds(*(stage for stage in stages if stage not in without))(cell)
+
+    return read
+
+
 def _pca_stage(stage: str) -> Reader:
     """Return the reader of one stage of the PCA fit; 0 for a method without that stage."""
 
     def read(cell: CellRecord) -> float | None:
-        return (
-            None if _seconds(*PCA_STAGES)(cell) is None else float(_timings(cell).get(stage, 0.0))
-        )
+        fit = _pca_seconds()(cell)
+        return None if fit is None else float(_timings(cell).get(stage, 0.0))
 
     return read
 
@@ -180,28 +205,32 @@ _GROUPS = {
     "explained_variance": ("metrics", "explained_variance"),
 }
 
+_TRAINING = tuple(stage.name for stage in STAGES.values() if stage.trains)
+
 _TIMES: dict[str, Reader] = {
-    **{stage: _pca_stage(stage) for stage in PCA_STAGES},
-    "pca_fit": _seconds(*PCA_STAGES),
-    "pca_solve": _seconds(*(stage for stage in PCA_STAGES if stage != _OVERHEAD)),
-    "transform": _at("metrics", "timings", "transform"),
+    "pca_fit": _pca_seconds(),
+    "pca_solve": _pca_seconds(PCA_OVERHEAD),
+    "transform": _at("metrics", "timings", TRANSFORM.name),
     "train": _seconds(*_TRAINING),
-    "inference": _at("metrics", "timings", "inference"),
+    "inference": _at("metrics", "timings", INFERENCE.name),
     "total": _at("metrics", "timings", "total"),
-    "invocation_train": _invocation(("finetuning",), "train"),
-    "invocation_total": _invocation(("finetune_prepare", "finetuning"), "total"),
+    "invocation_train": _invocation((FINETUNING.name,), "train"),
+    "invocation_total": _invocation((FINETUNE_PREPARE.name, FINETUNING.name), "total"),
 }
 
-_WITH_TRAINING = {
-    *("train", "total", "timings.training", "timings.total"),
-    *("invocation_train", "invocation_total"),
-}
+_SHARED = {f"timings.{stage.name}" for stage in STAGES.values() if stage.is_shared}
+_SHARED |= {"train", "total", "timings.total", "invocation_train", "invocation_total"}
 
-_READERS: dict[str, Reader] = {
-    **{name: _at("metrics", name) for name in _METRICS},
-    **_TIMES,
-    "learned_to_oracle": _learned_to_oracle,
-    **{f"{stage}_code": _stage_code(stage) for stage in CHAIN_STAGES},
-    "training_samples": _at("training"),
-    "model_megabytes": _megabytes,
-}
+
+@lru_cache(maxsize=4)
+def _readers(chain_stages: tuple[str, ...]) -> dict[str, Reader]:
+    """Return all quantities that need no dot, given the stages of all chains."""
+    return {
+        **{name: _at("metrics", name) for name in _METRICS},
+        **{stage: _pca_stage(stage) for stage in pca_stages()},
+        **_TIMES,
+        "learned_to_oracle": _learned_to_oracle,
+        **{f"{stage}_code": _stage_code(stage) for stage in chain_stages},
+        "training_samples": _at("training"),
+        "model_megabytes": _megabytes,
+    }

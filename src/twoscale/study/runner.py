@@ -27,8 +27,8 @@ from twoscale.study.folder import StudyFolder, make_record, read_record, write_r
 from twoscale.study.logs import Log, TimeLeft, with_logs
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
+from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
-from twoscale.surrogate.resuming import kept_checkpoints
 
 OnError = Callable[[Cell, Exception], None]
 

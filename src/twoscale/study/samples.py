@@ -12,9 +12,11 @@ from torch import Tensor
 
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import median_sample, radial_spectrum
+from twoscale.fields.measures import median_sample
 from twoscale.fields.source import slices
+from twoscale.fields.spectra import radial_spectrum
 from twoscale.run import Run
+from twoscale.run.pairs import loaded_pair
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Study
 from twoscale.study.field_file import Fields, read_fields, write_field_file
@@ -77,13 +79,16 @@ def _at_place(
     old: Fields,
     device: str,
 ) -> Fields:
-    """Return the fields of one place; cells that are not `here` keep their old ones."""
+    """Return the fields of one place; cells that are not `here` keep their old ones.
+
+    Of several channels the first is shown.
+    """
     first = _reference(cells)
     runs = {cell.key: Run.open(folder.cell(cell), device=device) for cell in here}
     test = sorted(next(iter(runs.values())).test_samples)
     dataset = open_data(cells[0].data)
     where = next(iter(runs.values())).surrogate.device
-    inputs, truth = (dataset.load(name, test).to(where) for name in ("input", "output"))
+    inputs, truth = (fields.tensor().to(where) for fields in loaded_pair(dataset, test))
     gone = any(_name(cell) in old and cell.key not in runs for cell in cells)
     shown = int(old.get(f"{place}/sample", -1))
     if shown in test and (gone or first.key not in runs):
@@ -95,12 +100,12 @@ def _at_place(
     fields[f"{place}/sample"] = np.array(test[sample])
     fields[f"{place}/input"] = inputs[sample, 0].cpu().numpy()
     fields[f"{place}/truth"] = truth[sample, 0].cpu().numpy()
-    edges = fields[f"{place}/density/edges"] = _edges(truth)
-    fields |= _statistics(place, "truth", truth, edges)
+    edges = fields[f"{place}/density/edges"] = _edges(truth[:, 0])
+    fields |= _statistics(place, "truth", truth[:, 0], edges)
     for cell in here:
         predicted = runs[cell.key].surrogate.predict_fields(inputs)
         fields[_name(cell)] = predicted[sample, 0].cpu().numpy()
-        fields |= _statistics(place, cell.case.id, predicted, edges)
+        fields |= _statistics(place, cell.case.id, predicted[:, 0], edges)
     return fields
 
 
@@ -148,10 +153,10 @@ def _reference(cells: Sequence[Cell]) -> Cell:
 
 
 def _statistics(place: str, name: str, fields: Tensor, edges: np.ndarray) -> Fields:
-    """Return mean radial spectrum and density of values of fields (batch, 1, height, width)."""
+    """Return mean radial spectrum and density of values of fields (batch, height, width)."""
     total: Any = 0.0
     for part in slices(len(fields), _CHUNK):
-        total = total + radial_spectrum(fields[part].double())[:, 0].sum(0)
+        total = total + radial_spectrum(fields[part, None].double())[:, 0].sum(0)
     counts = torch.histc(fields, len(edges) - 1, float(edges[0]), float(edges[-1])).cpu().double()
     return {
         f"{place}/spectrum/{name}": (total / len(fields)).cpu().numpy(),

@@ -1,15 +1,66 @@
-"""What users say beside their fields, checked: device, seed, symmetries, periodic axes."""
+"""What users say of a surrogate, checked: its parts and settings, device, seed, periodic axes."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.symmetries import SYMMETRIES
+from twoscale.methods.recipes import assemble, resolve
+from twoscale.operators.assembly import Assembly
+from twoscale.parts import Part
 from twoscale.problems import Problem
+from twoscale.representation import WholeField
+
+_SHARED = {"symmetries", "average_symmetries", "patches", "evaluation_batch", "base"}
+"""Settings that concern more than one part."""
+
+
+class Composed(NamedTuple):
+    """A method, its settings, and the parts: those of its recipe, or the user's."""
+
+    method: str
+    settings: dict[str, Any]
+    parts: Assembly
+
+
+def compose(
+    method: str, settings: Mapping[str, Any], own: Mapping[str, Part], problem: Problem | None
+) -> Composed:
+    """Return the parts of a method's recipe, with `own` objects in place of some."""
+    resolved = resolve(method, settings)
+    if resolved.get("symmetries") == "problem":
+        resolved["symmetries"] = problem_symmetries(problem)
+    parts = assemble(method, resolved)
+    if not own:
+        return Composed(method, resolved, parts)
+    places: dict[str, Any] = dict(own)
+    predictor = own.get("predictor")
+    if "inputs" not in own and getattr(predictor, "reads_fields", False):
+        places["inputs"] = WholeField()
+    composed = replace(parts, **places)
+    _check_effect(method, settings, places)
+    return Composed(method, resolved, composed)
+
+
+def _check_effect(method: str, settings: Mapping[str, Any], places: Mapping[str, Part]) -> None:
+    """Raise if a setting changes nothing but parts that objects have replaced."""
+    for name in settings.keys() - _SHARED:
+        without = {key: value for key, value in settings.items() if key != name}
+        two = [assemble(method, resolve(method, given)) for given in (settings, without)]
+        trees = [
+            {key: part for key, part in one.describe().items() if key not in places} for one in two
+        ]
+        if trees[0] == trees[1] and two[0].describe() != two[1].describe():
+            raise TwoscaleError(
+                f"{name} has no effect here: {', '.join(places)} is given as an object; set its "
+                "own arguments instead"
+            )
 
 
 def resolve_device(name: str) -> torch.device:

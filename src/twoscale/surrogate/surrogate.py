@@ -31,7 +31,7 @@ from twoscale.operators.context import FitContext
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors import CodePredictor
 from twoscale.predictors.base import check_weights
-from twoscale.problems import Problem, describe_problem, get_problem
+from twoscale.problems import Problem, get_problem
 from twoscale.representation import Representation
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.replay import replayed
@@ -44,11 +44,15 @@ from twoscale.surrogate.artifact import (
     write_artifact,
 )
 from twoscale.surrogate.evaluation import Predict, evaluate_operator, warn_of_failure
-from twoscale.surrogate.options import resolve_device, resolve_periodic, resolve_seed
-from twoscale.surrogate.preparation import Door, Fitting
-from twoscale.surrogate.recipe import compose
-from twoscale.surrogate.restoring import Restored, restored
-from twoscale.surrogate.resuming import fit_checkpoints
+from twoscale.surrogate.fitting import Fitting, fit_checkpoints
+from twoscale.surrogate.inputs import Door, Pair, check_shape, input_batch
+from twoscale.surrogate.manifest import Stored, restored
+from twoscale.surrogate.options import (
+    compose,
+    resolve_device,
+    resolve_periodic,
+    resolve_seed,
+)
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 
@@ -116,15 +120,12 @@ class Surrogate:
         else:
             own["predictor"] = predictor
         given = {name: part for name, part in own.items() if part is not None}
-        recipe = compose(method, settings, given, self.problem)
-        self.method, self.settings, self.parts = recipe
+        self.method, self.settings, self.parts = compose(method, settings, given, self.problem)
 
     def __repr__(self) -> str:
-        parts = [f"{name}={getattr(self.parts, name)!r}" for name in ("inputs", "predictor")]
-        parts.append(f"outputs={self.parts.outputs!r}")
-        if self.parts.correction is not None:
-            parts.append(f"correction={self.parts.correction!r}")
-        return f"Surrogate({', '.join(parts)})"
+        names = ["inputs", "predictor", "outputs"]
+        names += ["correction"] if self.parts.correction is not None else []
+        return f"Surrogate({', '.join(f'{name}={getattr(self.parts, name)!r}' for name in names)})"
 
     def fit(
         self,
@@ -137,57 +138,42 @@ class Surrogate:
         output_names: Sequence[str] | None = None,
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> Self:
         """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out.
 
         `parameters` (samples, P) come beside the input fields, or instead of them (`inputs=None`).
         `validation` is (inputs, outputs), or (inputs, outputs, parameters). The channels may be
         given names. With a path as `checkpoint` the state of a long fit is kept beside it, and the
-        same call goes on from there after the process was killed.
+        same call goes on from there after the process was killed. `checkpoints` are a place for
+        that state which the caller looks after.
         """
-        fitting = self.begin(
-            inputs,
-            outputs,
-            parameters=parameters,
-            validation=validation,
-            input_names=input_names,
-            output_names=output_names,
-            progress=progress,
-        )
+        door = Door(self.periodic, input_names, output_names)
+        pairs = door.both(inputs, outputs, parameters, validation, self.seed)
+        fitting = self.begin(*pairs, progress=progress)
         asked = {"parts": self.parts.describe(), "seed": self.seed}
         data = (fitting.training, fitting.validation)
         with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
-            fitting.context.checkpoints = kept
+            fitting.context.checkpoints = kept or checkpoints
             fitting.operator.fit(*data, fitting.context)
         return self.finish(fitting)
 
     def begin(
-        self,
-        inputs: Fields | None,
-        outputs: Fields,
-        *,
-        parameters: Any = None,
-        validation: tuple[Any, ...] | None = None,
-        input_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        self, training: Pair, validation: Pair, *, progress: Progress | None = None
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
-        declared_processes()  # raises if it is none: before the work, not after it
+        declared_processes()  # raises if the variable is wrong: before the work, not after it
         reset_peak_memory()
-        door = Door(self.periodic, input_names, output_names)
-        pairs = door.both(inputs, outputs, parameters, validation, self.seed)
-        spaces = [(pair.inputs.space.shape, pair.outputs.space.shape) for pair in pairs]
-        if spaces[0] != spaces[1]:
-            raise TwoscaleError(
-                f"training fields are {spaces[0]}, validation fields {spaces[1]}: they must agree"
-            )
         operator = self.parts.operator()
-        samples = len(pairs[0].inputs)
-        operator.check(pairs[0].inputs.space, pairs[0].outputs.space, samples)
-        training, held_out = (pair.fields(self.device) for pair in pairs)
-        context = FitContext(seed=self.seed, progress=progress)
-        return Fitting(operator, training, held_out, context, samples, pairs[0].ranks)
+        operator.check(training.inputs.space, training.outputs.space, len(training.inputs))
+        return Fitting(
+            operator,
+            training.fields(self.device),
+            validation.fields(self.device),
+            FitContext(seed=self.seed, progress=progress),
+            samples=len(training.inputs),
+            ranks=training.ranks,
+        )
 
     def finish(self, fitting: Fitting) -> Self:
         """Take over what a fit has made and measured."""
@@ -301,7 +287,7 @@ class Surrogate:
         self._check_fitted()
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        fields = self._inputs(inputs, parameters)
+        fields = input_batch(inputs, parameters, self.input_space_)
         predicted = self._replayed(fields, batch_size or self._batch_size())
         check_prediction(fields, predicted)  # only now: on CUDA it waits for the device
         result = users_rank(predicted, self.ranks_[1])
@@ -315,30 +301,6 @@ class Surrogate:
 
     def _replayed(self, fields: Tensor, length: int) -> Tensor:
         return self._apply(partial(replayed, self.operator_), fields, length)
-
-    def _inputs(self, inputs: Any, parameters: Any) -> Tensor:
-        """Return inputs as a field batch, parameters as its last channels; values unseen."""
-        space = self.input_space_
-        if (parameters is None) != (space.parameters == 0):
-            wanted = f"{space.parameters} parameters" if space.parameters else "no parameters"
-            raise TwoscaleError(f"this surrogate was fitted with {wanted} for each sample")
-        scalars = None if parameters is None else as_parameters(parameters)
-        if inputs is None:
-            if scalars is None:
-                raise TwoscaleError("there is nothing to predict from: give input fields")
-            fields = scalars[:, :, None, None]
-        else:
-            fields = four_axes(inputs, "input")
-            if scalars is not None:
-                if len(scalars) != len(fields):
-                    raise TwoscaleError(
-                        f"there are {len(fields)} input fields but parameters of {len(scalars)} "
-                        "samples"
-                    )
-                expanded = scalars.to(fields.device)[:, :, None, None]
-                fields = torch.cat([fields, expanded.expand(-1, -1, *fields.shape[2:])], 1)
-        self.check_inputs(fields.shape[1:])
-        return fields
 
     def predict_parts(
         self, inputs: np.ndarray | None, *, parameters: np.ndarray | None = None
@@ -378,12 +340,18 @@ class Surrogate:
     def check_inputs(self, shape: Sequence[int]) -> None:
         """Raise if the surrogate was not fitted on input fields of (channels, height, width)."""
         self._check_fitted()
-        _check_shape("input", self.input_space_, shape)
+        check_shape("input", self.input_space_, shape)
 
     def check_spaces(self, inputs: Space, outputs: Space) -> None:
         """Raise if the surrogate was not fitted on fields of these spaces."""
         self.check_inputs(inputs.shape)
-        _check_shape("output", self.output_space_, outputs.shape)
+        check_shape("output", self.output_space_, outputs.shape)
+        wanted = self.input_space_.parameters
+        if inputs.parameters != wanted:
+            raise TwoscaleError(
+                f"this surrogate was fitted with {wanted} parameters for each sample, these have "
+                f"{inputs.parameters}"
+            )
 
     @torch.no_grad()
     def evaluate(
@@ -422,23 +390,8 @@ class Surrogate:
     def write(self, folder: Path) -> None:
         """Write manifest and weights into an existing folder."""
         self._check_fitted()
-        manifest = {
-            "method": self.method,
-            "settings": self.settings,
-            "parts": self.parts.describe(),
-            "seed": self.seed,
-            "spaces": [self.input_space_.as_dict(), self.output_space_.as_dict()],
-            "ranks": list(self.ranks_),
-            "problem": None if self.problem is None else describe_problem(self.problem),
-            "retained": self.retained,
-            "chosen": self.chosen_,
-            "training_samples": self.training_samples_,
-            "timings": self.timings_,
-            "peak_device_gigabytes": self.peak_device_gigabytes_,
-            "trained_together": self.trained_together_,
-            "finetuning": self.finetuning_,
-            "provenance": environment(self.device),
-        }
+        manifest = Stored.of(self).manifest()
+        manifest |= {"retained": self.retained, "provenance": environment(self.device)}
         write_artifact(folder, manifest, self.operator_.state_dict())
 
     @property
@@ -456,26 +409,13 @@ class Surrogate:
     ) -> Self:
         """Return the surrogate saved at `path`.
 
-        A problem of one's own that is not installed is unknown: give it again as `problem`.
+        A problem that is not installed here is unknown: give it again as `problem`.
         """
         manifest, tensors = read_artifact(Path(path))
-        found = restored(path, manifest, tensors, resolve_device(device), problem)
-        return cls._of(found, resolve_device(device))
-
-    @classmethod
-    def _of(cls, found: Restored, device: torch.device) -> Self:
-        """Return a surrogate with what was restored of a saved one."""
         surrogate = cls.__new__(cls)
-        for name, value in vars(found).items():
+        surrogate.device = resolve_device(device)
+        stored = restored(path, manifest, tensors, surrogate.device, problem)
+        for name, value in vars(stored).items():
             setattr(surrogate, name, value)
-        surrogate.device = device
         surrogate.history_ = {}
         return surrogate
-
-
-def _check_shape(name: str, space: Space, shape: Sequence[int]) -> None:
-    if tuple(shape) != space.shape:
-        came = "x".join(str(side) for side in (shape[1:] if shape[0] == 1 else shape))
-        raise TwoscaleError(
-            f"this surrogate was fitted on {name} fields of {space}, these are {came}"
-        )

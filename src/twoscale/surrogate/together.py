@@ -16,7 +16,8 @@ from twoscale.networks import DenseNetwork
 from twoscale.operators.context import SharedFits, train_members
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import reset_peak_memory
-from twoscale.surrogate.preparation import Fitting
+from twoscale.surrogate.fitting import Fitting
+from twoscale.surrogate.inputs import Door
 from twoscale.surrogate.surrogate import Surrogate
 from twoscale.training import Task
 
@@ -139,7 +140,8 @@ class _Fits:
     def _begin(self, place: int, given: GivenData) -> Fitting:
         inputs, outputs, validation = given() if callable(given) else given
         surrogate = self.surrogates[place]
-        return surrogate.begin(inputs, outputs, validation=validation, progress=self.progress)
+        pairs = Door(surrogate.periodic).both(inputs, outputs, None, validation, surrogate.seed)
+        return surrogate.begin(*pairs, progress=self.progress)
 
     def train(self) -> None:
         """Train the waiting networks, those that can together; complete their surrogates."""

@@ -3,9 +3,9 @@
 Weights of all members lie in one matrix, a row per member; a layer of the bank is one batched
 product. The bias is the weight of a constant input, kept as the last column of each layer's input,
 so that products with and gradients of the bias cost nothing extra. Members whose codes differ in
-size are padded with zeros: a weight whose input is always zero, or whose output is never looked at,
-has no gradient and stays zero. On a GPU the product with very long codes is taken in parts: a sum
-of thousands of terms for a small minibatch would otherwise occupy one corner of the device.
+size are padded with zeros: a weight whose input is always zero, or whose output is not in the loss,
+has no gradient and stays zero. On a GPU the product with very long codes is taken in parts: with
+a small minibatch one product of thousands of terms would use a small part of the device.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PART = 512  # terms of one such part
 
 
 class MLPBank(Learner):
-    """Members learn side by side; each one's weights are those it would have alone."""
+    """Networks trained side by side; each gets the weights it would get alone."""
 
     def __init__(
         self, networks: Sequence[DenseNetwork], losses: Sequence[Loss], plans: Sequence[Plan]
@@ -128,8 +128,8 @@ class MLPBank(Learner):
     def _step(self, workspace: _Workspace, inputs: Tensor, targets: Tensor) -> None:
         """Take one step; inputs (members, batch, codes) lack members if the workspace is flat.
 
-        On a CPU a small network's products take hardly longer than Python's calls of them, so that
-        all views are made beforehand.
+        On a CPU the calls of a small network take Python as long as the products. All views are
+        made beforehand.
         """
         product, signal = workspace.product, inputs
         for weights, output, following in workspace.forward:
@@ -182,10 +182,10 @@ class MLPBank(Learner):
 
 
 class _Workspace:
-    """Room for the signals of one minibatch size, reused in every step, and views for products.
+    """Memory for the signals of one minibatch size, reused in every step, and views of it.
 
-    On a CPU a single member is worked on without the members' axis: plain products of matrices
-    have less to arrange than batched ones.
+    A single member on a CPU has no members' axis: plain products have less overhead than batched
+    ones.
     """
 
     def __init__(self, bank: MLPBank, batch: int) -> None:
@@ -245,7 +245,7 @@ class _Workspace:
 
 
 class _BankLoss:
-    """The members' losses with their gradients; weighted squares of code errors in one go."""
+    """The members' losses and their gradients; code losses of all members at once."""
 
     def __init__(self, losses: Sequence[Loss], sizes: Sequence[int], width: int) -> None:
         self.losses = losses
@@ -292,7 +292,7 @@ class _BankLoss:
 
 
 def value_and_grad(loss: Loss, predicted: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a loss and its gradient in `predicted`: its own, or by automatic differentiation."""
+    """Return a loss and its gradient in `predicted`: the loss's own, or autograd's."""
     if hasattr(loss, "value_and_grad"):
         return loss.value_and_grad(predicted, targets)
     with torch.enable_grad():

@@ -21,7 +21,7 @@ class Epochs:
     """Optimiser steps over shuffled minibatches of every member, (members, samples, ...).
 
     A group of consecutive minibatches is gathered at once and then stepped through in slices. An
-    epoch takes `samples` of the pairs: all of them, unless said otherwise.
+    epoch takes `samples` of the pairs, by default all.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Epochs:
     ) -> list[float]:
         """Run one epoch in the given order (members, samples); return the mean training losses.
 
-        `rate` is called before each group with the share of the epoch that is done by its middle,
-        to set the learning rates. `between` is called after each group with the number of those
-        done; an epoch that was left there goes on after them.
+        `rate` is called before each group, to set the learning rates, with the share of the epoch
+        at the group's middle. `between` is called after each group with the number of groups done.
+        The first `done` groups are skipped: an earlier process did them.
         """
         rows = order + self.pairs * torch.arange(self.members)[:, None]
         whole = self.samples - self.samples % self.batch
@@ -155,6 +155,6 @@ class ReplayedEpochs(Epochs):
 def make_epochs(
     learner: Learner, training: Pairs, plan: Plan, samples: int | None = None
 ) -> Epochs:
-    """Return the way to run epochs on the data's device."""
+    """Return epochs for the data's device: replayed as CUDA graphs on a GPU."""
     kind = ReplayedEpochs if training.inputs.is_cuda else Epochs
     return kind(learner, training, plan, samples)

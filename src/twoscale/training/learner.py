@@ -1,4 +1,4 @@
-"""Networks that can take optimiser steps: any module by automatic differentiation."""
+"""Networks with their optimisers: what the training loop steps."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Learner(ABC):
 
     @abstractmethod
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from a state; tensors stay where they are, as captured steps require."""
+        """Copy a state into the tensors in place, as captured steps require."""
 
     @abstractmethod
     def release(self) -> None:
-        """Leave the networks as independent modules."""
+        """Make the networks independent modules again, after the last step."""
 
 
 class ModuleLearner(Learner):

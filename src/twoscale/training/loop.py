@@ -41,11 +41,11 @@ def train(
     begin_epoch: Callable[[int], None] | None = None,
     remark: Callable[[], str] | None = None,
 ) -> History:
-    """Train `network` in place and leave it with the weights of the best validation loss.
+    """Train `network` in place; keep the weights of the best validation loss.
 
-    `validate` gives the validation loss where it is something else than the mean of `loss`;
-    `begin_epoch` is called with each epoch's number, to change tensors that the loss reads;
-    `remark` gives the text beside the progress bar.
+    `validate` returns the validation loss, by default the mean of `loss`. `begin_epoch` is called
+    with each epoch's number and may change tensors that the loss reads. `remark` returns the text
+    beside the progress bar.
     """
     task = Task(network, training, validation, loss, plan, seed, validate)
     (history,) = train_together(
@@ -68,10 +68,11 @@ def train_together(
 
     They must be MLPs with hidden layers of the same widths, their sets of the same sizes, and their
     plans alike but for learning rate, weight decay and patience. Codes may differ in size. On a CPU
-    each core takes one after the other, unless `begin_epoch` must find all at the same epoch.
+    each core trains one network after the other, unless there is a `begin_epoch`, which needs all
+    of them at the same epoch.
 
-    With `checkpoints` the state is saved there now and then; a later call goes on from it and ends
-    with the same weights. `keys` name each task by what it learns and how.
+    With `checkpoints` the state is saved from time to time. A later call continues from it and ends
+    with the same weights. `keys` identify the tasks: data, parts and seed.
     """
     if len(tasks) > 1 and not all(isinstance(task.network, DenseNetwork) for task in tasks):
         raise TwoscaleError("only MLPs can be trained together")
@@ -100,7 +101,7 @@ def train_together(
 
 @dataclass(frozen=True)
 class _Run:
-    """Networks to train, what is told of it, and where their states are kept."""
+    """Networks to train, the report of their progress, and where their states are saved."""
 
     tasks: Sequence[Task]
     name: str
@@ -113,7 +114,7 @@ class _Run:
         """Train small networks on the cores of a CPU, each on one of them, as they become free."""
         stop, counted = Event(), _Counted(self.progress, len(self.tasks))
         workers = min(len(self.tasks), torch.get_num_threads())
-        # Around all of them too: flags are the process's, and threads would put back each other's.
+        # Around all of them: flags belong to the process, and threads would restore each other's.
         with _repeatable(self.tasks[0].plan), ThreadPoolExecutor(workers) as pool:
             done = [pool.submit(one.together, stop=stop) for one in self._singles(counted)]
             try:
@@ -158,7 +159,7 @@ class _Run:
 
 
 class _Counted:
-    """Tells the progress of several trainings as that of one, from any of their threads."""
+    """Reports the progress of several trainings as that of one, from any of their threads."""
 
     def __init__(self, progress: Progress | None, members: int) -> None:
         self.progress = progress
@@ -229,7 +230,7 @@ def _train_bank(
 
 
 def _set_rates(learner: Learner, members: Sequence[Member], epoch: int, share: float) -> None:
-    """Let all members go on with the rates of their schedules."""
+    """Set the learning rate of every member from its schedule."""
     for index, member in enumerate(members):
         rate = member.schedule.rate(epoch + share)
         if rate != member.rate:
@@ -258,10 +259,10 @@ def _numbers(losses: Sequence[Tensor | float]) -> list[float]:
 
 @contextmanager
 def _repeatable(plan: Plan) -> Iterator[None]:
-    """Deterministic convolutions on CUDA; one CPU thread for small steps.
+    """Use deterministic convolutions on CUDA, and one CPU thread for small steps.
 
-    Networks on fields work on tensor cores. Not so fine-tuning, which decodes fields and takes
-    their differences. Where algorithms of convolutions are tried out, it is deterministic ones.
+    Networks on fields use tensor cores (TF32). Fine-tuning does not: it takes differences of
+    decoded fields, which need all digits.
     """
     flags = torch.backends.cudnn
     before = (flags.deterministic, flags.benchmark)

@@ -1,4 +1,4 @@
-"""Latent objectives: each is a weighting of the squared code errors, in some coordinates."""
+"""Losses on codes: weightings of the squared code errors, and the relative error of fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One network's own part of the training loop: shuffles, schedule, history, best weights."""
+"""One network in the training loop: its shuffles, schedule, history and best weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ValidationLoss = Callable[[], Tensor | float]
 
 @dataclass(frozen=True)
 class Task:
-    """What one network is to learn."""
+    """A network, the pairs it learns, its loss and its plan."""
 
     network: nn.Module
     training: Pairs
@@ -28,7 +28,7 @@ class Task:
     plan: Plan
     seed: int = 0
     validate: ValidationLoss | None = None  # gives the validation loss; by default the mean `loss`
-    per_epoch: int | None = None  # pairs drawn for each epoch, where it is not all of them
+    per_epoch: int | None = None  # pairs drawn for each epoch; by default all
     extra_history: dict[str, list[float]] = field(default_factory=dict)  # per epoch, by `validate`
 
 
@@ -41,7 +41,7 @@ class Member:
         self.schedule = make_schedule(task.plan)
         self.rate = task.plan.learning_rate  # at present
         self.shuffles = torch.Generator().manual_seed(task.seed)
-        self.before = self.shuffles.get_state()  # the last shuffle
+        self.before = self.shuffles.get_state()  # state before the latest shuffle
         self.best = {key: value.clone() for key, value in task.network.state_dict().items()}
 
     def order(self) -> Tensor:
@@ -51,13 +51,14 @@ class Member:
         return pairs[: self.task.per_epoch]
 
     def validate(self) -> Tensor | float:
+        """Return the validation loss of the present weights."""
         task = self.task
         if task.validate:
             return task.validate()
         return mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch)
 
     def record_epoch(self, training_loss: float, validation_loss: float) -> None:
-        """Take an epoch's losses; keep the weights if they are the best so far."""
+        """Add an epoch's losses to the history; keep the weights if they are the best so far."""
         history = self.history
         history.training_loss.append(training_loss)
         history.learning_rate.append(self.schedule.rate(len(history.learning_rate)))
@@ -81,7 +82,7 @@ class Member:
         return {"shuffles": shuffles, **{f"best.{key}": value for key, value in self.best.items()}}
 
     def facts(self) -> dict[str, Any]:
-        """Return the rest of its state."""
+        """Return the rest of the state, as plain values."""
         return {
             "rate": self.rate,
             "schedule": self.schedule.state(),
@@ -90,7 +91,7 @@ class Member:
         }
 
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        """Take over the state that another process saved."""
+        """Continue from the state that another process saved."""
         self.shuffles.set_state(tensors["shuffles"])
         for key, value in self.best.items():
             value.copy_(tensors[f"best.{key}"])
@@ -102,7 +103,7 @@ class Member:
 
 @torch.no_grad()
 def mean_loss(network: nn.Module, loss: Loss, pairs: Pairs, batch: int) -> Tensor:
-    """Return the mean of a loss over all pairs, so many at a time."""
+    """Return the mean of a loss over all pairs, computed `batch` pairs at a time."""
     total = torch.zeros((), dtype=torch.float64, device=pairs.inputs.device)
     for part in slices(len(pairs), batch):
         inputs, targets = pairs.inputs[part], pairs.targets[part]

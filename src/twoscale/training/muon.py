@@ -1,4 +1,4 @@
-"""Momentum whose steps are orthogonal matrices, for the kernels of convolutions and linear maps."""
+"""Muon: momentum whose steps are orthogonal matrices, for kernels and linear maps."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SIZE = 0.2  # root mean square of a step's entries at rate one: about that of A
 class Muon(torch.optim.Optimizer):
     """Momentum, orthogonalised, for all weights that are matrices; Adam for the others.
 
-    Kernels of convolutions count as matrices: their first axis, and all others. A step moves all
-    directions of a matrix alike, where Adam's is ruled by a few. Both kinds of steps are of the
-    same size, so that one rate serves both. Weight decay is apart from the gradients. Everything
+    A kernel of a convolution is a matrix of its first axis by all others. A step changes all
+    directions of a matrix by the same amount; with Adam a few dominate. Both kinds of steps have
+    the same size, so that one rate serves both. Weight decay is decoupled from the gradients. Steps
     can be captured in a CUDA graph.
     """
 
@@ -67,7 +67,7 @@ class Muon(torch.optim.Optimizer):
             self._adam(rate)
 
     def _step_matrices(self, rate: float | Tensor) -> None:
-        """Take a step on the matrices, together those of the same shape."""
+        """Take a step on all matrices; those of the same shape are orthogonalised as one batch."""
         matrices = [p for some in self.alike for p in some]
         gradients = [_gradient(p) for p in matrices]
         momenta = [self.state[p]["first"] for p in matrices]
@@ -100,7 +100,7 @@ class Muon(torch.optim.Optimizer):
 def _orthogonal_steps(
     alike: list[Tensor], lookahead: list[Tensor], rate: float | Tensor
 ) -> list[Tensor]:
-    """Return the steps of matrices of the same shape, given where their momentum leads."""
+    """Return the steps of matrices of the same shape, from their Nesterov momentum."""
     stacked = torch.stack([_matrix(one) for one in lookahead])
     size = _SIZE * max(stacked.shape[1:]) ** 0.5
     steps = (orthogonalised(stacked) * (size * rate)).contiguous()  # tall ones come transposed
@@ -131,8 +131,8 @@ def _alike(parameters: Iterable[Tensor]) -> list[list[Tensor]]:
 def _matrix(x: Tensor) -> Tensor:
     """Return first axis x all others, these in the order in which they lie in memory.
 
-    Orthogonalised columns are the same in any order. With kernels whose channels lie last, this
-    one spares four copies of them.
+    The order of the columns does not change the orthogonal factor. This order saves four copies of
+    kernels in channels-last format.
     """
     return x.as_strided((len(x), x[0].numel()), (x[0].numel(), 1))
 

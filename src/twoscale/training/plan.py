@@ -1,4 +1,4 @@
-"""What a training is told and what it leaves: plan, data, schedule, history."""
+"""The plan of a training, its data, its schedule of learning rates and its history."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ class Plan:
     """
 
     epochs: int
-    batch_size: int
+    batch_size: int  # samples per step
     learning_rate: float
     weight_decay: float
-    patience: int
-    evaluation_batch: int
-    early_stop: int | None = None
+    patience: int  # epochs without a better validation loss before the rate is halved
+    evaluation_batch: int  # samples computed together in validation
+    early_stop: int | None = None  # epochs without a better validation loss before the end
     small: bool = False  # steps so small that one CPU thread is fastest
     on_fields: bool = False  # a network on whole fields: tensor cores
-    tuned: bool = False  # algorithms of convolutions are tried out first, which takes seconds
+    tuned: bool = False  # cuDNN first times its algorithms, which takes seconds
     one_cycle: bool = False
-    clip: float | None = None  # largest norm of all gradients together
+    clip: float | None = None  # largest norm of the gradients of one step
     optimiser: str = "adam"  # or muon
 
 
 @dataclass
 class History:
-    """Per-epoch record; `best_epoch` counts from 0 and names the weights that were kept."""
+    """Losses and rates per epoch; `best_epoch`, counted from 0, is that of the weights kept."""
 
     training_loss: list[float] = field(default_factory=list)
     validation_loss: list[float] = field(default_factory=list)
     learning_rate: list[float] = field(default_factory=list)
     best_epoch: int = -1
-    earlier_seconds: float = field(default=0.0, compare=False)  # in processes that were stopped
+    earlier_seconds: float = field(default=0.0, compare=False)  # in processes that were interrupted
 
     def as_dict(self) -> dict[str, Any]:
         found = dict(vars(self))
@@ -49,11 +49,11 @@ class History:
         return found
 
     def divergence(self, start: float | None = None) -> Divergence | None:
-        """Return how the validation loss left its `start` for good, if it did.
+        """Return how the training diverged, or None if it did not.
 
-        It has risen to ten times the loss before the first step (by default that of the first
-        epoch), and neither the training nor the validation loss came back to half of it. Noise and
-        a plateau do not rise that far, and a network that overfits has a small training loss.
+        It diverged if the validation loss rose to ten times its `start` (by default the loss of
+        the first epoch), and neither the training nor the validation loss ended below half of it.
+        Noise does not rise that far, and a network that overfits has a small training loss.
         """
         losses = [loss if math.isfinite(loss) else math.inf for loss in self.validation_loss]
         first = losses[0] if start is None else start
@@ -68,7 +68,7 @@ class History:
 
 @dataclass(frozen=True)
 class Divergence:
-    """From which validation loss to which a training rose, and in which epoch, counted from 1."""
+    """The validation loss at the start, its highest value, and the epoch of its rise, from 1."""
 
     start: float
     highest: float
@@ -158,7 +158,7 @@ _RISEN = 10.0  # of the loss at the start, to be called a divergence
 _BACK = 0.5  # of it, to have come back
 
 _RISE = 0.1
-_FIRST = 1e-3  # the first steps, too, are steps
+_FIRST = 1e-3  # share of the training after which the first rate is taken: it is not zero
 
 
 def make_schedule(plan: Plan) -> Schedule:

@@ -1,4 +1,4 @@
-"""The state of a training, saved now and then, and taken over by the process that goes on."""
+"""The state of a training: saved from time to time, restored by a later process."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from twoscale.training.plan import History
 
 
 class SavedTraining:
-    """What a training needs to go on with the same steps: weights, moments, shuffles, schedules.
+    """All that a training needs to continue with the same steps.
 
-    A position is an epoch and the groups of minibatches of it that are done.
+    These are weights, moments, shuffles and schedules, and the position: the epoch, and the number
+    of its groups of minibatches that are done.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class SavedTraining:
 
     @torch.no_grad()
     def restore(self) -> tuple[int, int]:
-        """Take over a saved state; return its position, or that of the beginning."""
+        """Restore a saved state and return its position; (0, 0) without one."""
         state = self.checkpoint.load() if self.checkpoint else None
         if state is None:
             return 0, 0
@@ -39,7 +40,7 @@ class SavedTraining:
         return state.facts["epoch"], state.facts["groups"]
 
     def save_if_due(self, epoch: int, groups: int = 0) -> None:
-        """Save the state at a position if so much was done since the last time."""
+        """Save the state at a position if the checkpoint is due."""
         if self.checkpoint is not None and self.checkpoint.due():
             self._save(self.checkpoint, epoch, groups)
 
@@ -55,10 +56,9 @@ class SavedTraining:
 
 
 class FinishedTraining:
-    """The outcome of one network's training, for a process that goes on with what comes after it.
+    """The result of one network's training, for a later process that continues after it.
 
-    `key` names the training by what it learns and how, so that it is found again whatever else is
-    trained beside it.
+    `key` identifies the task, so that the result is found whatever else is trained beside it.
     """
 
     def __init__(self, checkpoints: Checkpoints, key: str) -> None:

@@ -50,6 +50,24 @@ def test_arrays_are_read_in_parts_in_any_order_of_axes(tmp_path, save, order):
         assert archive.array("b") is None
 
 
+@pytest.mark.parametrize(
+    "values", [VALUES, np.asfortranarray(VALUES), np.array(3), np.zeros(0), np.zeros((0, 0))]
+)
+def test_whole_arrays_come_as_they_were_written(tmp_path, values):
+    np.savez(tmp_path / "f.npz", a=values)
+    with open_npz(tmp_path / "f.npz") as archive:
+        found = archive.values("a")
+    assert found.shape == values.shape
+    assert found.dtype == values.dtype
+    assert np.array_equal(found, values)
+
+
+def test_a_single_number_is_one_sample(tmp_path):
+    np.savez(tmp_path / "f.npz", a=np.array(3.5))
+    with open_npz(tmp_path / "f.npz") as archive:
+        assert archive.array("a")[slice(0, 1)].tolist() == [3.5]
+
+
 def test_one_array_can_be_input_and_output(tmp_path):
     np.savez(tmp_path / "f.npz", a=VALUES)
     dataset = import_fields([tmp_path / "f.npz"], tmp_path / "d", inputs="a", outputs="a")

@@ -58,6 +58,12 @@ class NpzArchive:
             return self._whole(name, stream, header)
         return StreamedArray(stream, header)
 
+    def values(self, name: str) -> np.ndarray:
+        """Return all of an array that is there."""
+        found = self.array(name)
+        assert found is not None
+        return found.whole() if isinstance(found, StreamedArray) else np.asarray(found)
+
     def _refuse_unusual(self, name: str, member: zipfile.ZipInfo) -> None:
         if member.flag_bits & _ENCRYPTED:
             raise TwoscaleError(
@@ -83,25 +89,29 @@ class NpzArchive:
 
 
 class StreamedArray:
-    """An array (samples, ...) unpacked as it is read, in order."""
+    """An array (samples, ...) unpacked as it is read, in order; a single number is one sample."""
 
     def __init__(self, stream: IO[bytes], header: NpyHeader) -> None:
         self.shape = header.shape
         self.dtype = header.dtype
+        self._samples = header.shape[0] if header.shape else 1
         self._stream = stream
         self._next = 0
 
     def __getitem__(self, part: slice) -> np.ndarray:
         if part.start != self._next:
             raise RuntimeError(f"sample {self._next} comes next, asked for {part.start}")
-        sample = math.prod(self.shape[1:]) * self.dtype.itemsize
-        values = np.frombuffer(
-            _exactly(self._stream, (part.stop - part.start) * sample), self.dtype
-        )
+        count, inner = part.stop - part.start, self.shape[1:]
+        size = count * math.prod(inner) * self.dtype.itemsize
+        values = np.frombuffer(_exactly(self._stream, size), self.dtype)
         self._next = part.stop
-        if self._next == self.shape[0]:
+        if self._next == self._samples:
             _verify(self._stream)
-        return values.reshape(-1, *self.shape[1:])
+        return values.reshape(count, *inner)
+
+    def whole(self) -> np.ndarray:
+        """Return the array as it was written."""
+        return self[0 : self._samples].reshape(self.shape)
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from twoscale.report.charts.style import (
     GREY,
-    STAGES,
     Style,
     bar,
     in_display_units,
@@ -20,26 +19,18 @@ from twoscale.report.charts.style import (
     panels,
     require_any,
     shared_legend,
+    stage_look,
     styles,
 )
 from twoscale.report.display import display, number
 from twoscale.report.related import with_base
 from twoscale.report.results import CaseResult, StudyResult, place_title
-from twoscale.study.quantities import PCA_STAGES
+from twoscale.study.quantities import TIMED, pca_stages
 from twoscale.study.statistics import changes_by_seed, relative_change, speed_up, spread
 
 _RATIO = 20  # bars that differ by more are dots on a logarithmic axis
 _SEAMS = tuple(
     f"common_seams.{name}" for name in ("value_trace_error", "normal_derivative_trace_error")
-)
-_STAGES = (
-    "pca_fit",
-    "transform",
-    "timings.training",
-    "timings.refinement",
-    "timings.finetune_prepare",
-    "timings.finetuning",
-    "inference",
 )
 
 
@@ -126,7 +117,7 @@ def _row_names(rows: Sequence[Row]) -> list[str]:
     return [row if isinstance(row, str) else row.label for row in rows]
 
 
-def stage_costs(study: StudyResult, *, stages: Sequence[str] = _STAGES) -> Figure:
+def stage_costs(study: StudyResult, *, stages: Sequence[str] = TIMED) -> Figure:
     """Draw the mean seconds of each stage, stacked, one bar per case."""
     rows = _rows(study)
     require_any(rows, "case with these stages")
@@ -136,7 +127,7 @@ def stage_costs(study: StudyResult, *, stages: Sequence[str] = _STAGES) -> Figur
     for stage in stages:
         seconds = {k: case.mean(stage) or 0.0 for k, case in cases}
         if any(seconds.values()):
-            look = bar(*STAGES.get(stage, (GREY, "")))
+            look = bar(*stage_look(stage))
             places, lengths = list(seconds), list(seconds.values())
             axis.barh(places, lengths, left=ends[places], label=display(stage).words, **look)
             ends[places] += list(seconds.values())
@@ -151,9 +142,10 @@ def stage_costs(study: StudyResult, *, stages: Sequence[str] = _STAGES) -> Figur
     return figure
 
 
-def pca_breakdown(study: StudyResult, *, stages: Sequence[str] = PCA_STAGES) -> Figure:
+def pca_breakdown(study: StudyResult, *, stages: Sequence[str] | None = None) -> Figure:
     """Draw the seconds of each part of the PCA fit, stacked, a bar per case that has one."""
-    return stage_costs(study.where(lambda case: case.mean("pca_fit") is not None), stages=stages)
+    part = study.where(lambda case: case.mean("pca_fit") is not None)
+    return stage_costs(part, stages=stages or pca_stages())
 
 
 def effects(

@@ -6,7 +6,6 @@ import colorsys
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any
 
 import matplotlib
@@ -27,7 +26,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.report.display import display
 from twoscale.report.method_looks import colour, marker
 from twoscale.report.results import CaseResult
-from twoscale.study.quantities import PCA_STAGES
+from twoscale.runtime.stages import STAGES
+from twoscale.study.quantities import pca_stages
 from twoscale.study.statistics import Spread
 
 _HATCHES = ("", "////", "\\\\\\\\", "xxxx", "||||", "----", "++++")
@@ -42,18 +42,6 @@ _PCA_LOOKS = (
     ("#CC79A7", "++++"),
     ("#BBBBBB", "||||"),
 )
-
-STAGES = {
-    **dict(zip(PCA_STAGES, cycle(_PCA_LOOKS), strict=False)),
-    "pca_fit": ("#0072B2", ""),
-    "transform": ("#CC79A7", ""),
-    "timings.training": ("#AAAAAA", ""),
-    "timings.refinement": ("#E69F00", "////"),
-    "timings.finetune_prepare": ("#F0E442", ""),
-    "timings.finetuning": ("#009E73", "xxxx"),
-    "inference": ("#D55E00", ""),
-}
-"""Colour and hatch of each stage of a fit."""
 
 GREY = "#555555"
 _WIDTH, _HEIGHT = 3.4, 2.7  # inches of one panel
@@ -116,6 +104,16 @@ def bar(colour: str, hatch: str) -> dict[str, Any]:
     """Return the options of a horizontal bar of a colour and hatch."""
     look = {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5}
     return look | {"height": 0.72, "ecolor": "#222222"}
+
+
+def stage_look(name: str) -> tuple[str, str]:
+    """Return the colour and hatch of a time: one of the PCA fit, or of another stage."""
+    if name == "pca_fit":
+        return _PCA_LOOKS[0]
+    if (stage := STAGES.get(name.removeprefix("timings."))) is not None:
+        return stage.colour, stage.hatch
+    places = {one: place for place, one in enumerate(pca_stages())}
+    return _PCA_LOOKS[places[name] % len(_PCA_LOOKS)] if name in places else (GREY, "")
 
 
 def styles(cases: Sequence[CaseResult]) -> dict[str, Style]:

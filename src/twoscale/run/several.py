@@ -1,15 +1,14 @@
-"""Runs that are wanted, fitted at once: what they have in common is done once."""
+"""Several runs fitted at once: what they have in common is done once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from twoscale.data import Dataset, split_samples
+from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import (
     Checkpoints,
@@ -25,52 +24,15 @@ from twoscale.files import (
     tidy,
     working,
 )
+from twoscale.run.fitting import Request, fit_run, fits_asked
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import Pair, loaded_pairs, stored_pairs, whole_fields_refused
-from twoscale.runtime.memory import available_memory
+from twoscale.run.pairs import Pair, reads_on_each_pass, split_pairs
 from twoscale.runtime.progress import Progress
-from twoscale.surrogate import Surrogate, fit_together
+from twoscale.surrogate import fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
+from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
-from twoscale.surrogate.resuming import kept_checkpoints
 from twoscale.surrogate.together import Data
-
-
-def fit_run(
-    dataset: Dataset,
-    out: str | Path,
-    *,
-    method: str,
-    seed: int = 0,
-    settings: dict[str, Any] | None = None,
-    training_samples: int | None = None,
-    device: str = "auto",
-    memory: int | None = None,
-    overwrite: bool = False,
-    resume: bool = True,
-    progress: Progress | None = None,
-    illustrate: Illustrate | None = None,
-) -> Run:
-    """Fit a method on a dataset's training split and write the run folder.
-
-    `illustrate` is called with the unfinished folder, the surrogate and the test pair, to add
-    pictures before the run appears. A fit that was stopped goes on from its last checkpoint, unless
-    `resume` is false.
-    """
-    (run,) = fit_runs(
-        dataset,
-        {seed: out},
-        method=method,
-        settings=settings,
-        training_samples=training_samples,
-        device=device,
-        memory=memory,
-        overwrite=overwrite,
-        resume=resume,
-        progress=progress,
-        illustrate=illustrate,
-    )
-    return run
 
 
 def fit_runs(
@@ -78,25 +40,27 @@ def fit_runs(
     outs: Mapping[int, str | Path],
     *,
     method: str,
-    settings: dict[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     training_samples: int | None = None,
     **options: Any,
 ) -> list[Run]:
     """Fit a method for several seeds at once; `outs` names each seed's run folder.
 
-    Options are those of `fit_requests`. All run folders appear, or none. If a kill let only some
-    appear, those are not fitted again.
+    Options are those of `fit_run`. All run folders appear, or none. If a kill let only some appear,
+    those are not fitted again.
     """
+    asked: dict[str, Any] = {"settings": settings, "training_samples": training_samples}
+    if len(outs) == 1:
+        ((seed, out),) = outs.items()
+        return [fit_run(dataset, out, method=method, seed=seed, **asked, **options)]
     requests = [
         Request(Path(out), method, seed, settings or {}, training_samples)
         for seed, out in outs.items()
     ]
-    if len(requests) == 1:
-        return [run for run in fit_requests(dataset, requests, **options) if run is not None]
-    return _fit_several(dataset, requests, **options)
+    return _fit_missing(dataset, requests, **options)
 
 
-def _fit_several(
+def _fit_missing(
     dataset: Dataset,
     requests: Sequence[Request],
     *,
@@ -105,7 +69,7 @@ def _fit_several(
     resume: bool = True,
     **options: Any,
 ) -> list[Run]:
-    """Fit several requests; their checkpoints outlive the first run that appears."""
+    """Fit the requests whose runs are missing; checkpoints stay until all runs have appeared."""
     known: dict[Path, Run] = {}
     if resume and not overwrite:
         known = _finished(dataset, requests, device)
@@ -114,7 +78,7 @@ def _fit_several(
     first = resolve_target(requests[0].out)
     place = first.with_name(f"{first.name}-and-others-{content_digest(asked)[:8]}")
     if not missing:
-        with suppress(TwoscaleError):  # of a command that was killed at its very end
+        with suppress(TwoscaleError):  # left by a command that was killed at its very end
             WorkFolder(place).remove()
         raise TwoscaleError(
             f"{requests[0].out.parent} exists already, with all these runs: choose another --out "
@@ -132,7 +96,7 @@ def _fit_several(
 
 
 def _finished(dataset: Dataset, requests: Sequence[Request], device: str) -> dict[Path, Run]:
-    """Return the runs that are there already and are just what is asked for, by their folders."""
+    """Return the runs that exist already and are what is asked for, by their folders."""
     found = {}
     for one in requests:
         if not is_surrogate(one.out):
@@ -140,35 +104,12 @@ def _finished(dataset: Dataset, requests: Sequence[Request], device: str) -> dic
         run = Run.open(one.out, device=device)
         for name in read_sums(one.out):
             check_file(one.out, name)
-        asked = _surrogate(dataset, one, device)
-        split = split_samples(dataset.samples, seed=one.seed, training=one.training_samples)
-        config = run_config(dataset, asked, len(split.training))
+        asked = one.surrogate(dataset, device)
+        config = run_config(dataset, asked, len(one.split(dataset).training))
         if run.config["hash"] == config["hash"]:
             found[one.out] = run
             tidy(one.out.resolve())
     return found
-
-
-def _surrogate(dataset: Dataset, request: Request, device: str) -> Surrogate:
-    """Return the surrogate of a request, to be fitted."""
-    return Surrogate(
-        request.method,
-        seed=request.seed,
-        device=device,
-        problem=dataset.problem,
-        **request.settings,
-    )
-
-
-@dataclass(frozen=True)
-class Request:
-    """A run that is wanted: where it shall lie, and what it shall be."""
-
-    out: Path
-    method: str
-    seed: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    training_samples: int | None = None
 
 
 def fit_requests(
@@ -189,11 +130,9 @@ def fit_requests(
     What they have in common is done once: fields are read once per split, equal representations are
     fitted once, networks on codes are trained side by side.
 
-    `memory` is the memory to stay within, in bytes (by default the machine's free memory). Fields
-    that would take more than half of it are read from disk on every pass instead. With `on_error`
-    each run appears as soon as it is ready, and one that fails is reported there and given as None;
-    without it all run folders appear, or none. `resume` is as for `fit_run`. `checkpoints` are kept
-    beside the first run unless a place is given.
+    With `on_error` each run appears as soon as it is ready; a run that fails is reported there and
+    returned as None. Without it all run folders appear, or none. `checkpoints` are kept beside the
+    first run by default. Other options are those of `fit_run`.
     """
     fits = _RequestedFits(dataset, requests, device, memory, progress)
     runs: list[Run | None] = [None] * len(requests)
@@ -238,27 +177,16 @@ class _RequestedFits:
         self.dataset = dataset
         self.requests = requests
         self.progress = progress
-        self.surrogates = [_surrogate(dataset, one, device) for one in requests]
-        self.splits = [
-            split_samples(dataset.samples, seed=one.seed, training=one.training_samples)
-            for one in requests
-        ]
-        self.stored = dataset.nbytes > (memory or available_memory()) // 2
-        for surrogate in self.surrogates:
-            if self.stored and memory and not surrogate.passes_over_fields:
-                raise whole_fields_refused(dataset, surrogate.method)
+        self.surrogates = [one.surrogate(dataset, device) for one in requests]
+        self.splits = [one.split(dataset) for one in requests]
+        self.stored = reads_on_each_pass(dataset, memory, self.surrogates)
         self.checkpoints: Checkpoints | None = None
         self.loaded: tuple[Any, list[Pair]] = (None, [])
         self.tests: dict[int, Pair] = {}  # by seed
 
     def own_checkpoints(self, output: Output, *, resume: bool) -> Checkpoints:
         """Return the checkpoints beside an output: those of the same fits, or none yet."""
-        surrogates = [(one.method, one.seed, one.settings) for one in self.surrogates]
-        asked = {
-            "dataset": self.dataset.identity,
-            "fits": surrogates,
-            "training_samples": [len(split.training) for split in self.splits],
-        }
+        asked = fits_asked(self.dataset, self.surrogates, self.splits)
         device = self.surrogates[0].device
         return kept_checkpoints(output.work, asked, device=device, resume=resume)
 
@@ -282,15 +210,12 @@ class _RequestedFits:
         return self.requests[place].seed, self.requests[place].training_samples
 
     def _pairs(self, place: int) -> list[Pair]:
-        """Return the fields of the three parts of a split; the last ones asked for are kept."""
+        """Return the pairs of the three parts of a split; the latest ones are kept."""
         part = self._part(place)
         if self.loaded[0] != part:
-            self.loaded = (None, [])
-            split = self.splits[place]
-            pairs = (
-                stored_pairs(self.dataset, split)
-                if self.stored
-                else loaded_pairs(self.dataset, split, self.progress)
+            self.loaded = (None, [])  # frees them before others are read
+            pairs = split_pairs(
+                self.dataset, self.splits[place], stored=self.stored, progress=self.progress
             )
             self.loaded = (part, pairs)
             self.tests[part[0]] = pairs[2]

@@ -1,9 +1,9 @@
-"""A saved surrogate, rebuilt from its manifest and weights; nothing of them is believed."""
+"""What is stored of a surrogate: its manifest, and how both are made of each other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,21 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.samples import fits_rank
 from twoscale.files import is_a
-from twoscale.methods.settings import SETTINGS
+from twoscale.methods.recipes import resolve
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.operators import FieldOperator
 from twoscale.parts import PARTS
 from twoscale.predictors.base import check_stored_weights
-from twoscale.problems import Problem, problem_from
+from twoscale.problems import Problem, describe_problem, problem_from
 from twoscale.runtime.memory import available_memory
+from twoscale.surrogate.options import resolve_seed
 
 _NODE_BYTES = 64  # of memory for each value of a field, at least: some copies of it
 
 
 @dataclass(frozen=True)
-class Restored:
-    """All that a loaded surrogate has, under the names it has there."""
+class Stored:
+    """All that is stored of a fitted surrogate, under the names of its attributes."""
 
     method: str
     settings: dict[str, Any]
@@ -46,6 +47,29 @@ class Restored:
     chosen_: dict[str, Any]
     training_samples_: int
 
+    @classmethod
+    def of(cls, surrogate: Any) -> Stored:
+        """Return what is stored of a fitted surrogate."""
+        return cls(**{one.name: getattr(surrogate, one.name) for one in fields(cls)})
+
+    def manifest(self) -> dict[str, Any]:
+        """Return the content of the manifest; `restored` is its inverse."""
+        return {
+            "method": self.method,
+            "settings": self.settings,
+            "parts": self.parts.describe(),
+            "seed": self.seed,
+            "spaces": [self.input_space_.as_dict(), self.output_space_.as_dict()],
+            "ranks": list(self.ranks_),
+            "problem": None if self.problem is None else describe_problem(self.problem),
+            "chosen": self.chosen_,
+            "training_samples": self.training_samples_,
+            "timings": self.timings_,
+            "peak_device_gigabytes": self.peak_device_gigabytes_,
+            "trained_together": self.trained_together_,
+            "finetuning": self.finetuning_,
+        }
+
 
 def restored(
     path: str | Path,
@@ -53,8 +77,8 @@ def restored(
     tensors: dict[str, Tensor],
     device: torch.device,
     problem: Problem | None,
-) -> Restored:
-    """Return what a manifest and its weights stand for; what does not fit raises."""
+) -> Stored:
+    """Return what a manifest and its weights stand for; raise if they do not fit together."""
     try:
         return _restored(manifest, tensors, device, problem)
     except TwoscaleError as error:
@@ -70,7 +94,7 @@ def _restored(
     tensors: dict[str, Tensor],
     device: torch.device,
     problem: Problem | None,
-) -> Restored:
+) -> Stored:
     inputs, outputs = (Space.from_dict(one) for one in manifest["spaces"])
     ranks = _ranks(manifest["ranks"], inputs, outputs)
     _check_sizes(manifest["parts"], (inputs, outputs), tensors)
@@ -78,13 +102,14 @@ def _restored(
     operator = parts.operator().restore(tensors, inputs, outputs).to(device)
     check_stored_weights(operator)
     _try_out(operator, inputs, outputs, device)
-    if problem is None and manifest["problem"] is not None:
+    if problem is None:
         problem = problem_from(manifest["problem"])
-    return Restored(
-        method=str(manifest["method"]),
-        settings=_settings(manifest["settings"]),
+    method = str(manifest["method"])
+    return Stored(
+        method=method,
+        settings=resolve(method, dict(manifest["settings"])),
         parts=parts,
-        seed=int(manifest["seed"]),
+        seed=resolve_seed(manifest["seed"]),
         problem=problem,
         periodic=outputs.grid.periodic,
         operator_=operator,
@@ -98,15 +123,6 @@ def _restored(
         chosen_=dict(manifest["chosen"]),
         training_samples_=int(manifest["training_samples"]),
     )
-
-
-def _settings(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings; those that a surrogate uses after its fit are checked."""
-    settings = {key: tuple(v) if isinstance(v, list) else v for key, v in stored.items()}
-    for name in ("patches", "evaluation_batch"):
-        if name in settings:
-            settings[name] = SETTINGS[name].read(settings[name])
-    return settings
 
 
 def _ranks(stored: Any, inputs: Space, outputs: Space) -> tuple[int, int]:
@@ -144,7 +160,8 @@ def _check_sizes(
     if max(space.channels for space in spaces) > stored:  # each has a scale of its own at least
         raise TwoscaleError(f"the weights do not fit fields of {spaces[0]} and {spaces[1]}")
     for part in (parts["predictor"], parts["correction"] or {}):
-        if getattr(PARTS.get(part.get("part", "")), "__module__", "").startswith("twoscale."):
+        kind = PARTS.get(str(part.get("part")))
+        if kind is not None and kind.__module__.startswith("twoscale."):
             _check_layers(part, stored, len(tensors))
 
 

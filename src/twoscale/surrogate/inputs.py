@@ -1,9 +1,9 @@
-"""Before a fit: pairs of fields as users hand them over, checked, held out, sent to the device."""
+"""The door for arrays: fields and parameters, checked, paired, held out, sent to the device."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,31 +11,18 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.samples import Fields, Samples, as_parameters, as_samples, with_parameters
-from twoscale.fields.source import ArraySource
-from twoscale.operators.context import FieldPairs, FitContext
-from twoscale.operators.operators import FieldOperator
+from twoscale.fields.grid import Space
+from twoscale.fields.samples import (
+    Fields,
+    Samples,
+    as_parameters,
+    as_samples,
+    four_axes,
+    with_parameters,
+)
+from twoscale.operators.context import FieldPairs
 
 _VALIDATION_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class Fitting:
-    """A fit in progress: an operator, its data, and what accompanies it."""
-
-    operator: FieldOperator
-    training: FieldPairs
-    validation: FieldPairs
-    context: FitContext
-    samples: int
-    ranks: tuple[int, int]
-
-    def without_fields(self) -> Fitting:
-        """Return the same without the data, which can be large; their spaces stay."""
-        spaces = (self.training.input_space, self.training.output_space)
-        inputs, outputs = (ArraySource(torch.empty(0, *one.shape)) for one in spaces)
-        none = FieldPairs(inputs, outputs, spaces)
-        return replace(self, training=none, validation=none)
 
 
 @dataclass(frozen=True)
@@ -102,19 +89,75 @@ class Door:
     ) -> tuple[Pair, Pair]:
         """Return training and validation pairs; without the latter, a tenth is held out."""
         if validation is None:
-            training, held_out = hold_out((inputs, outputs, parameters), seed)
-            inputs, outputs, parameters = training
-            validation = held_out
+            kept, validation = hold_out((inputs, outputs, parameters), seed)
+            inputs, outputs, parameters = kept
         if len(validation) not in (2, 3):
             raise TwoscaleError(
                 "validation is a pair (inputs, outputs), or with parameters a triple, got "
                 f"{len(validation)} things"
             )
         x, u, *rest = validation
-        return (
-            self.pair(inputs, outputs, parameters, "training"),
-            self.pair(x, u, rest[0] if rest else None, "validation"),
+        training = self.pair(inputs, outputs, parameters, "training")
+        held_out = self.pair(x, u, rest[0] if rest else None, "validation")
+        _check_alike("inputs", training.inputs.space, held_out.inputs.space)
+        _check_alike("outputs", training.outputs.space, held_out.outputs.space)
+        return training, held_out
+
+
+def _check_alike(name: str, training: Space, validation: Space) -> None:
+    """Raise if training and validation fields differ in channels, parameters or grid."""
+    if training.shape != validation.shape:
+        raise TwoscaleError(
+            f"training {name} are fields of {training}, validation {name} of {validation}: they "
+            "must agree"
         )
+    if training.parameters != validation.parameters:
+        raise TwoscaleError(
+            f"training {name} have {training.parameters} parameters, validation {name} "
+            f"{validation.parameters}: they must agree"
+        )
+
+
+def check_shape(name: str, space: Space, shape: Sequence[int]) -> None:
+    """Raise if fields of (channels, height, width) are not those of a fitted space."""
+    if tuple(shape) != space.shape:
+        came = "x".join(str(side) for side in (shape[1:] if shape[0] == 1 else shape))
+        raise TwoscaleError(
+            f"this surrogate was fitted on {name} fields of {space}, these are {came}"
+        )
+
+
+def input_batch(inputs: Any, parameters: Any, space: Space) -> Tensor:
+    """Return inputs of a fitted space as a field batch, parameters as its last channels.
+
+    Shapes are checked, values are not.
+    """
+    scalars = None if parameters is None else as_parameters(parameters)
+    given = 0 if scalars is None else scalars.shape[1]
+    if given != space.parameters:
+        wanted = f"{space.parameters} parameters" if space.parameters else "no parameters"
+        raise TwoscaleError(
+            f"this surrogate was fitted with {wanted} for each sample, got {given or 'none'}"
+        )
+    if inputs is not None:
+        fields = four_axes(inputs, "input")
+        fields = fields if scalars is None else _with_channels(fields, scalars)
+    elif scalars is not None:
+        fields = scalars[:, :, None, None]
+    else:
+        raise TwoscaleError("there is nothing to predict from: give input fields")
+    check_shape("input", space, fields.shape[1:])
+    return fields
+
+
+def _with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
+    """Return fields (b, C, H, W) with scalars (b, P) as P further channels."""
+    if len(scalars) != len(fields):
+        raise TwoscaleError(
+            f"there are {len(fields)} input fields but parameters of {len(scalars)} samples"
+        )
+    expanded = scalars.to(fields.device)[:, :, None, None]
+    return torch.cat([fields, expanded.expand(-1, -1, *fields.shape[2:])], 1)
 
 
 def hold_out(data: tuple[Any, Any, Any], seed: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -1,0 +1,133 @@
+import pytest
+import torch
+
+from twoscale import TwoscaleError
+from twoscale.fields.cuts import Cuts
+
+SIZES = [(8, 4), (9, 4), (10, 4), (11, 4), (17, 5), (85, 4), (97, 4), (101, 7), (6, 1), (1, 1)]
+any_size = pytest.mark.parametrize(("size", "count"), SIZES)
+any_wrap = pytest.mark.parametrize("periodic", [False, True])
+
+
+def covered(cuts):
+    """How many intervals every node is in, counted one by one."""
+    times = [0] * cuts.size
+    for start, side in zip(cuts.starts, cuts.sides, strict=True):
+        for node in range(start, start + side):
+            times[node % cuts.size] += 1
+    return times
+
+
+# Side by side
+
+
+@any_size
+@any_wrap
+def test_equal_intervals_cover_every_node_once(size, count, periodic):
+    cuts = Cuts.equal(size, count, periodic=periodic)
+    assert cuts.count == count
+    assert covered(cuts) == [1] * size
+    assert not cuts.overlaps
+    assert cuts.starts[0] == 0
+
+
+@any_size
+def test_sides_differ_by_at_most_one_node(size, count):
+    cuts = Cuts.equal(size, count)
+    assert max(cuts.sides) - min(cuts.sides) <= 1
+    assert cuts.side == -(-size // count)
+
+
+def test_where_sides_divide_all_are_alike():
+    cuts = Cuts.equal(128, 4)
+    assert cuts.starts == (0, 32, 64, 96)
+    assert cuts.sides == (32,) * 4
+    assert cuts.stride == 32
+    assert Cuts.equal(127, 4).stride is None
+
+
+# Overlapping
+
+
+@any_size
+@any_wrap
+def test_overlapping_intervals_have_one_side_and_cover_every_node(size, count, periodic):
+    cuts = Cuts.overlapping(size, count, periodic=periodic)
+    assert len(set(cuts.sides)) == 1
+    assert abs(cuts.side - size / count) <= 0.5
+    assert min(covered(cuts)) >= 1
+    assert cuts.count == (2 * count if periodic else 2 * count - 1)
+    assert list(cuts.starts) == sorted(cuts.starts)
+
+
+@pytest.mark.parametrize(("size", "count"), [(10, 4), (11, 4), (17, 5), (97, 4), (101, 7)])
+@any_wrap
+def test_overlapping_intervals_are_half_a_side_apart(size, count, periodic):
+    """To a node, also across the wrap."""
+    cuts = Cuts.overlapping(size, count, periodic=periodic)
+    after = [*cuts.starts[1:], cuts.starts[0] + size] if periodic else cuts.starts[1:]
+    distances = [b - a for a, b in zip(cuts.starts, after, strict=False)]
+    assert max(distances) - min(distances) <= 1
+    assert abs(distances[0] - cuts.side / 2) <= 1
+
+
+def test_overlapping_intervals_of_an_ordinary_axis_end_with_it():
+    for size, count in SIZES:
+        cuts = Cuts.overlapping(size, count)
+        assert cuts.starts[0] == 0
+        assert cuts.starts[-1] + cuts.side == size
+
+
+def test_half_stride_where_sides_divide():
+    cuts = Cuts.overlapping(128, 4)
+    assert cuts.starts == (0, 16, 32, 48, 64, 80, 96)
+    assert (cuts.side, cuts.stride, cuts.overlaps) == (32, 16, True)
+    wrapped = Cuts.overlapping(128, 4, periodic=True)
+    assert wrapped.starts == (*cuts.starts, 112)
+    assert wrapped.stride is None
+
+
+# At a fixed stride
+
+
+def test_strided_intervals():
+    cuts = Cuts.strided(17, 5, 4)
+    assert (cuts.starts, cuts.sides, cuts.stride) == ((0, 4, 8, 12), (5,) * 4, 4)
+
+
+@pytest.mark.parametrize(("side", "stride"), [(5, 4), (4, 5), (4, 0), (17, 4), (4, 7)])
+def test_strided_intervals_that_do_not_cover_are_refused(side, stride):
+    message = f"side {side} at stride {stride} do not cover 16 nodes: the stride must be"
+    with pytest.raises(TwoscaleError, match=message):
+        Cuts.strided(16, side, stride)
+
+
+# Places and seams
+
+
+@any_size
+@any_wrap
+@pytest.mark.parametrize("make", [Cuts.equal, Cuts.overlapping])
+def test_positions_are_the_nodes_of_each_interval(make, size, count, periodic):
+    cuts = make(size, count, periodic=periodic)
+    assert cuts.positions.shape == cuts.inside.shape == (cuts.count, cuts.side)
+    for k, (start, side) in enumerate(zip(cuts.starts, cuts.sides, strict=True)):
+        nodes = [node % size for node in range(start, start + side)]
+        assert cuts.positions[k][cuts.inside[k]].tolist() == nodes
+        assert set(cuts.positions[k].tolist()) == set(nodes)
+    assert int(cuts.inside.sum()) == sum(cuts.sides)
+
+
+def test_positions_wrap():
+    cuts = Cuts.overlapping(8, 2, periodic=True)
+    assert torch.equal(cuts.positions[-1], torch.tensor([6, 7, 0, 1]))
+
+
+def test_seams_by_hand():
+    assert Cuts.equal(10, 4).seams == (2, 5, 7)
+    assert Cuts.equal(10, 4, periodic=True).seams == (0, 2, 5, 7)
+    assert Cuts.overlapping(9, 2).seams == (2, 4, 5, 6)
+    assert Cuts.overlapping(8, 2, periodic=True).seams == (0, 2, 4, 6)
+    assert Cuts.equal(10, 1).seams == ()
+    assert Cuts.equal(10, 1, periodic=True).seams == (0,)
+    assert Cuts.equal(1, 1, periodic=True).seams == ()

@@ -1,0 +1,198 @@
+"""Any input representation, any predictor, any output representation."""
+
+import numpy as np
+import pytest
+import torch
+
+from twoscale import Chain, Conforming, GlobalPCA, Grid, PatchPCA, Surrogate, ThreeScale, TwoScale
+from twoscale.fields.grid import Space
+from twoscale.fields.source import ArraySource
+from twoscale.operators.assembly import Assembly
+from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.predictors import (
+    FNO,
+    MLP,
+    PREDICTORS,
+    Affine,
+    AffineMLP,
+    Encoder,
+    Kernel,
+    Refinement,
+)
+from twoscale.representation import WholeField
+from twoscale.training.losses import OBJECTIVES
+
+NETWORK = {"hidden_layers": 1, "hidden_width": 8, "epochs": 2}
+TRANSFORM = {"layers": 1, "width": 3, "modes": 3, "padding": 2, "epochs": 2}
+TINY = {
+    "mlp": (MLP, NETWORK),
+    "affine": (Affine, {}),
+    "affine-mlp": (AffineMLP, NETWORK),
+    "kernel": (Kernel, {}),
+    "encoder": (Encoder, {"width": 4, "blocks": 1, "epochs": 2}),
+    "fno": (FNO, TRANSFORM),
+}
+INPUTS = {
+    "whole field": WholeField,
+    "global": lambda: GlobalPCA(0.95),
+    "patches": lambda: PatchPCA(0.95, patches=(2, 2)),
+    "chain": lambda: Chain({"whole": GlobalPCA(4), "rest": PatchPCA(0.9, patches=(2, 2))}),
+}
+OUTPUTS = {
+    "whole field": WholeField,
+    "overlap": lambda: PatchPCA(0.99, patches=(2, 2), overlap=True),
+    "two-scale": lambda: TwoScale(patches=(2, 2), coarse_components=4),
+    "three-scale": lambda: ThreeScale(coarse_components=4),
+    "conforming": lambda: Conforming(patches=(2, 2), code_size=30),
+}
+any_predictor = pytest.mark.parametrize("predictor", TINY)
+any_input = pytest.mark.parametrize("inputs", INPUTS)
+
+
+def make(name, **arguments):
+    kind, tiny = TINY[name]
+    return kind(**{**tiny, **arguments})
+
+
+def test_every_predictor_is_combined():
+    assert set(TINY) == set(PREDICTORS)
+
+
+@any_predictor
+@any_input
+@pytest.mark.parametrize("outputs", OUTPUTS)
+def test_any_three_parts_are_fitted_described_and_restored(
+    inputs, predictor, outputs, pairs, poisson16
+):
+    parts = Assembly(INPUTS[inputs](), make(predictor), OUTPUTS[outputs]())
+    operator = parts.operator().fit(*pairs, FitContext())
+    x = poisson16.batch.inputs[150:156]
+    with torch.no_grad():
+        expected = operator(x)
+    assert expected.shape == x.shape
+    assert bool(torch.isfinite(expected).all())
+    again = Assembly.from_description(parts.describe()).operator()
+    again.restore(operator.state_dict(), Space(1, Grid.square(16)), Space(1, Grid.square(16)))
+    with torch.no_grad():
+        assert torch.equal(again(x), expected)
+
+
+@any_predictor
+@any_input
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_any_objective(inputs, predictor, objective, pairs, poisson16):
+    for outputs in ("whole field", "two-scale"):
+        parts = Assembly(INPUTS[inputs](), make(predictor, objective=objective), OUTPUTS[outputs]())
+        operator = parts.operator().fit(*pairs, FitContext())
+        with torch.no_grad():
+            assert bool(torch.isfinite(operator(poisson16.batch.inputs[150:])).all())
+
+
+@any_predictor
+@pytest.mark.parametrize("inputs", ["whole field", "patches"])
+@pytest.mark.parametrize("outputs", ["whole field", "two-scale"])
+def test_with_symmetries(inputs, predictor, outputs, pairs, poisson16):
+    parts = Assembly(
+        INPUTS[inputs](),
+        make(predictor),
+        OUTPUTS[outputs](),
+        symmetries="square",
+        average_symmetries=True,
+    )
+    operator = parts.operator().fit(*pairs, FitContext())
+    x = poisson16.batch.inputs[150:153]
+    with torch.no_grad():
+        turned = operator(x.rot90(1, (2, 3)))
+        torch.testing.assert_close(turned, operator(x).rot90(1, (2, 3)), rtol=1e-3, atol=1e-5)
+
+
+@any_predictor
+@pytest.mark.parametrize("inputs", ["whole field", "patches"])
+@pytest.mark.parametrize("outputs", ["whole field", "two-scale"])
+def test_channels_and_grids_may_differ(inputs, predictor, outputs, generator):
+    """Three channels on 12 x 9 nodes to two on 17 x 14, periodic columns."""
+    spaces = (Space(3, Grid(12, 9)), Space(2, Grid(17, 14, (False, True))))
+    made = [torch.randn(40, *space.shape, generator=generator) for space in spaces]
+    part = FieldPairs(*map(ArraySource, made), spaces)
+    representation = TwoScale(patches=(2, 2), coarse_components=3, few_features=False)
+    parts = Assembly(
+        INPUTS[inputs](),
+        make(predictor),
+        WholeField() if outputs == "whole field" else representation,
+    )
+    operator = parts.operator().fit(part, part, FitContext())
+    with torch.no_grad():
+        predicted = operator(made[0][:5])
+    assert predicted.shape == (5, 2, 17, 14)
+    assert bool(torch.isfinite(predicted).all())
+
+
+@any_predictor
+@pytest.mark.parametrize("outputs", ["whole field", "two-scale"])
+def test_parameters_alone(predictor, outputs, arrays):
+    _, u, _, _ = arrays
+    scalars = np.random.default_rng(0).standard_normal((len(u), 3))
+    surrogate = Surrogate(
+        inputs=PatchPCA(0.9), predictor=make(predictor), outputs=OUTPUTS[outputs](), device="cpu"
+    )
+    surrogate.fit(None, u, parameters=scalars)
+    assert surrogate.predict(None, parameters=scalars[:4]).shape == (4, 16, 16)
+
+
+@pytest.mark.parametrize(
+    "correction", [Refinement(epochs=1, channels=3), make("encoder"), make("fno")], ids=repr
+)
+def test_any_network_on_fields_may_correct(correction, arrays, tmp_path):
+    x, u, new, _ = arrays
+    surrogate = Surrogate(
+        inputs=WholeField(),
+        predictor=Affine(),
+        outputs=TwoScale(coarse_components=4),
+        correction=correction,
+        device="cpu",
+    )
+    surrogate.fit(x, u).save(tmp_path / "saved")
+    loaded = Surrogate.load(tmp_path / "saved", device="cpu")
+    np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))
+    assert repr(loaded) == repr(surrogate)
+
+
+@any_predictor
+def test_any_combination_is_saved_and_loaded(predictor, arrays, tmp_path):
+    x, u, new, _ = arrays
+    surrogate = Surrogate(
+        inputs=INPUTS["chain"](), predictor=make(predictor), outputs=WholeField(), device="cpu"
+    )
+    surrogate.fit(x, u).save(tmp_path / "saved")
+    loaded = Surrogate.load(tmp_path / "saved", device="cpu")
+    np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))
+    assert repr(loaded) == repr(surrogate)
+
+
+def test_an_affine_map_of_whole_fields_learns_poisson(pairs, poisson16):
+    """The solution is linear in the input; only the number of samples limits the fit."""
+    operator = Assembly(WholeField(), Affine(), WholeField()).operator().fit(*pairs, FitContext())
+    x, u = (fields[150:] for fields in poisson16.batch)
+    with torch.no_grad():
+        assert float((operator(x) - u).norm() / u.norm()) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("inputs", "predictor", "outputs"),
+    [
+        ("patches", Encoder(width=8, blocks=1, epochs=30, learning_rate=1e-2), "two-scale"),
+        ("patches", Encoder(width=8, blocks=1, epochs=30, learning_rate=1e-2), "whole field"),
+        ("whole field", FNO(**TRANSFORM | {"width": 8, "epochs": 30}), "two-scale"),
+        ("patches", FNO(**TRANSFORM | {"width": 8, "epochs": 30}), "whole field"),
+        ("whole field", MLP(epochs=30, hidden_layers=1), "whole field"),
+        ("whole field", Kernel(), "two-scale"),
+    ],
+    ids=str,
+)
+def test_unusual_combinations_learn(inputs, predictor, outputs, pairs, poisson16):
+    operator = Assembly(INPUTS[inputs](), predictor, OUTPUTS[outputs]()).operator()
+    operator.fit(*pairs, FitContext())
+    x, u = (fields[150:] for fields in poisson16.batch)
+    with torch.no_grad():
+        error = float((operator(x) - u).norm() / (u - u.mean(0)).norm())
+    assert error < 0.5
