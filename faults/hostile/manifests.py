@@ -95,7 +95,7 @@ _FINE: dict[str, tuple[Any, ...]] = {
     "ranks": ([4, 4], [3, 4]),
     "problem": (None,),
     "problem.name": ("../problem", "darcy"),
-    "settings": ({},),
+    "settings": ({}, []),
     "settings.patches": ([10**6, 10**6], "4x4", 4, [2]),
     "settings.evaluation_batch": _LARGE,
     "method": LIES["method"],

@@ -121,13 +121,13 @@ def fit(
     budget: Annotated[
         str | None,
         typer.Option(
-            help=f"Time of a search, as 90s, 2min or 1h; {DEFAULT_BUDGET:.0f}s unless told."
+            help=f"Time of a search, such as 90s, 2min or 1h; {DEFAULT_BUDGET:.0f}s by default."
         ),
     ] = None,
     seed: SeedOption = 0,
     seeds: Annotated[
         str | None,
-        typer.Option(help="Several at once, such as 0-4 or 0,3; each gets a folder in OUT."),
+        typer.Option(help="Several seeds, such as 0-4 or 0,3; each gets a folder in OUT."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value; see the docs for the keys.")
@@ -201,19 +201,21 @@ def _search(
 
 @app.command(epilog="Example: twoscale finetune runs/a --objective A3 --out runs/b")
 def finetune(
-    run: Annotated[Path, typer.Argument(help="A run of a PCA method.")],
+    run: Annotated[Path, typer.Argument(help="A run whose outputs are PCA codes.")],
     out: OutOption,
     objective: Annotated[str, typer.Option(help=", ".join(OBJECTIVES))] = FinetunePlan.objective,
     epochs: Annotated[
         int, typer.Option(min=1, help="Passes over the training set.")
     ] = FinetunePlan.epochs,
     warm_up: Annotated[
-        int, typer.Option(min=0, help="First epochs, of the reconstruction alone.")
+        int, typer.Option(min=0, help="First epochs, on the reconstruction error alone.")
     ] = FinetunePlan.warm_up,
     ramp: Annotated[
-        int, typer.Option(min=0, help="Epochs over which the other terms grow to full weight.")
+        int, typer.Option(min=0, help="Epochs in which the other terms grow to full weight.")
     ] = FinetunePlan.ramp,
-    data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+    ] = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
@@ -251,7 +253,9 @@ def finetune(
 @app.command(epilog="Example: twoscale evaluate runs/a --data data/other.zarr --json")
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    data: Annotated[Path | None, typer.Option(help="Another dataset on the same grid.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+    ] = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The commands that make datasets and look at them."""
+"""The commands that make and check datasets."""
 
 from __future__ import annotations
 
@@ -60,18 +60,26 @@ def import_(
     out: OutOption,
     input_keys: Annotated[
         str | None,
-        typer.Option("--input", metavar="KEY[,KEY...]", help="Names of the inputs: channels."),
+        typer.Option(
+            "--input",
+            metavar="KEY[,KEY...]",
+            help="Keys of the input arrays; several are channels.",
+        ),
     ] = None,
     output_keys: Annotated[
         str | None,
-        typer.Option("--output", metavar="KEY[,KEY...]", help="Names of the outputs: channels."),
+        typer.Option(
+            "--output",
+            metavar="KEY[,KEY...]",
+            help="Keys of the output arrays; several are channels.",
+        ),
     ] = None,
     parameter_keys: Annotated[
         str | None,
         typer.Option(
             "--parameters",
             metavar="KEY[,KEY...]",
-            help="Names of scalars of each sample, beside the inputs or instead of them.",
+            help="Keys of scalars of each sample, beside the input fields or instead of them.",
         ),
     ] = None,
     periodic: Annotated[
@@ -137,7 +145,7 @@ def check(
     ],
     json: JsonOption = False,
 ) -> None:
-    """Read every value of a dataset or run and tell what is wrong, odd or fine."""
+    """Read every value of a dataset or run, and report errors, warnings and what is fine."""
     with progress_bar() as progress:
         findings = (
             check_run(path) if is_run(path) else check_dataset(Dataset(path), progress=progress)

@@ -72,7 +72,7 @@ def _nested_bars(label: str, over: str) -> Iterator[Reporter]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        # These are never cut off; the time moves even if nothing is told.
+        # These are never cut off; the time moves even without a report.
         MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=len("100/300"))),
         TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=len("0:00:00"))),
         TextColumn("{task.fields[remark]}"),
@@ -113,7 +113,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, words
 
 
 def print_search(record: Mapping[str, Any]) -> None:
-    """Print what a search has tried, one row per candidate, and what it says of the choice."""
+    """Print one row per candidate of a search, and its explanation of the choice."""
     print("Relative L2 errors of the validation fields in %; * is the chosen one")
     print_table(HEADINGS, table_rows(record), words=2)
     for sentence in record["explanation"]:

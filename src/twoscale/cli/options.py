@@ -12,13 +12,13 @@ SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 MemoryOption = Annotated[
     str | None,
-    typer.Option(help="Memory to stay within, such as 2GB; larger datasets stay on disk."),
+    typer.Option(help="Memory to use at most, such as 2GB; larger datasets stay on disk."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
 ResumeOption = Annotated[
     bool,
     typer.Option(
-        "--resume/--no-resume", help="Go on from the checkpoints of the same command, if any."
+        "--resume/--no-resume", help="Continue from checkpoints of the same command, if any."
     ),
 ]

@@ -20,7 +20,7 @@ def report(
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Show the records of studies: one page with tables, figures, and the paper's numbers beside.
+    """Write one page from the records of studies: tables, figures, and the paper's numbers.
 
     The page needs no other file and no network; figures are also written to a folder beside it.
     """

@@ -1,4 +1,4 @@
-"""The commands of studies: list them, run them, hold them against the paper."""
+"""The commands of studies: list them, run them, compare them with the paper."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ScaleOption = Annotated[str, typer.Option(help="paper, or small for two cores an
 
 @study_app.command("list", epilog="Example: twoscale study list")
 def list_(scale: ScaleOption = "paper", json: JsonOption = False) -> None:
-    """Name the studies, what they ask, and how many cells they have."""
+    """List the studies, their questions and their numbers of cells."""
     studies = [load_study(name) for name in study_names()]
     counts = {study.name: len(study.at(_scale(scale)).cells()) for study in studies}
     if json:
@@ -76,13 +76,13 @@ def run(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what is done and what would be run.")
+        bool, typer.Option("--dry-run", help="Show what is done and what would run.")
     ] = False,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
     json: JsonOption = False,
 ) -> None:
-    """Run what is not finished of studies; an interrupted one continues where it stopped."""
+    """Run the unfinished cells of studies; an interrupted study continues where it stopped."""
     studies = [load_study(one) for one in (study_names() if names == ["all"] else names)]
     wanted: dict[str, Any] = {
         "seeds": None if seeds is None else parse_seeds(seeds),
@@ -125,7 +125,7 @@ def compare(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the CSV file.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Hold the records of studies against the paper's numbers."""
+    """Compare the records of studies with the paper's numbers."""
     if table is not None:
         _check_csv(table, overwrite=overwrite)
     records = read_records(folder)
@@ -169,9 +169,7 @@ def compare(
         )
     if table is not None:
         print(f"All of it, times included: {table}")
-    print(
-        "~: derived from the deviations of the two values, where the paper prints none of a change"
-    )
+    print("~: derived from the deviations of both values, where the paper prints none for a change")
     print(f"In all: {agreement(rows)}")
 
 
