@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Self
 
 import torch
@@ -139,7 +140,8 @@ class LatentOperator(FieldOperator):
         self._fit(self.outputs, images.outputs, training.output_space, context, 1, "output")
         context.report("representations", 2, 2)
         self.predictor.bind(self.inputs, self.outputs)
-        with one_isometry(self.outputs):
+        asked = self.predictor.nearest or self.predictor.closed_form
+        with one_isometry(self.outputs) if asked else nullcontext():
             with context.clock.stage(TRANSFORM.name):
                 codes = self.encode_pairs(training, self.group)
                 held_out = self.encode_pairs(validation)

@@ -27,6 +27,7 @@ from twoscale.runtime.precision import check_range, unit_of
 from twoscale.runtime.stages import PCA
 from twoscale.runtime.timing import Clock
 
+_NOISE = 1e-6  # of a channel's unit: what varies by less is rounding, in single precision
 _BUFFERS = ("mean", "scale", "vectors", "variances", "rank")
 
 
@@ -210,6 +211,14 @@ class BlockPCA(Representation):
         self.variances = self.variances[:, :largest] * kept
         self._finish()
         return True
+
+    def ignore_noise(self, first: Representation) -> None:
+        """Take no notice of channels of which an earlier stage left rounding errors only.
+
+        Scaled to unit variance they would count as much as any other channel.
+        """
+        several = first.space.channels > 1
+        self.floor = _NOISE * first.unit.flatten().double() if several else None
 
     def unaffected_by(self, earlier: Representation) -> bool:
         """Say whether it is fitted alike whatever modes an earlier stage of a chain keeps."""

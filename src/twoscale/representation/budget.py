@@ -10,7 +10,7 @@ from torch import Tensor
 
 from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource, map_fields
-from twoscale.representation.base import Representation, residual_map
+from twoscale.representation.base import residual_map
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.runtime.stages import PCA_OVERHEAD
 from twoscale.runtime.timing import Clock
@@ -20,7 +20,6 @@ Stage = tuple[str, BlockPCA]
 _SPARE = 16  # candidates of each block beyond twice its equal share
 _GROWTH = 3
 _ROUNDING = 1e-13  # energy per node, in the fields' unit: not seen in single precision
-_NOISE = 1e-6  # of a channel's unit: what varies by less is rounding, in single precision
 
 
 class Budget:
@@ -69,7 +68,7 @@ class Budget:
                 with clock.stage(PCA_OVERHEAD):
                     seen = self._seen_by(p, source)
                 if p:
-                    ignore_noise(stage, self.stages[0][1])
+                    stage.ignore_noise(self.stages[0][1])
                 rule = replace(stage.rule, components=caps[p])
                 stage.fit(seen, space=self.space, seed=seed + p, clock=clock, name=name, rule=rule)
             with clock.stage(PCA_OVERHEAD):
@@ -99,15 +98,6 @@ class Budget:
             if not stage.unaffected_by(earlier):
                 source = map_fields(source, residual_map(earlier))
         return source
-
-
-def ignore_noise(stage: BlockPCA, first: Representation) -> None:
-    """Let a stage take no notice of channels of which the first one left rounding errors only.
-
-    Scaled to unit variance they would count as much as any other channel.
-    """
-    several = first.space.channels > 1
-    stage.floor = _NOISE * first.unit.flatten().double() if several else None
 
 
 def pooled_ranks(energies: Sequence[Tensor], size: int, *, least: float = 0.0) -> list[list[int]]:

@@ -16,7 +16,7 @@ from twoscale.linalg.pca import RankRule
 from twoscale.parts import PARTS, register
 from twoscale.representation.base import Representation, residual_map, space_of, subset
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.representation.budget import Budget, ignore_noise
+from twoscale.representation.budget import Budget
 from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
 from twoscale.runtime.stages import PCA_OVERHEAD
 from twoscale.runtime.timing import Clock
@@ -92,7 +92,7 @@ class Chain(Representation):
                 with clock.stage(PCA_OVERHEAD):
                     source = map_fields(source, residual_map(self._named()[position - 1][1]))
                     if isinstance(stage, BlockPCA):
-                        ignore_noise(stage, self._named()[0][1])
+                        stage.ignore_noise(self._named()[0][1])
             stage.fit(source, space=self.space, seed=seed + position, clock=clock, name=stage_name)
         return self
 

@@ -12,8 +12,9 @@ from twoscale.run.folder import Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import split_pairs
 from twoscale.runtime.memory import available_memory, size_text
 from twoscale.runtime.progress import Progress
-from twoscale.surrogate.artifact import MANIFEST, declared_processes, is_replaceable
+from twoscale.surrogate.artifact import MANIFEST, is_replaceable
 from twoscale.surrogate.fitting import kept_checkpoints
+from twoscale.surrogate.options import declared_processes
 
 
 def finetune_run(

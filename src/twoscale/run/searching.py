@@ -14,9 +14,9 @@ from twoscale.run.pairs import reads_on_each_pass, split_pairs, whole_fields_ref
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
 from twoscale.search import DEFAULT_BUDGET, fit_auto
-from twoscale.surrogate.artifact import declared_processes, is_replaceable
+from twoscale.surrogate.artifact import is_replaceable
 from twoscale.surrogate.fitting import kept_checkpoints
-from twoscale.surrogate.options import resolve_device
+from twoscale.surrogate.options import declared_processes, resolve_device
 
 
 def auto_run(

@@ -27,6 +27,7 @@ from twoscale.files import (
     tensor_digests,
     write_json,
 )
+from twoscale.surrogate.options import declared_processes
 
 FORMAT = "twoscale-surrogate"
 FORMAT_VERSION = 3
@@ -122,19 +123,6 @@ def environment(device: torch.device) -> dict[str, Any]:
         "tf32_convolutions": device.type == "cuda" and torch.backends.cudnn.allow_tf32,
         **({"processes": shared} if shared else {}),
     }
-
-
-def declared_processes() -> int | None:
-    """Return how many processes share the device, by TWOSCALE_PROCESSES; None if it is not set."""
-    text = os.environ.get("TWOSCALE_PROCESSES")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and int(text) > 0):
-        raise TwoscaleError(
-            f"TWOSCALE_PROCESSES is the number of processes on the device, got '{text}': "
-            "set it to a whole number, or unset it"
-        )
-    return int(text)
 
 
 def _commit() -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -74,6 +75,19 @@ def resolve_device(name: str) -> torch.device:
     if int(number or 0) >= devices:
         raise TwoscaleError(f"there is no device {name} here: use --device cpu or auto")
     return torch.device(name)
+
+
+def declared_processes() -> int | None:
+    """Return how many processes share the device, by TWOSCALE_PROCESSES; None if it is not set."""
+    text = os.environ.get("TWOSCALE_PROCESSES")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 7 and int(text) > 0):
+        raise TwoscaleError(
+            f"TWOSCALE_PROCESSES is the number of processes on the device, got '{text}': "
+            "set it to a whole number, or unset it"
+        )
+    return int(text)
 
 
 def resolve_seed(seed: Any) -> int:

@@ -37,7 +37,6 @@ from twoscale.runtime.progress import Progress
 from twoscale.runtime.replay import replayed
 from twoscale.runtime.timing import add_seconds, reset_peak_memory
 from twoscale.surrogate.artifact import (
-    declared_processes,
     environment,
     is_replaceable,
     read_artifact,
@@ -49,6 +48,7 @@ from twoscale.surrogate.inputs import Door, Pair, check_shape, input_batch
 from twoscale.surrogate.manifest import Stored, restored
 from twoscale.surrogate.options import (
     compose,
+    declared_processes,
     resolve_device,
     resolve_periodic,
     resolve_seed,

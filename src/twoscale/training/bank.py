@@ -17,10 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.networks import DenseNetwork
-from twoscale.training.learner import AdamRows, Learner
+from twoscale.training.learner import AdamRows, Learner, scripted_steps
 from twoscale.training.losses import CodeLoss, Loss
 from twoscale.training.plan import Pairs, Plan
-from twoscale.training.scripted import scripted_steps
 
 _relu_grad = torch.ops.aten.threshold_backward.grad_input
 

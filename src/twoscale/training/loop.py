@@ -22,9 +22,8 @@ from twoscale.training.bank import MLPBank
 from twoscale.training.epochs import make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
 from twoscale.training.losses import Loss
-from twoscale.training.member import Member, Task, ValidationLoss
+from twoscale.training.member import FinishedTraining, Member, SavedTraining, Task, ValidationLoss
 from twoscale.training.plan import History, Pairs, Plan
-from twoscale.training.saving import FinishedTraining, SavedTraining
 
 
 def train(
