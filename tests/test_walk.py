@@ -41,7 +41,9 @@ walk(lambda: surrogate.predict(x[:2]))
 
 
 def test_a_walk_visits_few_modules():
-    result = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, check=True
+    )
     fit, predict = (line.split() for line in result.stdout.splitlines())
     assert int(fit[0]) <= 35, fit[1:]
     assert int(predict[0]) <= 15, predict[1:]

@@ -254,7 +254,9 @@ def test_darcy_flux_and_residual(tmp_path):
 
 def test_what_cannot_be_tuned_is_told(base, arrays):
     x, u, xv, uv, _, _ = arrays
-    with pytest.raises(TwoscaleError, match="fitted on input fields of 32x32, these are 16x16"):
+    with pytest.raises(
+        TwoscaleError, match="training inputs are fields of 16x16, validation inputs of 32x32"
+    ):
         base.finetune(x[:, ::2, ::2], u[:, ::2, ::2], validation=(xv, uv))
     unknown = Surrogate("local", device="cpu", epochs=1).fit(x, u)
     with pytest.raises(TwoscaleError, match="the residual objective needs a known problem"):
