@@ -30,6 +30,7 @@ from twoscale.representation import (
     ThreeScale,
     TwoScale,
     WholeField,
+    register_representation,
 )
 from twoscale.search import fit_auto
 from twoscale.surrogate import Surrogate, fit_together
@@ -70,4 +71,5 @@ __all__ = [
     "fit_auto",
     "fit_together",
     "register_predictor",
+    "register_representation",
 ]

@@ -74,6 +74,22 @@ def _place(part: type[Part]) -> tuple[str, str]:
     return part.__module__, part.__qualname__
 
 
+def check_registered(part: Any) -> None:
+    """Raise unless a part, and all parts inside it, are known by their names."""
+    if isinstance(part, Mapping):
+        for one in part.values():
+            check_registered(one)
+    if not isinstance(part, Part):
+        return
+    if PARTS.get(getattr(part, "name", "")) is not type(part):
+        raise TwoscaleError(
+            f"{type(part).__name__} is not registered: give it a `name` of its own and register it "
+            "(register_predictor, register_representation)"
+        )
+    for value in part.arguments.values():
+        check_registered(value)
+
+
 def describe(part: Part) -> dict[str, Any]:
     """Return a part as plain values: its name and its arguments, parts inside included."""
     return {"part": part.name, **{key: _plain(value) for key, value in part.arguments.items()}}

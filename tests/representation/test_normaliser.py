@@ -29,7 +29,7 @@ def test_a_first_value_of_zero_is_a_value_like_any_other(generator):
 def test_normalising_and_its_inverse(generator):
     fields = 3 + 2 * torch.randn(10, 1, 8, 8, generator=generator)
     scale = Normaliser().fit(ArraySource(fields))
-    normalised = scale.apply_to(ArraySource(fields))
+    normalised = scale(fields)
     assert float(normalised.mean()) == pytest.approx(0, abs=1e-5)
     assert float(normalised.std(unbiased=False)) == pytest.approx(1, rel=1e-5)
     torch.testing.assert_close(scale.undo(normalised), fields)

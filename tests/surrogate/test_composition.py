@@ -137,7 +137,7 @@ def test_parts_mix_with_a_method_and_its_settings(arrays):
     ],
 )
 def test_a_setting_of_a_replaced_part_is_refused(parts, settings, name):
-    with pytest.raises(TwoscaleError, match=f"{name} has no effect here: .* as an object"):
+    with pytest.raises(TwoscaleError, match=f"{name} would have no effect: .* as an object"):
         compose(**parts, **settings)
 
 

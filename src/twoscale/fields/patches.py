@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -16,6 +17,21 @@ from twoscale.fields.cuts import Cuts
 from twoscale.fields.grid import Grid
 
 Pair = tuple[int, int]
+
+
+def as_pair(counts: Any) -> Pair:
+    """Return patches per axis as (rows, columns); one number stands for both.
+
+    >>> as_pair(4), as_pair((2, 3))
+    ((4, 4), (2, 3))
+    """
+    pair = (counts, counts) if isinstance(counts, int | np.integer) else counts
+    whole = isinstance(pair, tuple | list) and len(pair) == 2
+    if not whole or not all(isinstance(one, int | np.integer) and one > 0 for one in pair):
+        raise TwoscaleError(
+            f"patches are a count such as 4, or rows and columns such as (4, 2), got {counts!r}"
+        )
+    return int(pair[0]), int(pair[1])
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -137,10 +138,10 @@ class RankRule:
             return rule
         if isinstance(rule, Mapping):
             return cls(**rule)
-        if isinstance(rule, int) and not isinstance(rule, bool):
-            return cls(components=rule)
-        if isinstance(rule, float):
-            return cls(variance=rule)
+        if isinstance(rule, Integral) and not isinstance(rule, bool):
+            return cls(components=int(rule))
+        if isinstance(rule, Real) and not isinstance(rule, bool):
+            return cls(variance=float(rule))
         raise TwoscaleError(
             f"a share of variance such as 0.99 or a number of components was expected, got {rule!r}"
         )

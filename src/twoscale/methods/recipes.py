@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,6 +185,34 @@ def assemble(name: str, settings: Settings) -> Assembly:
         settings.get("symmetries", "none"),
         settings.get("average_symmetries", False),
     )
+
+
+def settings_of(name: str, settings: Settings, *, but: Collection[str]) -> set[str]:
+    """Return the names of the settings that a method's parts read, but for some of the parts."""
+    method, read = get_method(name), _ReadSettings(settings)
+    makers: dict[str, Callable[[Settings], Any]] = {
+        "inputs": method.inputs,
+        "predictor": _predictor,
+        "outputs": method.outputs,
+    }
+    if method.corrected:
+        makers["correction"] = _correction
+    for part, make in makers.items():
+        if part not in but:
+            make(read)
+    return read.names
+
+
+class _ReadSettings(dict[str, Any]):
+    """Settings that remember which of them were read."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return super().__getitem__(name)
 
 
 def _predictor(settings: Settings) -> CodePredictor:

@@ -10,6 +10,7 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.linalg.pca import SOLVERS
+from twoscale.parts import Part
 from twoscale.predictors import KERNELS
 from twoscale.predictors.encoder import Encoder
 from twoscale.predictors.registry import PREDICTORS
@@ -203,7 +204,7 @@ def resolve_settings(
     """Return `defaults` with the checked `given` values; unknown names and bad values raise.
 
     `owner` is what has the settings, in the words of the error; `table` says what they may be. Only
-    a predictor of somebody's own has settings that are not in it: they are taken as they are.
+    a part of somebody's own has settings that are not in it: text is read as their defaults are.
     `owners` tells what else has the settings that this one lacks.
     """
     resolved = dict(defaults)
@@ -221,7 +222,43 @@ def _read(value: Any, default: Any, setting: Setting | None) -> Any:
     """Return a checked value; what has no value by default may be set back to none."""
     if default is None and value in (None, "none"):
         return None
-    return value if setting is None else setting.read(value)
+    return _like(value, default) if setting is None else setting.read(value)
+
+
+def _like(value: Any, default: Any) -> Any:
+    """Return the value of a setting that is somebody's own: text is read as its default is."""
+    if not isinstance(value, str) or isinstance(default, str):
+        return value
+    if isinstance(default, bool):
+        return _switch(value)
+    if isinstance(default, int):
+        return whole(-_LARGEST)(value)
+    kinds: tuple[Callable[[str], Any], ...] = (float,) if default is not None else (int, float)
+    for kind in kinds:
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    if default is None:
+        return value
+    raise ValueError("a number")
+
+
+def check_arguments(part: Part) -> None:
+    """Raise if an argument of one of twoscale's parts, or of parts inside, is out of range."""
+    if type(part).__module__.startswith("twoscale."):
+        for name, value in part.arguments.items():
+            if name not in SETTINGS or value is None or isinstance(value, Part):
+                continue
+            try:
+                SETTINGS[name].read(value)
+            except ValueError as error:
+                raise TwoscaleError(f"{name} must be {error}, got {value!r} in {part!r}") from error
+    for value in part.arguments.values():
+        inside = value.values() if isinstance(value, Mapping) else [value]
+        for one in inside:
+            if isinstance(one, Part):
+                check_arguments(one)
 
 
 def _unknown(owner: str, name: str, defaults: Mapping[str, Any], owners: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from twoscale.errors import TwoscaleError
 from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.operators.operators import FieldOperator, LatentOperator, RefinedOperator
-from twoscale.parts import build, describe
+from twoscale.parts import build, check_registered, describe
 from twoscale.predictors import CodePredictor
 from twoscale.representation import Representation, WholeField
 
@@ -48,6 +48,8 @@ class Assembly:
         for name, kind in (("inputs", Representation), ("outputs", Representation)):
             _check_kind(name, getattr(self, name), kind)
         _check_kind("predictor", self.predictor, CodePredictor)
+        for part in (self.inputs, self.predictor, self.outputs, self.correction):
+            check_registered(part)
         if self.correction is not None:
             _check_kind("correction", self.correction, CodePredictor)
             if not self.correction.reads_fields:

@@ -1,6 +1,6 @@
 """Fields to codes and back: affine, fitted once, frozen."""
 
-from twoscale.representation.base import Representation
+from twoscale.representation.base import Representation, register_representation
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import (
     Chain,
@@ -31,6 +31,7 @@ __all__ = [
     "WholeField",
     "WithParameters",
     "known_stages",
+    "register_representation",
     "single_solver",
     "stage_rule",
 ]

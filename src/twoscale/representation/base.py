@@ -13,7 +13,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource
-from twoscale.parts import Part
+from twoscale.parts import Part, register
 from twoscale.runtime.timing import Clock
 
 
@@ -158,3 +158,19 @@ def space_of(fields: FieldSource, space: Space | None) -> Space:
 def residual_map(stage: Representation) -> Callable[[Tensor], Tensor]:
     """Return the map from fields to what a fitted representation cannot express of them."""
     return lambda fields: fields - stage.reconstruct(fields)
+
+
+def register_representation(representation: type[Representation]) -> type[Representation]:
+    """Make a representation of one's own known by its `name`; also as a decorator.
+
+    A surrogate is saved with the names of its parts: whoever loads it registers them before.
+    """
+    if not (isinstance(representation, type) and issubclass(representation, Representation)):
+        raise TwoscaleError(
+            f"a representation is a subclass of Representation, got {representation!r}"
+        )
+    if "name" not in vars(representation):
+        raise TwoscaleError(
+            f"{representation.__name__} has no name of its own: give the class a `name`, in text"
+        )
+    return register(representation)

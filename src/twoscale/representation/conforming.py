@@ -11,7 +11,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
-from twoscale.fields.patches import PatchLayout
+from twoscale.fields.patches import PatchLayout, as_pair
 from twoscale.linalg.pca import RankRule, Statistics
 from twoscale.parts import register
 from twoscale.representation.base import Representation
@@ -45,7 +45,7 @@ class _SkeletonBound(BlockPCA):
         super().__init__(rule, solver=solver, standardised=False)
         if not 0 <= seam_width <= 1:
             raise TwoscaleError(f"the seam width is a part of the domain, 0 to 1, got {seam_width}")
-        self.patches = patches
+        self.patches = as_pair(patches)
         self.seam_width = seam_width
         self._layout: PatchLayout | None = None
 

@@ -9,7 +9,7 @@ from torch.nn import functional
 from twoscale.errors import TwoscaleError
 from twoscale.fields.cuts import Cuts
 from twoscale.fields.grid import Grid, Space
-from twoscale.fields.patches import WINDOWS, PatchLayout
+from twoscale.fields.patches import WINDOWS, PatchLayout, as_pair
 from twoscale.linalg.pca import RankRule
 from twoscale.parts import register
 from twoscale.representation.block_pca import BlockPCA
@@ -66,7 +66,7 @@ class PatchPCA(BlockPCA):
         standardised: bool = True,
     ) -> None:
         super().__init__(rule, solver=solver, standardised=standardised)
-        self.patches = patches
+        self.patches = as_pair(patches)
         self.overlap = overlap
         self.window = window or ("hann" if overlap else "uniform")
         if self.window not in WINDOWS:

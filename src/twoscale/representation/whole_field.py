@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
-from twoscale.fields.source import FieldSource, as_source, gather, map_fields
+from twoscale.fields.source import FieldSource, as_source
 from twoscale.parts import register
 from twoscale.representation.base import Representation, space_of
 from twoscale.representation.block_pca import channel_units, least_varying
@@ -60,10 +60,6 @@ class Normaliser(nn.Module):
     def mean_and_spread(self) -> tuple[float, float]:
         """Return both of the channel that varies least beside its mean."""
         return least_varying(self.mean.abs().flatten().double(), self._spread)
-
-    def apply_to(self, fields: FieldSource) -> Tensor:
-        """Return all fields, normalised, as one tensor."""
-        return gather(map_fields(fields, self))
 
     def forward(self, fields: Tensor) -> Tensor:
         return (fields - self.mean) / self.std

@@ -14,7 +14,7 @@ from twoscale.fields.symmetries import symmetry_group
 from twoscale.methods.recipes import defaults, resolve
 from twoscale.predictors import PREDICTORS
 from twoscale.search.chains import CHAINS, FIRST_CHAIN, ChainKind
-from twoscale.search.kinds import FIRST_PREDICTOR, KINDS, Kind
+from twoscale.search.kinds import FIRST_PREDICTOR, KINDS, Kind, kind_of
 
 INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
 _FIRST_VARIANCE = 0.95
@@ -48,7 +48,7 @@ class Candidate:
 
     @property
     def predictor_kind(self) -> Kind:
-        return KINDS[self.predictor]
+        return kind_of(self.predictor)
 
     @property
     def input_part(self) -> tuple[Any, ...]:
@@ -139,13 +139,13 @@ class SearchSpace:
     def first(self) -> Candidate:
         """Return the cheapest candidate worth fitting."""
         predictor = str(self.given.get("predictor", FIRST_PREDICTOR))
-        if predictor not in KINDS:
+        if kind_of(predictor).probe is None and _reads_fields(predictor):
             raise TwoscaleError(
-                f"a search knows the predictors {', '.join(KINDS)}, got '{predictor}': "
-                "name a --method to use another"
+                f"a search cannot tell how long '{predictor}' takes, which reads whole fields: "
+                "name a --method to use it"
             )
         first = Candidate(chain=self.chains[0], predictor=predictor)
-        return self.probed(first, predictor) if KINDS[predictor].probe else first
+        return self.probed(first, predictor) if kind_of(predictor).probe else first
 
     def probed(self, candidate: Candidate, predictor: str) -> Candidate:
         """Return a candidate with a predictor that is probed by a short training.
@@ -163,7 +163,7 @@ class SearchSpace:
 
     def probe_settings(self, predictor: str) -> dict[str, Any]:
         """Return the settings of the short training of a predictor; on a CPU of a small network."""
-        probe = KINDS[predictor].probe
+        probe = kind_of(predictor).probe
         if probe is None:
             return {}
         timed = probe.epochs_alone if "predictor" in self.given else probe.epochs

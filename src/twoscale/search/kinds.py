@@ -8,7 +8,7 @@ from typing import Any
 
 from twoscale.linalg.pca import OVERSAMPLING, POWER_ITERATIONS, RANK_GROWTH
 from twoscale.predictors import MLP, affine, kernel
-from twoscale.predictors.registry import defaults_of
+from twoscale.predictors.registry import defaults_of, get_predictor
 
 _EIGEN = 25  # times n^3: an eigendecomposition, whose products are slower than others
 _QR = 20  # times its products: it runs on one thread
@@ -156,6 +156,13 @@ KINDS: dict[str, Kind] = {
 FIRST_PREDICTOR = next(iter(KINDS))
 
 
+def kind_of(predictor: str) -> Kind:
+    """Return how the search sees a predictor; one of the user's own is judged by its traits."""
+    if predictor in KINDS:
+        return KINDS[predictor]
+    return Kind(_network if get_predictor(predictor).trains_epochs else _affine)
+
+
 def work(predictor: str, sizes: Sizes) -> float:
     """Return the work of a fit in multiplications: representations, transforms, predictor."""
     fields = sizes.images * sizes.samples
@@ -168,7 +175,7 @@ def work(predictor: str, sizes: Sizes) -> float:
     products = input_patch * sizes.input_code + 4 * sizes.patch_nodes * sizes.output_code
     codes = 2.0 * fields * products
     nearest = 2.0 * fields * sizes.output_code**2 + _EIGEN * sizes.output_code**3
-    return _OVERHEAD + fits + codes + nearest + KINDS[predictor].work(sizes)
+    return _OVERHEAD + fits + codes + nearest + kind_of(predictor).work(sizes)
 
 
 def _components(sizes: Sizes, nodes: int, features: int, code: int) -> float:

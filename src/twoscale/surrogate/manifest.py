@@ -15,13 +15,14 @@ from twoscale.fields.grid import Space
 from twoscale.fields.samples import fits_rank
 from twoscale.files import is_a
 from twoscale.methods.recipes import resolve
+from twoscale.methods.settings import resolve_settings
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.operators import FieldOperator
 from twoscale.parts import PARTS
 from twoscale.predictors.base import check_stored_weights
 from twoscale.problems import Problem, describe_problem, problem_from
 from twoscale.runtime.memory import available_memory
-from twoscale.surrogate.options import resolve_seed
+from twoscale.surrogate.options import COMPOSED, resolve_seed
 
 _NODE_BYTES = 64  # of memory for each value of a field, at least: some copies of it
 
@@ -107,7 +108,7 @@ def _restored(
     method = str(manifest["method"])
     return Stored(
         method=method,
-        settings=resolve(method, dict(manifest["settings"])),
+        settings=_settings(method, dict(manifest["settings"])),
         parts=parts,
         seed=resolve_seed(manifest["seed"]),
         problem=problem,
@@ -147,6 +148,13 @@ def _try_out(operator: FieldOperator, inputs: Space, outputs: Space, device: tor
             f"it predicts fields of shape {tuple(predicted.shape[1:])} where the manifest says "
             f"{outputs.shape}"
         )
+
+
+def _settings(method: str, stored: dict[str, Any]) -> dict[str, Any]:
+    """Return stored settings, checked as those of the method, or one by one if it was composed."""
+    if method != COMPOSED:
+        return resolve(method, stored)
+    return resolve_settings("a composed surrogate", stored, stored)
 
 
 def _check_sizes(

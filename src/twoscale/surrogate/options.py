@@ -12,14 +12,18 @@ import torch
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.symmetries import SYMMETRIES
-from twoscale.methods.recipes import assemble, resolve
+from twoscale.methods.recipes import assemble, resolve, settings_of
+from twoscale.methods.settings import check_arguments
 from twoscale.operators.assembly import Assembly
 from twoscale.parts import Part
 from twoscale.problems import Problem
 from twoscale.representation import WholeField
 
-_SHARED = {"symmetries", "average_symmetries", "patches", "evaluation_batch", "base"}
-"""Settings that concern more than one part."""
+COMPOSED = "composed"
+"""The method of a surrogate that has parts of the user's own choice."""
+
+_SHARED = {"symmetries", "average_symmetries", "patches", "evaluation_batch"}
+"""Settings that concern the whole surrogate; patches also those whose seams are measured."""
 
 
 class Composed(NamedTuple):
@@ -33,7 +37,10 @@ class Composed(NamedTuple):
 def compose(
     method: str, settings: Mapping[str, Any], own: Mapping[str, Part], problem: Problem | None
 ) -> Composed:
-    """Return the parts of a method's recipe, with `own` objects in place of some."""
+    """Return the parts of a method's recipe, with `own` objects in place of some.
+
+    Settings of parts that were replaced are left out; giving one raises.
+    """
     resolved = resolve(method, settings)
     if resolved.get("symmetries") == "problem":
         resolved["symmetries"] = problem_symmetries(problem)
@@ -41,27 +48,20 @@ def compose(
     if not own:
         return Composed(method, resolved, parts)
     places: dict[str, Any] = dict(own)
-    predictor = own.get("predictor")
-    if "inputs" not in own and getattr(predictor, "reads_fields", False):
+    if "inputs" not in own and getattr(own.get("predictor"), "reads_fields", False):
         places["inputs"] = WholeField()
     composed = replace(parts, **places)
-    _check_effect(method, settings, places)
-    return Composed(method, resolved, composed)
-
-
-def _check_effect(method: str, settings: Mapping[str, Any], places: Mapping[str, Part]) -> None:
-    """Raise if a setting changes nothing but parts that objects have replaced."""
-    for name in settings.keys() - _SHARED:
-        without = {key: value for key, value in settings.items() if key != name}
-        two = [assemble(method, resolve(method, given)) for given in (settings, without)]
-        trees = [
-            {key: part for key, part in one.describe().items() if key not in places} for one in two
-        ]
-        if trees[0] == trees[1] and two[0].describe() != two[1].describe():
-            raise TwoscaleError(
-                f"{name} has no effect here: {', '.join(places)} is given as an object; set its "
-                "own arguments instead"
-            )
+    for part in own.values():
+        check_arguments(part)
+    used = settings_of(method, resolved, but=places)
+    if unused := settings.keys() - used - _SHARED:
+        raise TwoscaleError(
+            f"{', '.join(sorted(unused))} would have no effect: {', '.join(places)} is given as an "
+            "object; set its own arguments instead"
+        )
+    shown = used | (_SHARED & settings.keys())
+    kept = {name: value for name, value in resolved.items() if name in shown}
+    return Composed(COMPOSED, kept, composed)
 
 
 def resolve_device(name: str) -> torch.device:

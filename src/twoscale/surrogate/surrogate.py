@@ -125,6 +125,7 @@ class Surrogate:
     def __repr__(self) -> str:
         names = ["inputs", "predictor", "outputs"]
         names += ["correction"] if self.parts.correction is not None else []
+        names += ["symmetries"] if self.parts.symmetries != "none" else []
         return f"Surrogate({', '.join(f'{name}={getattr(self.parts, name)!r}' for name in names)})"
 
     def fit(
@@ -266,7 +267,8 @@ class Surrogate:
 
     def _common_layout(self) -> PatchLayout:
         """Return the non-overlapping patches whose seams all methods are measured on."""
-        patches = self.settings.get("patches", _SEAMS)
+        own = self.parts.outputs.arguments.get("patches", _SEAMS)
+        patches = self.settings.get("patches", own)
         return PatchLayout.seams_of(self.output_space_.grid, patches)
 
     @property
