@@ -91,7 +91,7 @@ def import_(
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Turn your own fields into a dataset: (samples, [channels,] height, width) or on a line."""
+    """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
     with progress_bar() as progress:
         dataset = import_fields(
             files,

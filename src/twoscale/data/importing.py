@@ -68,7 +68,7 @@ def import_fields(
         }
         layout = _layout(stacks, periodic)
         if problem is not None:
-            _check_problem(problem, layout)
+            problem.check_spaces(layout.input.space, layout.output.space)
         require_memory(
             f"reading {places[0]} in parts",
             sum(stack.part_bytes(layout.chunk) for stack in stacks.values()),
@@ -236,19 +236,6 @@ def _layout(stacks: dict[str, _Stack], periodic: tuple[bool, bool]) -> Layout:
     )
     found = Space(output.channels, _grid(output, periodic), names=_all_names([output]))
     return Layout(output.samples, Side(space, first.rank), Side(found, output.rank))
-
-
-def _check_problem(problem: Problem, layout: Layout) -> None:
-    """Raise if the fields cannot be those of a problem."""
-    spaces = (layout.input.space, layout.output.space)
-    channels = tuple(space.channels for space in spaces)
-    if channels != problem.channels:
-        raise TwoscaleError(
-            f"{problem.name} has {problem.channels[0]} input and {problem.channels[1]} output "
-            f"channels, got {channels[0]} and {channels[1]}: give these, or leave --problem out"
-        )
-    for space in spaces:
-        problem.check_grid(space.grid)
 
 
 def _grid(stack: _Stack, periodic: tuple[bool, bool]) -> Grid:

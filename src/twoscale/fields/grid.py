@@ -116,6 +116,20 @@ class Space:
         """Return the channels' names, or their numbers from zero."""
         return self.names or tuple(str(channel) for channel in range(self.channels))
 
+    @property
+    def contents(self) -> str:
+        """Return what samples are made of, in words.
+
+        >>> Space(4, Grid(12, 12), parameters=3).contents
+        '12x12 fields and 3 parameters'
+        """
+        count = self.field_channels
+        scalars = f"{self.parameters} parameter{'s' if self.parameters > 1 else ''}"
+        fields = f"{count}x{self.grid} fields" if count > 1 else f"{self.grid} fields"
+        if not count:
+            return scalars
+        return f"{fields} and {scalars}" if self.parameters else fields
+
     def as_dict(self) -> dict[str, Any]:
         """Return the space as plain values, for `from_dict`."""
         return {

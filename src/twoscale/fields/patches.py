@@ -18,6 +18,8 @@ from twoscale.fields.grid import Grid
 
 Pair = tuple[int, int]
 
+_USUAL = 4  # patches per axis, by default
+
 
 def as_pair(counts: Any) -> Pair:
     """Return patches per axis as (rows, columns); one number stands for both.
@@ -58,22 +60,26 @@ class PatchLayout:
     columns: Cuts
 
     @classmethod
-    def tiling(cls, grid: Grid, counts: Pair, *, overlap: bool = False) -> PatchLayout:
+    def tiling(
+        cls, grid: Grid, counts: Pair, *, overlap: bool = False, smallest: int = 2
+    ) -> PatchLayout:
         """Return `counts` patches per axis side by side, or patches as large at half distance.
 
-        Sides differ by at most one node. An axis of a single node is not cut.
+        Sides differ by at most one node, and have at least the `smallest` number of them. On a
+        short axis the usual number of patches, four or fewer, is reduced; more are refused.
         """
         cut = Cuts.overlapping if overlap else Cuts.equal
         axes = []
         for axis, size, count, periodic in zip(
             ("height", "width"), grid.shape, counts, grid.periodic, strict=True
         ):
-            if not 1 <= count <= max(size // 2, 1) and size > 1:
+            most = max(size // smallest, 1)
+            if count < 1 or count > max(most, _USUAL):
                 raise TwoscaleError(
-                    f"a {axis} of {size} nodes can be cut into 1 to {size // 2} patches, "
-                    f"got {count}"
+                    f"a {axis} of {size} nodes can be cut into 1 to {most} patches, got {count}: "
+                    "set patches, as rows and columns"
                 )
-            axes.append(cut(size, count if size > 1 else 1, periodic=periodic and size > 1))
+            axes.append(cut(size, min(count, most), periodic=periodic and size > 1))
         return cls(*axes)
 
     @classmethod

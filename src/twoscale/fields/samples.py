@@ -54,6 +54,8 @@ def as_samples(
     names: Sequence[str] | None = None,
 ) -> Samples:
     """Return fields as samples, or say what is wrong with them."""
+    if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
+        raise TwoscaleError(f"the names of channels are a list of texts, got {names!r}")
     if isinstance(fields, Samples):
         return fields
     if isinstance(fields, np.ndarray | Tensor):
@@ -159,6 +161,8 @@ def sample_shape(space: Space, rank: int) -> tuple[int, ...]:
 
 def _real(array: Any, name: str) -> Tensor:
     hint = "give the real and the imaginary part as two channels"
+    if isinstance(array, np.ma.MaskedArray):
+        raise TwoscaleError(f"the {name} are a masked array: fill in or leave out what is masked")
     if isinstance(array, np.ndarray):
         if array.dtype.kind == "c":
             raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {hint}")

@@ -10,6 +10,7 @@ from twoscale.fields.source import slices
 
 _WINDOW = 7  # nodes per axis
 _SSIM_VALUES = 2**21  # nodes at a time: some 250 MB of work space
+_ROUNDING = 1e-6  # of the largest value, in single precision
 
 
 def structural_similarity(prediction: Tensor, truth: Tensor) -> Tensor:
@@ -35,6 +36,8 @@ def _window(side: int) -> int:
 def _ssim(x: Tensor, y: Tensor, window: tuple[int, int]) -> Tensor:
     """Return the SSIM (fields,) of predictions x and truths y (fields, 1, height, width)."""
     data_range = y.amax((1, 2, 3), keepdim=True) - y.amin((1, 2, 3), keepdim=True)
+    # A field that does not vary has no range: then rounding errors must not count.
+    data_range = torch.maximum(data_range, _ROUNDING * y.abs().amax((1, 2, 3), keepdim=True))
     tiny = torch.finfo(torch.float64).tiny
     c1, c2 = ((k * data_range).square().clamp_min(tiny) for k in (0.01, 0.03))
     mean_x, mean_y, mean_xx, mean_yy, mean_xy = (

@@ -95,6 +95,12 @@ def _shifts(grids: Sequence[Grid]) -> Group:
         else 1
         for axis in (0, 1)
     ]
+    wraps = any(all(grid.periodic[axis] for grid in grids) for axis in (0, 1))
+    if max(steps) <= 1 and wraps and grids:
+        raise TwoscaleError(
+            "no shift is a whole number of nodes on the inputs' and on the outputs' grid, whose "
+            "sides have no common divisor: leave symmetries=shifts out"
+        )
     if max(steps) <= 1:
         raise TwoscaleError(
             "symmetries=shifts needs an axis along which inputs and outputs are periodic: "

@@ -289,7 +289,7 @@ def _recorded_size(term: str, unit: Tensor) -> float:
 
 def _one_sample(pairs: FieldPairs) -> Batch:
     inputs, truth = next(pairs.inputs.chunks())[:1], next(pairs.outputs.chunks())[:1]
-    return Batch(truth, truth, inputs)
+    return Batch(truth, truth, inputs[:, : pairs.input_space.field_channels])
 
 
 @torch.no_grad()

@@ -68,6 +68,7 @@ class FieldObjective:
         for inputs, truth in _pieces(fields):
             with torch.no_grad():
                 codes = operator.inputs.encode(inputs)
+            inputs = inputs[:, : fields.input_space.field_channels]  # what an equation sees
             targets = self._targets(inputs, truth)
             if not start:
                 self.shapes = (tuple(truth.shape[1:]), tuple(inputs.shape[1:]))

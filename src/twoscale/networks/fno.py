@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -57,7 +59,8 @@ class FNO2d(nn.Module):
             rows, columns = usable_modes(height, rows), usable_modes(length, columns)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.lift = Pointwise(channels_in + periodic.count(False), width)
+            # A coordinate along an ordinary axis, its cosine and sine along a periodic one.
+            self.lift = Pointwise(channels_in + 2 + periodic.count(True), width)
             self.layers = nn.ModuleList(
                 FourierConvolution(width, (rows, columns)) for _ in range(layers)
             )
@@ -95,8 +98,11 @@ class FNO2d(nn.Module):
         batch, _, height, width = fields.shape
         parts = [fields.permute(0, 2, 3, 1)]
         for axis, side in enumerate((height, width)):
-            if not self.periodic[axis]:
-                nodes = torch.linspace(0, 1, side, dtype=fields.dtype, device=fields.device)
-                places = nodes[:, None, None] if axis == 0 else nodes[:, None]
-                parts.append(places.expand(batch, height, width, 1))
+            kind: dict[str, Any] = {"dtype": fields.dtype, "device": fields.device}
+            nodes = torch.linspace(0, 1, side, **kind)[:, None]  # (side, 1)
+            if self.periodic[axis]:
+                angle = 2 * torch.pi / side * torch.arange(side, **kind)
+                nodes = torch.stack([angle.cos(), angle.sin()], 1)
+            places = nodes[:, None] if axis == 0 else nodes
+            parts.append(places.expand(batch, height, width, -1))
         return torch.cat(parts, -1)

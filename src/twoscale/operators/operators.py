@@ -10,6 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, map_fields
@@ -124,6 +125,11 @@ class LatentOperator(FieldOperator):
 
     def _bind_spaces(self, inputs: Space, outputs: Space) -> None:
         """Choose the symmetries of both grids; wrap the inputs if the space has parameters."""
+        if self.symmetries != "none" and not inputs.field_channels:
+            raise TwoscaleError(
+                f"symmetries={self.symmetries} need input fields to act on, and these are "
+                "parameters alone: leave the symmetries out"
+            )
         self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
         bare = not isinstance(self.inputs, WithParameters)
         if inputs.parameters and self.inputs.compresses and bare:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
+from twoscale.fields.grid import Grid, Space
 from twoscale.fields.symmetries import Group, symmetry_group
 from twoscale.problems.parameters import build, plain
 
@@ -90,6 +90,20 @@ class Problem(ABC):
             raise TwoscaleError(
                 f"{self.name} needs at least {self.fewest_nodes} nodes per side, got {grid}"
             )
+
+    def check_spaces(self, inputs: Space, outputs: Space) -> None:
+        """Raise if fields of these spaces cannot be inputs and solutions of the equation.
+
+        Scalar parameters may come beside the fields; the equation does not see them.
+        """
+        channels = (inputs.field_channels, outputs.channels)
+        if channels != self.channels or inputs.grid != outputs.grid:
+            raise TwoscaleError(
+                f"{self.name} has {self.channels[0]} input and {self.channels[1]} output channels "
+                f"on one grid, got {channels[0]} on {inputs.grid} and {channels[1]} on "
+                f"{outputs.grid}: leave the problem out, or give its own fields"
+            )
+        self.check_grid(outputs.grid)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as JSON knows them, for `from_parameters`: a dataclass's fields."""

@@ -97,6 +97,12 @@ def problem_from(description: Any) -> Problem | None:
         )
     known, parameters = _lookup(description["name"]), description["parameters"]
     if known is None:
+        warnings.warn(
+            f"the problem '{description['name']}' is not known here, so there are no residuals: "
+            "install the package that defines it",
+            TwoscaleWarning,
+            stacklevel=2,
+        )
         return None
     if not isinstance(parameters, Mapping):
         raise TwoscaleError(f"{known.name} needs a dictionary of parameters, got {parameters!r}")

@@ -51,10 +51,13 @@ class _SkeletonBound(BlockPCA):
 
     def check(self, space: Space, samples: int) -> None:
         super().check(space, samples)
-        Skeleton.of_grid(PatchLayout.tiling(space.grid, self.patches))  # raises
+        Skeleton.of_grid(self._layout_for(space.grid))  # raises
+
+    def _layout_for(self, grid: Grid) -> PatchLayout:
+        return PatchLayout.tiling(grid, self.patches, smallest=3)  # two lines, and one inside
 
     def _prepare(self, space: Space, device: torch.device) -> None:
-        self._layout = PatchLayout.tiling(space.grid, self.patches)
+        self._layout = self._layout_for(space.grid)
         skeleton = Skeleton.of_grid(self._layout)
         self._use_norm(SeamNorm(skeleton, self.seam_width), device)
         self.skeleton = skeleton.float().to(device)
@@ -139,7 +142,7 @@ class BubblePCA(_SkeletonBound):
     weights: Tensor  # (patches, 1, n, m): roots of the norm's weights, of any channel
 
     def block_count(self, grid: Grid) -> int:
-        return PatchLayout.tiling(grid, self.patches).count
+        return self._layout_for(grid).count
 
     def unaffected_by(self, earlier: Representation) -> bool:
         """Say so of a skeleton's PCA: a harmonic extension has no bubbles."""

@@ -14,6 +14,8 @@ from twoscale.linalg.pca import RankRule
 from twoscale.parts import register
 from twoscale.representation.block_pca import BlockPCA
 
+_USUAL_FACTOR = 4  # on few nodes it leaves a single cell
+
 
 @register
 class GlobalPCA(BlockPCA):
@@ -132,7 +134,7 @@ class RestrictedPCA(BlockPCA):
         self,
         rule: RankRule | float,
         *,
-        factor: int = 4,
+        factor: int = _USUAL_FACTOR,
         few_features: bool = True,
         solver: str = "randomized",
         standardised: bool = True,
@@ -144,9 +146,10 @@ class RestrictedPCA(BlockPCA):
     def check(self, space: Space, samples: int) -> None:
         super().check(space, samples)
         sides = space.grid.shape
-        if not 1 <= self.factor <= max(max(sides) // 2, 1):
+        largest = max(max(sides) // 2, _USUAL_FACTOR)
+        if not 1 <= self.factor <= largest:
             raise TwoscaleError(
-                f"the coarse factor must lie between 1 and {max(max(sides) // 2, 1)} on a grid of "
+                f"the coarse factor must lie between 1 and {largest} on a grid of "
                 f"{space.grid}, got {self.factor}"
             )
         features = self._features(space, self.factor)

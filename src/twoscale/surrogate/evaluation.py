@@ -77,6 +77,8 @@ def _of_channels(
 ) -> dict[str, dict[str, float]]:
     """Return the errors of each channel, by its name."""
     shown = {name: values for name, values in errors.items() if name in ACCURACY}
+    own = "native."
+    shown |= {k.removeprefix(own): values for k, values in errors.items() if k.startswith(own)}
     if oracle:
         shown["oracle_mre"] = oracle["mre"]
     return {
@@ -130,7 +132,8 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
             warm = True
         with clock.stage(INFERENCE.name):
             prediction = predict(inputs)
-        yield Batch(prediction.double(), truth.double(), inputs.double())
+        seen = inputs[:, : test.input_space.field_channels]  # an equation has no parameters of ours
+        yield Batch(prediction.double(), truth.double(), seen.double())
 
 
 @torch.no_grad()

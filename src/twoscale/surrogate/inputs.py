@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.fields.grid import Grid, Space
 from twoscale.fields.samples import (
     Fields,
     Samples,
@@ -54,6 +54,16 @@ class Door:
     periodic: tuple[bool, bool] = (False, False)
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
+    fitted: bool = False  # the names are those of fields that these are to be compared with
+
+    def _samples(self, fields: Fields, name: str, names: Sequence[str] | None) -> Samples:
+        own = None if self.fitted else names
+        samples = as_samples(fields, name, periodic=self.periodic, names=own)
+        if not self.fitted or names is None or isinstance(fields, Samples):
+            return samples
+        if len(names) != samples.space.channels:
+            return samples  # told as what it is, by `check_alike`
+        return replace(samples, space=replace(samples.space, names=tuple(names)))
 
     def inputs(self, fields: Fields | None, parameters: Any, name: str) -> Samples:
         """Return the inputs of one role: fields, parameters, or both."""
@@ -61,7 +71,7 @@ class Door:
             raise TwoscaleError(f"there are neither {name} fields nor parameters: give one of them")
         samples = None
         if fields is not None:
-            samples = as_samples(fields, name, periodic=self.periodic, names=self.input_names)
+            samples = self._samples(fields, name, self.input_names)
         if parameters is None:
             assert samples is not None
             return samples
@@ -70,9 +80,7 @@ class Door:
     def pair(self, inputs: Fields | None, outputs: Fields, parameters: Any, role: str) -> Pair:
         """Return the pairs of one role (training, validation, test), or say what is wrong."""
         seen = self.inputs(inputs, parameters, f"{role} input")
-        made = as_samples(
-            outputs, f"{role} output", periodic=self.periodic, names=self.output_names
-        )
+        made = self._samples(outputs, f"{role} output", self.output_names)
         if len(seen) != len(made):
             raise TwoscaleError(
                 f"there are {len(seen)} {role} inputs but {len(made)} outputs: they must be pairs"
@@ -99,31 +107,43 @@ class Door:
         x, u, *rest = validation
         training = self.pair(inputs, outputs, parameters, "training")
         held_out = self.pair(x, u, rest[0] if rest else None, "validation")
-        _check_alike("inputs", training.inputs.space, held_out.inputs.space)
-        _check_alike("outputs", training.outputs.space, held_out.outputs.space)
+        for name, one, other in (
+            ("inputs", training.inputs.space, held_out.inputs.space),
+            ("outputs", training.outputs.space, held_out.outputs.space),
+        ):
+            if one.shape != other.shape or one.parameters != other.parameters:
+                raise TwoscaleError(
+                    f"training {name} are {one.contents}, validation {name} {other.contents}: they "
+                    "must agree"
+                )
         return training, held_out
 
 
-def _check_alike(name: str, training: Space, validation: Space) -> None:
-    """Raise if training and validation fields differ in channels, parameters or grid."""
-    if training.shape != validation.shape:
+def check_alike(name: str, fitted: Space, given: Space) -> None:
+    """Raise if fields differ from those of a fitted space: contents, periodic axes or names."""
+    if given.shape != fitted.shape or given.parameters != fitted.parameters:
         raise TwoscaleError(
-            f"training {name} are fields of {training}, validation {name} of {validation}: they "
-            "must agree"
+            f"this surrogate was fitted on {name}s of {fitted.contents}, these are {given.contents}"
         )
-    if training.parameters != validation.parameters:
+    if given.grid.periodic != fitted.grid.periodic:
         raise TwoscaleError(
-            f"training {name} have {training.parameters} parameters, validation {name} "
-            f"{validation.parameters}: they must agree"
+            f"this surrogate was fitted on {name} fields of {fitted.grid} (p: periodic), these "
+            f"are {given.grid}"
+        )
+    if fitted.names is not None and given.names is not None and fitted.names != given.names:
+        raise TwoscaleError(
+            f"this surrogate was fitted on the {name} channels {', '.join(fitted.names)}, these "
+            f"are {', '.join(given.names)}: bring them into that order"
         )
 
 
 def check_shape(name: str, space: Space, shape: Sequence[int]) -> None:
     """Raise if fields of (channels, height, width) are not those of a fitted space."""
     if tuple(shape) != space.shape:
-        came = "x".join(str(side) for side in (shape[1:] if shape[0] == 1 else shape))
+        channels, height, width = shape
+        came = Space(channels, Grid(height, width), min(space.parameters, channels))
         raise TwoscaleError(
-            f"this surrogate was fitted on {name} fields of {space}, these are {came}"
+            f"this surrogate was fitted on {name}s of {space.contents}, these are {came.contents}"
         )
 
 
@@ -188,7 +208,11 @@ def hold_out(data: tuple[Any, Any, Any], seed: int) -> tuple[tuple[Any, ...], tu
 
 def _array(fields: Any) -> np.ndarray | Tensor:
     if isinstance(fields, np.ndarray | Tensor):
+        if not fields.ndim:
+            raise TwoscaleError("fields and parameters have an axis of samples, got one number")
         return fields
+    if isinstance(fields, list | tuple):
+        raise TwoscaleError("fields and parameters are NumPy or torch arrays, got a list")
     raise TwoscaleError(
         f"only arrays are split into training and validation fields, got {type(fields).__name__}: "
         "pass validation=(inputs, outputs)"

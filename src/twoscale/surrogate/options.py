@@ -108,6 +108,11 @@ def resolve_periodic(periodic: Any, problem: Problem | None) -> tuple[bool, bool
         raise TwoscaleError(
             f"periodic is true, false, or a pair of them for rows and columns, got {periodic!r}"
         )
+    if problem is not None and tuple(pair) != problem.periodic:
+        raise TwoscaleError(
+            f"periodic={periodic!r} contradicts {problem.name}, whose rows and columns are "
+            f"{problem.periodic}: leave one of the two out"
+        )
     return pair[0], pair[1]
 
 

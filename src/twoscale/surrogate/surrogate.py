@@ -44,7 +44,7 @@ from twoscale.surrogate.artifact import (
 )
 from twoscale.surrogate.evaluation import Predict, evaluate_operator, warn_of_failure
 from twoscale.surrogate.fitting import Fitting, fit_checkpoints
-from twoscale.surrogate.inputs import Door, Pair, check_shape, input_batch
+from twoscale.surrogate.inputs import Door, Pair, check_alike, check_shape, input_batch
 from twoscale.surrogate.manifest import Stored, restored
 from twoscale.surrogate.options import (
     compose,
@@ -163,6 +163,8 @@ class Surrogate:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
         declared_processes()  # raises if the variable is wrong: before the work, not after it
         reset_peak_memory()
+        if self.problem is not None:
+            self.problem.check_spaces(training.inputs.space, training.outputs.space)
         operator = self.parts.operator()
         operator.check(training.inputs.space, training.outputs.space, len(training.inputs))
         return Fitting(
@@ -274,10 +276,9 @@ class Surrogate:
     @property
     def _door(self) -> Door:
         """Return how fields of the fitted spaces come in."""
-        names = [space.names for space in (self.input_space_, self.output_space_)]
-        if names[0] is not None:
-            names[0] = names[0][: self.input_space_.field_channels]
-        return Door(self.periodic, *names)
+        inputs, outputs = self.input_space_, self.output_space_
+        seen = None if inputs.names is None else inputs.names[: inputs.field_channels]
+        return Door(self.periodic, seen, outputs.names, fitted=True)
 
     @torch.no_grad()
     def predict(
@@ -343,15 +344,12 @@ class Surrogate:
         check_shape("input", self.input_space_, shape)
 
     def check_spaces(self, inputs: Space, outputs: Space) -> None:
-        """Raise if the surrogate was not fitted on fields of these spaces."""
-        self.check_inputs(inputs.shape)
-        check_shape("output", self.output_space_, outputs.shape)
-        wanted = self.input_space_.parameters
-        if inputs.parameters != wanted:
-            raise TwoscaleError(
-                f"this surrogate was fitted with {wanted} parameters for each sample, these have "
-                f"{inputs.parameters}"
-            )
+        """Raise if the surrogate was not fitted on fields of these spaces, and for its problem."""
+        self._check_fitted()
+        check_alike("input", self.input_space_, inputs)
+        check_alike("output", self.output_space_, outputs)
+        if self.problem is not None:
+            self.problem.check_spaces(inputs, outputs)
 
     @torch.no_grad()
     def evaluate(
