@@ -182,8 +182,8 @@ class SearchSpace:
     def takes(self, predictor: str, chain: str) -> bool:
         """Say whether a predictor may be tried, as to the settings and fields that are given.
 
-        Predictors of codes leave out settings that are others': a closed form has no epochs. One
-        that reads fields must have all, and needs the fields in memory.
+        Predictors of codes ignore settings they do not have; a closed form has no epochs. One that
+        reads fields must have all, and needs the fields in memory.
         """
         if not _reads_fields(predictor):
             return True
