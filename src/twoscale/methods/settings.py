@@ -152,7 +152,8 @@ SETTINGS: dict[str, Setting] = {
     "epochs": Setting("passes over the training set", _COUNT, schedule=True, passes=True),
     "batch_size": Setting("samples per optimiser step", _COUNT, schedule=True),
     "learning_rate": Setting(
-        "the optimiser's first rate, or its highest in one cycle; none: the optimiser's default", _RATE
+        "the optimiser's first rate, or its highest in one cycle; none: the optimiser's default",
+        _RATE,
     ),
     "weight_decay": Setting("L2 weight decay", _DECAY),
     "patience": Setting(
