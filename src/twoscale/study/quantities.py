@@ -16,6 +16,7 @@ from twoscale.runtime.stages import (
     INFERENCE,
     PCA,
     PCA_OVERHEAD,
+    PCA_SIDES,
     STAGES,
     TRANSFORM,
 )
@@ -51,8 +52,7 @@ _METRICS = (
 
 def pca_stages() -> tuple[str, ...]:
     """Return the stages of a PCA fit: input, output or the stages of a chain, and the overhead."""
-    single = (f"{PCA}{side}" for side in ("input", "output"))
-    return (*single, *(f"{PCA}{stage}" for stage in known_stages()), PCA_OVERHEAD)
+    return (*PCA_SIDES, *(f"{PCA}{stage}" for stage in known_stages()), PCA_OVERHEAD)
 
 
 TIMED = ("pca_fit", *(f"timings.{stage}" for stage in STAGES))
