@@ -60,7 +60,7 @@ def test_nan_in_import(twoscale, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("coarse_factor=9", ("coarse factor must lie between 1 and 8", "16x16, got 9")),
+        ("coarse_factor=9", ("coarse_factor) must lie between 1 and 8", "16x16, got 9")),
         ("coarse_factor=1", ("fewer values than", "256 values for 96 fields", "at least 2")),
         ("patches=9", ("a height of 16 nodes can be cut into 1 to 8 patches, got 9",)),
         ("patches=4x9", ("a width of 16 nodes can be cut into 1 to 8 patches, got 9",)),

@@ -259,16 +259,18 @@ def test_a_chain_without_stages_is_refused(fields):
         Chain({}).fit(fields)
 
 
-@pytest.mark.parametrize("stages", [{"a.b": GlobalPCA(3)}, {"": GlobalPCA(3)}, {"one": "pca"}])
+@pytest.mark.parametrize(
+    "stages", [{"a.b": GlobalPCA(3)}, {"": GlobalPCA(3)}, {"one": "pca"}, [GlobalPCA(3)]]
+)
 def test_what_cannot_be_stages_is_refused(stages):
-    with pytest.raises(TwoscaleError, match="these cannot be the stages of a chain"):
+    with pytest.raises(TwoscaleError, match="a chain is a dictionary of names and representations"):
         Chain(stages)
 
 
 @pytest.mark.parametrize(
     ("options", "samples", "message"),
     [
-        ({"coarse_factor": 17}, 200, "factor must lie between 1 and 16 on a grid of 32x32, got 17"),
+        ({"coarse_factor": 17}, 200, "must lie between 1 and 16 on a grid of 32x32, got 17"),
         ({"coarse_factor": 2}, 200, "factor 2 gives 256 values for 200 fields"),
         ({}, 64, "factor 4 gives 64 values for 64 fields"),
         ({"patches": (17, 4)}, 200, "a height of 32 nodes can be cut into 1 to 16 patches, got 17"),

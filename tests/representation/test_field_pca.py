@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -252,8 +254,11 @@ def test_a_factor_beyond_half_the_grid_is_refused(fields, factor):
 
 @pytest.mark.parametrize("samples", [63, 64])
 def test_as_many_coarse_nodes_as_fields_are_refused(samples):
-    message = f"factor 4 gives 64 values for {samples} fields; use a coarse factor of at least 5, "
-    with pytest.raises(TwoscaleError, match=message):
+    message = (
+        f"factor 4 gives 64 values for {samples} fields; "
+        "use a factor (setting coarse_factor) of at least 5, "
+    )
+    with pytest.raises(TwoscaleError, match=re.escape(message)):
         RestrictedPCA(RankRule(variance=0.9), factor=4).check(SPACE, samples)
 
 

@@ -13,7 +13,13 @@ from twoscale.predictors import PREDICTORS
 FOLDER = Path(twoscale.search.__file__).parent
 TABLES = {"chains.py", "kinds.py"}
 NAMES = {*METHODS, *PREDICTORS, "coarse", "residual", "skeleton", "bubbles"}
-OF_ONE_METHOD = {"coarse_components", "residual_variance", "seam_width", "kernel_samples"}
+OF_ONE_METHOD = {
+    "coarse_factor",
+    "coarse_components",
+    "residual_variance",
+    "seam_width",
+    "kernel_samples",
+}
 
 
 def texts(path):

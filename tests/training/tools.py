@@ -22,7 +22,7 @@ def make_pairs(samples, *, seed=0):
 
 
 def make_plan(**changes):
-    """A plan with the paper's values, unless told otherwise."""
+    """A plan with the paper's values by default."""
     usual = {
         "batch_size": 32,
         "learning_rate": 1e-3,

@@ -88,7 +88,7 @@ class Cuts:
 
     @cached_property
     def positions(self) -> Tensor:
-        """Return the nodes (count, side) of the intervals; the last one again beyond their end."""
+        """Return the node indices (count, side); shorter intervals repeat their last node."""
         starts, sides = torch.tensor(self.starts), torch.tensor(self.sides)
         offsets = torch.minimum(torch.arange(self.side), sides[:, None] - 1)
         return (starts[:, None] + offsets) % self.size

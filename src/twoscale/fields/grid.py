@@ -17,9 +17,19 @@ class Grid:
     """Uniform nodes of the unit square: `height` rows by `width` columns.
 
     Along an ordinary axis the nodes include both ends, so the spacing is 1 / (nodes - 1). Along a
-    `periodic` axis (rows, columns) the last node is followed by the first, and the spacing is
-    1 / nodes. An axis of a single node has no differences; its spacing is 1.
+    periodic axis the last node is followed by the first, and the spacing is 1 / nodes. An axis of a
+    single node has no differences; its spacing is 1.
 
+    Parameters
+    ----------
+    height, width
+        Number of rows and of columns, from 1 to a million each.
+    periodic
+        Whether the last row is followed by the first, and the last column by the first; (False,
+        False) by default.
+
+    Examples
+    --------
     >>> Grid(5, 4, periodic=(False, True)).spacing
     (0.25, 0.25)
     """
@@ -71,9 +81,20 @@ class Grid:
 class Space:
     """What a batch of fields (samples, channels, height, width) is made of.
 
-    The last `parameters` of the channels are scalars, the same number at every node. `names` are
-    those of the channels, where they are given.
+    Parameters
+    ----------
+    channels
+        Number of channels, at least 1, parameters included.
+    grid
+        The nodes of every channel.
+    parameters
+        How many of the channels, the last ones, are scalars: the same number at every node. 0 by
+        default.
+    names
+        Names of the channels, one each and all different. None by default: they are then numbered.
 
+    Examples
+    --------
     >>> Space(2, Grid(8, 8), names=("pressure", "speed")).channel_names
     ('pressure', 'speed')
     """

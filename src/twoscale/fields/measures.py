@@ -202,7 +202,7 @@ def spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
 
 
 def weighted_spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
-    """Return the same for spectra times 1 + k / k_max: high waves count more."""
+    """Return the relative distance of spectra weighted by 1 + k / k_max."""
     bins = truth.shape[1]
     weight = 1 + torch.linspace(0, 1, bins, dtype=truth.dtype, device=truth.device)
     return spectral_distance(weight * prediction, weight * truth)

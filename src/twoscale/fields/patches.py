@@ -54,6 +54,19 @@ class PatchLayout:
 
     Patches are numbered row by row. Where their sizes differ, smaller ones are filled up with zeros
     to the size of the largest, so that all patches are one tensor. All pairs are (rows, columns).
+
+    Parameters
+    ----------
+    rows, columns
+        The intervals of nodes along the height and along the width.
+
+    Examples
+    --------
+    >>> layout = PatchLayout.tiling(Grid(8, 9), (2, 2))
+    >>> layout.count, layout.patch
+    (4, (4, 5))
+    >>> layout.extract(torch.zeros(3, 1, 8, 9)).shape
+    torch.Size([3, 4, 20])
     """
 
     rows: Cuts

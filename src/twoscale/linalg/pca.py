@@ -112,8 +112,20 @@ def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
 class RankRule:
     """How many components to keep, per block.
 
-    With `variance`: the smallest k whose cumulative explained-variance ratio reaches it, and at
-    most `components` if that is given too. With `components` alone: exactly that many.
+    At least one of both has to be given.
+
+    Parameters
+    ----------
+    variance
+        Share of variance in (0, 1]: the smallest number of components that reaches it is kept. None
+        by default.
+    components
+        Number of components to keep; with a `variance`, at most that many. None by default.
+
+    Examples
+    --------
+    >>> RankRule(variance=0.99, components=12)
+    RankRule(variance=0.99, components=12)
     """
 
     variance: float | None = None

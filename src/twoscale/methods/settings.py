@@ -126,7 +126,9 @@ SETTINGS: dict[str, Setting] = {
         _optional(_COUNT),
     ),
     "seam_width": Setting(
-        "reach of slopes beside patch borders in the norm; 0 is plain L2", _WIDTH
+        "width beside patch borders in which derivatives count, as a share of the side; "
+        "0: plain L2",
+        _WIDTH,
     ),
     "few_features": Setting("insist on fewer coarse nodes than training fields", _switch),
     "solver": Setting("PCA solver", choice((*SOLVERS, "hybrid"))),
@@ -151,7 +153,8 @@ SETTINGS: dict[str, Setting] = {
     "epochs": Setting("passes over the training set", _COUNT, schedule=True, passes=True),
     "batch_size": Setting("samples per optimiser step", _COUNT, schedule=True),
     "learning_rate": Setting(
-        "the optimiser's first rate, or its highest in one cycle; none: what suits it", _RATE
+        "the optimiser's first rate, or its highest in one cycle; none: the optimiser's default",
+        _RATE,
     ),
     "weight_decay": Setting("L2 weight decay", _DECAY),
     "patience": Setting(
@@ -182,7 +185,7 @@ SETTINGS: dict[str, Setting] = {
         "optimiser of an encoder; rate and clip follow from it", choice(tuple(Encoder.optimisers))
     ),
     "clip": Setting(
-        "largest norm of the gradients of one step; none: what suits the optimiser",
+        "largest norm of the gradients of one step; none: the optimiser's default",
         _optional(_FACTOR),
     ),
     "modes": Setting("Fourier modes kept per direction", _COUNT),

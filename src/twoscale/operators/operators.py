@@ -125,12 +125,14 @@ class LatentOperator(FieldOperator):
 
     def _bind_spaces(self, inputs: Space, outputs: Space) -> None:
         """Choose the symmetries of both grids; wrap the inputs if the space has parameters."""
-        if self.symmetries != "none" and not inputs.field_channels:
-            raise TwoscaleError(
-                f"symmetries={self.symmetries} need input fields to act on, and these are "
-                "parameters alone: leave the symmetries out"
-            )
-        self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
+        self.group = IDENTITY
+        if self.symmetries != "none":
+            if not inputs.field_channels:
+                raise TwoscaleError(
+                    f"symmetries={self.symmetries} need input fields to act on, and these are "
+                    "parameters alone: leave the symmetries out"
+                )
+            self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
         bare = not isinstance(self.inputs, WithParameters)
         if inputs.parameters and self.inputs.compresses and bare:
             self.inputs = WithParameters(self.inputs if inputs.field_channels else None)
@@ -280,8 +282,9 @@ def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
     codes = torch.empty(0)
     start = 0
     for chunk in source.chunks():
-        for place, symmetry in enumerate(group):
-            part = encode(symmetry(chunk))
+        images = [chunk] if len(group) == 1 else [symmetry(chunk) for symmetry in group]
+        for place, image in enumerate(images):
+            part = encode(image)
             if not start and not place:
                 codes = part.new_empty(len(group), samples, part.shape[1])
             codes[place, start : start + len(part)] = part

@@ -75,7 +75,7 @@ class Problem(ABC):
         return (seed, self.number, grid.height, grid.width)
 
     def grid(self, height: int, width: int) -> Grid:
-        """Return the grid of that many nodes that the equation is stated on."""
+        """Return the equation's grid with height x width nodes."""
         grid = Grid(height, width, self.periodic)
         self.check_grid(grid)
         return grid

@@ -28,7 +28,20 @@ _SOLVE_VALUES_CUDA = 2**26
 class Darcy(DiffusionProblem):
     """-div(a grad u) = 1 with u = 0 on the boundary; a takes two positive values.
 
-    It is `high` where a random field of the distribution `medium` is not negative, else `low`.
+    Parameters
+    ----------
+    medium
+        Distribution of the random field that decides which value a has, by default
+        `GaussianRandomField()`.
+    high, low
+        Value of a where that field is not negative, 12 by default, and elsewhere, 4 by default.
+
+    Examples
+    --------
+    >>> problem = Darcy(high=10.0, low=1.0)
+    >>> medium = problem.sample(Grid(9, 9), [0, 1], seed=0)
+    >>> sorted(set(medium.flatten().tolist()))
+    [1.0, 10.0]
     """
 
     medium: GaussianRandomField = field(default_factory=GaussianRandomField)

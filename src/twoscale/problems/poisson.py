@@ -19,7 +19,20 @@ from twoscale.problems.registry import register
 
 @dataclass(frozen=True)
 class Poisson(DiffusionProblem):
-    """Laplace(u) = f with u = 0 on the boundary; `forcing` is the distribution of f."""
+    """Laplace(u) = f with u = 0 on the boundary.
+
+    Parameters
+    ----------
+    forcing
+        Distribution of f, by default `GaussianRandomField()`.
+
+    Examples
+    --------
+    >>> problem = Poisson()
+    >>> forcing = problem.sample(Grid(9, 9), [0, 1], seed=0)
+    >>> bool(problem.residual(forcing, problem.solve(forcing)).abs().max() < 1e-9)
+    True
+    """
 
     forcing: GaussianRandomField = field(default_factory=GaussianRandomField)
 

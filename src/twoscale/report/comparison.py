@@ -16,13 +16,13 @@ from twoscale.report.page import Picture, Section, Table, page_text
 from twoscale.report.run_figures import input_fields
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
-from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
+from twoscale.study.paper.roles import IDEA, PLAIN_PATCHES, PROPOSED
 
 
 def write_comparison(
     page: Path, dataset: Dataset, runs: dict[str, Run], *, overwrite: bool = False
 ) -> None:
-    """Write `page` and its `figures/*.png` from runs of `local`, `two-scale` and others."""
+    """Write `page` and its `figures/*.png` from runs of both roles of the paper and others."""
     pair = loaded_pair(dataset, runs[PLAIN_PATCHES].test_samples)
     inputs, truth = (samples.tensor() for samples in pair)
     predictions = {
@@ -44,17 +44,15 @@ def write_comparison(
 
 
 def _summary(metrics: dict[str, dict[str, Any]]) -> str:
-    local, two_scale = (
+    plain, proposed = (
         {**metrics[name], **metrics[name]["common_seams"]} for name in (PLAIN_PATCHES, PROPOSED)
     )
     ratios = {
-        key: local[key] / two_scale[key]
+        key: plain[key] / proposed[key]
         for key in ("mre", "value_trace_error", "normal_derivative_trace_error")
     }
     return (
-        "A plain patch-wise PCA-Net decodes each patch by itself, and neighbouring patches "
-        "disagree. The two-scale representation writes one coarse field over the whole domain "
-        "first and leaves only small residuals to the patches. On this test set that makes the "
+        f"{IDEA} On this test set that makes the "
         f"error {ratios['mre']:.1f} times smaller, the jump in value across patch borders "
         f"{ratios['value_trace_error']:.1f} times, and the jump in slope "
         f"{ratios['normal_derivative_trace_error']:.1f} times."
@@ -68,7 +66,7 @@ def _field_pictures(
     truth: Tensor,
     predictions: dict[str, Tensor],
 ) -> list[Picture]:
-    """Return the pictures of one sample, the one with plain local's median error."""
+    """Return the pictures of one sample, the one with the median error of plain patches."""
     sample = median_sample(predictions[PLAIN_PATCHES], truth)
     layout = runs[PLAIN_PATCHES].surrogate.operator_.layout
     assert layout is not None
@@ -78,7 +76,8 @@ def _field_pictures(
         Picture(
             "fields",
             "One field, its predictions",
-            "Top: a test field (the one with plain local's median error) and its predictions. "
+            f"Top: a test field (of median error with {method_title(PLAIN_PATCHES)}) and its "
+            "predictions. "
             "Bottom: their errors on one scale, with the patch borders drawn in.",
             figures.field_panels(shown, truth, predictions, sample, layout.seams, names),
         ),

@@ -25,6 +25,7 @@ from twoscale.report.study_documents import (
     results_page,
 )
 from twoscale.study.cases import setting_text
+from twoscale.study.paper.roles import EXCEPTION, PLAIN_PATCHES, PROPOSED
 
 _DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}
 
@@ -122,7 +123,8 @@ def figures_page() -> str:
         "",
         "A study's YAML file lists its figures: `{kind: curves, x: training, quantities: [mre]}`.",
         "Every kind also takes `title`, `caption`, `rows` (patterns of case names, such as",
-        "`[local*, two-scale]`) and `where` (properties: `{method: [local, overlap]}`).",
+        f"`[{PLAIN_PATCHES}*, {PROPOSED}]`) and `where` (properties:",
+        f"`{{method: [{PLAIN_PATCHES}, {PROPOSED}]}}`).",
         "A `base` names the properties in which the base case differs from the others, such as",
         "`{objective: null}` for cases before fine-tuning or `{solver: full}` for a setting.",
         "This page is generated from the code by `make documents`.",
@@ -142,8 +144,7 @@ def settings_page() -> str:
         "",
         "Given as `--set key=value` or as arguments of `Surrogate`. A fit has the settings of its",
         "method, which choose the representations, and those of its predictor.",
-        "Defaults are the paper's protocol (for FNO on Darcy-256 the paper uses `batch_size=4`,",
-        "`evaluation_batch=8`).",
+        f"Defaults are the paper's protocol. {EXCEPTION}",
         "This page is generated from the code by `make documents`.",
     ]
     for name, method in METHODS.items():

@@ -90,9 +90,8 @@ class Representation(Part, nn.Module, ABC):
     def unit(self) -> Tensor:
         """Return each channel's unit (channels, 1, 1): the size of its deviations from the mean.
 
-        Codes have no unit; whatever squares decoded fields divides them by this one before, so that
-        every channel counts, whatever it is measured in. Of a single channel only the order of
-        magnitude matters: its unit is a power of four, which leaves every digit as it is.
+        Divide decoded fields by the unit before squaring them. Then every channel counts, whatever
+        it is measured in. The unit of a single channel is a power of four, which changes no digit.
         """
         return torch.ones(self.space.channels, 1, 1)
 

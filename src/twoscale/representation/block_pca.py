@@ -221,7 +221,7 @@ class BlockPCA(Representation):
         self.floor = _NOISE * first.unit.flatten().double() if several else None
 
     def unaffected_by(self, earlier: Representation) -> bool:
-        """Say whether it is fitted alike whatever modes an earlier stage of a chain keeps."""
+        """Say whether its fit does not depend on the modes that earlier stages keep."""
         return False
 
     def _require_fit(self) -> None:

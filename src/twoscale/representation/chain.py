@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,6 @@ from twoscale.parts import PARTS, register
 from twoscale.representation.base import Representation, residual_map, space_of, subset
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.budget import Budget
-from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
 from twoscale.runtime.stages import PCA_OVERHEAD
 from twoscale.runtime.timing import Clock
 
@@ -27,9 +26,26 @@ class Chain(Representation):
     """Named stages, fitted one after the other; decoding adds them up.
 
     z_1 = E_1(u), z_2 = E_2(u - D_1(z_1)), ...; u is approximated by D_1(z_1) + D_2(z_2) + ...
-    With `code_size` all stages, which must be PCAs, share that many modes, the most energetic ones
-    of all their blocks; what the rules of the stages say is then what each may keep at most.
 
+    Parameters
+    ----------
+    stages
+        Representations by name, in the order they are fitted in.
+    code_size
+        Modes that all stages share, which must then be PCAs: those of the largest energy. The rule
+        of a stage says what it may keep at most. By default each stage follows its own rule.
+
+    Attributes
+    ----------
+    stages
+        The fitted stages by name.
+    space, layout, ranks, code_size, explained_variance
+        The space of the fields, the finest patches, the modes kept by each stage, the length of the
+        code, and the share of variance that each stage keeps.
+
+    Examples
+    --------
+    >>> from twoscale import PatchPCA, RestrictedPCA
     >>> Chain({"coarse": RestrictedPCA(8), "patches": PatchPCA(0.9, patches=(2, 2))})
     Chain({'coarse': RestrictedPCA(8), 'patches': PatchPCA(0.9, patches=(2, 2))})
     """
@@ -41,10 +57,16 @@ class Chain(Representation):
         self, stages: Mapping[str, Representation], *, code_size: int | None = None
     ) -> None:
         super().__init__()
+        if not isinstance(stages, Mapping):
+            raise TwoscaleError(
+                f"a chain is a dictionary of names and representations, got {type(stages).__name__}"
+            )
         try:
             self.stages = nn.ModuleDict(stages)
         except (KeyError, TypeError) as error:
-            raise TwoscaleError(f"these cannot be the stages of a chain: {error}") from error
+            raise TwoscaleError(
+                f"a chain is a dictionary of names and representations: {error}"
+            ) from error
         self.shared_size = code_size
         if code_size is not None and not all(isinstance(s, BlockPCA) for s in stages.values()):
             raise TwoscaleError(
@@ -175,89 +197,3 @@ def single_solver(solver: str) -> str:
 def stage_rule(variance: float, code_size: int | None) -> RankRule:
     """Return the rule of a stage that keeps a variance, or as much of a shared code as it gets."""
     return RankRule(variance=variance) if code_size is None else RankRule(components=code_size)
-
-
-@register
-class TwoScale(Chain):
-    """The paper's representation: one coarse global PCA, then local PCAs of the residual.
-
-    `solver` applies to all stages; "hybrid" randomises the coarse solve only. `few_features` is the
-    paper's rule for the coarse grid: fewer nodes than training fields. With `code_size` the patches
-    share what the coarse modes leave of it, and `residual_variance` is without effect.
-
-    >>> TwoScale(coarse_components=12, patches=(2, 2))
-    TwoScale(patches=(2, 2), coarse_components=12)
-    """
-
-    name = "two-scale"
-    title = "coarse PCA, then a PCA per patch"
-    stage_titles: ClassVar[Mapping[str, str]] = {"coarse": "coarse", "residual": "residual"}
-
-    def __init__(
-        self,
-        *,
-        patches: tuple[int, int] = (4, 4),
-        coarse_factor: int = 4,
-        coarse_components: int | None = 10,
-        coarse_variance: float | None = None,
-        few_features: bool = True,
-        residual_variance: float = 0.995,
-        solver: str = "randomized",
-        code_size: int | None = None,
-    ) -> None:
-        coarse_solver, residual_solver = stage_solvers(solver)
-        coarse = RestrictedPCA(
-            RankRule(variance=coarse_variance, components=coarse_components),
-            factor=coarse_factor,
-            few_features=few_features,
-            solver=coarse_solver,
-        )
-        residual_rule = stage_rule(residual_variance, code_size)
-        residual = PatchPCA(residual_rule, patches=patches, solver=residual_solver)
-        super().__init__({"coarse": coarse, "residual": residual}, code_size=code_size)
-
-
-@register
-class ThreeScale(Chain):
-    """A level between the two of `TwoScale`: PCAs of what the coarse one leaves on larger patches.
-
-    The last one is left little to do: it keeps less of that than `TwoScale` would. With `code_size`
-    the patches of both sizes share what the coarse modes leave of it, instead of keeping variances.
-    """
-
-    name = "three-scale"
-    title = "coarse PCA, then a PCA per large patch, then a PCA per patch"
-    stage_titles: ClassVar[Mapping[str, str]] = {
-        "coarse": "coarse",
-        "middle": "middle",
-        "residual": "residual",
-    }
-
-    def __init__(
-        self,
-        *,
-        patches: tuple[int, int] = (4, 4),
-        coarse_factor: int = 4,
-        coarse_components: int | None = 10,
-        coarse_variance: float | None = None,
-        few_features: bool = True,
-        middle_patches: tuple[int, int] = (2, 2),
-        middle_variance: float = 0.99,
-        residual_variance: float = 0.8,
-        solver: str = "randomized",
-        code_size: int | None = None,
-    ) -> None:
-        outer = TwoScale(
-            patches=patches,
-            coarse_factor=coarse_factor,
-            coarse_components=coarse_components,
-            coarse_variance=coarse_variance,
-            few_features=few_features,
-            residual_variance=residual_variance,
-            solver=solver,
-            code_size=code_size,
-        )
-        middle_rule = stage_rule(middle_variance, code_size)
-        middle = PatchPCA(middle_rule, patches=middle_patches, solver=stage_solvers(solver)[1])
-        (coarse, first), (residual, last) = outer._named()
-        super().__init__({coarse: first, "middle": middle, residual: last}, code_size=code_size)

@@ -102,6 +102,32 @@ class SkeletonPCA(_SkeletonBound):
     With g = T u, M = L L^T the metric |E g|^2 = g^T M g, and y = L^T g: z = V^T (y - mean) / s,
     and the decoded field is E L^-T (mean + s V z). The columns of V are the eigenvectors of
     L^T C L, C the covariance of the traces.
+
+    Parameters
+    ----------
+    rule
+        What to keep: a share of variance (0.99), a number of modes (12), or a `RankRule`.
+    patches
+        Patches per axis (rows, columns), (4, 4) by default. Each side has at least 3 nodes, and an
+        axis of a single node is not cut.
+    seam_width
+        Width beside patch borders in which derivatives count in the norm, as a share of the
+        domain's side, 0.0135 by default; 0 is plain L2.
+    solver
+        PCA algorithm, one of `SOLVERS`: "randomized" (default), "covariance" or "full".
+
+    Attributes
+    ----------
+    skeleton, layout
+        The lines between the patches of the fitted grid, and the patches.
+    space, ranks, code_size, explained_variance
+        The space of the fields, the modes kept, their number, and the share of variance they hold.
+
+    Examples
+    --------
+    >>> lines = SkeletonPCA(5, patches=(2, 2)).fit(torch.randn(20, 1, 9, 9))
+    >>> lines.decode(torch.zeros(1, 5)).shape
+    torch.Size([1, 1, 9, 9])
     """
 
     name = "skeleton-pca"
@@ -132,6 +158,32 @@ class BubblePCA(_SkeletonBound):
     """An independent PCA of the bubble u - E T u inside each patch, all channels together.
 
     Decoded fields vanish on the skeleton, whatever the code.
+
+    Parameters
+    ----------
+    rule
+        What each patch keeps: a share of variance (0.99), a number of modes (12), or a `RankRule`.
+    patches
+        Patches per axis (rows, columns), (4, 4) by default. Each side has at least 3 nodes, and an
+        axis of a single node is not cut.
+    seam_width
+        Width beside patch borders in which derivatives count in the norm, as a share of the
+        domain's side, 0.0135 by default; 0 is plain L2.
+    solver
+        PCA algorithm, one of `SOLVERS`: "randomized" (default), "covariance" or "full".
+
+    Attributes
+    ----------
+    skeleton, layout
+        The lines between the patches of the fitted grid, and the patches.
+    space, ranks, code_size, explained_variance
+        The space of the fields, the modes kept, their number, and the share of variance they hold.
+
+    Examples
+    --------
+    >>> bubbles = BubblePCA(3, patches=(2, 2)).fit(torch.randn(20, 1, 9, 9))
+    >>> bool((bubbles.decode(torch.randn(1, 12))[..., 0, :] == 0).all())
+    True
     """
 
     name = "bubble-pca"
@@ -187,13 +239,33 @@ class Conforming(Chain):
     Neighbouring patches share the values on the lines between them: for any code whatsoever the
     decoded field has no seams.
 
-    `patches` counts the patches per axis, (4, 4) by default; each side has at least 3 nodes, and an
-    axis of a single node is not cut. `code_size` modes are kept in all, 160 by default: those of
-    the largest energy in the norm that sees seams. With `code_size=None` each block keeps the
-    share `variance` of its variance, 0.999 by default. `seam_width`, a part of the domain, says how
-    much that norm sees of slopes beside seams; with 0 it is plain L2. `solver` is that of the PCAs;
-    "hybrid" randomises the skeleton's only.
+    Parameters
+    ----------
+    patches
+        Patches per axis (rows, columns), (4, 4) by default. Each side has at least 3 nodes, and an
+        axis of a single node is not cut.
+    code_size
+        Modes kept in all, 160 by default: those of the largest energy in the norm that sees seams.
+        With None each block keeps a share of its variance.
+    variance
+        Share of variance that each block keeps with `code_size=None`, 0.999 by default.
+    seam_width
+        Width beside patch borders in which derivatives count in the norm, as a share of the
+        domain's side, 0.0135 by default; 0 is plain L2.
+    solver
+        PCA algorithm of both stages: "randomized" (default), "covariance", "full", or "hybrid":
+        "randomized" for the skeleton and "full" for the bubbles.
 
+    Attributes
+    ----------
+    stages
+        The fitted PCAs by name: "skeleton" and "bubbles".
+    space, layout, ranks, code_size, explained_variance
+        The space of the fields, the patches, the modes kept by each stage, their number, and the
+        share of variance that each stage keeps.
+
+    Examples
+    --------
     >>> Conforming(code_size=40).fit(torch.randn(50, 2, 17, 23)).code_size
     40
     """

@@ -21,10 +21,25 @@ _USUAL_FACTOR = 4  # on few nodes it leaves a single cell
 class GlobalPCA(BlockPCA):
     """One PCA of the whole field, all channels together.
 
-    `rule` is the share of variance to keep, the number of modes, or a `RankRule` for both.
+    Parameters
+    ----------
+    rule
+        What to keep: a share of variance (0.99), a number of modes (12), or a `RankRule`.
+    solver
+        PCA algorithm, one of `SOLVERS`: "randomized" (default), "covariance" or "full".
+    standardised
+        Whether every feature is divided by its standard deviation, as by default. Otherwise all
+        features of a channel have one scale.
 
-    >>> GlobalPCA(0.99)
-    GlobalPCA(0.99)
+    Attributes
+    ----------
+    space, ranks, code_size, explained_variance
+        The space of the fields, the modes kept, their number, and the share of variance they hold.
+
+    Examples
+    --------
+    >>> GlobalPCA(5).fit(torch.randn(20, 2, 8, 8)).code_size
+    5
     """
 
     name = "global-pca"
@@ -44,10 +59,34 @@ class GlobalPCA(BlockPCA):
 class PatchPCA(BlockPCA):
     """An independent PCA on each patch, all channels together, assembled with a window.
 
-    `rule` says what each patch keeps: a share of variance, a number of modes, or a `RankRule`.
-    `patches` counts the patches per axis, whose sides differ by at most one node; with `overlap`
-    patches as large are placed at half their distance.
+    Parameters
+    ----------
+    rule
+        What each patch keeps: a share of variance (0.99), a number of modes (12), or a `RankRule`.
+    patches
+        Patches per axis (rows, columns), (4, 4) by default. Their sides differ by at most one node.
+    overlap
+        Whether patches of the same size are placed at half their distance; not by default.
+    window
+        How overlapping patches are weighed, one of `WINDOWS`. By default "hann" with `overlap`,
+        else "uniform".
+    solver
+        PCA algorithm, one of `SOLVERS`: "randomized" (default), "covariance" or "full".
+    standardised
+        Whether every feature is divided by its standard deviation, as by default. Otherwise all
+        features of a channel have one scale.
 
+    Attributes
+    ----------
+    layout
+        The `PatchLayout` of the fitted grid.
+    space, ranks, code_size, explained_variance
+        The space of the fields, the modes kept, their number, and the share of variance they hold.
+
+    Examples
+    --------
+    >>> PatchPCA(3, patches=(2, 2)).fit(torch.randn(20, 1, 8, 9)).ranks
+    {'pca': [3, 3, 3, 3]}
     >>> PatchPCA(0.99, overlap=True)
     PatchPCA(0.99, overlap=True)
     """
@@ -118,8 +157,33 @@ class RestrictedPCA(BlockPCA):
 
     Cells are as equal as whole nodes allow: their sides differ by at most one node. Decoding
     interpolates between the cells' centres, is constant beyond the outermost ones, and wraps along
-    periodic axes. `few_features` is the paper's design rule: fewer coarse values than training
-    fields.
+    periodic axes.
+
+    Parameters
+    ----------
+    rule
+        What to keep: a share of variance (0.99), a number of modes (12), or a `RankRule`.
+    factor
+        Nodes per side of a cell, 4 by default.
+    few_features
+        Whether the coarse grid must have fewer values than there are training fields: the paper's
+        design rule, and the default.
+    solver
+        PCA algorithm, one of `SOLVERS`: "randomized" (default), "covariance" or "full".
+    standardised
+        Whether every feature is divided by its standard deviation, as by default. Otherwise all
+        features of a channel have one scale.
+
+    Attributes
+    ----------
+    space, ranks, code_size, explained_variance
+        The space of the fields, the modes kept, their number, and the share of variance they hold.
+
+    Examples
+    --------
+    >>> coarse = RestrictedPCA(5, factor=2).fit(torch.randn(20, 1, 8, 8))
+    >>> coarse.decode(torch.zeros(1, 5)).shape
+    torch.Size([1, 1, 8, 8])
     """
 
     name = "restricted-pca"
@@ -149,14 +213,14 @@ class RestrictedPCA(BlockPCA):
         largest = max(max(sides) // 2, _USUAL_FACTOR)
         if not 1 <= self.factor <= largest:
             raise TwoscaleError(
-                f"the coarse factor must lie between 1 and {largest} on a grid of "
+                f"factor (setting coarse_factor) must lie between 1 and {largest} on a grid of "
                 f"{space.grid}, got {self.factor}"
             )
         features = self._features(space, self.factor)
         if self.few_features and features >= samples:
             factors = range(self.factor, max(sides) // 2 + 1)
             fitting = next((c for c in factors if self._features(space, c) < samples), None)
-            hint = f"a coarse factor of at least {fitting}, " if fitting else ""
+            hint = f"a factor (setting coarse_factor) of at least {fitting}, " if fitting else ""
             raise TwoscaleError(
                 f"the coarse grid must have fewer values than there are training fields: factor "
                 f"{self.factor} gives {features} values for {samples} fields; use {hint}more "

@@ -70,7 +70,22 @@ class Normaliser(nn.Module):
 
 @register
 class WholeField(Representation):
-    """All nodes of the field, each channel normalised; nothing is left out."""
+    """All nodes of the field, each channel normalised; nothing is left out.
+
+    It has no parameters. Networks that read and write whole fields use it in place of a PCA.
+
+    Attributes
+    ----------
+    scale
+        The fitted `Normaliser`: one mean and one standard deviation per channel.
+    space, code_size
+        The space of the fields, and how many numbers a field is.
+
+    Examples
+    --------
+    >>> WholeField().fit(torch.randn(20, 2, 8, 8)).code_size
+    128
+    """
 
     name = "whole-field"
     title = "the field itself"

@@ -51,5 +51,8 @@ STAGES = {
 PCA = "pca_"
 """What the names of PCA stages begin with; the name of a representation or chain stage follows."""
 
+PCA_SIDES = (f"{PCA}input", f"{PCA}output")
+"""The stages of representations that are no chains."""
+
 PCA_OVERHEAD = f"{PCA}overhead"
 """Work of a chain between its stages."""

@@ -20,7 +20,6 @@ INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
 _FIRST_VARIANCE = 0.95
 
 _PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
-_COARSE_SIDE = 32
 _PATCHES = 4
 _MOST_FEATURES = 2048  # of a block whose covariance is decomposed
 
@@ -182,8 +181,8 @@ class SearchSpace:
     def takes(self, predictor: str, chain: str) -> bool:
         """Say whether a predictor may be tried, as to the settings and fields that are given.
 
-        Predictors of codes leave out settings that are others': a closed form has no epochs. One
-        that reads fields must have all, and needs the fields in memory.
+        Predictors of codes ignore settings they do not have; a closed form has no epochs. One that
+        reads fields must have all, and needs the fields in memory.
         """
         if not _reads_fields(predictor):
             return True
@@ -205,19 +204,6 @@ class SearchSpace:
             return resolve(FIRST_CHAIN, {"patches": self.given["patches"]})["patches"]
         rows, columns = zip(self.shape, self.inputs.grid.shape, strict=True)
         return _patch_count(*rows), _patch_count(*columns)
-
-    @cached_property
-    def coarse_factor(self) -> int:
-        """Return the least coarsening to a grid whose PCA is cheap; one that divides, if it can."""
-        sides = [side for side in self.shape if side > 1] or [1]
-        least = -(-max(sides) // _COARSE_SIDE)
-        near = range(least, min(least + least // 2, max(sides) // 4) + 1)
-        return next((c for c in near if not any(side % c for side in sides)), least)
-
-    @property
-    def coarse_nodes(self) -> int:
-        rows, columns = (-(-side // self.coarse_factor) for side in self.shape)
-        return self.outputs.channels * rows * columns
 
     @property
     def patch_nodes(self) -> int:
@@ -267,7 +253,7 @@ class SearchSpace:
 
     def _code(self, candidate: Candidate) -> dict[str, Any]:
         if not candidate.chain_kind.sized:
-            return candidate.chain_kind.code_settings(candidate.code, self.coarse_factor)
+            return candidate.chain_kind.code_settings(candidate.code, self.outputs)
         own = self.code_given or candidate.size is None
         return {} if own else {"code_size": candidate.size}
 
@@ -275,7 +261,8 @@ class SearchSpace:
         """Return the solver: by covariance codes turn with their fields, if it is affordable."""
         if "solver" in self.given:
             return str(self.given["solver"])
-        features = [self.patch_nodes, self.input_patch_nodes, self.coarse_nodes]
+        first = CHAINS[chain].first_values(self.outputs)
+        features = [self.patch_nodes, self.input_patch_nodes, first]
         if CHAINS[chain].one_block:
             features = [self.values, self.input_values]
         return "covariance" if max(features) <= _MOST_FEATURES else "randomized"

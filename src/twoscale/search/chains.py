@@ -6,13 +6,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-CodeSettings = Callable[[int, int], dict[str, Any]]
-"""From the place in `CODES` and the coarse factor to settings."""
+from twoscale.fields.grid import Space
+
+CodeSettings = Callable[[int, Space], dict[str, Any]]
+"""From the place in `CODES` and the space of the outputs to settings."""
 
 CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
 """Coarse modes and variance of the residual, from short codes to long ones."""
 
+_COARSE_SIDE = 32  # nodes: a PCA of a larger coarse grid takes long
 _MOST_VALUES = 64 * 64  # of a field that is one block: the PCA of larger ones takes long
+
+
+def _coarse_factor(outputs: Space) -> int:
+    """Return the least coarsening to a grid whose PCA is cheap; one that divides, if it can."""
+    sides = [side for side in outputs.grid.shape if side > 1] or [1]
+    least = -(-max(sides) // _COARSE_SIDE)
+    near = range(least, min(least + least // 2, max(sides) // 4) + 1)
+    return next((c for c in near if not any(side % c for side in sides)), least)
+
+
+def _coarse_values(outputs: Space) -> int:
+    """Return how many numbers a field on the coarse grid is."""
+    rows, columns = (-(-side // _coarse_factor(outputs)) for side in outputs.grid.shape)
+    return outputs.channels * rows * columns
 
 
 @dataclass(frozen=True)
@@ -22,20 +39,22 @@ class ChainKind:
     A `sized` code grows by its number of modes, the setting `code_size`. Any other grows along
     `CODES`: `code_settings` says how, and `longer_settings` what is longer than given settings.
     `one_block` says whether fields are not cut into patches; then those of more than `most_values`
-    numbers are not searched.
+    numbers are not searched. `first_values` estimates how many numbers its first stage works on,
+    which spans the whole domain.
     """
 
     sized: bool = True
     one_block: bool = False
     most_values: int | None = None
-    code_settings: CodeSettings = lambda code, coarse_factor: {}
+    first_values: Callable[[Space], int] = _coarse_values
+    code_settings: CodeSettings = lambda code, outputs: {}
     longer_settings: Callable[[Mapping[str, Any]], dict[str, str]] = lambda settings: {}
 
 
-def _two_scale_code(code: int, coarse_factor: int) -> dict[str, Any]:
+def _two_scale_code(code: int, outputs: Space) -> dict[str, Any]:
     components, variance = CODES[code]
     return {
-        "coarse_factor": coarse_factor,
+        "coarse_factor": _coarse_factor(outputs),
         "coarse_components": components,
         "residual_variance": variance,
         "few_features": False,

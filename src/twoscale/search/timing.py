@@ -79,7 +79,7 @@ def _sizes(
         validation=validation,
         nodes=nodes,
         patch_nodes=nodes if one_block else space.patch_nodes,
-        coarse_nodes=space.coarse_nodes,
+        coarse_nodes=candidate.chain_kind.first_values(space.outputs),
         input_nodes=input_nodes,
         input_patch_nodes=input_nodes if one_block else space.input_patch_nodes,
         input_code=round(min(prod(space.inputs.shape), max(1.0, outcome.input_code * lost))),

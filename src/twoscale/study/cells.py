@@ -132,5 +132,8 @@ def _more_passes(
 
 
 def passes(value: Any) -> int:
-    """Return a number of passes; 0 for none, and for what a predictor of one's own means by it."""
+    """Return `value` if it is a whole number, else 0.
+
+    Other predictors may use the name for something else.
+    """
     return value if isinstance(value, int) else 0

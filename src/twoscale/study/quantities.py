@@ -16,6 +16,7 @@ from twoscale.runtime.stages import (
     INFERENCE,
     PCA,
     PCA_OVERHEAD,
+    PCA_SIDES,
     STAGES,
     TRANSFORM,
 )
@@ -51,8 +52,7 @@ _METRICS = (
 
 def pca_stages() -> tuple[str, ...]:
     """Return the stages of a PCA fit: input, output or the stages of a chain, and the overhead."""
-    single = (f"{PCA}{side}" for side in ("input", "output"))
-    return (*single, *(f"{PCA}{stage}" for stage in known_stages()), PCA_OVERHEAD)
+    return (*PCA_SIDES, *(f"{PCA}{stage}" for stage in known_stages()), PCA_OVERHEAD)
 
 
 TIMED = ("pca_fit", *(f"timings.{stage}" for stage in STAGES))
@@ -90,9 +90,8 @@ def _is_unshared(cell: CellRecord, name: str) -> bool:
     Networks that are trained together are each given a share of the common time, which is less
     than they take alone. Other processes on the device make every time longer.
     """
-    tuned = name.startswith("invocation_") and cell.get(
-        "objective"
-    )  # fine-tunings run one at a time
+    # Fine-tunings run one at a time.
+    tuned = name.startswith("invocation_") and cell.get("objective")
     with_training = name in _SHARED and not tuned
     together = cell["metrics"].get("trained_together", 1) if with_training else 1
     return together == 1 and cell.get("processes", 1) == 1

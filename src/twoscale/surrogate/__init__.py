@@ -1,4 +1,4 @@
-"""Operators from field to field, the methods that build them, and the surrogate people use."""
+"""The surrogate that users hold: fit, predict, evaluate, save, load."""
 
 from twoscale.methods.recipes import METHODS, Method
 from twoscale.predictors.base import CodePredictor

@@ -201,8 +201,9 @@ def _steps(
     grad_column: Tensor,
     dot: Tensor,
     total: Tensor,
-    adam: list[list[Tensor]],  # weights, gradient, moments, none, steps: as lists, or what is
-    # done to them would be taken for unseen and left out
+    # Weights, gradient, moments, none, steps, each in a list: TorchScript drops in-place changes of
+    # tensors that are not in a list.
+    adam: list[list[Tensor]],
     rate: float,
     weight_decay: float,
 ) -> None:
@@ -255,5 +256,5 @@ def scripted_steps() -> Callable[..., None] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             return torch.jit.script(_steps)
-    except Exception:  # whatever it is, there is the same without compiling
+    except Exception:  # any failure: the uncompiled steps are used
         return None

@@ -146,7 +146,7 @@ def _open_single(file: Path) -> StoredArray:
 
 
 def _opener(file: Path) -> Callable[[Path], AbstractContextManager[Archive]]:
-    """Return what opens a file, by what it is where its name may mislead."""
+    """Return the reader of a file, chosen by content if the suffix is ambiguous."""
     with open_file(file) as handle, reading(file):
         start = handle.read(512)
     if (

@@ -1,0 +1,160 @@
+"""The chains of a coarse PCA and PCAs of patches: the paper's two scales, and three."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from twoscale.linalg.pca import RankRule
+from twoscale.parts import register
+from twoscale.representation.chain import Chain, stage_rule, stage_solvers
+from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
+
+
+@register
+class TwoScale(Chain):
+    """The paper's representation: one coarse global PCA, then local PCAs of the residual.
+
+    Parameters
+    ----------
+    patches
+        Patches per axis (rows, columns) of the residual, (4, 4) by default.
+    coarse_factor
+        Nodes per side of a cell of the coarse grid, 4 by default.
+    coarse_components, coarse_variance
+        Modes kept on the coarse grid, 10 by default, and the share of variance they should reach,
+        none by default. With both, as many as the variance needs, and at most `coarse_components`.
+    few_features
+        Whether the coarse grid must have fewer values than there are training fields: the paper's
+        rule, and the default.
+    residual_variance
+        Share of the residual's variance that each patch keeps, 0.995 by default.
+    solver
+        PCA algorithm of all stages: "randomized" (default), "covariance", "full", or "hybrid":
+        "randomized" on the coarse grid and "full" on patches.
+    code_size
+        Modes kept in all. The patches share what the coarse modes leave of it, and
+        `residual_variance` has no effect. None, the default, keeps variances.
+
+    Attributes
+    ----------
+    stages
+        The fitted PCAs by name: "coarse" and "residual".
+    space, layout, ranks, code_size, explained_variance
+        The space of the fields, the patches, the modes kept by each stage, their number, and the
+        share of variance that each stage keeps.
+
+    Examples
+    --------
+    >>> TwoScale(coarse_components=12, patches=(2, 2))
+    TwoScale(patches=(2, 2), coarse_components=12)
+    """
+
+    name = "two-scale"
+    title = "coarse PCA, then a PCA per patch"
+    stage_titles: ClassVar[Mapping[str, str]] = {"coarse": "coarse", "residual": "residual"}
+
+    def __init__(
+        self,
+        *,
+        patches: tuple[int, int] = (4, 4),
+        coarse_factor: int = 4,
+        coarse_components: int | None = 10,
+        coarse_variance: float | None = None,
+        few_features: bool = True,
+        residual_variance: float = 0.995,
+        solver: str = "randomized",
+        code_size: int | None = None,
+    ) -> None:
+        coarse_solver, residual_solver = stage_solvers(solver)
+        coarse = RestrictedPCA(
+            RankRule(variance=coarse_variance, components=coarse_components),
+            factor=coarse_factor,
+            few_features=few_features,
+            solver=coarse_solver,
+        )
+        residual_rule = stage_rule(residual_variance, code_size)
+        residual = PatchPCA(residual_rule, patches=patches, solver=residual_solver)
+        super().__init__({"coarse": coarse, "residual": residual}, code_size=code_size)
+
+
+@register
+class ThreeScale(Chain):
+    """A level between the two of `TwoScale`: PCAs of what the coarse one leaves on larger patches.
+
+    Parameters
+    ----------
+    patches
+        Patches per axis (rows, columns) of the residual, (4, 4) by default.
+    coarse_factor
+        Nodes per side of a cell of the coarse grid, 4 by default.
+    coarse_components, coarse_variance
+        Modes kept on the coarse grid, 10 by default, and the share of variance they should reach,
+        none by default. With both, as many as the variance needs, and at most `coarse_components`.
+    few_features
+        Whether the coarse grid must have fewer values than there are training fields: the paper's
+        rule, and the default.
+    middle_patches
+        Larger patches per axis (rows, columns), (2, 2) by default.
+    middle_variance
+        Share of variance that each larger patch keeps, 0.99 by default.
+    residual_variance
+        Share of the remaining variance that each patch keeps, 0.8 by default: less than in
+        `TwoScale`, because the larger patches leave little.
+    solver
+        PCA algorithm of all stages: "randomized" (default), "covariance", "full", or "hybrid":
+        "randomized" on the coarse grid and "full" on patches.
+    code_size
+        Modes kept in all. The patches of both sizes share what the coarse modes leave of it, and
+        their variances have no effect. None, the default, keeps variances.
+
+    Attributes
+    ----------
+    stages
+        The fitted PCAs by name: "coarse", "middle" and "residual".
+    space, layout, ranks, code_size, explained_variance
+        The space of the fields, the patches, the modes kept by each stage, their number, and the
+        share of variance that each stage keeps.
+
+    Examples
+    --------
+    >>> list(ThreeScale(patches=(8, 8), middle_patches=(4, 4)).stages)
+    ['coarse', 'middle', 'residual']
+    """
+
+    name = "three-scale"
+    title = "coarse PCA, then a PCA per large patch, then a PCA per patch"
+    stage_titles: ClassVar[Mapping[str, str]] = {
+        "coarse": "coarse",
+        "middle": "middle",
+        "residual": "residual",
+    }
+
+    def __init__(
+        self,
+        *,
+        patches: tuple[int, int] = (4, 4),
+        coarse_factor: int = 4,
+        coarse_components: int | None = 10,
+        coarse_variance: float | None = None,
+        few_features: bool = True,
+        middle_patches: tuple[int, int] = (2, 2),
+        middle_variance: float = 0.99,
+        residual_variance: float = 0.8,
+        solver: str = "randomized",
+        code_size: int | None = None,
+    ) -> None:
+        outer = TwoScale(
+            patches=patches,
+            coarse_factor=coarse_factor,
+            coarse_components=coarse_components,
+            coarse_variance=coarse_variance,
+            few_features=few_features,
+            residual_variance=residual_variance,
+            solver=solver,
+            code_size=code_size,
+        )
+        middle_rule = stage_rule(middle_variance, code_size)
+        middle = PatchPCA(middle_rule, patches=middle_patches, solver=stage_solvers(solver)[1])
+        (coarse, first), (residual, last) = outer._named()
+        super().__init__({coarse: first, "middle": middle, residual: last}, code_size=code_size)
