@@ -156,7 +156,6 @@ def test_shifts_of_two_grids_are_whole_nodes_of_both():
         (Grid(12, 12),),
         (PERIODIC, Grid(12, 12)),
         (Grid(12, 12, (True, False)), Grid(12, 12, (False, True))),
-        (PERIODIC, Grid(13, 13, (True, True))),
         (PERIODIC, Grid(1, 1)),
         (),
     ],
@@ -165,6 +164,11 @@ def test_shifts_of_two_grids_are_whole_nodes_of_both():
 def test_shifts_need_a_periodic_axis_in_common(grids):
     with pytest.raises(TwoscaleError, match="symmetries=shifts needs an axis along which inputs"):
         symmetry_group("shifts", *grids)
+
+
+def test_shifts_are_whole_numbers_of_nodes_of_all_grids():
+    with pytest.raises(TwoscaleError, match="sides have no common divisor"):
+        symmetry_group("shifts", PERIODIC, Grid(13, 13, (True, True)))
 
 
 def test_all_names_are_known():

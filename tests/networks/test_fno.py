@@ -268,11 +268,17 @@ def test_fields_of_other_channels_are_refused():
         FNO2d(2, width=4, layers=1)(torch.zeros(1, 3, 20, 20))
 
 
+def blind(network):
+    """The network without its sense of place: of the coordinates nothing is read."""
+    network.lift.weight[:, network.channels_in :] = 0
+    return network
+
+
 @pytest.mark.parametrize(("periodic", "shift"), [((True, False), (5, 0)), ((False, True), (0, 1))])
 @pytest.mark.parametrize("shape", [(16, 16), (17, 23), (12, 1)])
 @torch.no_grad()
-def test_it_commutes_with_shifts_along_a_periodic_axis(shape, periodic, shift, generator):
-    network = FNO2d(2, 3, width=4, head=8, layers=2, periodic=periodic).double()
+def test_only_coordinates_tell_places_of_a_periodic_axis_apart(shape, periodic, shift, generator):
+    network = blind(FNO2d(2, 3, width=4, head=8, layers=2, periodic=periodic).double())
     fields = torch.randn(2, 2, *shape, dtype=torch.float64, generator=generator)
     moved = network(fields.roll(shift, (2, 3)))
     torch.testing.assert_close(moved, network(fields).roll(shift, (2, 3)))
@@ -286,12 +292,23 @@ def test_edges_and_coordinates_matter_along_an_ordinary_axis(generator):
 
 
 @torch.no_grad()
-def test_it_commutes_with_all_shifts_of_a_torus(generator):
+def test_without_coordinates_it_commutes_with_all_shifts_of_a_torus(generator):
     network = FNO2d(2, 1, width=4, head=8, layers=2, periodic=(True, True)).double()
-    assert network.lift.in_features == 2
+    assert network.lift.in_features == 2 + 4  # a cosine and a sine for each axis
+    blind(network)
     fields = torch.randn(2, 2, 15, 16, dtype=torch.float64, generator=generator)
     moved = network(fields.roll((4, 9), (2, 3)))
     torch.testing.assert_close(moved, network(fields).roll((4, 9), (2, 3)))
+
+
+@torch.no_grad()
+def test_coordinates_along_a_periodic_axis_wrap():
+    """Neighbours across the wrap are as far apart as any others."""
+    places = FNO2d(width=4, layers=1, periodic=(True, False))._with_coordinates(
+        torch.zeros(1, 1, 12, 5)
+    )[0, :, 0, 1:3]
+    steps = (places - places.roll(1, 0)).norm(dim=1)
+    torch.testing.assert_close(steps, steps[:1].expand(12))
 
 
 def test_only_ordinary_axes_of_several_nodes_are_padded():
