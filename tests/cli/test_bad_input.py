@@ -128,7 +128,7 @@ def test_unwritable_output(twoscale, data, tmp_path):
 def test_another_grid(twoscale, run_folder, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((3, 32, 32)))
     outcome = twoscale("predict", run_folder, tmp_path / "x.npy", "--out", tmp_path / "p.npy")
-    refused(outcome, "fitted on input fields of 16x16, these are 32x32")
+    refused(outcome, "fitted on inputs of 16x16 fields, these are 32x32 fields")
     other = tmp_path / "o.zarr"
     assert twoscale("generate", "poisson", "--samples", 12, "--out", other).status == 0
     refused(twoscale("evaluate", run_folder, "--data", other), "16x16", "64x64")
@@ -139,7 +139,7 @@ def test_another_grid(twoscale, run_folder, tmp_path):
     ("values", "words"),
     [
         (np.full((2, 16, 16), np.nan), "NaN or infinite"),
-        (np.ones((2, 2, 16, 16)), "fitted on input fields of 16x16, these are 2x16x16"),
+        (np.ones((2, 2, 16, 16)), "fitted on inputs of 16x16 fields, these are 2x16x16 fields"),
         (np.ones((2, 1, 1, 16, 16)), "fields in three dimensions are not supported"),
         (np.ones(16), "(samples, height, width)"),
         (np.ones((2, 16, 16), dtype=complex), "real numbers"),

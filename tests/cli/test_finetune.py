@@ -193,7 +193,7 @@ def test_dataset_on_another_grid(twoscale, run_folder, tmp_path):
     made = ("--resolution", 24, "--samples", 20, "--out", other)
     assert twoscale("generate", "poisson", *made).status == 0
     outcome = twoscale("finetune", run_folder, "--data", other, "--out", tmp_path / "t")
-    refused(outcome, "fitted on input fields of 16x16", "24x24")
+    refused(outcome, "fitted on inputs of 16x16 fields", "24x24")
     assert not list(tmp_path.glob("t*"))
 
 

@@ -255,7 +255,7 @@ def test_darcy_flux_and_residual(tmp_path):
 def test_what_cannot_be_tuned_is_told(base, arrays):
     x, u, xv, uv, _, _ = arrays
     with pytest.raises(
-        TwoscaleError, match="training inputs are fields of 16x16, validation inputs of 32x32"
+        TwoscaleError, match="training inputs are 16x16 fields, validation inputs 32x32 fields"
     ):
         base.finetune(x[:, ::2, ::2], u[:, ::2, ::2], validation=(xv, uv))
     unknown = Surrogate("local", device="cpu", epochs=1).fit(x, u)

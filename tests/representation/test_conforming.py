@@ -324,8 +324,8 @@ def test_energies_are_those_of_the_decoded_fields(fields):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"patches": (17, 4)}, "a height of 32 nodes can be cut into 1 to 16 patches, got 17"),
-        ({"patches": (16, 4)}, "at least 3 nodes per side, these have 2x8: use fewer patches"),
+        ({"patches": (17, 4)}, "a height of 32 nodes can be cut into 1 to 10 patches, got 17"),
+        ({"patches": (4, 11)}, "a width of 32 nodes can be cut into 1 to 10 patches, got 11"),
         ({"code_size": 16}, "a code of 16 is too short for 17 blocks, .* at least 17 or fewer"),
     ],
 )

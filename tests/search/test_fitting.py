@@ -135,7 +135,7 @@ def test_parameters_beside_fields_and_alone():
     assert np.linalg.norm(predicted - u[:3]) < 0.02 * np.linalg.norm(u[:3])
     bumps = np.exp(-((np.linspace(0, 3, 16) - p[:, :1]) ** 2))
     fields = bumps[:, :, None] * (np.linspace(0, 1, 16) + p[:, 1:])[:, None]
-    alone = fit(None, fields, parameters=p, problem="poisson")
+    alone = fit(None, fields, parameters=p)
     assert alone.search.best.outcome.error < 0.01
     assert {trial.candidate.symmetries for trial in alone.search.trials} == {"none"}
     variances = {trial.candidate.input_variance for trial in alone.search.trials}

@@ -159,10 +159,14 @@ def test_wrong_numbers_of_parameters_are_refused(scaled):
         surrogate_of().fit(x, u, parameters=p[:59])
     with pytest.raises(TwoscaleError, match="the parameters contain NaN"):
         surrogate_of().fit(x, u, parameters=p * np.nan)
-    with pytest.raises(TwoscaleError, match="input fields of 3x16x16, these are 2x16x16"):
+    with pytest.raises(
+        TwoscaleError, match="16x16 fields and 2 parameters, these are 16x16 fields and 1 parameter"
+    ):
         surrogate.evaluate(x, u, parameters=p[:, :1])
     channels = np.stack([x, x, x], 1)
-    with pytest.raises(TwoscaleError, match="fitted with 2 parameters for each sample, these have"):
+    with pytest.raises(
+        TwoscaleError, match="16x16 fields and 2 parameters, these are 3x16x16 fields"
+    ):
         surrogate.evaluate(channels, u)
     plain = surrogate_of().fit(x, u)
     with pytest.raises(TwoscaleError, match="with no parameters for each sample, got 2"):
@@ -184,12 +188,12 @@ def test_validation_with_parameters_is_a_triple(scaled):
     automatic = surrogate_of().fit(x, u, parameters=p)
     expected = automatic.predict(x, parameters=p)
     np.testing.assert_array_equal(by_hand.predict(x, parameters=p), expected)
-    words = r"training inputs are fields of 3x16x16, validation inputs of 16x16: they must agree"
+    words = "training inputs are 16x16 fields and 2 parameters, validation inputs 16x16 fields"
     with pytest.raises(TwoscaleError, match=words):
         surrogate_of().fit(x, u, parameters=p, validation=(x, u))
     with pytest.raises(TwoscaleError, match="or with parameters a triple, got 4 things"):
         surrogate_of().fit(x, u, validation=(x, u, p, p))
-    words = "training inputs have 2 parameters, validation inputs 0: they must agree"
+    words = "16x16 fields and 2 parameters, validation inputs 3x16x16 fields"
     with pytest.raises(TwoscaleError, match=words):
         surrogate_of().fit(x, u, parameters=p, validation=(np.stack([x, x, x], 1), u))
 
@@ -235,7 +239,7 @@ def test_inputs_and_outputs_may_have_grids_of_their_own(method, tmp_path):
     np.testing.assert_array_equal(
         Surrogate.load(tmp_path / "s", device="cpu").predict(x[:2]), predicted
     )
-    with pytest.raises(TwoscaleError, match="input fields of 8x12, these are 17x23"):
+    with pytest.raises(TwoscaleError, match="inputs of 8x12 fields, these are 17x23 fields"):
         surrogate.predict(u[:2])
-    with pytest.raises(TwoscaleError, match="output fields of 17x23, these are 8x12"):
+    with pytest.raises(TwoscaleError, match="outputs of 17x23 fields, these are 8x12 fields"):
         surrogate.evaluate(x, x)

@@ -29,7 +29,7 @@ def test_an_unfitted_surrogate_says_so(arrays, tmp_path):
 @pytest.mark.parametrize("shape", [(2, 16, 17), (2, 32, 32)])
 def test_another_grid_is_refused(fitted, shape):
     fields = np.zeros(shape, dtype=np.float32)
-    message = f"fitted on input fields of 16x16, these are {shape[1]}x{shape[2]}"
+    message = f"fitted on inputs of 16x16 fields, these are {shape[1]}x{shape[2]} fields"
     with pytest.raises(TwoscaleError, match=message):
         fitted["local"].predict(fields)
     with pytest.raises(TwoscaleError, match=message):
@@ -39,7 +39,7 @@ def test_another_grid_is_refused(fitted, shape):
 @pytest.mark.parametrize("shape", [(16, 16), (2, 3, 16, 16), (2, 2, 16)])
 def test_other_channels_and_lines_are_refused(fitted, shape):
     came = {2: "1x16", 3: "2x16", 4: "3x16x16"}[len(shape)]
-    with pytest.raises(TwoscaleError, match=f"input fields of 16x16, these are {came}"):
+    with pytest.raises(TwoscaleError, match=f"inputs of 16x16 fields, these are {came} fields"):
         fitted["local"].predict(np.zeros(shape, dtype=np.float32))
 
 
@@ -162,10 +162,10 @@ def test_unequal_numbers_of_fields_are_refused(arrays):
 
 def test_validation_on_another_grid_is_refused(arrays):
     x, u, _, _ = arrays
-    message = "training inputs are fields of 16x16, validation inputs of 8x16: they must agree"
+    message = "training inputs are 16x16 fields, validation inputs 8x16 fields: they must agree"
     with pytest.raises(TwoscaleError, match=message):
         make("local").fit(x, u, validation=(x[:, ::2], u[:, ::2]))
-    message = "training outputs are fields of 16x16, validation outputs of 2x16x16"
+    message = "training outputs are 16x16 fields, validation outputs 2x16x16 fields"
     with pytest.raises(TwoscaleError, match=message):
         make("local").fit(x, u, validation=(x, np.stack([u, u], 1)))
 
