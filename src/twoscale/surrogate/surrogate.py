@@ -16,7 +16,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
-from twoscale.fields.patches import PatchLayout
+from twoscale.fields.patches import PatchLayout, as_pair
 from twoscale.fields.samples import (
     Fields,
     as_parameters,
@@ -270,7 +270,7 @@ class Surrogate:
     def _common_layout(self) -> PatchLayout:
         """Return the non-overlapping patches whose seams all methods are measured on."""
         own = self.parts.outputs.arguments.get("patches", _SEAMS)
-        patches = self.settings.get("patches", own)
+        patches = as_pair(self.settings.get("patches", own))
         return PatchLayout.seams_of(self.output_space_.grid, patches)
 
     @property
