@@ -18,7 +18,7 @@ class FNO2d(nn.Module):
     Maps normalised fields (batch, channels in, height, width) to (batch, channels out, height,
     width), on any grid. Along an ordinary axis the coordinate is appended to the input, and
     `padding` nodes at the far edge keep the periodic transform off the boundary. A periodic axis
-    has neither, so that the network commutes with shifts along it.
+    is not padded, and its coordinate is appended as cosine and sine.
 
     channels_in, channels_out: of the fields.
     layers: the number of Fourier layers.
