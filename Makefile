@@ -24,7 +24,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twoscale needs Python 3.11 or later: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[cli,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[cli,dev,docs]'
 	touch $@
 
 format: $(READY)

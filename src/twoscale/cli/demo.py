@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from twoscale.cli.display import progress_bar
+import typer
+
+from twoscale.cli.display import print_json, print_metrics, progress_bar
+from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
 from twoscale.data import generate
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, read_json, working, write_json
@@ -24,6 +27,26 @@ _DATA = f"poisson-{RESOLUTION}.zarr"
 _PAGE = "report.html"
 _NOTE = "demo.json"  # says that a folder is a demo's, and whether it is finished
 _FORMAT = "twoscale-demo"
+
+
+def demo(
+    out: OutOption = Path("demo"),
+    samples: Annotated[int, typer.Option(min=500, help="Poisson-64 samples.")] = 4000,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs per method.")] = 150,
+    seed: SeedOption = 0,
+    device: DeviceOption = "auto",
+    overwrite: OverwriteOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Make data, fit three methods, and show seams and their removal. About a minute, offline."""
+    metrics = run_demo(
+        out, samples=samples, epochs=epochs, seed=seed, device=device, overwrite=overwrite
+    )
+    if json:
+        print_json(metrics)
+        return
+    print_metrics(metrics, title=f"Poisson-{RESOLUTION}, {samples} samples, {epochs} epochs")
+    print(f"Pictures of the seams and their removal: {out / 'report.html'}")
 
 
 def run_demo(

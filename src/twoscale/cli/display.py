@@ -139,6 +139,14 @@ def print_metrics(rows: Mapping[str, Mapping[str, Any]], *, title: str) -> None:
     Console().print(table)
 
 
+def show_metrics(rows: Mapping[str, Mapping[str, Any]], json: bool, title: str) -> None:
+    """Print rows of metrics as a table, or the first of them as JSON."""
+    if json:
+        print_json(next(iter(rows.values())))
+    else:
+        print_metrics(rows, title=title)
+
+
 def print_findings(rows: list[tuple[str, str]]) -> None:
     """Print levels and messages, the levels in colour."""
     colours = {"ok": "green", "warning": "yellow", "error": "red"}

@@ -1,0 +1,29 @@
+"""The command that measures a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twoscale.cli.display import show_metrics
+from twoscale.cli.options import DeviceOption, JsonOption
+from twoscale.data import Dataset
+from twoscale.run import Run
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+    ] = None,
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Measure a run on its test split, or on all samples of another dataset."""
+    opened = Run.open(run, device=device)
+    metrics = opened.evaluate(Dataset(data) if data else None)
+    if opened.search and not json:
+        print(opened.search["explanation"][0])
+    show_metrics({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")
