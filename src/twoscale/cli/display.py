@@ -2,104 +2,36 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from statistics import median
 from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from twoscale.bench import Comparison
 from twoscale.files import to_json
 from twoscale.report import tables
-from twoscale.runtime.progress import Progress as Reporter
+from twoscale.runtime.progress import Progress, progress_bars
 from twoscale.search.record import HEADINGS, table_rows
 
 
-@contextmanager
-def progress_bar(label: str = "") -> Iterator[Reporter]:
+def progress_bar(label: str = "") -> AbstractContextManager[Progress]:
     """Give a progress function that draws one bar per stage on stderr, if that is a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[remark]}"),
-    )
-    console = Console(stderr=True)
-    shown = console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=not shown) as bars:
-        tasks: dict[str, Any] = {}
-
-        def report(stage: str, done: int, total: int, remark: str) -> None:
-            if stage not in tasks:
-                name = f"{label} {stage}".strip()
-                tasks[stage] = bars.add_task(name, total=total, remark=remark)
-            bars.update(tasks[stage], completed=done, remark=remark)
-
-        yield report
+    return progress_bars(label, terminal_only=True)
 
 
-def study_bars(label: str) -> AbstractContextManager[Reporter]:
+def study_bars(label: str) -> AbstractContextManager[Progress]:
     """Give a progress function with one bar over the cells of a study and one for what runs now."""
-    return _nested_bars(label, "cells")
+    return progress_bars(label, over="cells")
 
 
-def search_bars() -> AbstractContextManager[Reporter]:
+def search_bars() -> AbstractContextManager[Progress]:
     """Give a progress function with one bar over a search's seconds and one for what runs now."""
-    return _nested_bars("search", "seconds")
-
-
-@contextmanager
-def _nested_bars(label: str, over: str) -> Iterator[Reporter]:
-    """Give a progress function with one bar over the stage `over` and one for all others.
-
-    Where stderr is no terminal, a line is written there for every step of that stage instead.
-    """
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        # These are never cut off; the time moves even without a report.
-        MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=len("100/300"))),
-        TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=len("0:00:00"))),
-        TextColumn("{task.fields[remark]}"),
-    )
-    shown = console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=not shown) as bars:
-        outer = bars.add_task(label, total=None, remark="")
-        inside = bars.add_task("", total=None, remark="", visible=False)
-
-        def report(stage: str, done: int, total: int, remark: str) -> None:
-            if stage != over:
-                bars.update(
-                    inside,
-                    description=f"  {stage}",
-                    completed=done,
-                    total=total,
-                    remark=remark,
-                    visible=True,
-                )
-                return
-            bars.update(outer, completed=done, total=total, remark=remark)
-            bars.update(inside, visible=False)  # until it tells something
-            if not shown:
-                line = f"{label}: {done} of {total} {over}, {remark}".rstrip(", ")
-                print(line, file=sys.stderr, flush=True)
-
-        yield report
+    return progress_bars("search", over="seconds")
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> None:
