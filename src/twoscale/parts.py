@@ -46,8 +46,8 @@ class Part:
         """Return an unfitted part like this one, made with some other arguments.
 
         >>> from twoscale.representation import GlobalPCA
-        >>> GlobalPCA(0.99).with_arguments(solver="exact")
-        GlobalPCA(0.99, solver='exact')
+        >>> GlobalPCA(0.99).with_arguments(solver="full")
+        GlobalPCA(0.99, solver='full')
         """
         if unknown := sorted(changes.keys() - self._arguments.keys()):
             raise TwoscaleError(

@@ -15,6 +15,7 @@ from threading import Timer
 from types import FrameType
 from typing import Any, NoReturn
 
+from twoscale.cli.wording import as_options
 from twoscale.errors import TwoscaleError, TwoscaleWarning, missing_extra
 from twoscale.runtime.memory import is_out_of_memory
 
@@ -95,7 +96,7 @@ def _tell(error: BaseException, debug: bool) -> int:
     notes = getattr(error, "__notes__", ())
     if _stops and not isinstance(error, KeyboardInterrupt):
         error = _stops[-1]  # which a library took for an error of its own
-    sentence = "; ".join([_sentence(error), *notes])
+    sentence = as_options("; ".join([_sentence(error), *notes]))
     print(f"twoscale: {sentence}", file=sys.stderr)
     if isinstance(error, KeyboardInterrupt):
         return getattr(error, "status", _INTERRUPTED)
@@ -156,7 +157,8 @@ def _warnings_in_one_line() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *rest: object) -> None:
         if issubclass(category, TwoscaleWarning):
-            print(f"twoscale: warning: {' '.join(str(message).split())}", file=sys.stderr)
+            sentence = as_options(" ".join(str(message).split()))
+            print(f"twoscale: warning: {sentence}", file=sys.stderr)
         else:
             usual(message, category, *rest)  # type: ignore[arg-type]
 

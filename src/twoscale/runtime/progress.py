@@ -113,7 +113,9 @@ class TextBar:
         if self.rewrites:
             self._draw(stage, done, total, remark, at_once=done >= total)
         elif self.over is not None or done >= total:
-            counted = f"{done} of {total} {self.over}" if self.over else f"{stage} {done} of {total}"
+            counted = (
+                f"{done} of {total} {self.over}" if self.over else f"{stage} {done} of {total}"
+            )
             line = f"{self.label}: {counted}, {remark}".removeprefix(": ").rstrip(", ")
             print(line, file=self.stream, flush=True)
 

@@ -72,8 +72,7 @@ def _fitted_rows(surrogate: Any) -> dict[str, str]:
     """Return the rows of a fitted surrogate: fields, codes, errors and time."""
     latent = surrogate.operator_.latent
     rows = {
-        "fields": f"{_space_text(surrogate.input_space_)} → "
-        f"{_space_text(surrogate.output_space_)}",
+        "fields": f"{_space_text(surrogate.input_space_)} → {_space_text(surrogate.output_space_)}",
         "training": f"{surrogate.training_samples_} samples, in "
         f"{duration_text(sum(surrogate.timings_.values()))}",
         "trained numbers": f"{count_parameters(surrogate.operator_):,}",

@@ -113,9 +113,7 @@ class _SampleErrors:
         return found
 
 
-def _reported(
-    batches: Iterable[Batch], samples: int, progress: Progress | None
-) -> Iterator[Batch]:
+def _reported(batches: Iterable[Batch], samples: int, progress: Progress | None) -> Iterator[Batch]:
     """Yield batches, and report how many samples have passed."""
     done = 0
     for batch in batches:

@@ -131,7 +131,7 @@ def resolve_device(device: str | torch.device) -> torch.device:
         raise TwoscaleError(f"the device is auto, cpu or cuda, got '{name}'")
     devices = torch.cuda.device_count() if kind == "cuda" else 1
     if int(number or 0) >= devices:
-        raise TwoscaleError(f"there is no device {name} here: use device='cpu' or 'auto'")
+        raise TwoscaleError(f"there is no device {name} here: use device='cpu'")
     return torch.device(name)
 
 

@@ -516,6 +516,7 @@ class Surrogate:
             )
         warn_of_failure(metrics)
         self.errors_["test"] = metrics["pooled_error"]
+        LOGGER.info("evaluated on %d pairs: error %s", len(pair.inputs), metrics["pooled_error"])
         timings = self.timings_ | metrics["timings"]
         metrics["timings"] = timings | {"total": sum(timings.values())}
         if self.peak_device_gigabytes_ is not None:
@@ -545,6 +546,7 @@ class Surrogate:
         with atomic_output(path, overwrite=overwrite, may_replace=is_replaceable) as folder:
             folder.mkdir()
             self.write(folder)
+        LOGGER.info("saved as %s", path)
 
     def write(self, folder: Path) -> None:
         """Write manifest and weights into an existing folder."""
@@ -564,7 +566,11 @@ class Surrogate:
 
     @classmethod
     def load(
-        cls, path: str | Path, *, device: str | torch.device = "auto", problem: Problem | None = None
+        cls,
+        path: str | Path,
+        *,
+        device: str | torch.device = "auto",
+        problem: Problem | None = None,
     ) -> Self:
         """Return the surrogate saved at `path`.
 
