@@ -17,8 +17,8 @@ from twoscale.files import Checkpoints
 from twoscale.parts import describe
 from twoscale.representation import Representation
 from twoscale.representation.base import space_of
-from twoscale.runtime.precision import check_variation
 from twoscale.runtime.logs import LOGGER
+from twoscale.runtime.precision import check_variation
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import (

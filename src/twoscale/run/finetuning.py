@@ -72,6 +72,6 @@ def _check_kept(dataset: Dataset, split: Split, allowed: int) -> None:
     if kept > 0.75 * allowed:
         raise TwoscaleError(
             "this objective looks at whole fields in each step, which need "
-            f"{size_text(kept / 0.75)} of memory here: give more (memory=...), or choose an objective "
-            "that leaves them on disk, such as A3"
+            f"{size_text(kept / 0.75)} of memory here: give more (memory=...), or choose an "
+            "objective that leaves them on disk, such as A3"
         )

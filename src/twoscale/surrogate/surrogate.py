@@ -27,11 +27,11 @@ from twoscale.fields.samples import (
 from twoscale.fields.source import chunk_length, slices
 from twoscale.files import Checkpoints, atomic_output
 from twoscale.finetuning.finetune import FinetunePlan, finetune_operator, keeps_fields, tunable
+from twoscale.operators.assembly import Assembly
 from twoscale.operators.context import FitContext
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors import CodePredictor
 from twoscale.predictors.base import check_weights
-from twoscale.operators.assembly import Assembly
 from twoscale.problems import Problem
 from twoscale.representation import Representation
 from twoscale.runtime.logs import LOGGER
@@ -69,39 +69,90 @@ _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 class Surrogate:
     """A learned map from input fields, parameters or both to solution fields.
 
-    >>> x = np.random.default_rng(0).standard_normal((60, 16, 16))
-    >>> surrogate = Surrogate("two-scale", epochs=2).fit(x, x.cumsum(axis=2))
-    >>> surrogate.predict(x[:3]).shape
-    (3, 16, 16)
+    Fields are (samples, height, width), with channels (samples, channels, height, width), or
+    (samples, length) on a line; NumPy or torch. Predictions have the axes of the training outputs.
+    A surrogate follows the habits of scikit-learn: `clone`, pipelines and grid searches work.
 
     Parameters
     ----------
     method
-        The name of a recipe for the three parts: see `METHODS`. Any of its settings may follow by
-        name, such as `epochs=100`.
-    inputs, predictor, outputs, correction
-        Parts as objects, in place of the recipe's: `outputs=TwoScale(patches=(2, 2))`. The
-        predictor may also be named: `predictor="affine"`.
-    seed, device
-        The seed of everything random; "auto", "cpu" or "cuda".
+        The name of a recipe for the three parts, "two-scale" by default: see `METHODS`.
+    inputs, outputs
+        Representations as objects, in place of the recipe's: `outputs=TwoScale(patches=(2, 2))`.
+    predictor
+        A predictor as an object, or the name of one: `predictor="affine"`. By default it is the
+        recipe's, a network.
+    correction
+        A predictor on fields that maps the predicted field to a better one. By default only the
+        method "refinement" has one.
+    seed
+        The seed of everything random, a whole number from 0; 0 by default.
+    device
+        "auto", "cpu" or "cuda". By default ("auto") a GPU is used where there is one.
     problem
-        The equation, by name or as an object, if it is known. Residuals need it.
+        The equation, by name or as an object, if it is known. Residuals need it. None by default.
     periodic
         Whether the fields are periodic: a bool, or a pair for rows and columns. By default it is
         the problem's, or false.
+    settings
+        Settings of the method and its predictor by name, such as `epochs=100`.
 
-    Fields are (samples, height, width), with channels (samples, channels, height, width), or
-    (samples, length) on a line; NumPy or torch. Predictions have the axes of the training outputs.
+    Attributes
+    ----------
+    settings, parts
+        All settings with their values, and the parts they stand for; known before the fit.
+    operator_
+        The fitted map from field batches to field batches, a torch module.
+    input_space_, output_space_
+        Channels and grids of the training fields.
+    ranks_
+        Numbers of axes of the user's inputs and outputs.
+    n_features_in_
+        Number of values in one input field.
+    training_samples_
+        Number of training pairs.
+    timings_
+        Seconds of each stage of the fit.
+    history_
+        Losses of each training, epoch by epoch.
+    chosen_
+        What a predictor in closed form chose on the validation fields.
+    errors_
+        Relative errors that were measured: "validation" by `fit_auto`, "test" by `evaluate`.
+    finetuning_
+        The plan of the fine-tuning, or None.
+    peak_device_gigabytes_
+        Most GPU memory in use at once (10⁹ bytes) in the latest fit or fine-tuning; None without.
+    trained_together_
+        Number of networks that shared the time of the training.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).standard_normal((60, 16, 16))
+    >>> surrogate = Surrogate("two-scale", epochs=2).fit(x, x.cumsum(axis=2))
+    >>> surrogate.predict(x[:3]).shape
+    (3, 16, 16)
     """
 
+    method: str
+    settings: dict[str, Any]
+    parts: Assembly
+    seed: int
+    device: torch.device
+    problem: Problem | None
+    periodic: tuple[bool, bool]
     operator_: FieldOperator
     input_space_: Space
     output_space_: Space
-    ranks_: tuple[int, int]  # numbers of axes of the user's inputs and outputs
+    ranks_: tuple[int, int]
+    training_samples_: int
+    timings_: dict[str, float]
+    history_: dict[str, dict[str, Any]]
+    chosen_: dict[str, Any]
+    errors_: dict[str, float | None]
     finetuning_: dict[str, Any] | None
-    chosen_: dict[str, Any]  # what a predictor in closed form chose on the validation fields
-    peak_device_gigabytes_: float | None  # of the latest fit or fine-tuning, on a GPU
-    trained_together_: int  # networks that shared the time of training
+    peak_device_gigabytes_: float | None
+    trained_together_: int
 
     def __init__(
         self,

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoint, Checkpoints
 from twoscale.networks import DenseNetwork
-from twoscale.runtime.precision import tensor_cores
 from twoscale.runtime.logs import LOGGER
+from twoscale.runtime.precision import tensor_cores
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.threads import one_thread
 from twoscale.training.bank import MLPBank
