@@ -20,6 +20,7 @@ from twoscale.run.pairs import Pair, loaded_pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
+from twoscale.surrogate.manifest import write_surrogate
 
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
@@ -127,7 +128,7 @@ def write_run(
     if progress:
         progress("evaluation", 0, 1, "")
     metrics = surrogate.evaluate(*test)
-    surrogate.write(folder)
+    write_surrogate(surrogate, folder)
     write_json(folder / CONFIG, config)
     write_json(folder / SPLIT, split.as_dict())
     write_json(folder / HISTORY, surrogate.history_)

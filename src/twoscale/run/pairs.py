@@ -25,7 +25,7 @@ def reads_on_each_pass(
     """
     stored = dataset.nbytes > (memory or available_memory()) // 2
     for surrogate in surrogates:
-        if stored and memory and not surrogate.passes_over_fields:
+        if stored and memory and surrogate.parts.trains_on_fields:
             raise whole_fields_refused(dataset, surrogate.method)
     return stored
 

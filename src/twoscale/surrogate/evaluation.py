@@ -144,6 +144,15 @@ def coefficient_of_determination(predict: Predict, test: FieldPairs) -> float:
     return 1.0 - share
 
 
+def with_facts_of_fit(metrics: dict[str, Any], surrogate: Any) -> dict[str, Any]:
+    """Return metrics with the fit's own: seconds of its stages, memory, networks side by side."""
+    timings = surrogate.timings_ | metrics["timings"]
+    facts = {"timings": timings | {"total": sum(timings.values())}}
+    if surrogate.peak_device_gigabytes_ is not None:
+        facts["peak_device_gigabytes"] = surrogate.peak_device_gigabytes_
+    return metrics | facts | {"trained_together": surrogate.trained_together_}
+
+
 def _of_channels(
     errors: Mapping[str, list[float]], oracle: Mapping[str, list[float]], names: Sequence[str]
 ) -> dict[str, dict[str, float]]:

@@ -57,6 +57,8 @@ def resolve_arguments(
     """Return what the arguments of `Surrogate` stand for; raise if one of them is wrong."""
     seed, place = resolve_seed(seed), resolve_device(device)
     known = get_problem(problem) if isinstance(problem, str) else problem
+    if known is not None and not isinstance(known, Problem):
+        raise TwoscaleError(f"the problem is a name or a Problem, got {problem!r}")
     wraps = resolve_periodic(periodic, known)
     given = {name: value for name, value in others.items() if name not in PLACES}
     own = {name: others[name] for name in PLACES if others.get(name) is not None}

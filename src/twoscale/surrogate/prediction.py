@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from twoscale.errors import TwoscaleError
+from twoscale.fields.samples import as_parameters, four_axes
 from twoscale.fields.source import slices
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.replay import replayed
@@ -46,3 +50,20 @@ def in_batches(
         if progress:
             progress("fields", part.stop, len(fields), "")
     return made[0] if len(made) == 1 else torch.cat(made)
+
+
+def matching_parts(
+    inputs: np.ndarray | None, parameters: np.ndarray | None, length: int
+) -> Iterator[tuple[slice, Any, Any]]:
+    """Yield inputs and parameters `length` samples at a time, with the samples they are of."""
+    if inputs is not None and (not 2 <= inputs.ndim <= 4 or not len(inputs)):
+        four_axes(np.asarray(inputs), "input")  # raises
+    scalars = None if parameters is None else as_parameters(parameters).numpy()
+    counts = [len(one) for one in (inputs, scalars) if one is not None]
+    if len(set(counts)) > 1:
+        raise TwoscaleError(
+            f"there are {counts[0]} input fields but parameters of {counts[1]} samples"
+        )
+    for part in slices(max(counts, default=1), length):
+        fields, some = (None if one is None else one[part] for one in (inputs, scalars))
+        yield part, fields, some

@@ -37,8 +37,8 @@ def changed_parameters(given: Mapping[str, Any], changes: Mapping[str, Any]) -> 
     found = {**given, **plain}
     nested: dict[str, dict[str, Any]] = {}
     for name in changes.keys() - plain.keys():
-        place, _, inside = name.partition(_INSIDE)
-        nested.setdefault(place, {})[inside] = changes[name]
+        place, _, argument = name.partition(_INSIDE)
+        nested.setdefault(place, {})[argument] = changes[name]
     for place, inside in nested.items():
         part = found.get(place)
         if not isinstance(part, Part):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -17,48 +16,44 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout, as_pair
-from twoscale.fields.samples import (
-    Fields,
-    as_parameters,
-    check_prediction,
-    four_axes,
-    users_rank,
-)
-from twoscale.fields.source import chunk_length, slices
+from twoscale.fields.samples import Fields, check_prediction, users_rank
+from twoscale.fields.source import chunk_length
 from twoscale.files import Checkpoints, atomic_output
-from twoscale.finetuning.finetune import FinetunePlan, finetune_operator, keeps_fields, tunable
+from twoscale.finetuning.finetune import FinetunePlan, keeps_fields, tunable
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.context import FitContext
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors import CodePredictor
-from twoscale.predictors.base import check_weights
 from twoscale.problems import Problem
 from twoscale.representation import Representation
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
-from twoscale.runtime.timing import add_seconds, duration_text, reset_peak_memory
-from twoscale.surrogate.artifact import (
-    environment,
-    is_replaceable,
-    read_artifact,
-    write_artifact,
-)
+from twoscale.runtime.timing import add_seconds, duration_text
+from twoscale.surrogate.artifact import is_replaceable, read_artifact
 from twoscale.surrogate.display import constructor_text, surrogate_html
 from twoscale.surrogate.evaluation import (
     coefficient_of_determination,
     evaluate_operator,
     warn_of_failure,
+    with_facts_of_fit,
 )
-from twoscale.surrogate.fitting import Fitting, fit_checkpoints
-from twoscale.surrogate.inputs import Door, Pair, check_alike, check_shape, input_batch
-from twoscale.surrogate.manifest import Stored, restored
-from twoscale.surrogate.options import (
-    declared_processes,
-    equal_arguments,
-    resolve_arguments,
-    resolve_device,
+from twoscale.surrogate.fitting import (
+    Fitting,
+    begin_fit,
+    finetuned_state,
+    fit_checkpoints,
+    fitted_state,
 )
-from twoscale.surrogate.prediction import Predict, asks_for_gradient, in_batches, prediction_of
+from twoscale.surrogate.inputs import Door, Pair, check_alike, input_batch
+from twoscale.surrogate.manifest import restored, retained_dimensions, write_surrogate
+from twoscale.surrogate.options import equal_arguments, resolve_arguments, resolve_device
+from twoscale.surrogate.prediction import (
+    Predict,
+    asks_for_gradient,
+    in_batches,
+    matching_parts,
+    prediction_of,
+)
 from twoscale.surrogate.protocol import changed_parameters, parameters_by_name, regressor_tags
 
 Array = TypeVar("Array", np.ndarray, Tensor)
@@ -282,47 +277,13 @@ class Surrogate:
         self, training: Pair, validation: Pair, *, progress: Progress | None = None
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
-        declared_processes()  # raises if the variable is wrong: before the work, not after it
-        reset_peak_memory()
-        if self.problem is not None:
-            self.problem.check_spaces(training.inputs.space, training.outputs.space)
-        operator = self.parts.operator()
-        operator.check(training.inputs.space, training.outputs.space, len(training.inputs))
-        LOGGER.info(
-            "fitting %r: %d pairs, %s to %s, on %s",
-            self,
-            len(training.inputs),
-            training.inputs.space.contents,
-            training.outputs.space.contents,
-            self.device,
-        )
-        return Fitting(
-            operator,
-            training.fields(self.device),
-            validation.fields(self.device),
-            FitContext(seed=self.seed, progress=progress),
-            samples=len(training.inputs),
-            ranks=training.ranks,
-        )
+        LOGGER.info("fitting %r on %s, %d pairs", self, self.device, len(training.inputs))
+        context = FitContext(seed=self.seed, progress=progress)
+        return begin_fit(self.parts, self.problem, training, validation, context, self.device)
 
     def finish(self, fitting: Fitting) -> Self:
         """Take over what a fit has made and measured."""
-        operator, context = fitting.operator, fitting.context
-        check_weights(operator)
-        self.operator_ = operator.to(self.device)
-        self.input_space_ = fitting.training.input_space
-        self.output_space_ = fitting.training.output_space
-        self.ranks_ = fitting.ranks
-        self.training_samples_ = fitting.samples
-        self.finetuning_ = None
-        self.chosen_ = dict(operator.latent.predictor.chosen)
-        self.timings_ = dict(context.clock.seconds)
-        context.end_part()
-        self.peak_device_gigabytes_ = context.peak_gigabytes
-        self.history_ = context.histories
-        shares = [history.get("members", 1) for history in context.histories.values()]
-        self.trained_together_ = max(shares, default=1)
-        self.errors_ = {}
+        vars(self).update(fitted_state(fitting, self.device))
         LOGGER.info("fitted in %s", duration_text(sum(self.timings_.values())))
         return self
 
@@ -359,45 +320,27 @@ class Surrogate:
         pairs = self._door.both(inputs, outputs, parameters, validation, self.seed)
         for pair in pairs:
             self.check_spaces(pair.inputs.space, pair.outputs.space)
-        # Fields are passed over twice and then never again: they need not stay on the device.
-        training, held_out = (pair.fields(self.device, resident=False) for pair in pairs)
-        reset_peak_memory()
+        LOGGER.info("fine-tuning on %s, %d pairs", steps.objective, len(pairs[0].inputs))
         tuned = copy.copy(self)
         with reporting(progress) as report:
             context = FitContext(seed=self.seed, progress=report, checkpoints=checkpoints)
-            tuned.operator_, record = finetune_operator(
+            state = finetuned_state(
                 operator,
-                training,
-                held_out,
-                steps,
-                context,
+                *pairs,
+                plan=steps,
+                context=context,
+                device=self.device,
                 common=self._common_layout(),
                 problem=self.problem,
             )
-        check_weights(tuned.operator_)
-        tuned.timings_ = add_seconds(self.timings_, context.clock.seconds)
-        tuned.training_samples_ = len(pairs[0].inputs)
-        context.end_part()
-        tuned.peak_device_gigabytes_ = context.peak_gigabytes
-        tuned.history_ = context.histories
-        tuned.history_["finetuning"]["components"] = record.components
-        tuned.finetuning_ = {**asdict(steps), "weights": record.weights}
-        tuned.errors_ = {}
+        state["timings_"] = add_seconds(self.timings_, state["timings_"])
+        vars(tuned).update(state)
         return tuned
-
-    @property
-    def passes_over_fields(self) -> bool:
-        """Say whether a fit only passes over fields, so that they may stay on disk."""
-        return not self.parts.trains_on_fields
-
-    def check_finetuning(self, **plan: Any) -> None:
-        """Raise if the surrogate cannot be fine-tuned in this way; needs no data to tell."""
-        self._tunable(FinetunePlan.of(plan))
 
     def finetuning_keeps_fields(self, **plan: Any) -> bool:
         """Say whether a fine-tuning needs its fields in memory; otherwise they may stay on disk."""
-        self.check_finetuning(**plan)
         steps = FinetunePlan.of(plan)
+        self._tunable(steps)  # raises if it cannot be fine-tuned in this way
         return keeps_fields(steps, common=self._common_layout(), problem=self.problem)
 
     def _tunable(self, plan: FinetunePlan) -> LatentOperator:
@@ -488,17 +431,8 @@ class Surrogate:
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
-        if inputs is not None and (not 2 <= inputs.ndim <= 4 or not len(inputs)):
-            four_axes(np.asarray(inputs), "input")  # raises
-        scalars = None if parameters is None else as_parameters(parameters).numpy()
-        counts = [len(one) for one in (inputs, scalars) if one is not None]
-        if len(set(counts)) > 1:
-            raise TwoscaleError(
-                f"there are {counts[0]} input fields but parameters of {counts[1]} samples"
-            )
-        for part in slices(max(counts, default=1), self._batch_size()):
-            fields, some = (None if one is None else one[part] for one in (inputs, scalars))
-            yield part, self.predict(fields, parameters=some)
+        for part, fields, scalars in matching_parts(inputs, parameters, self._batch_size()):
+            yield part, self.predict(fields, parameters=scalars)
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
@@ -508,11 +442,6 @@ class Surrogate:
     def _check_fitted(self) -> None:
         if not hasattr(self, "operator_"):
             raise TwoscaleError("this surrogate is not fitted yet: call fit or load first")
-
-    def check_inputs(self, shape: Sequence[int]) -> None:
-        """Raise if the surrogate was not fitted on input fields of (channels, height, width)."""
-        self._check_fitted()
-        check_shape("input", self.input_space_, shape)
 
     def check_spaces(self, inputs: Space, outputs: Space) -> None:
         """Raise if the surrogate was not fitted on fields of these spaces, and for its problem."""
@@ -568,12 +497,7 @@ class Surrogate:
         warn_of_failure(metrics)
         self.errors_["test"] = metrics["pooled_error"]
         LOGGER.info("evaluated on %d pairs: error %s", len(pair.inputs), metrics["pooled_error"])
-        timings = self.timings_ | metrics["timings"]
-        metrics["timings"] = timings | {"total": sum(timings.values())}
-        if self.peak_device_gigabytes_ is not None:
-            metrics["peak_device_gigabytes"] = self.peak_device_gigabytes_
-        metrics["trained_together"] = self.trained_together_
-        return metrics
+        return with_facts_of_fit(metrics, self)
 
     def score(self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None) -> float:
         """Return R² of the predictions of held-out pairs: 1 is perfect, larger is better.
@@ -596,24 +520,13 @@ class Surrogate:
         self._check_fitted()
         with atomic_output(path, overwrite=overwrite, may_replace=is_replaceable) as folder:
             folder.mkdir()
-            self.write(folder)
+            write_surrogate(self, folder)
         LOGGER.info("saved as %s", path)
-
-    def write(self, folder: Path) -> None:
-        """Write manifest and weights into an existing folder."""
-        self._check_fitted()
-        manifest = Stored.of(self).manifest()
-        manifest |= {"retained": self.retained, "provenance": environment(self.device)}
-        write_artifact(folder, manifest, self.operator_.state_dict())
 
     @property
     def retained(self) -> dict[str, Any]:
         """Return the retained PCA dimensions: code sizes and the rank of each block."""
-        latent = self.operator_.latent
-        sides = {"input": latent.inputs, "output": latent.outputs}
-        if not latent.outputs.compresses:
-            return {}
-        return {side: {"code": part.code_size, "ranks": part.ranks} for side, part in sides.items()}
+        return retained_dimensions(self.operator_)
 
     @classmethod
     def load(
