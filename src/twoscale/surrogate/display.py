@@ -7,12 +7,13 @@ from html import escape
 from typing import Any
 
 from twoscale.fields.grid import Space
-from twoscale.methods.recipes import CHOICES, METHODS, defaults
+from twoscale.methods.recipes import METHODS, defaults
 from twoscale.networks import count_parameters
 from twoscale.runtime.timing import duration_text
 from twoscale.surrogate.options import COMPOSED, PLACES
 
 # Colours follow the page's own, light or dark: text in its colour, lines in a part of it.
+_TIMES = ("inference", "total")  # of the timings, in a notebook
 _STYLE = """<style>
 .twoscale-card {display: inline-block; font: 0.9em/1.4 system-ui, sans-serif; max-width: 60em;
   border: 1px solid color-mix(in srgb, currentColor 25%, transparent); border-radius: 6px;
@@ -43,9 +44,11 @@ def _method_text(surrogate: Any) -> list[str]:
 
 def _own_settings(surrogate: Any) -> dict[str, Any]:
     """Return the settings that differ from those of the method."""
-    settings = surrogate.settings
-    usual = defaults(surrogate.method, settings)
-    usual |= {name: METHODS[surrogate.method].defaults.get(name) for name in CHOICES}
+    method, settings = surrogate.method, surrogate.settings
+    usual = defaults(method, settings)
+    base = {name: settings[name] for name in settings if name == "base"}
+    usual |= {"predictor": defaults(method, base)["predictor"]}
+    usual |= {name: METHODS[method].defaults[name] for name in base}
     return {name: settings[name] for name in settings if settings[name] != usual.get(name)}
 
 
@@ -83,6 +86,21 @@ def _fitted_rows(surrogate: Any) -> dict[str, str]:
     for role, error in surrogate.errors_.items():
         rows[f"{role} error"] = "undefined" if error is None else f"{100 * error:.3g} %"
     return rows
+
+
+class Metrics(dict[str, Any]):
+    """The metrics of an evaluation by name: a dictionary that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        names = ("pooled_error", "mean_sample_error", "oracle_mre")
+        rows = {name: "undefined" for name in names if self[name] is None}
+        rows |= {name: f"{100 * self[name]:.3g} %" for name in names if name not in rows}
+        for channel, errors in self.get("channels", {}).items():
+            rows[f"mre of {channel}"] = f"{100 * errors['mre']:.3g} %"
+        rows["samples"] = str(self["samples"])
+        rows |= {f"{name} time": duration_text(self["timings"][name]) for name in _TIMES}
+        title = f"metrics: {len(self)} names, such as 'mse' and 'ssim'"
+        return card_html(title, table_html(rows.items()))
 
 
 def _space_text(space: Space) -> str:

@@ -31,6 +31,7 @@ from twoscale.problems.measures import flux_measures, has_flux, residual_measure
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.stages import INFERENCE
 from twoscale.runtime.timing import Clock
+from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.prediction import Predict
 
 
@@ -144,13 +145,13 @@ def coefficient_of_determination(predict: Predict, test: FieldPairs) -> float:
     return 1.0 - share
 
 
-def with_facts_of_fit(metrics: dict[str, Any], surrogate: Any) -> dict[str, Any]:
+def with_facts_of_fit(metrics: dict[str, Any], surrogate: Any) -> Metrics:
     """Return metrics with the fit's own: seconds of its stages, memory, networks side by side."""
     timings = surrogate.timings_ | metrics["timings"]
-    facts = {"timings": timings | {"total": sum(timings.values())}}
+    facts: dict[str, Any] = {"timings": timings | {"total": sum(timings.values())}}
     if surrogate.peak_device_gigabytes_ is not None:
         facts["peak_device_gigabytes"] = surrogate.peak_device_gigabytes_
-    return metrics | facts | {"trained_together": surrogate.trained_together_}
+    return Metrics(metrics | facts | {"trained_together": surrogate.trained_together_})
 
 
 def _of_channels(

@@ -30,7 +30,7 @@ from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.timing import add_seconds, duration_text
 from twoscale.surrogate.artifact import is_replaceable, read_artifact
-from twoscale.surrogate.display import constructor_text, surrogate_html
+from twoscale.surrogate.display import Metrics, constructor_text, surrogate_html
 from twoscale.surrogate.evaluation import (
     coefficient_of_determination,
     evaluate_operator,
@@ -460,7 +460,7 @@ class Surrogate:
         parameters: Any = None,
         per_sample: bool = False,
         progress: ShowProgress = None,
-    ) -> dict[str, Any]:
+    ) -> Metrics:
         """Return the metrics on held-out pairs, as fractions.
 
         Parameters
@@ -477,8 +477,8 @@ class Surrogate:
 
         Returns
         -------
-        dict
-            Two errors come first. `pooled_error`, also called `mre`, is one ratio of norms over all
+        Metrics
+            A dictionary. Two errors come first. `pooled_error`, also called `mre`, is one ratio of norms over all
             samples. `mean_sample_error` is the mean of the samples' own ratios. The other names are
             those of `metrics.json`. Timings include the stages of the fit.
         """
