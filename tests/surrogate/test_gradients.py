@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.surrogate.tiny import PREDICTORS, make
+from twoscale import Surrogate
 
 CASES = [("two-scale", {"predictor": name}) for name in PREDICTORS]
 CASES += [("refinement", {}), ("fno", {}), ("conforming", {"predictor": "affine"})]
@@ -58,3 +59,19 @@ def test_gradients_only_where_asked_for():
     with torch.no_grad():
         assert not surrogate.predict(asked).requires_grad
     assert surrogate.predict(asked, batch_size=2).requires_grad
+
+
+@pytest.mark.gpu
+def test_gradients_on_a_gpu_bypass_recordings():
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    x = smooth(24, 16, 16).cuda()
+    surrogate = Surrogate("two-scale", epochs=2, coarse_components=4).fit(x, x.cumsum(1) / 4)
+    plain = [surrogate.predict(x[:3]) for _ in range(3)]  # the later ones are replayed
+    asked = x[:3].clone().requires_grad_()
+    predicted = surrogate.predict(asked)
+    torch.testing.assert_close(predicted.detach(), plain[-1])
+    predicted.sum().backward()
+    assert float(asked.grad.abs().sum()) > 0
+    assert torch.equal(surrogate.predict(x[:3]), plain[-1])
+    assert surrogate.score(x, x.cumsum(1) / 4) < 1

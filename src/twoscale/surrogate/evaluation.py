@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -130,17 +131,13 @@ def coefficient_of_determination(predict: Predict, test: FieldPairs) -> float:
 
     Sums are over all nodes and samples. Of several channels it is the mean of their R².
     """
-    samples, *shape = test.outputs.shape
-    mean = sum(
-        (chunk.double().sum(0) for chunk in test.outputs.chunks()),
-        start=torch.zeros(shape, dtype=torch.float64),
-    )
-    measure = {"share": unexplained_share(mean / samples)}
+    total = reduce(torch.add, (chunk.double().sum(0) for chunk in test.outputs.chunks()))
+    measure = {"share": unexplained_share(total / test.outputs.shape[0])}
     share = measure_all(measure, _batches(test, predict, Clock()))["share"]
     if not math.isfinite(share):
         raise TwoscaleError(
             "a score compares errors with the variation of the outputs, and these do not vary: "
-            f"give at least 2 outputs that differ, got {samples}"
+            f"give at least 2 outputs that differ, got {test.outputs.shape[0]}"
         )
     return 1.0 - share
 
