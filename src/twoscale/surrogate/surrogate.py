@@ -478,9 +478,9 @@ class Surrogate:
         Returns
         -------
         Metrics
-            A dictionary. Two errors come first. `pooled_error`, also called `mre`, is one ratio of norms over all
-            samples. `mean_sample_error` is the mean of the samples' own ratios. The other names are
-            those of `metrics.json`. Timings include the stages of the fit.
+            A dictionary. `pooled_error`, also called `mre`, is one ratio of norms over all samples.
+            `mean_sample_error` is the mean of the samples' own ratios. The other names are those of
+            `metrics.json`. Timings include the stages of the fit.
         """
         pair = self._test_pair(inputs, outputs, parameters)
         with reporting(progress) as report:
