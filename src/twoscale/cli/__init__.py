@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -15,8 +16,9 @@ from threading import Timer
 from types import FrameType
 from typing import Any, NoReturn
 
+from twoscale.cli.layout import wrap
+from twoscale.cli.quiet import is_quiet
 from twoscale.errors import TwoscaleError, TwoscaleWarning, missing_extra
-from twoscale.runtime.memory import is_out_of_memory
 
 _DEBUG = "--debug"
 _BAD_INPUT, _INTERRUPTED = 2, 130
@@ -96,10 +98,16 @@ def _tell(error: BaseException, debug: bool) -> int:
     if _stops and not isinstance(error, KeyboardInterrupt):
         error = _stops[-1]  # which a library took for an error of its own
     sentence = "; ".join([_sentence(error), *notes])
-    print(f"twoscale: {sentence}", file=sys.stderr)
+    _complain(sentence)
     if isinstance(error, KeyboardInterrupt):
         return getattr(error, "status", _INTERRUPTED)
     return _BAD_INPUT
+
+
+def _complain(sentence: str) -> None:
+    """Print a sentence to stderr; on a terminal its lines end between words."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    print("\n".join(wrap(f"twoscale: {sentence}", width)), file=sys.stderr)
 
 
 def _sentence(error: BaseException) -> str:
@@ -108,6 +116,8 @@ def _sentence(error: BaseException) -> str:
         return text
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    from twoscale.runtime.memory import is_out_of_memory  # of torch, which help does not need
+
     if is_out_of_memory(error):
         return "there is not enough memory for this: take smaller sizes, or fewer fields at a time"
     if isinstance(error, RecursionError):
@@ -156,7 +166,8 @@ def _warnings_in_one_line() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *rest: object) -> None:
         if issubclass(category, TwoscaleWarning):
-            print(f"twoscale: warning: {' '.join(str(message).split())}", file=sys.stderr)
+            if not is_quiet():
+                _complain(f"warning: {' '.join(str(message).split())}")
         else:
             usual(message, category, *rest)  # type: ignore[arg-type]
 

@@ -6,11 +6,8 @@ from typing import Annotated
 
 import typer
 
-from twoscale.bench import BENCHMARKS, Setup, run_benchmarks
-from twoscale.cli.display import print_comparisons, print_json, progress_bar
+from twoscale.cli.names import BENCHMARKS
 from twoscale.cli.options import DeviceOption, JsonOption
-from twoscale.surrogate.artifact import environment
-from twoscale.surrogate.options import resolve_device
 
 
 def bench(
@@ -22,6 +19,11 @@ def bench(
     json: JsonOption = False,
 ) -> None:
     """Measure our speed against named peers, on the same data in the same run."""
+    from twoscale.bench import Setup, run_benchmarks
+    from twoscale.cli.display import print_comparisons, print_json, progress_bar
+    from twoscale.surrogate.artifact import environment
+    from twoscale.surrogate.options import resolve_device
+
     with progress_bar() as progress:
         setup = Setup(resolve_device(device), scale, progress)
         results = list(run_benchmarks(names or [], setup))

@@ -7,16 +7,9 @@ from typing import Annotated
 
 import typer
 
-from twoscale import problems
-from twoscale.cli.display import print_findings, print_json, progress_bar
+from twoscale.cli.names import PROBLEMS
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
-from twoscale.data import Dataset, check_dataset, import_fields
-from twoscale.data import generate as generate_dataset
-from twoscale.data.check import layout_findings
 from twoscale.errors import TwoscaleError
-from twoscale.problems import PROBLEMS, get_problem
-from twoscale.run.check import check_run, is_run
-from twoscale.surrogate.options import resolve_device
 
 _PERIODIC = {
     "none": (False, False),
@@ -39,7 +32,12 @@ def generate(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Sample and solve a known problem; an interrupted call continues where it stopped."""
-    chosen = problems.make_problem(problem, _assignments(settings or []))
+    from twoscale.cli.display import progress_bar
+    from twoscale.data import generate as generate_dataset
+    from twoscale.problems import make_problem
+    from twoscale.surrogate.options import resolve_device
+
+    chosen = make_problem(problem, _assignments(settings or []))
     where = resolve_device(device)
     with progress_bar() as progress:
         dataset = generate_dataset(
@@ -92,6 +90,11 @@ def import_(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
+    from twoscale.cli.display import progress_bar
+    from twoscale.data import import_fields
+    from twoscale.data.check import layout_findings
+    from twoscale.problems import get_problem
+
     with progress_bar() as progress:
         dataset = import_fields(
             files,
@@ -146,6 +149,10 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Read every value of a dataset or run, and report errors, warnings and what is fine."""
+    from twoscale.cli.display import print_findings, print_json, progress_bar
+    from twoscale.data import Dataset, check_dataset
+    from twoscale.run.check import check_run, is_run
+
     with progress_bar() as progress:
         findings = (
             check_run(path) if is_run(path) else check_dataset(Dataset(path), progress=progress)
@@ -153,7 +160,7 @@ def check(
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:
-        print_findings([(finding.level, finding.message) for finding in findings])
+        print_findings(findings)
     errors = [finding.message for finding in findings if finding.level == "error"]
     if errors:
         raise TwoscaleError(f"{path} has {len(errors)} error(s): {'; '.join(errors)}")

@@ -7,10 +7,7 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.display import show_metrics
 from twoscale.cli.options import DeviceOption, JsonOption
-from twoscale.data import Dataset
-from twoscale.run import Run
 
 
 def evaluate(
@@ -22,6 +19,10 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Measure a run on its test split, or on all samples of another dataset."""
+    from twoscale.cli.display import show_metrics
+    from twoscale.data import Dataset
+    from twoscale.run import Run
+
     opened = Run.open(run, device=device)
     metrics = opened.evaluate(Dataset(data) if data else None)
     if opened.search and not json:

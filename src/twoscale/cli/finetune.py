@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.display import print_json, print_metrics, progress_bar
+from twoscale.cli.names import OBJECTIVES, Finetuning
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
@@ -16,26 +16,23 @@ from twoscale.cli.options import (
     OverwriteOption,
     ResumeOption,
 )
-from twoscale.data import Dataset
-from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
-from twoscale.report.run_figures import illustrate_run
-from twoscale.run import Run, finetune_run
-from twoscale.runtime.memory import parse_size
+
+_DEFAULTS = Finetuning()
 
 
 def finetune(
     run: Annotated[Path, typer.Argument(help="A run whose outputs are PCA codes.")],
     out: OutOption,
-    objective: Annotated[str, typer.Option(help=", ".join(OBJECTIVES))] = FinetunePlan.objective,
+    objective: Annotated[str, typer.Option(help=", ".join(OBJECTIVES))] = _DEFAULTS.objective,
     epochs: Annotated[
         int, typer.Option(min=1, help="Passes over the training set.")
-    ] = FinetunePlan.epochs,
+    ] = _DEFAULTS.epochs,
     warm_up: Annotated[
         int, typer.Option(min=0, help="First epochs, on the reconstruction error alone.")
-    ] = FinetunePlan.warm_up,
+    ] = _DEFAULTS.warm_up,
     ramp: Annotated[
         int, typer.Option(min=0, help="Epochs in which the other terms grow to full weight.")
-    ] = FinetunePlan.ramp,
+    ] = _DEFAULTS.ramp,
     data: Annotated[
         Path | None, typer.Option(help="Another dataset with the same channels and grids.")
     ] = None,
@@ -46,6 +43,12 @@ def finetune(
     json: JsonOption = False,
 ) -> None:
     """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
+    from twoscale.cli.display import print_json, print_metrics, progress_bar
+    from twoscale.data import Dataset
+    from twoscale.report.run_figures import illustrate_run
+    from twoscale.run import Run, finetune_run
+    from twoscale.runtime.memory import parse_size
+
     base = Run.open(run, device=device)
     before = base.metrics
     dataset = Dataset(data) if data else base.dataset

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.display import (
-    print_json,
-    print_search,
-    progress_bar,
-    search_bars,
-    show_metrics,
-)
+from twoscale.cli.names import METHODS, SEARCH_SECONDS
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
@@ -23,15 +17,10 @@ from twoscale.cli.options import (
     ResumeOption,
     SeedOption,
 )
-from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.methods.settings import parse_assignments, parse_seeds
-from twoscale.report.run_figures import illustrate_run
-from twoscale.run import auto_run, fit_runs
-from twoscale.runtime.memory import parse_size
-from twoscale.runtime.timing import parse_duration
-from twoscale.search import DEFAULT_BUDGET
-from twoscale.surrogate import METHODS
+
+if TYPE_CHECKING:
+    from twoscale.data import Dataset
 
 _AUTO = "auto"  # in place of a method: search for one
 
@@ -45,7 +34,7 @@ def fit(
     budget: Annotated[
         str | None,
         typer.Option(
-            help=f"Time of a search, such as 90s, 2min or 1h; {DEFAULT_BUDGET:.0f}s by default."
+            help=f"Time of a search, such as 90s, 2min or 1h; {SEARCH_SECONDS:.0f}s by default."
         ),
     ] = None,
     seed: SeedOption = 0,
@@ -66,6 +55,14 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
+    from twoscale.cli.display import print_json, progress_bar, show_metrics
+    from twoscale.data import Dataset
+    from twoscale.methods.settings import parse_assignments, parse_seeds
+    from twoscale.report.run_figures import illustrate_run
+    from twoscale.run import fit_runs
+    from twoscale.runtime.memory import parse_size
+    from twoscale.runtime.timing import parse_duration
+
     options: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,
@@ -80,7 +77,7 @@ def fit(
                 "a search is for one seed: search with --seed, then fit the --method and settings "
                 "it finds with --seeds"
             )
-        _search(Dataset(data), out, parse_duration(budget or DEFAULT_BUDGET), seed, options, json)
+        _search(Dataset(data), out, parse_duration(budget or SEARCH_SECONDS), seed, options, json)
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
@@ -108,6 +105,10 @@ def _search(
     data: Dataset, out: Path, budget: float, seed: int, options: dict[str, Any], json: bool
 ) -> None:
     """Fit what a search finds, and show how it was found."""
+    from twoscale.cli.display import print_search, search_bars, show_metrics
+    from twoscale.report.run_figures import illustrate_run
+    from twoscale.run import auto_run
+
     with search_bars() as progress:
         run = auto_run(
             data,

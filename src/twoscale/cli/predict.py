@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from twoscale.cli.display import progress_bar
 from twoscale.cli.options import DeviceOption, OutOption, OverwriteOption
 from twoscale.errors import TwoscaleError
-from twoscale.fields.samples import sample_shape
-from twoscale.files import atomic_output, check_target, is_file, open_npy
-from twoscale.surrogate import Surrogate
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from twoscale.surrogate import Surrogate
 
 
 def predict(
@@ -38,6 +38,13 @@ def predict(
 
     The result has the axes of the training outputs.
     """
+    import numpy as np
+
+    from twoscale.cli.display import progress_bar
+    from twoscale.fields.samples import sample_shape
+    from twoscale.files import atomic_output, check_target, is_file, open_npy
+    from twoscale.surrogate import Surrogate
+
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
     _check_given(surrogate, inputs, parameters)
@@ -84,6 +91,8 @@ def _batches(
     surrogate: Surrogate, fields: np.ndarray | None, scalars: np.ndarray | None
 ) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
     """Return fields and parameters with an axis of samples, and whether they came without it."""
+    from twoscale.fields.samples import sample_shape
+
     space, rank = surrogate.input_space_, surrogate.ranks_[0]
     if fields is not None:
         single = fields.shape == sample_shape(space, rank)

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from twoscale.cli.options import OverwriteOption
-from twoscale.report.study_page import write_report
 
 
 def report(
@@ -24,5 +23,7 @@ def report(
 
     The page needs no other file and no network; figures are also written to a folder beside it.
     """
+    from twoscale.report.study_page import write_report
+
     page = write_report(folder, out, overwrite=overwrite)
     print(f"{page}, and every figure as PNG and SVG in {page.parent / 'figures'}")

@@ -24,6 +24,15 @@ except ImportError as error:
 Scale = Literal["paper", "small"]
 SCALES: tuple[Scale, ...] = ("paper", "small")
 
+
+def get_scale(text: str) -> Scale:
+    """Return the scale of that name."""
+    for scale in SCALES:
+        if scale == text:
+            return scale
+    raise TwoscaleError(f"the scale is one of {', '.join(SCALES)}, got '{text}'")
+
+
 # Records and figures are files that begin with this name.
 StudyName = Annotated[str, Field(pattern=r"^\w[\w. -]*$", max_length=50)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
