@@ -61,15 +61,13 @@ def main() -> NoReturn:
 def _run() -> int:
     try:
         import typer
-        from rich.console import Console
 
         from twoscale.cli.app import app
         from twoscale.cli.group import PassedOn
     except ImportError as error:
         raise missing_extra(error.name or "typer", "cli") from error
-    Console.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign,assignment]
     try:
-        status = app(standalone_mode=False) or 0
+        status = app(prog_name="twoscale", standalone_mode=False) or 0
     except PassedOn as passed:
         raise passed.error from passed.error.__cause__
     except typer.Abort as error:
@@ -176,11 +174,6 @@ def _warnings_in_one_line() -> Iterator[None]:
         warnings.simplefilter("always", TwoscaleWarning)
         warnings.showwarning = show  # type: ignore[assignment]
         yield
-
-
-def _raise_broken_pipe(console: object) -> NoReturn:
-    """Pass on that nobody reads the output; by itself rich would exit with an error."""
-    raise BrokenPipeError
 
 
 def _silence() -> None:

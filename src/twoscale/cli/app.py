@@ -14,19 +14,13 @@ from twoscale.cli.demo import demo
 from twoscale.cli.evaluate import evaluate
 from twoscale.cli.finetune import finetune
 from twoscale.cli.fit import fit
-from twoscale.cli.group import Commands
 from twoscale.cli.predict import predict
 from twoscale.cli.report import report
 from twoscale.cli.study import study_app
 
 app = Application(
-    cls=Commands,
     help="Small, fast surrogates of PDE solution operators by two-scale localised PCA.",
-    epilog="First steps: [bold]twoscale demo[/bold]",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
+    epilog="First steps: twoscale demo",
 )
 
 app.add_typer(study_app, name="study")

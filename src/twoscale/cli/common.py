@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from twoscale.cli.group import Command, Commands
 from twoscale.cli.quiet import muted
 
 QuietOption = Annotated[
@@ -22,10 +23,19 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show where an error 
 
 
 class Application(typer.Typer):
-    """A group of commands that all have `--quiet` and `--debug`."""
+    """A group of commands that all have `--quiet` and `--debug`, and help in our layout."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            cls=Commands,
+            no_args_is_help=True,
+            rich_markup_mode=None,
+            pretty_exceptions_enable=False,
+            **options,
+        )
 
     def command(self, *arguments: Any, **options: Any) -> Any:
-        register = super().command(*arguments, **options)
+        register = super().command(*arguments, cls=Command, **options)
 
         def add(function: Callable) -> Callable:
             register(with_common_options(function))

@@ -10,26 +10,37 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TextIO
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column
-from rich.text import Text
-
 from twoscale.bench import Comparison
 from twoscale.cli.layout import table_lines, wrap
 from twoscale.cli.quiet import is_quiet, print_answer
 from twoscale.data.check import Finding
+from twoscale.errors import missing_extra
 from twoscale.files import to_json
 from twoscale.report import tables
 from twoscale.runtime.progress import Progress as Reporter
 from twoscale.search.record import HEADINGS, table_rows
+
+try:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Column
+    from rich.text import Text
+except ImportError as error:
+    raise missing_extra(error.name or "rich", "cli") from error
+
+
+class _Terminal(Console):
+    """A console that passes on that nobody reads it; by itself it would exit with an error."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 @contextmanager
@@ -42,7 +53,7 @@ def progress_bar(label: str = "") -> Iterator[Reporter]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[remark]}"),
     )
-    console = Console(stderr=True)
+    console = _Terminal(stderr=True)
     shown = console.is_terminal and not is_quiet()
     with Progress(*columns, console=console, transient=True, disable=not shown) as bars:
         tasks: dict[str, Any] = {}
@@ -72,7 +83,7 @@ def _nested_bars(label: str, over: str) -> Iterator[Reporter]:
 
     Where stderr is no terminal, a line is written there for every step of that stage instead.
     """
-    console = Console(stderr=True)
+    console = _Terminal(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
@@ -174,7 +185,7 @@ def show_metrics(
 def print_findings(findings: Sequence[Finding]) -> None:
     """Print levels and messages, the levels in colour."""
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
-    console, indent = Console(), len("warning ")
+    console, indent = _Terminal(), len("warning ")
     for finding in findings:
         lines = wrap(f"{finding.level:<{indent}}{finding.message}", terminal_width(), indent=indent)
         text = Text("\n".join(lines))

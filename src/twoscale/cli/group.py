@@ -1,10 +1,12 @@
-"""The group of all commands, which lets some exceptions through as they are."""
+"""Commands and groups of commands: their help, and the exceptions that they let through."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+
+from twoscale.cli.help import describe, help_text
 
 
 class PassedOn(BaseException):
@@ -15,8 +17,18 @@ class PassedOn(BaseException):
         self.error = error
 
 
+class Command(TyperCommand):
+    """Shows help in our layout."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(help_text(describe(self, ctx.command_path)))
+
+
 class Commands(TyperGroup):
     """Passes on interruptions and broken pipes, with everything they carry."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(help_text(describe(self, ctx.command_path)))
 
     def invoke(self, ctx: Any) -> Any:
         try:

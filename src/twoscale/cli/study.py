@@ -14,8 +14,7 @@ from twoscale.errors import TwoscaleError
 
 study_app = Application(
     help="Repeat the paper's experiments, and two beyond it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+    epilog="Example: twoscale study list",
 )
 
 ScaleOption = Annotated[str, typer.Option(help="paper, or small for two cores and few minutes.")]
