@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from twoscale.cli.layout import wrap
 from twoscale.cli.quiet import is_quiet
-from twoscale.errors import TwoscaleError, TwoscaleWarning, missing_extra
+from twoscale.errors import TwoscaleError, TwoscaleWarning, did_you_mean, missing_extra
 
 _DEBUG = "--debug"
 _BAD_INPUT, _INTERRUPTED = 2, 130
@@ -76,14 +76,25 @@ def _run() -> int:
         # Typer brings its own copy of click's exceptions: told by what they can do.
         if not hasattr(error, "format_message"):
             raise
-        message = error.format_message()
         if type(error).__name__ == "NoArgsIsHelpError":
-            print(message)
+            print(error.format_message())
             return _BAD_INPUT
-        raise TwoscaleError(f"{message.rstrip('.')}. Try --help.") from error
+        raise TwoscaleError(_usage_error(error)) from error
     if status == _INTERRUPTED:  # while the arguments were read: Typer's own answer
         raise _stops[-1] if _stops else KeyboardInterrupt
     return status
+
+
+def _usage_error(error: Any) -> str:
+    """Return an error of Typer's in our words: what is wrong, and where to look it up."""
+    if name := getattr(error, "option_name", None):
+        hint = did_you_mean(name, getattr(error, "possibilities", None) or ())
+        message = f"no option is called '{name}'{hint}"
+    else:
+        message = error.format_message().rstrip(".")
+        message = message[:1].lower() + message[1:]
+    context = getattr(error, "ctx", None)
+    return f"{message}. Try {context.command_path if context else 'twoscale'} --help."
 
 
 def _tell(error: BaseException, debug: bool) -> int:

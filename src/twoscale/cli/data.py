@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from twoscale.cli.names import PROBLEMS
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
 from twoscale.errors import TwoscaleError
+
+if TYPE_CHECKING:
+    from twoscale.data import Dataset
 
 _PERIODIC = {
     "none": (False, False),
@@ -30,9 +33,10 @@ def generate(
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Sample and solve a known problem; an interrupted call continues where it stopped."""
-    from twoscale.cli.display import progress_bar
+    from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.data import generate as generate_dataset
     from twoscale.problems import make_problem
     from twoscale.surrogate.options import resolve_device
@@ -50,7 +54,9 @@ def generate(
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}")
+    sentence = f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}"
+    content = {"problem": problem, "seed": seed, **_contents(dataset)}
+    print_outcome(sentence, out, content, json=json)
 
 
 def import_(
@@ -88,9 +94,10 @@ def import_(
         str | None, typer.Option(help="Equation the pairs solve, if it is a known one.")
     ] = None,
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
-    from twoscale.cli.display import progress_bar
+    from twoscale.cli.display import print_outcome, progress_bar, say
     from twoscale.data import import_fields
     from twoscale.data.check import layout_findings
     from twoscale.problems import get_problem
@@ -107,9 +114,18 @@ def import_(
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{dataset.samples} pairs of {dataset.layout} in {out}")
-    for finding in layout_findings(dataset):
-        print(finding.message)
+    findings = layout_findings(dataset)
+    content = {**_contents(dataset), "findings": [vars(finding) for finding in findings]}
+    sentence = f"{dataset.samples} pairs of {dataset.layout} in {out}"
+    print_outcome(sentence, out, content, json=json)
+    if not json:
+        for finding in findings:
+            say(finding.message)
+
+
+def _contents(dataset: Dataset) -> dict[str, Any]:
+    """Return what a dataset holds, for JSON."""
+    return {"samples": dataset.samples, "fields": str(dataset.layout)}
 
 
 def _assignments(texts: list[str]) -> dict[str, str]:

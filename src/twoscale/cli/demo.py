@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
+from twoscale.cli.quiet import is_quiet, print_answer
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
@@ -32,16 +33,19 @@ def demo(
     json: JsonOption = False,
 ) -> None:
     """Make data, fit three methods, and show seams and their removal. About a minute, offline."""
-    from twoscale.cli.display import print_json, print_metrics
+    from twoscale.cli.display import print_json, print_metrics, say
 
     metrics = run_demo(
         out, samples=samples, epochs=epochs, seed=seed, device=device, overwrite=overwrite
     )
     if json:
-        print_json(metrics)
+        print_json({"out": str(out), "methods": metrics})
+        return
+    if is_quiet():
+        print_answer(out)
         return
     print_metrics(metrics, title=f"Poisson-{RESOLUTION}, {samples} samples, {epochs} epochs")
-    print(f"Pictures of the seams and their removal: {out / 'report.html'}")
+    say(f"Pictures of the seams and their removal: {out / 'report.html'}")
 
 
 def run_demo(

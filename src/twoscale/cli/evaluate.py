@@ -19,12 +19,12 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Measure a run on its test split, or on all samples of another dataset."""
-    from twoscale.cli.display import show_metrics
+    from twoscale.cli.display import say, show_metrics
     from twoscale.data import Dataset
     from twoscale.run import Run
 
     opened = Run.open(run, device=device)
     metrics = opened.evaluate(Dataset(data) if data else None)
     if opened.search and not json:
-        print(opened.search["explanation"][0])
+        say(opened.search["explanation"][0])
     show_metrics({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")

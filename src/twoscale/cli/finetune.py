@@ -16,6 +16,7 @@ from twoscale.cli.options import (
     OverwriteOption,
     ResumeOption,
 )
+from twoscale.cli.quiet import is_quiet
 
 _DEFAULTS = Finetuning()
 
@@ -43,7 +44,7 @@ def finetune(
     json: JsonOption = False,
 ) -> None:
     """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
-    from twoscale.cli.display import print_json, print_metrics, progress_bar
+    from twoscale.cli.display import print_metrics, progress_bar, show_metrics
     from twoscale.data import Dataset
     from twoscale.report.run_figures import illustrate_run
     from twoscale.run import Run, finetune_run
@@ -67,8 +68,8 @@ def finetune(
             progress=progress,
             illustrate=illustrate_run,
         )
-    if json:
-        print_json(tuned.metrics)
+    if json or is_quiet():
+        show_metrics({objective: tuned.metrics}, json, "", out)
         return
     if not base.fitted_on(dataset):
         before = base.evaluate(dataset, samples=tuned.test_samples)

@@ -93,12 +93,14 @@ def fit(
         )
     title = f"{out}: test split of {data}"
     if several is None:
-        show_metrics({method: runs[0].metrics}, json, title)
+        show_metrics({method: runs[0].metrics}, json, title, out)
     elif json:
-        print_json({"runs": {run.path.name: run.metrics for run in runs}})
+        found = {run.path.name: run.metrics for run in runs}
+        print_json({"out": str(out), "runs": found})
     else:
         labels = [f"{method} {k}" for k in several]
-        show_metrics({k: run.metrics for k, run in zip(labels, runs, strict=True)}, json, title)
+        rows = {k: run.metrics for k, run in zip(labels, runs, strict=True)}
+        show_metrics(rows, json, title, out)
 
 
 def _search(
@@ -121,4 +123,5 @@ def _search(
         )
     if not json:
         print_search(run.search or {})
-    show_metrics({run.surrogate.method: run.metrics}, json, f"{out}: test split of {data.path}")
+    title = f"{out}: test split of {data.path}"
+    show_metrics({run.surrogate.method: run.metrics}, json, title, out)

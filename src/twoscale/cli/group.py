@@ -7,6 +7,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from twoscale.cli.help import describe, help_text
+from twoscale.errors import TwoscaleError, did_you_mean
 
 
 class PassedOn(BaseException):
@@ -29,6 +30,14 @@ class Commands(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(help_text(describe(self, ctx.command_path)))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = str(args[0])
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            path = ctx.command_path
+            hint = did_you_mean(name, self.list_commands(ctx))
+            raise TwoscaleError(f"no command is called '{name}'{hint}. Try {path} --help.")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

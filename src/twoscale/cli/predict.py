@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twoscale.cli.options import DeviceOption, OutOption, OverwriteOption
+from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def predict(
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Predict the solution fields of an npy file's inputs, a part at a time.
 
@@ -40,7 +41,7 @@ def predict(
     """
     import numpy as np
 
-    from twoscale.cli.display import progress_bar
+    from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.fields.samples import sample_shape
     from twoscale.files import atomic_output, check_target, is_file, open_npy
     from twoscale.surrogate import Surrogate
@@ -54,18 +55,20 @@ def predict(
     given = scalars if fields is None else fields
     samples = len(given) if given is not None and given.ndim else 0
     shape = sample_shape(surrogate.output_space_, surrogate.ranks_[1])
+    written = shape if single else (samples, *shape)
     with (
         atomic_output(out, overwrite=overwrite) as prepared,
         progress_bar() as progress,
         prepared.open("wb") as stream,  # not mapped: a full disk would then end the process
     ):
         header = {"descr": "<f4", "fortran_order": False}
-        header["shape"] = shape if single else (samples, *shape)
+        header["shape"] = written
         np.lib.format.write_array_header_1_0(stream, header)
         for part, predicted in surrogate.predict_parts(fields, parameters=scalars):
             stream.write(np.ascontiguousarray(predicted, dtype="<f4").data)
             progress("fields", part.stop, samples, "")
-    print(f"{samples} fields in {out}")
+    content = {"samples": samples, "shape": list(written)}
+    print_outcome(f"{samples} fields in {out}", out, content, json=json)
 
 
 def _check_given(surrogate: Surrogate, inputs: Path | None, parameters: Path | None) -> None:

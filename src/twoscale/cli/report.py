@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.options import OverwriteOption
+from twoscale.cli.options import JsonOption, OverwriteOption
 
 
 def report(
@@ -18,12 +18,16 @@ def report(
         Path | None, typer.Option("--out", help="The page to write, instead of DIR/report.html.")
     ] = None,
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Write one page from the records of studies: tables, figures, and the paper's numbers.
 
     The page needs no other file and no network; figures are also written to a folder beside it.
     """
+    from twoscale.cli.display import print_outcome
     from twoscale.report.study_page import write_report
 
     page = write_report(folder, out, overwrite=overwrite)
-    print(f"{page}, and every figure as PNG and SVG in {page.parent / 'figures'}")
+    figures = page.parent / "figures"
+    sentence = f"{page}, and every figure as PNG and SVG in {figures}"
+    print_outcome(sentence, page, {"figures": str(figures)}, json=json)
