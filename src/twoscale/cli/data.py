@@ -98,10 +98,14 @@ def import_(
 ) -> None:
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
     from twoscale.cli.display import print_outcome, progress_bar, say
+    from twoscale.cli.paths import ARRAYS, expect_kind
     from twoscale.data import import_fields
     from twoscale.data.check import layout_findings
+    from twoscale.data.kinds import Kind
     from twoscale.problems import get_problem
 
+    for file in files:
+        expect_kind(file, *ARRAYS, or_else=(Kind.FILE,))
     with progress_bar() as progress:
         dataset = import_fields(
             files,
@@ -166,9 +170,12 @@ def check(
 ) -> None:
     """Read every value of a dataset or run, and report errors, warnings and what is fine."""
     from twoscale.cli.display import print_findings, print_json, progress_bar
+    from twoscale.cli.paths import expect_kind
     from twoscale.data import Dataset, check_dataset
+    from twoscale.data.kinds import Kind
     from twoscale.run.check import check_run, is_run
 
+    expect_kind(path, Kind.DATASET, Kind.RUN, Kind.SURROGATE)
     with progress_bar() as progress:
         findings = (
             check_run(path) if is_run(path) else check_dataset(Dataset(path), progress=progress)

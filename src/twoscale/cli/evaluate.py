@@ -20,9 +20,14 @@ def evaluate(
 ) -> None:
     """Measure a run on its test split, or on all samples of another dataset."""
     from twoscale.cli.display import say, show_metrics
+    from twoscale.cli.paths import expect_kind
     from twoscale.data import Dataset
+    from twoscale.data.kinds import Kind
     from twoscale.run import Run
 
+    expect_kind(run, Kind.RUN)
+    if data is not None:
+        expect_kind(data, Kind.DATASET)
     opened = Run.open(run, device=device)
     metrics = opened.evaluate(Dataset(data) if data else None)
     if opened.search and not json:

@@ -45,11 +45,16 @@ def finetune(
 ) -> None:
     """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
     from twoscale.cli.display import print_metrics, progress_bar, show_metrics
+    from twoscale.cli.paths import expect_kind
     from twoscale.data import Dataset
+    from twoscale.data.kinds import Kind
     from twoscale.report.run_figures import illustrate_run
     from twoscale.run import Run, finetune_run
     from twoscale.runtime.memory import parse_size
 
+    expect_kind(run, Kind.RUN)
+    if data is not None:
+        expect_kind(data, Kind.DATASET)
     base = Run.open(run, device=device)
     before = base.metrics
     dataset = Dataset(data) if data else base.dataset

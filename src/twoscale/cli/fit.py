@@ -56,13 +56,16 @@ def fit(
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
+    from twoscale.cli.paths import expect_kind
     from twoscale.data import Dataset
+    from twoscale.data.kinds import Kind
     from twoscale.methods.settings import parse_assignments, parse_seeds
     from twoscale.report.run_figures import illustrate_run
     from twoscale.run import fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration
 
+    expect_kind(data, Kind.DATASET)
     options: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,

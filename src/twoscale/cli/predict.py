@@ -42,10 +42,16 @@ def predict(
     import numpy as np
 
     from twoscale.cli.display import print_outcome, progress_bar
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data.kinds import Kind
     from twoscale.fields.samples import sample_shape
     from twoscale.files import atomic_output, check_target, is_file, open_npy
     from twoscale.surrogate import Surrogate
 
+    expect_kind(run, Kind.RUN, Kind.SURROGATE)
+    for file in (inputs, parameters):
+        if file is not None:
+            expect_kind(file, Kind.NPY, or_else=(Kind.FILE,))
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
     _check_given(surrogate, inputs, parameters)

@@ -25,8 +25,11 @@ def report(
     The page needs no other file and no network; figures are also written to a folder beside it.
     """
     from twoscale.cli.display import print_outcome
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data.kinds import Kind
     from twoscale.report.study_page import write_report
 
+    expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
     page = write_report(folder, out, overwrite=overwrite)
     figures = page.parent / "figures"
     sentence = f"{page}, and every figure as PNG and SVG in {figures}"

@@ -108,6 +108,7 @@ def compare(
 ) -> None:
     """Compare the records of studies with the paper's numbers: a summary, or every value."""
     from twoscale.cli.display import print_json, say
+    from twoscale.cli.paths import expect_kind
     from twoscale.cli.study_display import (
         as_json,
         check_csv,
@@ -115,9 +116,11 @@ def compare(
         show_summary,
         write_csv,
     )
+    from twoscale.data.kinds import Kind
     from twoscale.study.folder import read_records
     from twoscale.study.paper.comparison import compare as compare_records
 
+    expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
     if table is not None:
         check_csv(table, overwrite=overwrite)
     records = read_records(folder)
