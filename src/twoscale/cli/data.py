@@ -173,13 +173,14 @@ def check(
     from twoscale.cli.paths import expect_kind
     from twoscale.data import Dataset, check_dataset
     from twoscale.data.kinds import Kind
-    from twoscale.run.check import check_run, is_run
+    from twoscale.run.check import check_run
 
-    expect_kind(path, Kind.DATASET, Kind.RUN, Kind.SURROGATE)
+    kind = expect_kind(path, Kind.DATASET, Kind.RUN, Kind.SURROGATE)
     with progress_bar() as progress:
-        findings = (
-            check_run(path) if is_run(path) else check_dataset(Dataset(path), progress=progress)
-        )
+        if kind in (Kind.RUN, Kind.SURROGATE):
+            findings = check_run(path)
+        else:
+            findings = check_dataset(Dataset(path), progress=progress)
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:

@@ -28,14 +28,14 @@ _IMPORT = "make a dataset of it with 'twoscale import {path} --input KEY --outpu
 _OTHER = "choose another path"
 
 
-def expect_kind(path: Path, *wanted: Kind, or_else: Collection[Kind] = ()) -> None:
-    """Raise if something is at a path that is of none of the wanted kinds.
+def expect_kind(path: Path, *wanted: Kind, or_else: Collection[Kind] = ()) -> Kind | None:
+    """Return what is at a path; raise if that is of none of the wanted kinds.
 
     What is not there, cannot be read, or is of the kinds `or_else`, is left to whoever opens it.
     """
     found = kind_of(path)
     if found is None or found in wanted or found in or_else:
-        return
+        return found
     advice = _NEXT.get(found, _IMPORT if found in ARRAYS else _OTHER)
     first = runs_in(path)[0] if found is Kind.RUNS else ""
     words = " or ".join(kind.value for kind in wanted)

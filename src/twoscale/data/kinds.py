@@ -62,6 +62,7 @@ _SUFFIXES = {
 
 _STUDY_PARTS = ("records", "cells")
 _DEMO = "demo.json"
+_CONFIG = "config.json"  # of a run, which may have lost its checksums
 
 
 def kind_of(path: Path) -> Kind | None:
@@ -88,7 +89,7 @@ def _kind_of_folder(path: Path) -> Kind:
         return Kind.DATASET if is_dataset(path) or not _is_zarr(path) else Kind.ZARR
     if held & {".zgroup", ".zarray"}:
         return Kind.ZARR
-    if SUMS in held:
+    if SUMS in held or {MANIFEST, _CONFIG} <= held:
         return Kind.RUN
     if MANIFEST in held:
         return Kind.SURROGATE
