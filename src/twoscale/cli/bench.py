@@ -6,15 +6,21 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.names import BENCHMARKS
-from twoscale.cli.options import DeviceOption, JsonOption
+from twoscale.cli.completion import one_of
+from twoscale.cli.names import BENCHMARKS, SCALES
+from twoscale.cli.options import DeviceOption, JsonOption, ScaleOption
 
 
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help=", ".join(BENCHMARKS))
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help=f"{', '.join(BENCHMARKS)}; all of them by default.",
+            autocompletion=one_of(BENCHMARKS),
+        ),
     ] = None,
-    scale: Annotated[str, typer.Option(help="paper, or small for a quick look.")] = "paper",
+    scale: ScaleOption = SCALES[0],
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:

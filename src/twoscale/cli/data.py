@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twoscale.cli.completion import complete_problem, one_of
 from twoscale.cli.names import PROBLEMS
-from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
+from twoscale.cli.options import DeviceOption, JsonOption, OutDataset, OverwriteOption, SeedOption
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
@@ -23,13 +24,18 @@ _PERIODIC = {
 
 
 def generate(
-    problem: Annotated[str, typer.Argument(help=" or ".join(PROBLEMS))],
-    out: OutOption,
-    resolution: Annotated[int, typer.Option(min=1, help="Nodes per side.")] = 64,
-    samples: Annotated[int, typer.Option(min=1, help="Number of pairs.")] = 2500,
+    problem: Annotated[
+        str, typer.Argument(help=" or ".join(PROBLEMS) + ".", autocompletion=complete_problem)
+    ],
+    out: OutDataset,
+    resolution: Annotated[int, typer.Option(min=1, metavar="N", help="Nodes per side.")] = 64,
+    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs.")] = 2500,
     seed: SeedOption = 0,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value: a parameter of the problem.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A parameter of the problem; may be repeated."
+        ),
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
@@ -61,7 +67,7 @@ def generate(
 
 def import_(
     files: Annotated[list[Path], typer.Argument(help="One npz, HDF5 or MAT file; or npy files.")],
-    out: OutOption,
+    out: OutDataset,
     input_keys: Annotated[
         str | None,
         typer.Option(
@@ -88,10 +94,19 @@ def import_(
     ] = None,
     periodic: Annotated[
         str | None,
-        typer.Option(help=f"Axes that wrap: {', '.join(_PERIODIC)}; none by default."),
+        typer.Option(
+            metavar="AXES",
+            help=f"Axes that wrap: {', '.join(_PERIODIC)}; none by default.",
+            autocompletion=one_of(tuple(_PERIODIC)),
+        ),
     ] = None,
     problem: Annotated[
-        str | None, typer.Option(help="Equation the pairs solve, if it is a known one.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Equation the pairs solve, if it is a known one.",
+            autocompletion=complete_problem,
+        ),
     ] = None,
     overwrite: OverwriteOption = False,
     json: JsonOption = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
+from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption, SeedOption
 from twoscale.cli.quiet import is_quiet, print_answer
 from twoscale.errors import TwoscaleError
 
@@ -24,9 +24,14 @@ _FORMAT = "twoscale-demo"
 
 
 def demo(
-    out: OutOption = Path("demo"),
-    samples: Annotated[int, typer.Option(min=500, help="Poisson-64 samples.")] = 4000,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs per method.")] = 150,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Where the result goes: a folder of data, runs and a page."
+        ),
+    ] = Path("demo"),
+    samples: Annotated[int, typer.Option(min=500, metavar="N", help="Poisson-64 samples.")] = 4000,
+    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Epochs per method.")] = 150,
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,

@@ -13,7 +13,8 @@ from twoscale.cli.options import DeviceOption, JsonOption
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     data: Annotated[
-        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+        Path | None,
+        typer.Option(metavar="DATA", help="Another dataset with the same channels and grids."),
     ] = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,

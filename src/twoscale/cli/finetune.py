@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from twoscale.cli.completion import one_of
 from twoscale.cli.names import OBJECTIVES, Finetuning
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
     MemoryOption,
-    OutOption,
+    OutRun,
     OverwriteOption,
     ResumeOption,
 )
@@ -23,19 +24,26 @@ _DEFAULTS = Finetuning()
 
 def finetune(
     run: Annotated[Path, typer.Argument(help="A run whose outputs are PCA codes.")],
-    out: OutOption,
-    objective: Annotated[str, typer.Option(help=", ".join(OBJECTIVES))] = _DEFAULTS.objective,
+    out: OutRun,
+    objective: Annotated[
+        str, typer.Option(help=", ".join(OBJECTIVES) + ".", autocompletion=one_of(OBJECTIVES))
+    ] = _DEFAULTS.objective,
     epochs: Annotated[
-        int, typer.Option(min=1, help="Passes over the training set.")
+        int, typer.Option(min=1, metavar="N", help="Passes over the training set.")
     ] = _DEFAULTS.epochs,
     warm_up: Annotated[
-        int, typer.Option(min=0, help="First epochs, on the reconstruction error alone.")
+        int,
+        typer.Option(min=0, metavar="N", help="First epochs, on the reconstruction error alone."),
     ] = _DEFAULTS.warm_up,
     ramp: Annotated[
-        int, typer.Option(min=0, help="Epochs in which the other terms grow to full weight.")
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Epochs in which the other terms grow to full weight."
+        ),
     ] = _DEFAULTS.ramp,
     data: Annotated[
-        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+        Path | None,
+        typer.Option(metavar="DATA", help="Another dataset with the same channels and grids."),
     ] = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",

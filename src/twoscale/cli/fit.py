@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twoscale.cli.completion import complete_setting, one_of
 from twoscale.cli.names import METHODS, SEARCH_SECONDS
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
     MemoryOption,
-    OutOption,
     OverwriteOption,
     ResumeOption,
     SeedOption,
@@ -27,26 +27,43 @@ _AUTO = "auto"  # in place of a method: search for one
 
 def fit(
     data: Annotated[Path, typer.Argument(help="A dataset.")],
-    out: OutOption,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="RUN",
+            help="Where the result goes: a new run folder; with --seeds, a folder of runs.",
+        ),
+    ],
     method: Annotated[
-        str, typer.Option(help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best.")
+        str,
+        typer.Option(
+            help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best.",
+            autocompletion=one_of((_AUTO, *METHODS)),
+        ),
     ] = _AUTO,
     budget: Annotated[
         str | None,
         typer.Option(
-            help=f"Time of a search, such as 90s, 2min or 1h; {SEARCH_SECONDS:.0f}s by default."
+            metavar="TIME",
+            help=f"Time of a search, such as 90s, 2min or 1h; {SEARCH_SECONDS:.0f}s by default.",
         ),
     ] = None,
     seed: SeedOption = 0,
     seeds: Annotated[
         str | None,
-        typer.Option(help="Several seeds, such as 0-4 or 0,3; each gets a folder in OUT."),
+        typer.Option(help="Several seeds, such as 0-4 or 0,3; each gets a folder in --out."),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value; see the docs for the keys.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting, such as epochs=200; may be repeated. The docs list the keys.",
+            autocompletion=complete_setting,
+        ),
     ] = None,
     train_samples: Annotated[
-        int | None, typer.Option(min=2, help="Use only this many training samples.")
+        int | None, typer.Option(min=2, metavar="N", help="Use only this many training samples.")
     ] = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",

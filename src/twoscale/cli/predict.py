@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption
+from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder or saved surrogate.")],
-    out: OutOption,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where the result goes: a new npy file.")
+    ],
     inputs: Annotated[
         Path | None,
         typer.Argument(
@@ -29,7 +31,10 @@ def predict(
     ] = None,
     parameters: Annotated[
         Path | None,
-        typer.Option(help="Parameters (samples, P), an npy file, if the surrogate reads them."),
+        typer.Option(
+            metavar="FILE",
+            help="Parameters (samples, P), an npy file, if the surrogate reads them.",
+        ),
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,

@@ -15,7 +15,12 @@ def report(
         Path, typer.Argument(metavar="DIR", help="A folder of studies, or of their records.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", help="The page to write, instead of DIR/report.html.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the result goes: a new page; DIR/report.html by default. Figures go to a "
+            "folder beside it.",
+        ),
     ] = None,
     overwrite: OverwriteOption = False,
     json: JsonOption = False,

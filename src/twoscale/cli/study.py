@@ -8,16 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from twoscale.cli.common import Application
-from twoscale.cli.names import SCALES
-from twoscale.cli.options import DeviceOption, JsonOption, OutOption, ResumeOption
+from twoscale.cli.completion import one_of
+from twoscale.cli.names import METHODS, SCALES, STUDIES
+from twoscale.cli.options import DeviceOption, JsonOption, ResumeOption, ScaleOption
 from twoscale.errors import TwoscaleError
 
 study_app = Application(
     help="Repeat the paper's experiments, and two beyond it.",
     epilog="Example: twoscale study list",
 )
-
-ScaleOption = Annotated[str, typer.Option(help="paper, or small for two cores and few minutes.")]
 
 
 @study_app.command("list", epilog="Example: twoscale study list")
@@ -34,10 +33,20 @@ def list_(scale: ScaleOption = SCALES[0], json: JsonOption = False) -> None:
 def run(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help="Studies, all, or YAML files of yours."),
+        typer.Argument(
+            metavar="NAME...",
+            help="Studies, all, or YAML files of yours.",
+            autocompletion=one_of((*STUDIES, "all")),
+        ),
     ],
-    out: OutOption,
-    scale: ScaleOption = "paper",
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="Where the results go: a study folder. Finished cells in it are kept.",
+        ),
+    ],
+    scale: ScaleOption = SCALES[0],
     seeds: Annotated[
         str | None, typer.Option(help="Instead of the study's own, such as 0-4 or 0,3.")
     ] = None,
@@ -46,6 +55,7 @@ def run(
         typer.Option(
             metavar="METHOD",
             help="Run this method only, or cases such as 'poisson-128 *'; may be repeated.",
+            autocompletion=one_of(METHODS),
         ),
     ] = None,
     dry_run: Annotated[
@@ -93,7 +103,9 @@ def run(
 
 @study_app.command(epilog="Example: twoscale study compare studies --json")
 def compare(
-    folder: Annotated[Path, typer.Argument(help="The --out of studies, or a folder of records.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A study folder, or a folder of records.")
+    ],
     everything: Annotated[
         bool, typer.Option("--all", help="Show every value, not only a summary.")
     ] = False,
