@@ -204,10 +204,12 @@ def print_comparisons(results: Sequence[Comparison]) -> None:
                 result.peer,
                 f"{median(result.seconds):.3g} {result.label}",
                 f"{median(result.peer_seconds):.3g}",
-                f"{result.ratio:.3g}",
-                f"{low:.3g} to {high:.3g}",
-                ", ".join(f"{name} {value:.3g}" for name, value in result.agreement.items()),
+                f"{result.ratio:.3g} ({low:.3g} to {high:.3g})",
+                ", ".join(
+                    f"{name.replace('_', ' ')} {value:.3g}"
+                    for name, value in result.agreement.items()
+                ),
             ]
         )
-    headings = ("benchmark", "peer", "ours", "peer's", "ratio", "spread", "agreement")
+    headings = ("benchmark", "peer", "ours", "peer's", "ratio (spread)", "agreement")
     print_table(headings, rows, words=len(headings))

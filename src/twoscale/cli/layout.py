@@ -9,7 +9,7 @@ from itertools import zip_longest
 Rows = Sequence[Sequence[str]]
 
 _GAP = 2  # spaces between columns
-_READABLE = 16  # a column of text is not made narrower than this
+_READABLE = 12  # a column of text is not made narrower than this
 
 
 def wrap(text: str, width: int | None, *, indent: int = 0) -> list[str]:

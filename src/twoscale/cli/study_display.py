@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from twoscale.cli.display import print_json, print_table, say
+from twoscale.cli.display import print_json, print_table, say, terminal_width
+from twoscale.cli.layout import table_lines
 from twoscale.cli.quiet import is_quiet, print_answer
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output
@@ -22,7 +23,8 @@ from twoscale.study.quantities import values_by_seed
 from twoscale.study.runner import Outcome
 from twoscale.study.statistics import spread
 
-_WORST = 12  # values that are off and stand in the summary
+_ROOM = 22  # lines of the summary for values that are off
+_WORST_HEADINGS = ("study", "cell", "metric", "paper", "ours")
 _VALUES = ("study", "cell", "metric", "paper", "ours", "in sd", "verdict")
 _DERIVED = "~: derived from the deviations of both values, where the paper prints none for a change"
 
@@ -62,19 +64,37 @@ def show_summary(rows: list[Row], known: Collection[str]) -> None:
         if study in known
     ]
     if counts:
-        print_table(["study", "match", "off", "unexplained", "missing", "agreement"], counts)
+        print_table(["study", "match", "off", "not explained", "missing", "agreement"], counts)
     off = [row for row in rows if row.verdict == "off"]
     off.sort(key=lambda row: (row.explanation is not None, -abs(row.relative_difference or 0.0)))
-    if off:
+    shown = _first_values(off)
+    if shown:
         say("Values that are off: unexplained ones first, then by relative difference")
-        print_table(_VALUES[:-1], [_value(row)[:-1] for row in off[:_WORST]], words=3)
-    if len(off) > _WORST:
-        say(f"{len(off) - _WORST} more values are off.")
+        print_table(_WORST_HEADINGS, shown, words=3)
+    if len(off) > len(shown):
+        say(f"{len(off) - len(shown)} more values are off.")
     absent = [study for study in by_study(rows) if study not in known]
     if absent:
         say(f"No record: {', '.join(absent)}.")
     say("--all shows every value and why it is off; --csv FILE writes them to a file.")
     say(f"In all: {agreement(rows)}")
+
+
+def _first_values(off: list[Row]) -> list[list[str]]:
+    """Return as many rows of a table as fit the page."""
+    rows = [
+        [row.study, row.cell, row.metric, _number(row.paper, None), _number(row.ours, None)]
+        for row in off
+    ]
+    chosen: list[list[str]] = []
+    for row in rows:
+        if not chosen or _height([*chosen, row]) <= _ROOM:
+            chosen.append(row)
+    return chosen
+
+
+def _height(rows: list[list[str]]) -> int:
+    return len(table_lines(_WORST_HEADINGS, rows, words=3, width=terminal_width()))
 
 
 def show_every_value(rows: list[Row], known: Collection[str], *, times: bool) -> None:
