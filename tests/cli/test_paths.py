@@ -19,11 +19,12 @@ def places(data, run_folder, tmp_path_factory):
     write_record(root / "studies" / "records", make_record("mine", ["poisson-128 local"]))
     np.save(root / "x.npy", np.ones((2, 16, 16)))
     np.savez(root / "x.npz", a=np.ones((2, 16, 16)))
+    (root / "mine.yaml").write_text("title: Mine")
     (root / "empty").mkdir()
     (root / "other").mkdir()
     (root / "other" / "mine.txt").write_text("mine")
     names = ("saved", "several", "studies", "empty", "other")
-    files = {"npy": root / "x.npy", "npz": root / "x.npz"}
+    files = {"npy": root / "x.npy", "npz": root / "x.npz", "yaml": root / "mine.yaml"}
     return {"dataset": data, "run": run_folder, **{name: root / name for name in names}, **files}
 
 
@@ -37,6 +38,7 @@ WORDS = {
     "other": ("is a folder of something else, not", "choose another path"),
     "npy": ("is an npy file, not", "'twoscale import"),
     "npz": ("is an npz file, not", "'twoscale import"),
+    "yaml": ("is a YAML file, not", "'twoscale study run"),
 }
 COMMANDS = {
     "fit": (["{path}", "--out", "new"], {"dataset"}),
@@ -47,6 +49,7 @@ COMMANDS = {
     "import": (["{path}", "--out", "new"], {"npy", "npz"}),
     "report": (["{path}", "--out", "new.html"], {"studies", "empty", "other"}),
     "study compare": (["{path}"], {"studies", "empty", "other"}),
+    "study run": (["{path}", "--out", "new"], {"yaml"}),
 }
 
 

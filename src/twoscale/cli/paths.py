@@ -23,6 +23,7 @@ _NEXT = {
     Kind.DEMO: "its data are {path}/*.zarr, its runs {path}/runs/*",
     Kind.NPY: "make a dataset of it with 'twoscale import {path} OUTPUT.npy --out DATA.zarr'",
     Kind.PAGE: "open it in a browser",
+    Kind.YAML: "if it defines a study, run it with 'twoscale study run {path} --out DIR'",
 }
 _IMPORT = "make a dataset of it with 'twoscale import {path} --input KEY --output KEY --out DATA'"
 _OTHER = "choose another path"

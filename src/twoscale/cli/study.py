@@ -67,12 +67,17 @@ def run(
 ) -> None:
     """Run the unfinished cells of studies; an interrupted study continues where it stopped."""
     from twoscale.cli.display import study_bars
+    from twoscale.cli.paths import expect_kind
     from twoscale.cli.study_display import show_outcomes, show_plans
+    from twoscale.data.kinds import Kind
     from twoscale.methods.settings import parse_seeds
     from twoscale.study.catalogue import load_study, study_names
     from twoscale.study.definition import get_scale
     from twoscale.study.runner import run_studies
 
+    for name in names:
+        if name not in STUDIES:
+            expect_kind(Path(name), Kind.YAML)
     studies = [load_study(one) for one in (study_names() if names == ["all"] else names)]
     wanted: dict[str, Any] = {
         "seeds": None if seeds is None else parse_seeds(seeds),

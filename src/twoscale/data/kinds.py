@@ -32,6 +32,7 @@ class Kind(Enum):
     NETCDF = "a NetCDF file"
     TORCH = "a file of torch tensors"
     PAGE = "a web page"
+    YAML = "a YAML file"
     FILE = "a file of something else"
 
     @property
@@ -41,7 +42,7 @@ class Kind(Enum):
 
 _FILES = {
     *(Kind.NPY, Kind.NPZ, Kind.HDF5, Kind.MAT),
-    *(Kind.NETCDF, Kind.TORCH, Kind.PAGE, Kind.FILE),
+    *(Kind.NETCDF, Kind.TORCH, Kind.PAGE, Kind.YAML, Kind.FILE),
 }
 _MAGIC = {
     b"\x93NUMPY": Kind.NPY,
@@ -121,4 +122,7 @@ def _kind_of_file(path: Path) -> Kind:
     with open_file(path) as file:
         start = file.read(8)
     found = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), Kind.FILE)
-    return _SUFFIXES.get(path.suffix.lower(), found) if found is not Kind.FILE else found
+    suffix = path.suffix.lower()
+    if found is Kind.FILE:
+        return Kind.YAML if suffix in (".yaml", ".yml") else found
+    return _SUFFIXES.get(suffix, found)
