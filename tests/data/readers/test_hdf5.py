@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.damage import read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, hdf5, open_arrays
+from twoscale.data.readers import base, hdf5, open_archive
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
-KEYS = {"input": ["group/a"], "output": ["u"]}
+KEYS = ("group/a", "u")
 
 
 @pytest.fixture(params=["f.h5", "f.mat"], ids=["HDF5", "MATLAB 7.3"])
@@ -190,8 +190,8 @@ def test_any_damage_is_told_without_a_traceback(content):
     """Values that changed in place cannot be told: most HDF5 files have no checksums."""
 
     def read(file):
-        with open_arrays([file], KEYS) as chosen, base.reading(file):
-            return [np.array(chosen[role][0].array[slice(0, 2)]) for role in KEYS]
+        with open_archive([file]) as archive, base.reading(file):
+            return [np.array(archive.array(key)[0:2]) for key in KEYS]
 
     def names(file):
         with hdf5.open_hdf5(file) as archive, base.reading(file):
