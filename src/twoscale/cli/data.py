@@ -10,20 +10,22 @@ import typer
 from twoscale import problems
 from twoscale.cli.display import print_findings, print_json, progress_bar
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
+from twoscale.cli.reading import (
+    AxesOption,
+    InputKeys,
+    OutputKeys,
+    ParameterKeys,
+    PeriodicOption,
+    SelectOption,
+    TimeOption,
+    reading_options,
+)
 from twoscale.data import Dataset, check_dataset, import_fields
 from twoscale.data import generate as generate_dataset
-from twoscale.data.check import layout_findings
 from twoscale.errors import TwoscaleError
 from twoscale.problems import PROBLEMS, get_problem
 from twoscale.run.check import check_run, is_run
 from twoscale.surrogate.options import resolve_device
-
-_PERIODIC = {
-    "none": (False, False),
-    "rows": (True, False),
-    "columns": (False, True),
-    "both": (True, True),
-}
 
 
 def generate(
@@ -56,57 +58,39 @@ def generate(
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="One npz, HDF5 or MAT file; or npy files.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A file or folder of arrays (npz, npy, HDF5, MAT, NetCDF, Zarr, .pt, PNG, TIFF); "
+            "the input's and the output's file; or files of one sample each."
+        ),
+    ],
     out: OutOption,
-    input_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--input",
-            metavar="KEY[,KEY...]",
-            help="Keys of the input arrays; several are channels.",
-        ),
-    ] = None,
-    output_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            metavar="KEY[,KEY...]",
-            help="Keys of the output arrays; several are channels.",
-        ),
-    ] = None,
-    parameter_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--parameters",
-            metavar="KEY[,KEY...]",
-            help="Keys of scalars of each sample, beside the input fields or instead of them.",
-        ),
-    ] = None,
-    periodic: Annotated[
-        str | None,
-        typer.Option(help=f"Axes that wrap: {', '.join(_PERIODIC)}; none by default."),
-    ] = None,
+    input_keys: InputKeys = None,
+    output_keys: OutputKeys = None,
+    parameter_keys: ParameterKeys = None,
+    axes: AxesOption = None,
+    select: SelectOption = None,
+    time: TimeOption = None,
+    periodic: PeriodicOption = None,
     problem: Annotated[
         str | None, typer.Option(help="Equation the pairs solve, if it is a known one.")
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
+    asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
+    options = reading_options(*asked)
     with progress_bar() as progress:
         dataset = import_fields(
             files,
             out,
-            inputs=_keys(input_keys),
-            outputs=_keys(output_keys),
-            parameters=_keys(parameter_keys),
-            periodic=_axes(periodic),
+            **options,
             problem=get_problem(problem) if problem else None,
             overwrite=overwrite,
             progress=progress,
         )
     print(f"{dataset.samples} pairs of {dataset.layout} in {out}")
-    for finding in layout_findings(dataset):
-        print(finding.message)
 
 
 def _assignments(texts: list[str]) -> dict[str, str]:
@@ -118,25 +102,6 @@ def _assignments(texts: list[str]) -> dict[str, str]:
             raise TwoscaleError(f"a parameter is set by key=value, got '{text}'")
         found[key] = value
     return found
-
-
-def _keys(text: str | None) -> list[str] | None:
-    """Return the names in a text such as `a,b`."""
-    if text is None:
-        return None
-    keys = [key.strip() for key in text.split(",")]
-    if not all(keys):
-        raise TwoscaleError(f"names of arrays are given like a or a,b, got '{text}'")
-    return keys
-
-
-def _axes(name: str | None) -> tuple[bool, bool] | None:
-    """Return whether rows and columns wrap."""
-    if name is None:
-        return None
-    if name not in _PERIODIC:
-        raise TwoscaleError(f"--periodic is one of {', '.join(_PERIODIC)}, got '{name}'")
-    return _PERIODIC[name]
 
 
 def check(

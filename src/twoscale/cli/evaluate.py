@@ -9,21 +9,37 @@ import typer
 
 from twoscale.cli.display import show_metrics
 from twoscale.cli.options import DeviceOption, JsonOption
-from twoscale.data import Dataset
+from twoscale.cli.reading import (
+    AxesOption,
+    InputKeys,
+    OutputKeys,
+    ParameterKeys,
+    SelectOption,
+    TimeOption,
+    reading_of,
+)
 from twoscale.run import Run
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     data: Annotated[
-        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+        Path | None,
+        typer.Option(help="Another dataset, or a file, with the same channels and grids."),
     ] = None,
+    input_keys: InputKeys = None,
+    output_keys: OutputKeys = None,
+    parameter_keys: ParameterKeys = None,
+    axes: AxesOption = None,
+    select: SelectOption = None,
+    time: TimeOption = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
-    """Measure a run on its test split, or on all samples of another dataset."""
+    """Measure a run on its test split, or on all samples of another dataset or file."""
     opened = Run.open(run, device=device)
-    metrics = opened.evaluate(Dataset(data) if data else None)
+    asked = reading_of(input_keys, output_keys, parameter_keys, axes, select, time)
+    metrics = opened.evaluate(opened.open_data(data, asked) if data else None)
     if opened.search and not json:
         print(opened.search["explanation"][0])
     show_metrics({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")

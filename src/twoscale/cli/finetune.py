@@ -16,7 +16,6 @@ from twoscale.cli.options import (
     OverwriteOption,
     ResumeOption,
 )
-from twoscale.data import Dataset
 from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
 from twoscale.report.run_figures import illustrate_run
 from twoscale.run import Run, finetune_run
@@ -37,7 +36,8 @@ def finetune(
         int, typer.Option(min=0, help="Epochs in which the other terms grow to full weight.")
     ] = FinetunePlan.ramp,
     data: Annotated[
-        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+        Path | None,
+        typer.Option(help="Another dataset, or a file, with the same channels and grids."),
     ] = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
@@ -48,7 +48,7 @@ def finetune(
     """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
     base = Run.open(run, device=device)
     before = base.metrics
-    dataset = Dataset(data) if data else base.dataset
+    dataset = base.open_data(data) if data else base.dataset
     with progress_bar(objective) as progress:
         tuned = finetune_run(
             base,

@@ -23,7 +23,17 @@ from twoscale.cli.options import (
     ResumeOption,
     SeedOption,
 )
-from twoscale.data import Dataset
+from twoscale.cli.reading import (
+    AxesOption,
+    InputKeys,
+    OutputKeys,
+    ParameterKeys,
+    PeriodicOption,
+    SelectOption,
+    TimeOption,
+    reading_of,
+)
+from twoscale.data import Dataset, open_data
 from twoscale.errors import TwoscaleError
 from twoscale.methods.settings import parse_assignments, parse_seeds
 from twoscale.report.run_figures import illustrate_run
@@ -37,7 +47,7 @@ _AUTO = "auto"  # in place of a method: search for one
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="A dataset.")],
+    data: Annotated[Path, typer.Argument(help="A dataset, or a file or folder of fields.")],
     out: OutOption,
     method: Annotated[
         str, typer.Option(help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best.")
@@ -59,6 +69,13 @@ def fit(
     train_samples: Annotated[
         int | None, typer.Option(min=2, help="Use only this many training samples.")
     ] = None,
+    input_keys: InputKeys = None,
+    output_keys: OutputKeys = None,
+    parameter_keys: ParameterKeys = None,
+    axes: AxesOption = None,
+    select: SelectOption = None,
+    time: TimeOption = None,
+    periodic: PeriodicOption = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
@@ -74,20 +91,22 @@ def fit(
         "overwrite": overwrite,
         "resume": resume,
     }
+    asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
+    dataset = open_data(data, reading_of(*asked))
     if method == _AUTO:
         if seeds is not None:
             raise TwoscaleError(
                 "a search is for one seed: search with --seed, then fit the --method and settings "
                 "it finds with --seeds"
             )
-        _search(Dataset(data), out, parse_duration(budget or DEFAULT_BUDGET), seed, options, json)
+        _search(dataset, out, parse_duration(budget or DEFAULT_BUDGET), seed, options, json)
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
     several = None if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
     with progress_bar(method) as progress:
         runs = fit_runs(
-            Dataset(data),
+            dataset,
             several or {seed: out},
             method=method,
             progress=progress,

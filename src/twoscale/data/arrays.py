@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -169,6 +171,23 @@ class Stack:
         """Return some samples, (batch, channels, height, width)."""
         parts = [array.read(part) for array in self.arrays]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+class StackView:
+    """A stack as an array (samples, channels, height, width) that is read as it is sliced."""
+
+    ndim = 4
+
+    def __init__(self, stack: Stack, opened: AbstractContextManager[Any]) -> None:
+        self.stack = stack
+        self.opened = opened  # closes the files when it goes
+        self.shape = (stack.samples, stack.channels, *stack.grid_shape)
+
+    def __len__(self) -> int:
+        return self.stack.samples
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        return self.stack.read(part)
 
 
 def refuse_unusual(chosen: Chosen, *, pieces: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from pathlib import Path
@@ -58,7 +58,9 @@ class Choice:
         """Return the arrays of some roles; inputs may be left out where there are parameters."""
         if not any(asked.keys.values()) and self._is_pair():
             return self._in_order(roles)
-        keys: Mapping[str, Sequence[str]] = asked.keys
+        keys: dict[str, tuple[str, ...]] = asked.keys
+        if self.archive.single and "output" not in roles:  # whatever it is called
+            keys = keys | {"input": tuple(self.archive.names())}
         if not any(keys.values()):
             keys = self._by_names(asked, roles)
         required = {"output"} if keys["parameters"] else {"input", "output"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from twoscale.data.axes import LETTERS
 from twoscale.errors import TwoscaleError
 
-_RANGE = r"-?\d*(?::-?\d*(?::\d+)?)?"
+_RANGE = r"-?\d*(?::-?\d*(?::(?:[1-9]\d*)?)?)?"
 
 
 def parse_select(text: str | None) -> dict[str, slice]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from twoscale.data.readers.archive import Archive, Found
-from twoscale.data.readers.base import natural, reading
+from twoscale.data.readers.base import StoredArray, natural, reading
 from twoscale.data.readers.hdf5_layouts import known_array, known_axes, periodic_axes
 from twoscale.data.readers.pieces import Pieces, ReversedArray
 from twoscale.errors import TwoscaleError, missing_extra

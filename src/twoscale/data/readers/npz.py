@@ -114,6 +114,8 @@ class StreamedArray:
         self._next = 0
 
     def __getitem__(self, index: slice | Index) -> np.ndarray:
+        if not index:
+            return self.whole()
         first, *others = index if isinstance(index, tuple) else (index,)
         start, stop, step = first.indices(self._samples)
         return self._rows(start, stop)[(slice(None, None, step), *others)]

@@ -115,7 +115,9 @@ def _open_folder(folder: Path) -> Opened:
         return open_zarr(folder)
     held = _held(folder)
     if all(path.is_file() and path.suffix.lower() in _IMAGES for path in held):
-        return _open_single(folder)
+        with _open_one(held[0]) as first:
+            many_pages = "sample" in (first.axes(first.names()[0]) or ())
+        return open_archive(held) if many_pages else _open_single(folder)
     if _hold_several(held[0]) and len(held) > 1:
         _require_one_kind(held)
         return _given(FilesArchive(held))
