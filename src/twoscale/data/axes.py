@@ -131,10 +131,14 @@ def find_orders(
     best = max(plausible, key=lambda one: _score(one, arrays), default=None)
     if best is None or best == usual:
         return usual
-    if len(_counts(usual, arrays) | samples) == 1:
-        gain = _score(best, arrays) - _score(usual, arrays)
-        if gain < 0 or (gain == 0 and not timed):
-            return usual
+    if len(_counts(usual, arrays) | samples) > 1:
+        raise TwoscaleError(
+            f"the numbers of samples must agree, which they do not with {_told(usual, arrays)}; if "
+            f"the file holds {_told(best, arrays)}, add that option"
+        )
+    gain = _score(best, arrays) - _score(usual, arrays)
+    if gain < 0 or (gain == 0 and not timed):
+        return usual
     raise TwoscaleError(
         f"the axes can be read in two ways: as {_told(usual, arrays)}, or as "
         f"{_told(best, arrays)}; add the --axes that is right"
@@ -162,7 +166,7 @@ def _readings(arrays: Sequence[Shaped], timed: bool) -> list[dict[str, str]]:
 def _no_order(array: Shaped, timed: bool) -> str:
     advice = ""
     if len(array.shape) == 1:
-        advice = ": give scalars of each sample with --parameters"
+        advice = ": scalars of each sample can be inputs, with --parameters"
     elif len(array.shape) > 4:
         advice = (
             ": of fields in three dimensions give slices, or the planes as channels of a field in "

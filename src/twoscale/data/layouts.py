@@ -129,7 +129,8 @@ def _orders(chosen: Sequence[Chosen], asked: Reading) -> dict[str, str]:
 def _fits(known: str, one: Chosen) -> bool:
     """Say whether an order found earlier can be that of an array."""
     rank = len(one.array.shape)
-    return len(known) == rank or (isinstance(one.array, Pieces) and len(known) == rank + 1)
+    ranks = (rank, rank + 1) if isinstance(one.array, Pieces) else (rank,)
+    return bool(known) and len(known) in ranks
 
 
 def _timed(orders: dict[str, str]) -> bool:

@@ -74,7 +74,7 @@ def test_a_link_that_would_wait_for_ever_is_not_opened(file, opened):
     opened["u"] = h5py.ExternalLink("pipe.h5", "/u")
     opened.close()
     refused(file, "is a link to another file")
-    refused(file, r"it holds a$", "v")
+    refused(file, r"it holds a \(\d+, 8, \d+\)$", "v")
 
 
 def test_links_inside_of_a_file_are_told_with_their_target(file, opened):
@@ -133,7 +133,7 @@ def test_groups_and_types_are_no_arrays(file, opened):
     opened["type"] = np.dtype(np.float64)
     opened.close()
     for key in ("group", "type", "a/b", "", "/"):
-        refused(file, rf"has no array '{key}' \(--output\): it holds a$", key)
+        refused(file, rf"has no array '{key}' \(--output\): it holds a \(.*\)$", key)
 
 
 def test_names_of_many_arrays_and_of_circles(tmp_path):
