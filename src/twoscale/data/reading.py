@@ -80,14 +80,15 @@ class Reading:
     def for_other(self, given: Reading) -> Reading:
         """Return the reading of another file of the same layout; what is `given` comes first.
 
-        A selection of samples is one of the first file only.
+        A selection of samples is one of the first file only. The orders of axes are `known`: they
+        hold where the other file does not name its axes.
         """
         kept = [
             f"{axis}={part.start or ''}:{part.stop or ''}:{part.step or 1}"
             for axis, part in parse_select(self.select).items()
             if axis != "n"
         ]
-        base = replace(self, select=",".join(kept) or None)
+        base = replace(self, axes=None, select=",".join(kept) or None)
         asked = {name: value for name, value in vars(given).items() if value}
         return replace(base, **asked)
 
