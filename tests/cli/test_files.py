@@ -36,25 +36,35 @@ def done(twoscale):
     return run
 
 
+def affine(file, out, **asked):
+    """Fit a small run from a file."""
+    return fit_run(
+        open_data(file, Reading.of(**asked)), out, method="global", settings={"predictor": "affine"}
+    )
+
+
 @pytest.fixture(scope="module")
 def fitted(pair, tmp_path_factory):
     """The folder of a surrogate that was fitted from a file whose samples are last."""
     folder = tmp_path_factory.mktemp("fitted")
     file = written.npz(folder, **{name: np.moveaxis(one, 0, 2) for name, one in pair.items()})
-    dataset = open_data(file, Reading.of(axes="hwn"))
-    fit_run(dataset, folder / "run", method="global", settings={"predictor": "affine"})
+    affine(file, folder / "run", axes="hwn")
     return folder / "run"
 
 
 def test_from_a_file_to_a_prediction(twoscale, done, pair, tmp_path):
     file = written.npz(tmp_path, **pair)
     run = tmp_path / "run"
-    metrics = json.loads(done("fit", file, *AFFINE, "--out", run, "--json"))
+    asked = ("--input", "a", "--output", "u", "--axes", "nhw", "--periodic", "rows")
+    metrics = json.loads(done("fit", file, *asked, *AFFINE, "--out", run, "--json"))
+    assert Surrogate.load(run).input_space_.grid.periodic == (True, False)
     assert metrics["mre"] < 1e-3
     recorded = json.loads((run / "config.json").read_text())["dataset"]
     assert recorded["files"] == [str(file)]
     assert (recorded["reading"]["inputs"], recorded["reading"]["outputs"]) == (["a"], ["u"])
     assert json.loads(done("evaluate", run, "--json"))["mre"] == pytest.approx(metrics["mre"])
+    everything = json.loads(done("evaluate", run, "--data", file, "--select", "0:20", "--json"))
+    assert everything["mre"] < 1e-3
     done("predict", run, file, "--out", tmp_path / "p.npy")
     predicted = np.load(tmp_path / "p.npy")
     np.testing.assert_allclose(predicted, pair["u"], rtol=1e-2, atol=1e-2)
@@ -104,7 +114,7 @@ def test_an_imported_dataset_remembers_too(done, pair, tmp_path):
     keys = ("--input", "k", "--output", "v", "--parameters", "nu")
     done("import", file, *keys, "--select", "0:20", "--out", tmp_path / "d")
     assert Dataset(tmp_path / "d").samples == 20
-    done("fit", tmp_path / "d", *AFFINE, "--out", tmp_path / "run")
+    affine(tmp_path / "d", tmp_path / "run")
     done("predict", tmp_path / "run", file, "--out", tmp_path / "p.npy")
     assert np.load(tmp_path / "p.npy").shape == (SAMPLES, 12, 14)
     np.save(tmp_path / "nu.npy", np.arange(float(SAMPLES)))
@@ -122,7 +132,7 @@ def test_parameters_alone_from_a_file(twoscale, done, pair, tmp_path):
     fields = scalars[:, :1, None] * pair["u"][0] + scalars[:, 1:, None] * pair["u"][1]
     file = written.hdf5(tmp_path, p=scalars, u=fields)
     run = tmp_path / "run"
-    done("fit", file, "--parameters", "p", "--output", "u", *AFFINE, "--out", run)
+    affine(file, run, parameters="p", outputs="u")
     done("predict", run, file, "--out", tmp_path / "p.npy")
     np.testing.assert_allclose(np.load(tmp_path / "p.npy"), fields, rtol=1e-2, atol=1e-2)
     Surrogate.load(run).save(tmp_path / "saved")
@@ -133,17 +143,9 @@ def test_parameters_alone_from_a_file(twoscale, done, pair, tmp_path):
 def test_times_of_a_file(done, pair, tmp_path):
     u = np.stack([pair["a"] * (step + 1) for step in range(5)], axis=1)
     file = written.npz(tmp_path, u=u)
-    asked = ("--time", "0:2/-1", "--axes", "nthw")
-    done("fit", file, *asked, *AFFINE, "--out", tmp_path / "run")
+    affine(file, tmp_path / "run", time="0:2/-1", axes="nthw")
     done("predict", tmp_path / "run", file, "--out", tmp_path / "p.npy")
     np.testing.assert_allclose(np.load(tmp_path / "p.npy"), u[:, -1], rtol=1e-2, atol=1e-2)
-
-
-def test_periodic_axes_of_a_file(done, pair, tmp_path):
-    file = written.npz(tmp_path, **pair)
-    done("fit", file, "--periodic", "rows", *AFFINE, "--out", tmp_path / "run")
-    assert Surrogate.load(tmp_path / "run").input_space_.grid.periodic == (True, False)
-    done("evaluate", tmp_path / "run", "--data", file)
 
 
 def test_a_file_is_fitted_out_of_core_as_in_memory(pair, tmp_path):

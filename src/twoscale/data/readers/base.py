@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,6 +35,14 @@ class StoredArray(Protocol):
 def reading(file: Path) -> AbstractContextManager[None]:
     """Turn whatever a library raises on a file's bytes into one sentence."""
     return parsing(file, "what its name says")
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep what libraries warn of to ourselves: they speak of files that users did not write."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def listed(names: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from twoscale.data.readers.archive import Archive, Found
-from twoscale.data.readers.base import Index, reading
+from twoscale.data.readers.base import Index, quietly, reading
 from twoscale.data.readers.hdf5 import open_hdf5
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file, read_json
@@ -42,9 +42,8 @@ def open_netcdf(file: Path) -> Iterator[NamedArchive]:
             if classic:
                 groups = {"/": _opened(xarray.open_dataset, file, engine="scipy")}
             else:
-                groups = _opened(xarray.open_groups, file, engine="h5netcdf")
-        for group in groups.values():
-            stack.callback(group.close)
+                groups = _opened(xarray.open_groups, file, engine="h5netcdf", phony_dims="sort")
+        stack.callback(_close, groups)
         yield NamedArchive(groups, checked)
 
 
@@ -62,16 +61,20 @@ def open_zarr(folder: Path) -> Iterator[Archive]:
         yield ZarrArchive(folder.stem, plain)
         return
     with ExitStack() as stack:
-        for group in groups.values():
-            stack.callback(group.close)
+        stack.callback(_close, groups)
         yield NamedArchive(groups, None)
 
 
 def _opened(function: Any, path: Path, **options: Any) -> Any:
-    """Return what xarray opens; dates stay numbers, and no index of coordinates is made."""
-    return function(
-        path, decode_times=False, decode_coords=False, create_default_indexes=False, **options
-    )
+    """Return what xarray opens; dates stay numbers."""
+    with quietly():
+        return function(path, decode_times=False, decode_coords=False, **options)
+
+
+def _close(groups: dict[str, Any]) -> None:
+    with quietly():  # SciPy warns while arrays of the file are still around
+        for group in groups.values():
+            group.close()
 
 
 def _refuse_unsafe(folder: Path) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from twoscale.data.readers.archive import Archive, Found
-from twoscale.data.readers.base import reading
+from twoscale.data.readers.base import quietly, reading
 from twoscale.errors import TwoscaleError
 from twoscale.files import open_file
 from twoscale.runtime.memory import require_memory
@@ -30,7 +30,8 @@ def open_torch(file: Path) -> Iterator[TorchArchive]:
         size = os.fstat(handle.fileno()).st_size
         require_memory(f"reading {file}", size, "save it as npy or HDF5, which are read in parts")
         try:
-            content = torch.load(handle, map_location="cpu", weights_only=True)
+            with quietly():
+                content = torch.load(handle, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             raise TwoscaleError(
                 f"{file} holds more than tensors, or is damaged, and loading it could run code: "
