@@ -129,13 +129,13 @@ def files_digest(paths: Sequence[Path]) -> str:
 
     Of files beyond 64 MiB in total, blocks spread over each are read.
     """
-    files = [file for path in paths for file in _regular(path)]
+    files = [(path, file) for path in paths for file in _regular(path)]
     share = _SAMPLED // max(1, len(files))
     digest = hashlib.blake2b(digest_size=16)
-    for file in files:
+    for path, file in files:
         with open_file(file) as handle:
             size = os.fstat(handle.fileno()).st_size
-            digest.update(f"{file.name} {size}\n".encode(errors="replace"))
+            digest.update(f"{file.relative_to(path.parent)} {size}\n".encode(errors="replace"))
             for place in _places(size, share):
                 handle.seek(place)
                 digest.update(handle.read(_BLOCK))

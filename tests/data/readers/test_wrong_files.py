@@ -160,6 +160,14 @@ def test_missing_values_of_netcdf_are_told(tmp_path):
     refused(written.netcdf4(tmp_path, a=values, u=X), "NaN or infinite values, first in sample 4")
 
 
+def test_netcdf_with_a_link_to_another_file(tmp_path):
+    written.netcdf4(tmp_path, a=X, u=X)
+    os.mkfifo(tmp_path / "pipe.nc")  # whoever opens it waits for ever
+    with h5py.File(tmp_path / "f.nc", "r+") as file:
+        file["group/v"] = h5py.ExternalLink("pipe.nc", "/v")
+    refused(tmp_path / "f.nc", "'group/v' of .* is a link to another file, which is not followed")
+
+
 def test_netcdf_that_was_never_written(tmp_path):
     with h5py.File(tmp_path / "f.nc", "w") as file:
         for name in "au":
@@ -192,6 +200,8 @@ def test_files_that_do_not_belong_together(tmp_path):
     refused(tmp_path, "several files must be of one kind, got .*0.npz and .*notes.txt", **keys)
     refused(tmp_path / "notes.txt", "is of no known kind: give npz, npy, HDF5", **keys)
     refused([], "give a file or folder of arrays")
+    (tmp_path / "notes.txt").unlink()
+    refused([tmp_path, tmp_path], "0.npz holds several arrays: give one folder of such files")
 
 
 def test_zip_bombs_are_not_unpacked_as_a_whole(tmp_path):

@@ -51,28 +51,37 @@ class Hdf5Archive(Archive):
         self.file = file
         self.handle = handle
         self.size = size
+        self._located: dict[str, list[str]] = {}
 
     def names(self) -> list[str]:
         found: list[str] = []
         self._collect(self.handle, "", found, set())
         return found
 
-    def _collect(self, group: Any, prefix: str, found: list[str], seen: set[int]) -> None:
-        """Add the arrays below a group; a group that holds itself is visited once."""
+    def _collect(
+        self, group: Any, prefix: str, found: list[str], seen: set[int], *, strict: bool = False
+    ) -> None:
+        """Add the arrays below a group; a group that holds itself is visited once.
+
+        `strict`: look at all of them, and raise at a link to another file.
+        """
         address = h5py.h5o.get_info(group.id).addr
         if address in seen or prefix.count("/") > _DEPTH_LIMIT:
             return
         seen.add(address)
         for name in group:
-            if len(found) == _NAMES_LIMIT:
+            if len(found) == _NAMES_LIMIT and not strict:
                 return
-            if _link_type(group, name) != h5py.h5l.TYPE_HARD:
+            kind = _link_type(group, name)
+            if strict and kind not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
+                raise self._other_file(prefix + name)
+            if kind != h5py.h5l.TYPE_HARD:
                 continue
             item = group[name]
             if isinstance(item, h5py.Dataset):
                 found.append(prefix + name)
             elif isinstance(item, h5py.Group):
-                self._collect(item, f"{prefix}{name}/", found, seen)
+                self._collect(item, f"{prefix}{name}/", found, seen, strict=strict)
 
     def array(self, name: str) -> Found | None:
         paths = self._paths(name)
@@ -91,12 +100,23 @@ class Hdf5Archive(Archive):
 
     def axes(self, name: str) -> tuple[str, ...] | None:
         paths = self._paths(name)
-        return known_axes(self.handle, paths[0], self._find(paths[0])) if paths else None
+        if not paths or self.file.suffix == ".mat":
+            return None
+        return known_axes(self.handle, paths[0], self._find(paths[0]))
 
     def periodic(self) -> tuple[bool, bool] | None:
         return periodic_axes(self.handle)
 
+    def refuse_links(self) -> None:
+        """Raise if any group holds a link to another file: other libraries would follow it."""
+        self._collect(self.handle, "", [], set(), strict=True)
+
     def _paths(self, name: str) -> list[str]:
+        if name not in self._located:
+            self._located[name] = self._locate(name)
+        return self._located[name]
+
+    def _locate(self, name: str) -> list[str]:
         """Return where an array is: at its own path, in the one group that has it, or in many.
 
         Many groups are the samples of one array: groups that are named by numbers, such as 0000.
@@ -170,12 +190,15 @@ class Hdf5Archive(Archive):
                     f"'{name}' of {self.file} is a link: give the array's own name, '{target}'"
                 )
             if kind != h5py.h5l.TYPE_HARD:
-                raise TwoscaleError(
-                    f"'{name}' of {self.file} is a link to another file, which is not followed: "
-                    f"give that file, or {_ONE_FILE}"
-                )
+                raise self._other_file(name)
             item = item[step]
         return item
+
+    def _other_file(self, name: str) -> TwoscaleError:
+        return TwoscaleError(
+            f"'{name}' of {self.file} is a link to another file, which is not followed: give that "
+            f"file, or {_ONE_FILE}"
+        )
 
     def _refuse_elsewhere(self, name: str, item: Any) -> None:
         if item.is_virtual:

@@ -39,21 +39,30 @@ def known_array(file: Any, path: str, array: StoredArray) -> StoredArray:
 
 def periodic_axes(file: Any) -> tuple[bool, bool] | None:
     """Return which axes of the grid wrap by The Well's boundary conditions; None if unknown."""
-    conditions = file.get("boundary_conditions") if _is_well(file) else None
+    conditions = own(file, "boundary_conditions") if _is_well(file) else None
     if not isinstance(conditions, h5py.Group):
         return None
     names = _texts(file["dimensions"].attrs.get("spatial_dims", ()))
     wraps = set()
-    for one in conditions.values():
-        if "PERIODIC" in _texts(one.attrs.get("bc_type", "")):
+    for name in conditions:
+        one = own(conditions, name)
+        if one is not None and "PERIODIC" in _texts(one.attrs.get("bc_type", "")):
             wraps |= set(_texts(one.attrs.get("associated_dims", ())))
-    if len(names) != 2:
+    return (names[0] in wraps, names[1] in wraps) if len(names) == 2 else None
+
+
+def own(group: Any, name: str) -> Any:
+    """Return what a group itself holds under a name, None if nothing; links are not followed."""
+    links = group.id.links
+    if not links.exists(name.encode()):
         return None
-    return names[0] in wraps, names[1] in wraps
+    is_hard = links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
+    return group[name] if is_hard else None
 
 
 def _is_well(file: Any) -> bool:
-    return "t0_fields" in file and "dimensions" in file and "n_trajectories" in file.attrs
+    groups = (own(file, name) for name in ("t0_fields", "dimensions"))
+    return all(isinstance(one, h5py.Group) for one in groups) and "n_trajectories" in file.attrs
 
 
 def _well_axes(file: Any, path: str, item: Any) -> Axes | None:
@@ -69,29 +78,26 @@ def _well_axes(file: Any, path: str, item: Any) -> Axes | None:
 
 
 def _pdebench_axes(file: Any, path: str, item: Any) -> Axes | None:
-    """Return the axes of an array whose last ones are as long as the coordinates beside it."""
-    parent = file[path].parent
+    """Return the axes of an array whose grid is as large as the coordinates beside it."""
+    beside = own(file[path].parent, "grid")
     front: Axes
-    tail: Axes
-    if "grid" in parent and "x" in parent["grid"]:  # one group for each sample
-        grid, front, tail = parent["grid"], ("time",), ("channel",)
-        sides = [one.shape for name, one in grid.items() if name in "xyz"]
-    elif "x-coordinate" in file:
-        names = [f"{axis}-coordinate" for axis in "xyz"]
-        sides = [file[name].shape for name in names if name in file]
-        front = ("sample", "time")
-        tail = ("channel",) if item.ndim == len(sides) + 3 else ()
+    if isinstance(beside, h5py.Group):  # one group for each sample
+        lengths, front, tail = _lengths(beside, "{}"), ("time",), 1
     else:
+        lengths, front = _lengths(file, "{}-coordinate"), ("sample", "time")
+        tail = int(item.ndim == len(lengths) + 3)
+    kept = item.ndim - len(lengths) - tail
+    if not 1 <= len(lengths) <= 2 or not 0 <= kept <= len(front):
         return None
-    if len(sides) > 2 or any(len(side) != 1 for side in sides):
+    if item.shape[kept : kept + len(lengths)] != lengths:
         return None
-    lengths = tuple(side[0] for side in sides)
-    front = front[: item.ndim - len(lengths) - len(tail)]
-    if item.ndim != len(front) + len(lengths) + len(tail):
-        return None
-    if item.shape[len(front) : len(front) + len(lengths)] != lengths:
-        return None
-    return (*front, *_GRID[2 - len(lengths) :], *tail)
+    return (*front[:kept], *_GRID[2 - len(lengths) :], *(("channel",) * tail))
+
+
+def _lengths(group: Any, name: str) -> tuple[int, ...]:
+    """Return the numbers of coordinates x, y and z that a group holds."""
+    found = (own(group, name.format(axis)) for axis in "xyz")
+    return tuple(one.shape[0] for one in found if isinstance(one, h5py.Dataset) and one.ndim == 1)
 
 
 def _labels(item: Any) -> Axes | None:

@@ -39,6 +39,8 @@ def open_netcdf(file: Path) -> Iterator[NamedArchive]:
     with ExitStack() as stack:
         checked = None if classic else stack.enter_context(open_hdf5(file))
         with reading(file):
+            if checked is not None:
+                checked.refuse_links()
             if classic:
                 groups = {"/": _opened(xarray.open_dataset, file, engine="scipy")}
             else:

@@ -245,7 +245,14 @@ class FilesArchive(Archive):
     @contextmanager
     def _piece(self, file: Path, name: str) -> Iterator[Found | None]:
         with _open_one(file) as archive, reading(file):
-            yield archive.array(archive.names()[0] if self.name is not None else name)
+            if self.name is not None:
+                if not archive.single:
+                    raise TwoscaleError(
+                        f"{file} holds several arrays: give one folder of such files, with --input "
+                        "and --output"
+                    )
+                name = archive.names()[0]
+            yield archive.array(name)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         with self._piece(self.files[0], name) as array:
