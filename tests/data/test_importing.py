@@ -163,7 +163,7 @@ def test_three_files(tmp_path, pair):
     files = _npy(tmp_path, *pair)
     with pytest.raises(
         TwoscaleError,
-        match="say which array of the set of 3 files is which with inputs=... and outputs=...: it holds",
+        match=r"array of the set of 3 files is which with inputs=... and outputs=...: it holds",
     ):
         import_fields([*files, files[0]], tmp_path / "d")
 

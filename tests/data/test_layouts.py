@@ -279,7 +279,7 @@ def test_parts_of_the_grid(tmp_path):
     found = load_fields(file, select="sample=5:,height=::2,width=1:9")
     assert np.array_equal(found.inputs, a[5:, ::2, 1:9])
     assert np.array_equal(load_fields(file, select=slice(None, -10)).outputs, u[:-10])
-    with pytest.raises(TwoscaleError, match="select=... leaves nothing of 'a', whose axis 'n'"):
+    with pytest.raises(TwoscaleError, match=r"select=... leaves nothing of 'a', whose axis 'n'"):
         load_fields(file, select="50:")
 
 
@@ -287,7 +287,7 @@ def test_parts_of_the_grid(tmp_path):
     "text", ["5", "a:b", "depth=0:2", "time=0:2", "::-1", "::0", "0:2;", "=0:2x"]
 )
 def test_parts_that_are_none(text):
-    with pytest.raises(TwoscaleError, match="select=... takes ranges such as 0:1000"):
+    with pytest.raises(TwoscaleError, match=r"select=... takes ranges such as 0:1000"):
         parse_select(text)
 
 
