@@ -52,13 +52,13 @@ _HEADLINE = (
 _SPREAD = ("mre", "oracle_mre")
 _BESIDE = ("mre",)
 _SHOWN = ("headline", "darcy")
-_NONE = "There are no records yet."
+NO_RECORDS = "There are no records yet."
 
 
 def results_page(folder: Path) -> str:
     """Return `docs/results.md` from a folder of records, which may be empty."""
     if not record_files(folder):
-        return f"{_HEAD}\n{_NONE}\n"
+        return f"{_HEAD}\n{NO_RECORDS}\n"
     studies = read_studies(folder)
     parts = [_HEAD, *_summary(studies)]
     for study in studies.results:
@@ -149,7 +149,7 @@ def headline_table(folder: Path) -> str:
     """Return the README's first table, from the records of the headline studies."""
     paths = [path for path in record_files(folder) if path.stem in _SHOWN]
     if not paths:
-        return _NONE
+        return NO_RECORDS
     studies = make_studies(folder, {path: read_record(path) for path in paths})
     beside = [name in _BESIDE for name in _HEADLINE]
     rows: list[list[str]] = []
@@ -168,7 +168,7 @@ def beyond_table(folder: Path, title: str) -> str:
     """Return a table of the study beyond the paper, without the cases that were not measured."""
     path = folder / "beyond.json"
     if not path.is_file():
-        return _NONE
+        return NO_RECORDS
     studies = make_studies(folder, {path: read_record(path)})
     (study,) = studies.results
     tables = study_tables(study, studies.definitions.get(study.name))
