@@ -20,7 +20,8 @@ NOT_RUN = ("Signatures only", "Needs a GPU")
 """The titles of Python blocks that are shown and not run; a title is visible on the page."""
 
 _FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>\w+)(?: title=\"(?P<title>[^\"]*)\")?\n(?P<body>.*?)^(?P=indent)```",
+    r"^(?P<indent> *)```(?P<language>\w+)(?: title=\"(?P<title>[^\"]*)\")?\n"
+    r"(?P<body>.*?)^(?P=indent)```",
     re.DOTALL | re.MULTILINE,
 )
 
