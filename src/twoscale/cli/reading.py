@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from twoscale.data.reading import Reading
 from twoscale.errors import TwoscaleError
-
-if TYPE_CHECKING:
-    from twoscale.data import Reading
 
 PERIODIC = {
     "none": (False, False),
@@ -96,8 +94,6 @@ def reading_options(
 
 def reading_of(*options: str | None) -> Reading:
     """Return the reading that these options ask for, in the order of `reading_options`."""
-    from twoscale.data import Reading  # later, so that --help stays fast
-
     return Reading.of(**reading_options(*options))
 
 
