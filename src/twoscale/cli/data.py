@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale import problems
-from twoscale.cli.display import print_findings, print_json, progress_bar
-from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
+from twoscale.cli.completion import complete_problem
+from twoscale.cli.names import PROBLEMS
+from twoscale.cli.options import DeviceOption, JsonOption, OutDataset, OverwriteOption, SeedOption
 from twoscale.cli.reading import (
     AxesOption,
     InputKeys,
@@ -20,28 +20,37 @@ from twoscale.cli.reading import (
     TimeOption,
     reading_options,
 )
-from twoscale.data import Dataset, check_dataset, import_fields
-from twoscale.data import generate as generate_dataset
 from twoscale.errors import TwoscaleError
-from twoscale.problems import PROBLEMS, get_problem
-from twoscale.run.check import check_run, is_run
-from twoscale.surrogate.options import resolve_device
+
+if TYPE_CHECKING:
+    from twoscale.data import Dataset
 
 
 def generate(
-    problem: Annotated[str, typer.Argument(help=" or ".join(PROBLEMS))],
-    out: OutOption,
-    resolution: Annotated[int, typer.Option(min=1, help="Nodes per side.")] = 64,
-    samples: Annotated[int, typer.Option(min=1, help="Number of pairs.")] = 2500,
+    problem: Annotated[
+        str, typer.Argument(help=" or ".join(PROBLEMS) + ".", autocompletion=complete_problem)
+    ],
+    out: OutDataset,
+    resolution: Annotated[int, typer.Option(min=1, metavar="N", help="Nodes per side.")] = 64,
+    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs.")] = 2500,
     seed: SeedOption = 0,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value: a parameter of the problem.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A parameter of the problem; may be repeated."
+        ),
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Sample and solve a known problem; an interrupted call continues where it stopped."""
-    chosen = problems.make_problem(problem, _assignments(settings or []))
+    from twoscale.cli.display import print_outcome, progress_bar
+    from twoscale.data import generate as generate_dataset
+    from twoscale.problems import make_problem
+    from twoscale.surrogate.options import resolve_device
+
+    chosen = make_problem(problem, _assignments(settings or []))
     where = resolve_device(device)
     with progress_bar() as progress:
         dataset = generate_dataset(
@@ -54,7 +63,9 @@ def generate(
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}")
+    sentence = f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}"
+    content = {"problem": problem, "seed": seed, **_contents(dataset)}
+    print_outcome(sentence, out, content, json=json)
 
 
 def import_(
@@ -65,7 +76,7 @@ def import_(
             "the input's and the output's file; or files of one sample each."
         ),
     ],
-    out: OutOption,
+    out: OutDataset,
     input_keys: InputKeys = None,
     output_keys: OutputKeys = None,
     parameter_keys: ParameterKeys = None,
@@ -74,11 +85,25 @@ def import_(
     time: TimeOption = None,
     periodic: PeriodicOption = None,
     problem: Annotated[
-        str | None, typer.Option(help="Equation the pairs solve, if it is a known one.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Equation the pairs solve, if it is a known one.",
+            autocompletion=complete_problem,
+        ),
     ] = None,
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
+    from twoscale.cli.display import print_outcome, progress_bar, say
+    from twoscale.cli.paths import ARRAYS, expect_kind
+    from twoscale.data import import_fields
+    from twoscale.data.check import layout_findings
+    from twoscale.problems import get_problem
+
+    for file in files:
+        expect_kind(file, *ARRAYS)
     asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
     options = reading_options(*asked)
     with progress_bar() as progress:
@@ -90,7 +115,18 @@ def import_(
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{dataset.samples} pairs of {dataset.layout} in {out}")
+    findings = layout_findings(dataset)
+    content = {**_contents(dataset), "findings": [vars(finding) for finding in findings]}
+    sentence = f"{dataset.samples} pairs of {dataset.layout} in {out}"
+    print_outcome(sentence, out, content, json=json)
+    if not json:
+        for finding in findings:
+            say(finding.message)
+
+
+def _contents(dataset: Dataset) -> dict[str, Any]:
+    """Return what a dataset holds, for JSON."""
+    return {"samples": dataset.samples, "fields": str(dataset.layout)}
 
 
 def _assignments(texts: list[str]) -> dict[str, str]:
@@ -111,14 +147,22 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Read every value of a dataset or run, and report errors, warnings and what is fine."""
+    from twoscale.cli.display import print_findings, print_json, progress_bar
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data import Dataset, check_dataset
+    from twoscale.data.kinds import Kind
+    from twoscale.run.check import check_run
+
+    kind = expect_kind(path, Kind.DATASET, Kind.RUN, Kind.SURROGATE)
     with progress_bar() as progress:
-        findings = (
-            check_run(path) if is_run(path) else check_dataset(Dataset(path), progress=progress)
-        )
+        if kind in (Kind.RUN, Kind.SURROGATE):
+            findings = check_run(path)
+        else:
+            findings = check_dataset(Dataset(path), progress=progress)
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:
-        print_findings([(finding.level, finding.message) for finding in findings])
+        print_findings(findings)
     errors = [finding.message for finding in findings if finding.level == "error"]
     if errors:
         raise TwoscaleError(f"{path} has {len(errors)} error(s): {'; '.join(errors)}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.data.reading import Reading
+from twoscale.cli.completion import one_of
 from twoscale.errors import TwoscaleError
+
+if TYPE_CHECKING:
+    from twoscale.data import Reading
 
 PERIODIC = {
     "none": (False, False),
@@ -66,6 +69,8 @@ PeriodicOption = Annotated[
     str | None,
     typer.Option(
         "--periodic",
+        metavar="AXES",
+        autocompletion=one_of(tuple(PERIODIC)),
         help=f"Axes that wrap: {', '.join(PERIODIC)}; none by default, or as the file says.",
     ),
 ]
@@ -94,6 +99,8 @@ def reading_options(
 
 def reading_of(*options: str | None) -> Reading:
     """Return the reading that these options ask for, in the order of `reading_options`."""
+    from twoscale.data import Reading
+
     return Reading.of(**reading_options(*options))
 
 

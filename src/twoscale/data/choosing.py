@@ -14,7 +14,7 @@ from twoscale.data.readers.opening import NamedFiles
 from twoscale.data.reading import Reading
 from twoscale.errors import TwoscaleError
 
-ROLES = {"input": "--input", "output": "--output", "parameters": "--parameters"}
+ROLES = {"input": "inputs=...", "output": "outputs=...", "parameters": "parameters=..."}
 """The options that name the arrays of each role."""
 _PAIRS = (
     ("input", "output"),
@@ -99,7 +99,7 @@ class Choice:
         if len(names) == 1:
             raise TwoscaleError(
                 f"{self} holds one array, '{names[0]}': give the input's and the output's file, or "
-                "with an axis of time --time"
+                "time=... if it has an axis of time"
             )
         options = " and ".join(ROLES[role] for role in roles if role != "parameters")
         raise self._undecided(options)

@@ -97,7 +97,7 @@ def channels_last_hint(shape: Sequence[int]) -> str | None:
     _, first, second, last = shape
     return (
         f"{first} channels on {second}x{last} nodes: if the last axis is that of the channels, "
-        "import again with --axes nhwc"
+        "import again with axes='nhwc'"
     )
 
 

@@ -171,9 +171,9 @@ def _shape(one: Chosen) -> tuple[int, ...]:
         order = {1: "w", 2: "hw", 3: "chw", 4: "tchw"}.get(len(shape), "hw")
         raise TwoscaleError(
             f"'{one.label}' comes in {count} pieces of shape {shape}, which can be read in two "
-            f"ways: each piece is one sample (--axes {order}, or another order without n), or each "
-            f"holds {shape[0] if shape else 1} samples (--axes n{order[1:]}, or another order with "
-            "n); add the --axes that is right"
+            f"ways: each piece is one sample (axes='{order}', or another order without n), or each "
+            f"holds {shape[0] if shape else 1} samples (axes='n{order[1:]}', or another order with "
+            "n); add the axes=... that is right"
         )
     return (sum(piece[0] for piece in one.array.shapes), *shape[1:])
 
@@ -233,7 +233,7 @@ def _check_counts(stacks: dict[str, Stack]) -> None:
         told = ", ".join(f"{role}: {count}" for role, count in counts.items())
         raise TwoscaleError(
             f"the numbers of samples must agree, got {told}; the first axis is that of the samples "
-            "unless --axes says otherwise"
+            "unless axes=... says otherwise"
         )
 
 

@@ -55,7 +55,7 @@ def test_tensors_that_are_no_fields(tmp_path):
     torch.save({"x": x, "y": x * 1j, "s": x.to_sparse(), "n": 3}, tmp_path / "f.pt")
     refused(tmp_path / "f.pt", "must be real numbers, got dtype complex128: give the real")
     refused(tmp_path / "f.pt", "save it as a dense one", inputs="x", outputs="s")
-    words = r"no array 'n' \(--output\): it holds x \(6, 8, 9\), y \(6, 8, 9\), s$"
+    words = r"no array 'n' \(outputs=...\): it holds x \(6, 8, 9\), y \(6, 8, 9\), s$"
     refused(tmp_path / "f.pt", words, inputs="x", outputs="n")
 
 
@@ -168,7 +168,7 @@ def test_fields_without_values_or_numbers(tmp_path):
         (X + 1j, "give the real and the imaginary part as two channels"),
         (X[:5], "numbers of samples must agree"),
         (np.where(X > 2, np.nan, X), "NaN or infinite values, first in sample"),
-        (X[0, 0], "scalars of each sample can be inputs, with --parameters"),
+        (X[0, 0], "scalars of each sample can be inputs, with parameters=..."),
         (np.ones((2,) * 6), "in three dimensions give slices"),
     ):
         refused(written.npz(tmp_path, a=X, u=bad), words, inputs="a", outputs="u")
@@ -210,7 +210,9 @@ def test_names_that_are_nearly_right(tmp_path):
 
 def test_names_in_doubt_are_listed_with_shapes(tmp_path):
     file = written.npz(tmp_path, x=X, y=X, u=X)
-    refused(file, r"say which .* with --input and --output: it holds x \(6, 8, 9\), y \(6, 8, 9\)")
+    refused(
+        file, r"say which .* with inputs=... and outputs=...: it holds x \(6, 8, 9\), y \(6, 8, 9\)"
+    )
     assert load_fields(written.npz(tmp_path, x=X, y=X, extra=X[0, 0])).inputs.shape == X.shape
 
 

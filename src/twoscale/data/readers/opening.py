@@ -256,8 +256,8 @@ class FilesArchive(Archive):
             if self.name is not None:
                 if not archive.single:
                     raise TwoscaleError(
-                        f"{file} holds several arrays: give one folder of such files, with --input "
-                        "and --output"
+                        f"{file} holds several arrays: give one folder of such files, with "
+                        "inputs=... and outputs=..."
                     )
                 name = archive.names()[0]
             yield archive.array(name)
