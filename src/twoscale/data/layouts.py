@@ -106,12 +106,12 @@ def _check_parts(fields: Sequence[FieldArray], asked: Reading, roles: Sequence[s
     present = set().union(*(field.order for field in fields)) | {"n"}
     if asked.time and "t" not in present and "output" in roles:
         raise TwoscaleError(
-            "no array has an axis of time: drop --time, or say with --axes which one it is (t)"
+            "no array has an axis of time: drop time=..., or say with axes=... which one it is (t)"
         )
     for axis in parse_select(asked.select):
         if axis not in present:
             raise TwoscaleError(
-                f"no array has the axis {axis} ({LETTERS[axis]}) that --select names"
+                f"no array has the axis {axis} ({LETTERS[axis]}) that select=... names"
             )
 
 

@@ -219,7 +219,7 @@ def test_names_in_doubt_are_listed_with_shapes(tmp_path):
 def test_files_of_a_folder_are_in_no_order(tmp_path):
     for name in ("p", "q"):
         np.save(tmp_path / f"{name}.npy", X)
-    refused(tmp_path, r"with --input and --output: it holds p \(6, 8, 9\), q \(6, 8, 9\)")
+    refused(tmp_path, r"with inputs=... and outputs=...: it holds p \(6, 8, 9\), q \(6, 8, 9\)")
     assert load_fields(tmp_path, inputs="q", outputs="p").inputs.shape == X.shape
 
 
