@@ -86,12 +86,14 @@ const showSheet = ({ header, rows, note }, title, name) => {
   const head = make("thead", {}, line(header, "th"));
   const body = make("tbody", {}, ...rows.map((cells) => line(cells, "td")));
   sheet.querySelector("strong").textContent = title;
-  sheet.querySelector("div").replaceChildren(make("table", {}, head, body), make("p", { textContent: note ?? "" }));
+  sheet.querySelector(".scroll").replaceChildren(make("table", {}, head, body));
+  sheet.querySelector("p").textContent = note ?? "";
   const link = sheet.querySelector("a");
   URL.revokeObjectURL(link.href);
   link.href = URL.createObjectURL(new Blob([csvOf([header, ...rows])], { type: "text/csv" }));
   link.download = `${name}.csv`;
   sheet.showModal();
+  shade(sheet.querySelector(".scroll"));
 };
 
 const read = (script) => JSON.parse(script.textContent);
