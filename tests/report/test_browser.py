@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-SIZES = {"desk": (1280, 900), "phone": (390, 844)}
+from tests.browser import SIZES, open_page
+
 ROOT = "document.documentElement"
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs the browser chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module", params=SIZES)
-def tab(request, browser):
-    """A tab of one size; it must raise no error, write no message and ask for nothing."""
-    width, height = SIZES[request.param]
-    opened = browser.new_page(viewport={"width": width, "height": height}, accept_downloads=True)
-    opened.set_default_timeout(10_000)
-    troubles: list[str] = []
-    opened.on("pageerror", lambda error: troubles.append(str(error)))
-    opened.on("console", lambda message: troubles.append(message.text))
-    opened.on("request", lambda r: troubles.append(r.url) if r.url.startswith("http") else None)
-    yield opened
-    opened.close()
-    assert troubles == []
+def tab(request, browser, page):
+    """A tab of one size; it must raise no error, write no error and ask for nothing."""
+    with open_page(browser, page, SIZES[request.param]) as opened:
+        opened.set_default_timeout(10_000)
+        yield opened
 
 
 @pytest.fixture

@@ -3,43 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale import problems
-from twoscale.cli.display import print_findings, print_json, progress_bar
-from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
-from twoscale.data import Dataset, check_dataset, import_fields
-from twoscale.data import generate as generate_dataset
-from twoscale.data.check import layout_findings
+from twoscale.cli.completion import complete_problem
+from twoscale.cli.names import PROBLEMS
+from twoscale.cli.options import DeviceOption, JsonOption, OutDataset, OverwriteOption, SeedOption
+from twoscale.cli.reading import (
+    AxesOption,
+    InputKeys,
+    OutputKeys,
+    ParameterKeys,
+    PeriodicOption,
+    SelectOption,
+    TimeOption,
+    reading_options,
+)
 from twoscale.errors import TwoscaleError
-from twoscale.problems import PROBLEMS, get_problem
-from twoscale.run.check import check_run, is_run
-from twoscale.surrogate.options import resolve_device
 
-_PERIODIC = {
-    "none": (False, False),
-    "rows": (True, False),
-    "columns": (False, True),
-    "both": (True, True),
-}
+if TYPE_CHECKING:
+    from twoscale.data import Dataset
 
 
 def generate(
-    problem: Annotated[str, typer.Argument(help=" or ".join(PROBLEMS))],
-    out: OutOption,
-    resolution: Annotated[int, typer.Option(min=1, help="Nodes per side.")] = 64,
-    samples: Annotated[int, typer.Option(min=1, help="Number of pairs.")] = 2500,
+    problem: Annotated[
+        str, typer.Argument(help=" or ".join(PROBLEMS) + ".", autocompletion=complete_problem)
+    ],
+    out: OutDataset,
+    resolution: Annotated[int, typer.Option(min=1, metavar="N", help="Nodes per side.")] = 64,
+    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs.")] = 2500,
     seed: SeedOption = 0,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value: a parameter of the problem.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A parameter of the problem; may be repeated."
+        ),
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Sample and solve a known problem; an interrupted call continues where it stopped."""
-    chosen = problems.make_problem(problem, _assignments(settings or []))
+    from twoscale.cli.display import print_outcome, progress_bar
+    from twoscale.data import generate as generate_dataset
+    from twoscale.problems import make_problem
+    from twoscale.surrogate.options import resolve_device
+
+    chosen = make_problem(problem, _assignments(settings or []))
     where = resolve_device(device)
     with progress_bar() as progress:
         dataset = generate_dataset(
@@ -52,61 +63,70 @@ def generate(
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}")
+    sentence = f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}"
+    content = {"problem": problem, "seed": seed, **_contents(dataset)}
+    print_outcome(sentence, out, content, json=json)
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="One npz, HDF5 or MAT file; or npy files.")],
-    out: OutOption,
-    input_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--input",
-            metavar="KEY[,KEY...]",
-            help="Keys of the input arrays; several are channels.",
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A file or folder of arrays (npz, npy, HDF5, MAT, NetCDF, Zarr, .pt, PNG, TIFF); "
+            "the input's and the output's file; or files of one sample each."
         ),
-    ] = None,
-    output_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            metavar="KEY[,KEY...]",
-            help="Keys of the output arrays; several are channels.",
-        ),
-    ] = None,
-    parameter_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--parameters",
-            metavar="KEY[,KEY...]",
-            help="Keys of scalars of each sample, beside the input fields or instead of them.",
-        ),
-    ] = None,
-    periodic: Annotated[
-        str | None,
-        typer.Option(help=f"Axes that wrap: {', '.join(_PERIODIC)}; none by default."),
-    ] = None,
+    ],
+    out: OutDataset,
+    input_keys: InputKeys = None,
+    output_keys: OutputKeys = None,
+    parameter_keys: ParameterKeys = None,
+    axes: AxesOption = None,
+    select: SelectOption = None,
+    time: TimeOption = None,
+    periodic: PeriodicOption = None,
     problem: Annotated[
-        str | None, typer.Option(help="Equation the pairs solve, if it is a known one.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Equation the pairs solve, if it is a known one.",
+            autocompletion=complete_problem,
+        ),
     ] = None,
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
+    from twoscale.cli.display import print_outcome, progress_bar, say
+    from twoscale.cli.paths import ARRAYS, expect_kind
+    from twoscale.data import import_fields
+    from twoscale.data.check import layout_findings
+    from twoscale.problems import get_problem
+
+    for file in files:
+        expect_kind(file, *ARRAYS)
+    asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
+    options = reading_options(*asked)
     with progress_bar() as progress:
         dataset = import_fields(
             files,
             out,
-            inputs=_keys(input_keys),
-            outputs=_keys(output_keys),
-            parameters=_keys(parameter_keys),
-            periodic=_axes(periodic),
+            **options,
             problem=get_problem(problem) if problem else None,
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{dataset.samples} pairs of {dataset.layout} in {out}")
-    for finding in layout_findings(dataset):
-        print(finding.message)
+    findings = layout_findings(dataset)
+    content = {**_contents(dataset), "findings": [vars(finding) for finding in findings]}
+    sentence = f"{dataset.samples} pairs of {dataset.layout} in {out}"
+    print_outcome(sentence, out, content, json=json)
+    if not json:
+        for finding in findings:
+            say(finding.message)
+
+
+def _contents(dataset: Dataset) -> dict[str, Any]:
+    """Return what a dataset holds, for JSON."""
+    return {"samples": dataset.samples, "fields": str(dataset.layout)}
 
 
 def _assignments(texts: list[str]) -> dict[str, str]:
@@ -120,25 +140,6 @@ def _assignments(texts: list[str]) -> dict[str, str]:
     return found
 
 
-def _keys(text: str | None) -> list[str] | None:
-    """Return the names in a text such as `a,b`."""
-    if text is None:
-        return None
-    keys = [key.strip() for key in text.split(",")]
-    if not all(keys):
-        raise TwoscaleError(f"names of arrays are given like a or a,b, got '{text}'")
-    return keys
-
-
-def _axes(name: str | None) -> tuple[bool, bool] | None:
-    """Return whether rows and columns wrap."""
-    if name is None:
-        return None
-    if name not in _PERIODIC:
-        raise TwoscaleError(f"--periodic is one of {', '.join(_PERIODIC)}, got '{name}'")
-    return _PERIODIC[name]
-
-
 def check(
     path: Annotated[
         Path, typer.Argument(metavar="DATA|RUN", help="A dataset, run or saved surrogate.")
@@ -146,14 +147,22 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Read every value of a dataset or run, and report errors, warnings and what is fine."""
+    from twoscale.cli.display import print_findings, print_json, progress_bar
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data import Dataset, check_dataset
+    from twoscale.data.kinds import Kind
+    from twoscale.run.check import check_run
+
+    kind = expect_kind(path, Kind.DATASET, Kind.RUN, Kind.SURROGATE)
     with progress_bar() as progress:
-        findings = (
-            check_run(path) if is_run(path) else check_dataset(Dataset(path), progress=progress)
-        )
+        if kind in (Kind.RUN, Kind.SURROGATE):
+            findings = check_run(path)
+        else:
+            findings = check_dataset(Dataset(path), progress=progress)
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:
-        print_findings([(finding.level, finding.message) for finding in findings])
+        print_findings(findings)
     errors = [finding.message for finding in findings if finding.level == "error"]
     if errors:
         raise TwoscaleError(f"{path} has {len(errors)} error(s): {'; '.join(errors)}")

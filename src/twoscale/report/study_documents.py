@@ -30,7 +30,7 @@ _HEAD = (
     """# Results
 
 This page has every table of every study. The paper's number stands beside ours where the paper
-has one. `make documents` generates the page from the records under `results/study`. The records
+has one. `make documents` makes the page from the records under `results/study`. The records
 name the settings, the commit and the device of each run. `twoscale report results/study` makes a
 page with the figures from the same records.
 
@@ -40,7 +40,7 @@ are not judged.
 """
     + f"{UNSHARED_NOTE}\n{SHARED_NOTE}\n"
 )
-# The columns of the README's table, and those with a spread and with the paper's number.
+# The columns of the main table, and those with a spread and with the paper's number.
 _HEADLINE = (
     "mre",
     "oracle_mre",
@@ -53,15 +53,20 @@ _HEADLINE = (
 _SPREAD = ("mre", "oracle_mre")
 _BESIDE = ("mre",)
 _SHOWN = ("headline", "darcy")
-_NONE = "There are no records yet."
+_SEAM_COLUMNS = (
+    "The paper's main methods. Seam columns are the mean errors of the jump in value and in normal "
+    "derivative across each method's own patch borders; the residual is the RMS of the discrete "
+    "PDE residual."
+)
+NO_RECORDS = "There are no records yet."
 
 
 def results_page(folder: Path) -> str:
     """Return `docs/results.md` from a folder of records, which may be empty."""
     if not record_files(folder):
-        return f"{_HEAD}\n{_NONE}\n"
+        return f"{_HEAD}\n{NO_RECORDS}\n"
     studies = read_studies(folder)
-    parts = [_HEAD, *_summary(studies)]
+    parts = [_HEAD, "## In short", "", *_summary(studies)]
     for study in studies.results:
         parts += _study(study, studies)
     return "\n".join(parts).rstrip() + "\n"
@@ -69,6 +74,9 @@ def results_page(folder: Path) -> str:
 
 def _summary(studies: Studies) -> list[str]:
     lines = [f"- {sentence}" for sentence in sentences(studies)]
+    shown = headline_table(studies.folder)
+    if shown != NO_RECORDS:
+        lines += ["", _SEAM_COLUMNS, "", shown]
     if not studies.compared:
         return [*lines, ""]
     table = agreement_table(studies)
@@ -147,10 +155,10 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def headline_table(folder: Path) -> str:
-    """Return the README's first table, from the records of the headline studies."""
+    """Return the table of the main methods, from the records of the headline studies."""
     paths = [path for path in record_files(folder) if path.stem in _SHOWN]
     if not paths:
-        return _NONE
+        return NO_RECORDS
     studies = make_studies(folder, {path: read_record(path) for path in paths})
     beside = [name in _BESIDE for name in _HEADLINE]
     rows: list[list[str]] = []
@@ -169,7 +177,7 @@ def beyond_table(folder: Path, title: str) -> str:
     """Return a table of the study beyond the paper, without the cases that were not measured."""
     path = folder / "beyond.json"
     if not path.is_file():
-        return _NONE
+        return NO_RECORDS
     studies = make_studies(folder, {path: read_record(path)})
     (study,) = studies.results
     tables = study_tables(study, studies.definitions.get(study.name))

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from twoscale.data import Dataset, Split
+from twoscale.data import Dataset, Reading, Split, is_stored, open_data, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Samples
 from twoscale.fields.source import in_memory
@@ -20,6 +20,7 @@ from twoscale.run.pairs import Pair, loaded_pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
+from twoscale.surrogate.manifest import write_surrogate
 
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
@@ -74,12 +75,17 @@ class Run:
     @property
     def dataset(self) -> Dataset:
         """Return the dataset the run was fitted on."""
-        dataset = Dataset(self.config["dataset"].get("path", ""))
+        dataset = reopen_data(self.config["dataset"])
         if dataset.identity != self.identity:
             raise TwoscaleError(
-                f"{dataset.path} has changed since {self.path} was fitted on it: pass --data"
+                f"{dataset.path} has changed since {self.path} was fitted on it: pass data=..."
             )
         return dataset
+
+    @property
+    def reading(self) -> Reading:
+        """Return how the files were read that the run was fitted on; empty if none were."""
+        return _reading(self.config)
 
     @property
     def identity(self) -> str | None:
@@ -90,14 +96,23 @@ class Run:
     def test_samples(self) -> list[int]:
         return read_run_json(self.path, SPLIT)["test"]
 
+    def open_data(self, path: str | Path, asked: Reading | None = None) -> Dataset:
+        """Return another dataset, or a file: read as those of the run, but for what is `asked`."""
+        given = asked or Reading()
+        return open_data(path, given if is_stored(path) else self.reading.for_other(given))
+
     def fitted_on(self, data: Dataset) -> bool:
         """Say whether the run was fitted on this dataset or a copy of it."""
         return data.identity == self.identity
 
     def evaluate(
-        self, data: Dataset | None = None, *, samples: Sequence[int] | None = None
+        self,
+        data: Dataset | None = None,
+        *,
+        samples: Sequence[int] | None = None,
+        per_sample: bool = False,
     ) -> dict[str, Any]:
-        """Return the metrics on some samples of `data`.
+        """Return the metrics on some samples of `data`, as `Surrogate.evaluate` does.
 
         Without `samples`: on the run's test split, or on all samples of another dataset.
         """
@@ -106,7 +121,20 @@ class Run:
         if samples is None:
             samples = self.test_samples if self.fitted_on(data) else range(data.samples)
         pair = loaded_pair(data, samples)
-        return self.surrogate.with_problem(data.problem).evaluate(*pair)
+        measured = self.surrogate.with_problem(data.problem)
+        return measured.evaluate(*pair, per_sample=per_sample)
+
+
+def recorded_reading(folder: Path) -> Reading:
+    """Return how the files of a run were read; an empty reading for a saved surrogate."""
+    if not (folder / CONFIG).exists():
+        return Reading()
+    return _reading(read_run_json(folder, CONFIG))
+
+
+def _reading(config: dict[str, Any]) -> Reading:
+    recorded = config["dataset"].get("reading")
+    return Reading() if recorded is None else Reading.from_dict(recorded)
 
 
 def write_run(
@@ -122,7 +150,7 @@ def write_run(
     if progress:
         progress("evaluation", 0, 1, "")
     metrics = surrogate.evaluate(*test)
-    surrogate.write(folder)
+    write_surrogate(surrogate, folder)
     write_json(folder / CONFIG, config)
     write_json(folder / SPLIT, split.as_dict())
     write_json(folder / HISTORY, surrogate.history_)
@@ -146,6 +174,8 @@ def run_config(
     """Return the config of a run: method, seed, settings, data, and the hash of all that."""
     names = ("problem", "input", "output", "samples", "seed", "distribution")
     described = {name: dataset.metadata[name] for name in names}
+    if "reading" in dataset.metadata:
+        described["reading"] = dataset.metadata["reading"]
     content: dict[str, Any] = {
         "method": surrogate.method,
         "seed": surrogate.seed,
@@ -158,6 +188,8 @@ def run_config(
     digest = _digest(content)
     path = str(dataset.path.resolve()).encode(errors="replace").decode()  # JSON holds only text
     content["dataset"] = {"path": path, **content["dataset"]}
+    if "files" in dataset.metadata:
+        content["dataset"]["files"] = dataset.metadata["files"]
     return {"hash": digest, **content}
 
 
