@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 from tests.study.synthetic import make_record, write_record
 from twoscale.errors import TwoscaleError
 from twoscale.report import figures
-from twoscale.report.charts import KINDS, draw
+from twoscale.report.charts import KINDS, draw, drawn_numbers, error_time_chart
 from twoscale.report.charts.kinds import check_kind
 from twoscale.report.charts.points import pareto_front
 from twoscale.report.charts.style import log_axis, panels, styles
@@ -88,6 +88,45 @@ def test_every_kind_draws_the_same_every_time(kind, name, options, study, tmp_pa
     first, second = ((tmp_path / attempt).read_bytes() for attempt in "ab")
     assert first == second
     assert len(first) > 5000
+
+
+@pytest.mark.parametrize(("kind", "name", "options"), DRAWN)
+def test_every_kind_has_its_numbers(kind, name, options, study):
+    numbers = drawn_numbers(kind, study(name), options)
+    assert numbers.rows
+    assert {len(row) for row in numbers.rows} == {len(numbers.header)}
+
+
+def test_the_numbers_are_what_is_drawn(study):
+    numbers = drawn_numbers("effects", study("mechanism"), {"base": {"objective": None}})
+    assert numbers.header[:4] == ["case", "grid", "base", "relative error: change, %"]
+    assert [row[:3] for row in numbers.rows] == [
+        ["Plain L2L + A3", "Poisson 128²", "Plain L2L"],
+        ["Two-scale + A3", "Poisson 128²", "Two-scale"],
+    ]
+    figure = draw("effects", study("mechanism"), {"base": {"objective": None}})
+    drawn = [bar.get_width() for bar in figure.axes[0].patches]
+    assert [float(row[3]) for row in numbers.rows] == pytest.approx(drawn, rel=1e-3)
+
+
+def test_error_against_time_has_a_panel_for_each_place_and_names_the_best(study):
+    figure = error_time_chart([study("grids")])
+    assert [axis.get_title() for axis in figure.axes] == ["Poisson 128²", "Poisson 256²"]
+    assert [axis.get_xscale() for axis in figure.axes] == ["log", "log"]
+    names = [text.get_text() for text in figure.axes[0].texts]
+    assert "FNO" in names
+    assert "Two-scale" in names
+    entries = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert entries[-1] == "best trade-offs"
+    assert "Two-scale, fine-tuned" in entries
+    (one,) = error_time_chart([study("grids")], places=["poisson-64"]).axes
+    assert one.get_title() == "Poisson 64²"
+    assert error_time_chart([study("grids")], columns=1).get_figwidth() < 5
+
+
+def test_error_against_time_needs_three_methods(study):
+    with pytest.raises(TwoscaleError, match="no problem that three methods solved"):
+        error_time_chart([study("solvers")])
 
 
 def test_all_kinds_are_tried():

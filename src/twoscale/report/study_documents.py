@@ -29,12 +29,14 @@ _MARKS = {"match": " ✓", "off": " ≠"}
 _HEAD = (
     """# Results
 
-Every table of every study, with the paper's number next to ours if there is one. The records under
-`results/study` name the settings, the commit and the device of each run. `make documents` makes
-this page from them, and `twoscale report results/study` makes a page with figures.
+This page has every table of every study. The paper's number stands beside ours where the paper
+has one. `make documents` makes the page from the records under `results/study`. The records
+name the settings, the commit and the device of each run. `twoscale report results/study` makes a
+page with the figures from the same records.
 
-Mean ± sample standard deviation over seeds. ✓: within two of the paper's standard deviations or
-5 %, whichever is larger; ≠: further apart. Times come from other machines and are not judged.
+Numbers are mean ± sample standard deviation over seeds. ✓: at most two of the paper's standard
+deviations or 5 % apart, whichever is larger. ≠: further apart. Times come from other machines and
+are not judged.
 """
     + f"{UNSHARED_NOTE}\n{SHARED_NOTE}\n"
 )
@@ -78,7 +80,7 @@ def _summary(studies: Studies) -> list[str]:
     if not studies.compared:
         return [*lines, ""]
     table = agreement_table(studies)
-    lines += ["", "## Beside the paper", "", *_plain(table), "", table.note, ""]
+    lines += ["", "## Comparison with the paper", "", *_plain(table), "", table.note, ""]
     off = [row for row in studies.compared if row.verdict == "off"]
     if off:
         lines += ["The values that differ, and why:", "", *_plain(compared_table(off, "")), ""]

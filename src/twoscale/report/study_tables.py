@@ -14,11 +14,11 @@ from twoscale.study.paper.comparison import Row as Compared
 from twoscale.study.statistics import Spread
 
 UNSHARED_NOTE = (
-    "A time that includes training is that of the seed that was trained alone, if there is one."
+    "Times with training come from the seed that was trained alone on the device, if there is one."
 )
 SHARED_NOTE = (
-    "†: a shared time: several networks were trained at once, or the device did other work. Do not "
-    "compare it with times without a mark."
+    "†: a shared time. Several networks were trained at once, or the device did other work. Do not "
+    "compare it with times without this mark."
 )
 
 _DEFAULT_COLUMNS = ("mre", "oracle_mre", "ssim", "residual_rms", "output_code", "total")
@@ -137,6 +137,22 @@ def case_title(case: str) -> str:
     method, plus, objective = method.partition("+")
     title = method_title(method)
     return ", ".join([f"{title} + {objective}" if plus else title, *rest])
+
+
+def compared_title(cell: str) -> str:
+    """Return the name of a case, or of two cases, that is compared with the paper.
+
+    >>> compared_title("darcy-256 two-scale+A3 against darcy-256 two-scale")
+    'Darcy 256²: Two-scale + A3 against Two-scale'
+    """
+    cases = cell.split(" against ")
+    places = [place_title(case.partition(" ")[0]) for case in cases]
+    names = [case_title(case).replace("_", " ").replace("=", " ") for case in cases]
+    if len(set(places)) > 1:
+        return " against ".join(
+            f"{place}: {name}" for place, name in zip(places, names, strict=True)
+        )
+    return f"{places[0]}: {' against '.join(names)}"
 
 
 def measured(case: CaseResult | None, name: str, paper: Compared | None) -> Value:
