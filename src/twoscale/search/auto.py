@@ -23,7 +23,7 @@ from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import as_record
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.inputs import Door
+from twoscale.surrogate.inputs import Door, Validation
 from twoscale.surrogate.options import problem_symmetries
 
 
@@ -46,7 +46,7 @@ def fit_auto(
     outputs: Fields,
     *,
     parameters: Any = None,
-    validation: tuple[Any, ...] | None = None,
+    validation: Validation = None,
     budget: float | str = DEFAULT_BUDGET,
     seed: int = 0,
     device: str = "auto",

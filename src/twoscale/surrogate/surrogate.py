@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout, as_pair
 from twoscale.fields.samples import (
     Fields,
     as_parameters,
     check_prediction,
-    four_axes,
-    users_rank,
+    read_shape,
 )
 from twoscale.fields.source import chunk_length, slices
 from twoscale.files import Checkpoints, atomic_output
@@ -42,9 +41,16 @@ from twoscale.surrogate.artifact import (
     read_artifact,
     write_artifact,
 )
-from twoscale.surrogate.evaluation import Predict, evaluate_operator, warn_of_failure
+from twoscale.surrogate.evaluation import Predict, warn_of_failure
 from twoscale.surrogate.fitting import Fitting, fit_checkpoints
-from twoscale.surrogate.inputs import Door, Pair, check_alike, check_shape, input_batch
+from twoscale.surrogate.inputs import (
+    Door,
+    Pair,
+    Validation,
+    check_alike,
+    check_shape,
+    given_inputs,
+)
 from twoscale.surrogate.manifest import Stored, restored
 from twoscale.surrogate.options import (
     compose,
@@ -53,8 +59,7 @@ from twoscale.surrogate.options import (
     resolve_periodic,
     resolve_seed,
 )
-
-Array = TypeVar("Array", np.ndarray, Tensor)
+from twoscale.surrogate.resampling import Resampling, on_grid
 
 _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 
@@ -84,7 +89,9 @@ class Surrogate:
         the problem's, or false.
 
     Fields are (samples, height, width), with channels (samples, channels, height, width), or
-    (samples, length) on a line; NumPy or torch. Predictions have the axes of the training outputs.
+    (samples, length) on a line. They may be NumPy, torch or xarray arrays, Zarr arrays, HDF5
+    datasets or nested lists. A single channel may be left out at one place and given at another.
+    Predictions have the axes of the training outputs.
     """
 
     operator_: FieldOperator
@@ -134,7 +141,7 @@ class Surrogate:
         outputs: Fields,
         *,
         parameters: Any = None,
-        validation: tuple[Any, ...] | None = None,
+        validation: Validation = None,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
         progress: Progress | None = None,
@@ -143,7 +150,8 @@ class Surrogate:
         """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out.
 
         `parameters` (samples, P) come beside the input fields, or instead of them (`inputs=None`).
-        `validation` is (inputs, outputs), or (inputs, outputs, parameters). The channels may be
+        `validation` is (inputs, outputs), or (inputs, outputs, parameters), or another share of the
+        samples to hold out, such as 0.2. The channels may be
         given names. With a path as `checkpoint` the state of a long fit is kept beside it, and the
         same call goes on from there after the process was killed.
         """
@@ -201,7 +209,7 @@ class Surrogate:
         outputs: Fields,
         *,
         parameters: Any = None,
-        validation: tuple[Any, ...] | None = None,
+        validation: Validation = None,
         progress: Progress | None = None,
         checkpoints: Checkpoints | None = None,
         **plan: Any,
@@ -267,33 +275,43 @@ class Surrogate:
         other.problem = problem
         return other
 
-    def _common_layout(self) -> PatchLayout:
+    def _common_layout(self, grid: Grid | None = None) -> PatchLayout:
         """Return the non-overlapping patches whose seams all methods are measured on."""
         own = self.parts.outputs.arguments.get("patches", _SEAMS)
         patches = as_pair(self.settings.get("patches", own))
-        return PatchLayout.seams_of(self.output_space_.grid, patches)
+        return PatchLayout.seams_of(grid or self.output_space_.grid, patches)
 
     @property
     def _door(self) -> Door:
         """Return how fields of the fitted spaces come in."""
-        inputs, outputs = self.input_space_, self.output_space_
-        seen = None if inputs.names is None else inputs.names[: inputs.field_channels]
-        return Door(self.periodic, seen, outputs.names, fitted=True)
+        return Door(self.periodic, like=self._spaces)
+
+    @property
+    def _spaces(self) -> tuple[Space, Space]:
+        return self.input_space_, self.output_space_
 
     @torch.no_grad()
     def predict(
-        self, inputs: Array | None, *, parameters: Any = None, batch_size: int | None = None
-    ) -> Array:
-        """Return the solution fields of inputs, as NumPy or torch like these."""
+        self,
+        inputs: Fields | None,
+        *,
+        parameters: Any = None,
+        batch_size: int | None = None,
+        resample: bool = False,
+    ) -> Any:
+        """Return the solution fields of inputs: a tensor for tensors, NumPy otherwise.
+
+        A labelled array (xarray) gives a labelled array. One sample may come without the axis of
+        samples; so does its prediction. With `resample` inputs may be on another grid than the
+        training fields: they are interpolated onto that one, and predictions back.
+        """
         self._check_fitted()
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        fields = input_batch(inputs, parameters, self.input_space_)
-        predicted = self._replayed(fields, batch_size or self._batch_size())
-        check_prediction(fields, predicted)  # only now: on CUDA it waits for the device
-        result = users_rank(predicted, self.ranks_[1])
-        given = parameters if inputs is None else inputs
-        return result if isinstance(given, Tensor) else result.numpy()  # type: ignore[return-value]
+        given = given_inputs(inputs, parameters, self._spaces, resample=resample)
+        predicted = self._replayed(given.fields, batch_size or self._batch_size())
+        check_prediction(given.fields, predicted)  # only now: on CUDA it waits for the device
+        return given.result(predicted, self.output_space_, self.ranks_[1])
 
     @torch.no_grad()
     def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
@@ -304,14 +322,14 @@ class Surrogate:
         return self._apply(partial(replayed, self.operator_), fields, length)
 
     def predict_parts(
-        self, inputs: np.ndarray | None, *, parameters: np.ndarray | None = None
+        self, inputs: Any, *, parameters: Any = None, resample: bool = False
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the solution fields of inputs part by part, with the samples they are of.
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
-        if inputs is not None and (not 2 <= inputs.ndim <= 4 or not len(inputs)):
-            four_axes(np.asarray(inputs), "input")  # raises
+        if inputs is not None:
+            read_shape(np.shape(inputs), "input", self.input_space_, any_grid=resample)  # raises
         scalars = None if parameters is None else as_parameters(parameters).numpy()
         counts = [len(one) for one in (inputs, scalars) if one is not None]
         if len(set(counts)) > 1:
@@ -320,7 +338,7 @@ class Surrogate:
             )
         for part in slices(max(counts, default=1), self._batch_size()):
             fields, some = (None if one is None else one[part] for one in (inputs, scalars))
-            yield part, self.predict(fields, parameters=some)
+            yield part, self.predict(fields, parameters=some, resample=resample)
 
     def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
@@ -343,30 +361,43 @@ class Surrogate:
         self._check_fitted()
         check_shape("input", self.input_space_, shape)
 
-    def check_spaces(self, inputs: Space, outputs: Space) -> None:
-        """Raise if the surrogate was not fitted on fields of these spaces, and for its problem."""
+    def check_spaces(self, inputs: Space, outputs: Space, *, resample: bool = False) -> None:
+        """Raise if the surrogate was not fitted on fields of these spaces, and for its problem.
+
+        With `resample` their grids may be others.
+        """
         self._check_fitted()
-        check_alike("input", self.input_space_, inputs)
-        check_alike("output", self.output_space_, outputs)
+        for name, fitted, given in zip(
+            ("input", "output"), self._spaces, (inputs, outputs), strict=True
+        ):
+            check_alike(name, on_grid(fitted, given.grid) if resample else fitted, given)
         if self.problem is not None:
             self.problem.check_spaces(inputs, outputs)
 
     @torch.no_grad()
     def evaluate(
-        self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None
+        self,
+        inputs: Fields | None,
+        outputs: Fields,
+        *,
+        parameters: Any = None,
+        resample: bool = False,
     ) -> dict[str, Any]:
         """Return the metrics on held-out pairs; timings include the stages of the fit.
 
-        For pairs of another equation than the surrogate's own, see `with_problem`.
+        With `resample` the pairs may be on another grid than the training fields: errors are
+        measured there, and `interpolation_mre` is the part of the interpolation alone. For pairs of
+        another equation than the surrogate's own, see `with_problem`.
         """
         self._check_fitted()
-        pair = self._door.pair(inputs, outputs, parameters, "test")
-        self.check_spaces(pair.inputs.space, pair.outputs.space)
-        metrics = evaluate_operator(
+        pair = replace(self._door, any_grid=resample).pair(inputs, outputs, parameters, "test")
+        grids = (pair.inputs.space.grid, pair.outputs.space.grid)
+        self.check_spaces(pair.inputs.space, pair.outputs.space, resample=resample)
+        metrics = Resampling(self._spaces, grids).evaluate(
             self.operator_,
             lambda fields: self._apply(self.operator_, fields, self._batch_size()),
             pair.fields(self.device),
-            common=self._common_layout(),
+            common=self._common_layout(grids[1]),
             problem=self.problem,
             names=self.output_space_.channel_names,
         )
