@@ -134,6 +134,12 @@ def test_a_known_space_says_how_axes_are_read(shape, space, read, single):
     assert read_shape(wider, "input", space, any_grid=True) == (expected, single)
 
 
+def test_the_training_decides_where_one_sample_can_be_read_both_ways():
+    for rank, single in ((4, True), (3, False), (None, False)):
+        assert read_shape((1, 8, 9), "input", IMAGE, rank=rank) == ((1, 1, 8, 9), single)
+    assert read_shape((5, 8, 9), "input", IMAGE, rank=4) == ((5, 1, 8, 9), False)
+
+
 @pytest.mark.parametrize(
     ("shape", "told"),
     [((60, 3, 64), True), ((60, 3, 9), False), ((60, 16, 64), False), ((60, 1, 64), False)],

@@ -50,7 +50,10 @@ def test_arrays_on_disk_fit_like_arrays(square, fitted, tmp_path):
 
 def test_arrays_larger_than_the_memory_are_passed_over(square, fitted, tmp_path, monkeypatch):
     monkeypatch.setattr(arrays, "available_memory", lambda: 4 * 12 * 12 * COUNT)
-    x, u = (zarr.create_array(str(tmp_path / f"{k}.zarr"), data=k_) for k, k_ in zip("xu", square))
+    x, u = (
+        zarr.create_array(str(tmp_path / name), data=fields)
+        for name, fields in zip(("x.zarr", "u.zarr"), square, strict=True)
+    )
     stored = surrogate_of().fit(x, u)
     expected = fitted.predict(square[0])
     np.testing.assert_allclose(stored.predict(x), expected, atol=1e-3 * abs(expected).max())
@@ -80,7 +83,7 @@ def test_a_share_may_be_held_out(square):
     for share in (0.0, 1.0, True):
         with pytest.raises(TwoscaleError, match="between 0 and 1, got"):
             surrogate_of().fit(*square, validation=share)
-    with pytest.raises(TwoscaleError, match="or the share of samples .* got str"):
+    with pytest.raises(TwoscaleError, match=r"or the share of samples .* got str"):
         surrogate_of().fit(*square, validation="x")
 
 
@@ -150,7 +153,8 @@ def test_labelled_inputs_give_labelled_predictions(square, fitted):
     assert predicted.dims == given.dims
     assert predicted.coords["run"].values.tolist() == [7, 8, 9]
     assert predicted.coords["lat"].equals(given.coords["lat"])
-    assert predicted.name is None and not predicted.attrs
+    assert predicted.name is None
+    assert not predicted.attrs
     one = fitted.predict(given[0])
     assert one.dims == ("lat", "lon")
     both = np.stack([u, -x], 1)

@@ -116,9 +116,9 @@ def test_the_way_out_is_named(fitted):
 
 def test_other_channels_stay_refused(fitted):
     x, u = waves(17)
-    with pytest.raises(TwoscaleError, match="inputs of 33x33 fields, these are 2x17x17 fields$"):
+    with pytest.raises(TwoscaleError, match=r"inputs of 33x33 fields, these are 2x17x17 fields$"):
         fitted.predict(np.stack([x, x], 1), resample=True)
-    with pytest.raises(TwoscaleError, match="outputs of 17x17 fields, these are 2x17x17 fields$"):
+    with pytest.raises(TwoscaleError, match=r"outputs of 17x17 fields, these are 2x17x17 fields$"):
         fitted.evaluate(x, np.stack([u, u], 1), resample=True)
 
 

@@ -8,22 +8,36 @@ from typing import Annotated
 import typer
 
 from twoscale.cli.display import show_metrics
-from twoscale.cli.options import DeviceOption, JsonOption
+from twoscale.cli.options import DeviceOption, JsonOption, ResampleOption
 from twoscale.data import Dataset
+from twoscale.report.display import display, number
 from twoscale.run import Run
+
+_GRIDS = ("resampled_from", "resampled_to")
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     data: Annotated[
-        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+        Path | None, typer.Option(help="Another dataset with the same channels.")
     ] = None,
+    resample: ResampleOption = False,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Measure a run on its test split, or on all samples of another dataset."""
     opened = Run.open(run, device=device)
-    metrics = opened.evaluate(Dataset(data) if data else None)
+    metrics = opened.evaluate(Dataset(data) if data else None, resample=resample)
     if opened.search and not json:
         print(opened.search["explanation"][0])
-    show_metrics({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")
+    part = metrics["measured_on"]
+    measured = "all samples" if part == "all" else f"the {part} split"
+    title = f"{run} on {measured} of {data or opened.test_dataset.path}"
+    if "resampled_from" in metrics:
+        grids = ["x".join(map(str, metrics[key]["output"])) for key in _GRIDS]
+        cost = number(metrics["interpolation_mre"], display("mre").kind)
+        title += (
+            f", measured on {grids[0]} nodes: predictions on {grids[1]} nodes are interpolated, "
+            f"which alone costs {cost} %"
+        )
+    show_metrics({opened.surrogate.method: metrics}, json, title)

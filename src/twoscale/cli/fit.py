@@ -23,11 +23,11 @@ from twoscale.cli.options import (
     ResumeOption,
     SeedOption,
 )
-from twoscale.data import Dataset
+from twoscale.data import Dataset, Shares
 from twoscale.errors import TwoscaleError
 from twoscale.methods.settings import parse_assignments, parse_seeds
 from twoscale.report.run_figures import illustrate_run
-from twoscale.run import auto_run, fit_runs
+from twoscale.run import Run, auto_run, fit_runs
 from twoscale.runtime.memory import parse_size
 from twoscale.runtime.timing import parse_duration
 from twoscale.search import DEFAULT_BUDGET
@@ -37,8 +37,26 @@ _AUTO = "auto"  # in place of a method: search for one
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="A dataset.")],
     out: OutOption,
+    data: Annotated[Path | None, typer.Argument(help="A dataset.")] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="The dataset, instead of DATA.", metavar="DATA")
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another dataset, to test on all of it; DATA is then split 0.9/0.1/0.",
+            metavar="DATA",
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Training/validation/test: shares such as 0.8/0.1/0.1, which is the default, or "
+            "numbers of samples such as 800/100/100.",
+            metavar="A/B/C",
+        ),
+    ] = None,
     method: Annotated[
         str, typer.Option(help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best.")
     ] = _AUTO,
@@ -69,11 +87,14 @@ def fit(
     options: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,
+        "shares": Shares.parse(split) if split else None,
+        "test": Dataset(test) if test else None,
         "memory": parse_size(memory) if memory else None,
         "device": device,
         "overwrite": overwrite,
         "resume": resume,
     }
+    data = _one_of(data, train)
     if method == _AUTO:
         if seeds is not None:
             raise TwoscaleError(
@@ -94,7 +115,7 @@ def fit(
             illustrate=illustrate_run,
             **options,
         )
-    title = f"{out}: test split of {data}"
+    title = _title(runs[0])
     if several is None:
         show_metrics({method: runs[0].metrics}, json, title)
     elif json:
@@ -120,4 +141,24 @@ def _search(
         )
     if not json:
         print_search(run.search or {})
-    show_metrics({run.surrogate.method: run.metrics}, json, f"{out}: test split of {data.path}")
+    show_metrics({run.surrogate.method: run.metrics}, json, _title(run))
+
+
+def _one_of(data: Path | None, train: Path | None) -> Path:
+    """Return the dataset that is given as an argument or as an option."""
+    given = [path for path in (data, train) if path is not None]
+    if len(given) != 1:
+        raise TwoscaleError(
+            f"a fit is on one dataset, got {len(given)}: name it as DATA or with --train"
+        )
+    return given[0]
+
+
+def _title(run: Run) -> str:
+    """Return which samples the metrics of a run are measured on."""
+    part = run.metrics["measured_on"]
+    where = run.config[
+        "test_dataset" if part == "test" and "test_dataset" in run.config else "dataset"
+    ]
+    remark = "" if part == "test" else ", because there are no test samples"
+    return f"{run.path}: {part} split of {where['path']}{remark}"

@@ -9,11 +9,12 @@ import numpy as np
 import typer
 
 from twoscale.cli.display import progress_bar
-from twoscale.cli.options import DeviceOption, OutOption, OverwriteOption
+from twoscale.cli.options import DeviceOption, OutOption, OverwriteOption, ResampleOption
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import sample_shape
 from twoscale.files import atomic_output, check_target, is_file, open_npy
 from twoscale.surrogate import Surrogate
+from twoscale.surrogate.inputs import predicted_space, with_samples_axis
 
 
 def predict(
@@ -23,7 +24,7 @@ def predict(
         Path | None,
         typer.Argument(
             metavar="[INPUT]",
-            help="Input fields, an npy file with the axes of the training inputs; or one sample. "
+            help="Input fields, an npy file; the axis of one sample or channel may be left out. "
             "Left out if the surrogate reads parameters only.",
         ),
     ] = None,
@@ -31,6 +32,7 @@ def predict(
         Path | None,
         typer.Option(help="Parameters (samples, P), an npy file, if the surrogate reads them."),
     ] = None,
+    resample: ResampleOption = False,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -43,10 +45,14 @@ def predict(
     _check_given(surrogate, inputs, parameters)
     fields = None if inputs is None else open_npy(inputs)
     scalars = None if parameters is None else open_npy(parameters)
-    fields, scalars, single = _batches(surrogate, fields, scalars)
+    spaces = (surrogate.input_space_, surrogate.output_space_)
+    fields, scalars, single = with_samples_axis(
+        fields, scalars, spaces[0], any_grid=resample, rank=surrogate.ranks_[0]
+    )
     given = scalars if fields is None else fields
     samples = len(given) if given is not None and given.ndim else 0
-    shape = sample_shape(surrogate.output_space_, surrogate.ranks_[1])
+    space = predicted_space(spaces, None if fields is None else fields.shape, resample=resample)
+    shape = sample_shape(space, surrogate.ranks_[1])
     with (
         atomic_output(out, overwrite=overwrite) as prepared,
         progress_bar() as progress,
@@ -55,7 +61,9 @@ def predict(
         header = {"descr": "<f4", "fortran_order": False}
         header["shape"] = shape if single else (samples, *shape)
         np.lib.format.write_array_header_1_0(stream, header)
-        for part, predicted in surrogate.predict_parts(fields, parameters=scalars):
+        for part, predicted in surrogate.predict_parts(
+            fields, parameters=scalars, resample=resample
+        ):
             stream.write(np.ascontiguousarray(predicted, dtype="<f4").data)
             progress("fields", part.stop, samples, "")
     print(f"{samples} fields in {out}")
@@ -78,19 +86,3 @@ def _check_given(surrogate: Surrogate, inputs: Path | None, parameters: Path | N
         )
     if parameters is not None and not space.parameters:
         raise TwoscaleError("this surrogate reads no parameters: drop --parameters")
-
-
-def _batches(
-    surrogate: Surrogate, fields: np.ndarray | None, scalars: np.ndarray | None
-) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
-    """Return fields and parameters with an axis of samples, and whether they came without it."""
-    space, rank = surrogate.input_space_, surrogate.ranks_[0]
-    if fields is not None:
-        single = fields.shape == sample_shape(space, rank)
-        fields = fields[None] if single else fields
-    else:
-        assert scalars is not None
-        single = space.parameters > 1 and scalars.shape == (space.parameters,)
-    if single and scalars is not None and scalars.ndim == 1:
-        scalars = scalars[None]
-    return fields, scalars, single

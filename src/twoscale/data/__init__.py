@@ -3,12 +3,13 @@
 from twoscale.data.check import Finding, check_dataset
 from twoscale.data.generation import generate
 from twoscale.data.importing import import_fields
-from twoscale.data.split import Split, split_samples
+from twoscale.data.split import Shares, Split, split_samples
 from twoscale.data.store import Dataset
 
 __all__ = [
     "Dataset",
     "Finding",
+    "Shares",
     "Split",
     "check_dataset",
     "generate",

@@ -104,14 +104,20 @@ def _rank_of_source(fields: FieldSource, name: str) -> int:
 
 
 def read_shape(
-    shape: Sequence[int], name: str, like: Space | None = None, *, any_grid: bool = False
+    shape: Sequence[int],
+    name: str,
+    like: Space | None = None,
+    *,
+    any_grid: bool = False,
+    rank: int | None = None,
 ) -> tuple[Shape, bool]:
     """Return the axes (samples, channels, height, width) of an array, and whether it is one sample.
 
     Arrays are (samples, height, width), with channels (samples, channels, height, width), or
     (samples, length) for fields on a line. With a known space `like`, a single channel and a single
     row may be left out or not, and so may the samples' axis of one sample. With `any_grid` the
-    sides need not be those of `like`.
+    sides need not be those of `like`. An array that can be read as one sample and as a batch of one
+    is the former if it has one axis less than the `rank` of the training fields.
 
     >>> read_shape((5, 8, 9), "input")
     ((5, 1, 8, 9), False)
@@ -125,7 +131,8 @@ def read_shape(
             "take slices, or give one axis as channels"
         )
     if like is not None and len(given) and all(given):
-        for first, rest, single in ((given[0], given[1:], False), (1, given, True)):
+        ways = [(given[0], given[1:], False), (1, given, True)]
+        for first, rest, single in ways if rank != len(given) + 1 else reversed(ways):
             if inner := _inner_shape(rest, like, any_grid=any_grid):
                 return (first, *inner), single
         if len(given) == 2 and like.field_channels == 1 and like.grid.height > 1:
@@ -194,15 +201,15 @@ def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:
 
 
 def four_axes(
-    array: Any, name: str, like: Space | None = None, *, any_grid: bool = False
+    array: Any, name: str, like: Space | None = None, **options: Any
 ) -> tuple[Tensor, bool]:
     """Return an array of fields as float32 (samples, channels, height, width), values unseen.
 
-    Also return whether it is one sample without an axis of samples. For `like` and `any_grid` see
-    `read_shape`.
+    Also return whether it is one sample without an axis of samples. For `like` and other
+    options see `read_shape`.
     """
     values = _in_memory(usual_array(array, f"{name} fields"))
-    shape, single = read_shape(values.shape, name, like, any_grid=any_grid)
+    shape, single = read_shape(values.shape, name, like, **options)
     return values.reshape(shape), single
 
 

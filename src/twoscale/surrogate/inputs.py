@@ -20,6 +20,7 @@ from twoscale.fields.samples import (
     as_parameters,
     as_samples,
     four_axes,
+    read_shape,
     rows_or_channels,
     users_rank,
     usual_array,
@@ -27,7 +28,7 @@ from twoscale.fields.samples import (
 )
 from twoscale.operators.context import FieldPairs
 from twoscale.surrogate.labels import labelled_like
-from twoscale.surrogate.resampling import Resampling
+from twoscale.surrogate.resampling import Resampling, on_grid
 
 Validation = tuple[Any, ...] | float | None
 """Validation data: (inputs, outputs), with parameters a triple, or a share of the samples."""
@@ -220,18 +221,19 @@ class Given:
 
 
 def given_inputs(
-    inputs: Any, parameters: Any, spaces: tuple[Space, Space], *, resample: bool = False
+    inputs: Any, parameters: Any, spaces: tuple[Space, Space], rank: int, *, resample: bool = False
 ) -> Given:
     """Return inputs of a fitted surrogate, read as its spaces of inputs and outputs say.
 
-    Shapes are checked, values are not. With `resample` fields may be on another grid.
+    `rank` is that of the training inputs. Shapes are checked, values are not. With `resample`
+    fields may be on another grid.
     """
     space = spaces[0]
     if inputs is None and parameters is None:
         raise TwoscaleError("there is nothing to predict from: give input fields")
     fields, single, resampling = None, False, None
     if inputs is not None:
-        fields, single = four_axes(inputs, "input", space, any_grid=resample)
+        fields, single = four_axes(inputs, "input", space, any_grid=resample, rank=rank)
         if resample and fields.shape[1] == space.field_channels:
             grid = Grid(fields.shape[2], fields.shape[3], space.grid.periodic)
             resampling = Resampling.of_inputs(spaces, grid).check()
@@ -245,6 +247,35 @@ def given_inputs(
     check_shape("input", space, fields.shape[1:])
     changes = resampling if resampling is not None and resampling.changes else None
     return Given(fields, single, changes, parameters if inputs is None else inputs)
+
+
+def with_samples_axis(
+    fields: np.ndarray | None, scalars: np.ndarray | None, space: Space, **options: Any
+) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
+    """Return fields and parameters with an axis of samples, and whether they came without it.
+
+    Options are those of `read_shape`.
+    """
+    if fields is not None:
+        _, single = read_shape(fields.shape, "input", space, **options)
+        fields = fields[None] if single else fields
+    else:
+        assert scalars is not None
+        single = space.parameters > 1 and scalars.shape == (space.parameters,)
+    if single and scalars is not None and scalars.ndim == 1:
+        scalars = scalars[None]
+    return fields, scalars, single
+
+
+def predicted_space(
+    spaces: tuple[Space, Space], shape: Sequence[int] | None, *, resample: bool = False
+) -> Space:
+    """Return the space of predictions from input fields of a shape, with an axis of samples."""
+    if shape is None or not resample:
+        return spaces[1]
+    (_, _, height, width), _ = read_shape(shape, "input", spaces[0], any_grid=True)
+    given = Grid(height, width, spaces[0].grid.periodic)
+    return on_grid(spaces[1], Resampling.of_inputs(spaces, given).given[1])
 
 
 def _scalars(parameters: Any, space: Space, *, single: bool) -> tuple[Tensor | None, bool]:

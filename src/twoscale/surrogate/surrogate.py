@@ -308,7 +308,7 @@ class Surrogate:
         self._check_fitted()
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        given = given_inputs(inputs, parameters, self._spaces, resample=resample)
+        given = given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
         predicted = self._replayed(given.fields, batch_size or self._batch_size())
         check_prediction(given.fields, predicted)  # only now: on CUDA it waits for the device
         return given.result(predicted, self.output_space_, self.ranks_[1])
@@ -328,8 +328,10 @@ class Surrogate:
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
+        sides: list[int] = []
         if inputs is not None:
-            read_shape(np.shape(inputs), "input", self.input_space_, any_grid=resample)  # raises
+            shape = np.shape(inputs)
+            (_, *sides), _ = read_shape(shape, "input", self.input_space_, any_grid=resample)
         scalars = None if parameters is None else as_parameters(parameters).numpy()
         counts = [len(one) for one in (inputs, scalars) if one is not None]
         if len(set(counts)) > 1:
@@ -337,7 +339,8 @@ class Surrogate:
                 f"there are {counts[0]} input fields but parameters of {counts[1]} samples"
             )
         for part in slices(max(counts, default=1), self._batch_size()):
-            fields, some = (None if one is None else one[part] for one in (inputs, scalars))
+            fields = None if inputs is None else np.asarray(inputs[part]).reshape(-1, *sides)
+            some = None if scalars is None else scalars[part]
             yield part, self.predict(fields, parameters=some, resample=resample)
 
     def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
