@@ -106,7 +106,7 @@ def import_(
         )
     print(f"{dataset.samples} pairs of {dataset.layout} in {out}")
     for finding in layout_findings(dataset):
-        print(finding.message)
+        print(finding.text)
 
 
 def _assignments(texts: list[str]) -> dict[str, str]:
@@ -143,17 +143,24 @@ def check(
     path: Annotated[
         Path, typer.Argument(metavar="DATA|RUN", help="A dataset, run or saved surrogate.")
     ],
+    test: Annotated[
+        Path | None,
+        typer.Option(help="A test set whose samples must not be in DATA.", metavar="DATA"),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Read every value of a dataset or run, and report errors, warnings and what is fine."""
+    other = Dataset(test) if test else None
     with progress_bar() as progress:
         findings = (
-            check_run(path) if is_run(path) else check_dataset(Dataset(path), progress=progress)
+            check_run(path)
+            if is_run(path)
+            else check_dataset(Dataset(path), test=other, progress=progress)
         )
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:
-        print_findings([(finding.level, finding.message) for finding in findings])
+        print_findings([(finding.level, finding.text) for finding in findings])
     errors = [finding.message for finding in findings if finding.level == "error"]
     if errors:
         raise TwoscaleError(f"{path} has {len(errors)} error(s): {'; '.join(errors)}")

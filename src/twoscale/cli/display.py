@@ -149,7 +149,7 @@ def show_metrics(rows: Mapping[str, Mapping[str, Any]], json: bool, title: str) 
 
 def print_findings(rows: list[tuple[str, str]]) -> None:
     """Print levels and messages, the levels in colour."""
-    colours = {"ok": "green", "warning": "yellow", "error": "red"}
+    colours = {"ok": "green", "note": "cyan", "warning": "yellow", "error": "red"}
     table = Table(show_header=False, box=None)
     for level, message in rows:
         table.add_row(Text(level, style=colours[level]), Text(message))
