@@ -21,6 +21,7 @@ from twoscale.run.pairs import Pair, loaded_pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
+from twoscale.surrogate.manifest import write_surrogate
 
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
@@ -82,7 +83,7 @@ class Run:
         dataset = Dataset(described.get("path", ""))
         if dataset.identity != described.get("identity"):
             raise TwoscaleError(
-                f"{dataset.path} has changed since {self.path} was fitted on it: pass --data"
+                f"{dataset.path} has changed since {self.path} was fitted on it: pass data=..."
             )
         return dataset
 
@@ -123,8 +124,9 @@ class Run:
         *,
         samples: Sequence[int] | None = None,
         resample: bool = False,
+        per_sample: bool = False,
     ) -> dict[str, Any]:
-        """Return the metrics on some samples of `data`.
+        """Return the metrics on some samples of `data`, as `Surrogate.evaluate` does.
 
         Without `samples`: on the run's test samples, or on all samples of another dataset.
         `measured_on` tells which. With `resample` the data may be on another grid.
@@ -135,7 +137,8 @@ class Run:
         if samples is None:
             measured, samples = self._measured(data)
         surrogate = self.surrogate.with_problem(data.problem)
-        metrics = surrogate.evaluate(*loaded_pair(data, samples), resample=resample)
+        pair = loaded_pair(data, samples)
+        metrics = surrogate.evaluate(*pair, resample=resample, per_sample=per_sample)
         return metrics | {"measured_on": measured}
 
     def _measured(self, data: Dataset) -> tuple[str, Sequence[int]]:
@@ -164,7 +167,7 @@ def write_run(
     if progress:
         progress("evaluation", 0, 1, "")
     metrics = surrogate.evaluate(*test) | {"measured_on": split.measured}
-    surrogate.write(folder)
+    write_surrogate(surrogate, folder)
     write_json(folder / CONFIG, config)
     write_json(folder / SPLIT, split.as_dict())
     write_json(folder / HISTORY, surrogate.history_)

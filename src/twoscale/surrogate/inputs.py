@@ -213,7 +213,7 @@ class Given:
             predicted = self.resampling.leave(predicted)
         shown = users_rank(predicted, rank)
         shown = shown[0] if self.single else shown
-        if isinstance(self.kind, Tensor):
+        if isinstance(self.kind, Tensor) or shown.requires_grad:
             return shown
         if is_labelled(self.kind):
             return labelled_like(self.kind, shown.numpy(), space, single=self.single)

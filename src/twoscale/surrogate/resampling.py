@@ -13,7 +13,8 @@ from twoscale.fields.measures import ACCURACY, Batch, measure_channels
 from twoscale.networks.resample import interpolate_cubic, resample
 from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator, LatentOperator
-from twoscale.surrogate.evaluation import Predict, evaluate_operator
+from twoscale.surrogate.evaluation import evaluate_operator
+from twoscale.surrogate.prediction import Predict
 
 
 @dataclass(frozen=True)
