@@ -215,7 +215,7 @@ class Given:
         shown = shown[0] if self.single else shown
         if isinstance(self.kind, Tensor) or shown.requires_grad:
             return shown
-        if is_labelled(self.kind):
+        if not isinstance(self.kind, np.ndarray) and is_labelled(self.kind):
             return labelled_like(self.kind, shown.numpy(), space, single=self.single)
         return shown.numpy()
 
