@@ -17,6 +17,16 @@ from twoscale.cli.options import (
     ResumeOption,
     SeedOption,
 )
+from twoscale.cli.reading import (
+    AxesOption,
+    InputKeys,
+    OutputKeys,
+    ParameterKeys,
+    PeriodicOption,
+    SelectOption,
+    TimeOption,
+    reading_of,
+)
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
@@ -34,7 +44,9 @@ def fit(
             help="Where the result goes: a new run folder; with --seeds, a folder of runs.",
         ),
     ],
-    data: Annotated[Path | None, typer.Argument(help="A dataset.")] = None,
+    data: Annotated[
+        Path | None, typer.Argument(help="A dataset, or a file or folder of fields.")
+    ] = None,
     train: Annotated[
         Path | None, typer.Option(help="The dataset, instead of DATA.", metavar="DATA")
     ] = None,
@@ -84,6 +96,13 @@ def fit(
     train_samples: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Use only this many training samples.")
     ] = None,
+    input_keys: InputKeys = None,
+    output_keys: OutputKeys = None,
+    parameter_keys: ParameterKeys = None,
+    axes: AxesOption = None,
+    select: SelectOption = None,
+    time: TimeOption = None,
+    periodic: PeriodicOption = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
@@ -92,9 +111,8 @@ def fit(
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
-    from twoscale.cli.paths import expect_kind
-    from twoscale.data import Dataset, Shares
-    from twoscale.data.kinds import Kind
+    from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.data import Shares, open_data
     from twoscale.methods.settings import parse_assignments, parse_seeds
     from twoscale.report.run_figures import illustrate_run
     from twoscale.run import fit_runs
@@ -104,31 +122,33 @@ def fit(
     data = _one_of(data, train)
     for place in (data, test):
         if place is not None:
-            expect_kind(place, Kind.DATASET)
+            expect_kind(place, *PAIRS)
     options: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,
         "shares": Shares.parse(split) if split else None,
-        "test": Dataset(test) if test else None,
         "memory": parse_size(memory) if memory else None,
         "device": device,
         "overwrite": overwrite,
         "resume": resume,
     }
+    asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
+    dataset = open_data(data, reading_of(*asked))
+    options["test"] = open_data(test, reading_of(*asked)) if test else None
     if method == _AUTO:
         if seeds is not None:
             raise TwoscaleError(
                 "a search is for one seed: search with --seed, then fit the --method and settings "
                 "it finds with --seeds"
             )
-        _search(Dataset(data), out, parse_duration(budget or SEARCH_SECONDS), seed, options, json)
+        _search(dataset, out, parse_duration(budget or SEARCH_SECONDS), seed, options, json)
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
     several = None if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
     with progress_bar(method) as progress:
         runs = fit_runs(
-            Dataset(data),
+            dataset,
             several or {seed: out},
             method=method,
             progress=progress,

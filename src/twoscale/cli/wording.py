@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _OPTIONS = {
+    "axes": "--axes",
     "data": "--data",
     "device": "--device",
     "inputs": "--input",
@@ -13,8 +14,11 @@ _OPTIONS = {
     "outputs": "--output",
     "overwrite": "--overwrite",
     "parameters": "--parameters",
+    "periodic": "--periodic",
     "resample": "--resample",
     "seed": "--seed",
+    "select": "--select",
+    "time": "--time",
     "warm_up": "--warm-up",
 }
 """The option of each Python argument that messages name."""

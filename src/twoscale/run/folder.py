@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from twoscale.data import Dataset, Shares, Split
+from twoscale.data import Dataset, Reading, Shares, Split, is_stored, open_data, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Samples
 from twoscale.fields.source import in_memory
@@ -80,12 +80,17 @@ class Run:
 
     def _unchanged(self, described: dict[str, Any]) -> Dataset:
         """Return the dataset that the config describes, or raise if it is another one by now."""
-        dataset = Dataset(described.get("path", ""))
+        dataset = reopen_data(described)
         if dataset.identity != described.get("identity"):
             raise TwoscaleError(
                 f"{dataset.path} has changed since {self.path} was fitted on it: pass data=..."
             )
         return dataset
+
+    @property
+    def reading(self) -> Reading:
+        """Return how the files were read that the run was fitted on; empty if none were."""
+        return _reading(self.config)
 
     @property
     def identity(self) -> str | None:
@@ -113,6 +118,11 @@ class Run:
         """
         split = self.split
         return split.as_dict()[split.measured]
+
+    def open_data(self, path: str | Path, asked: Reading | None = None) -> Dataset:
+        """Return another dataset, or a file: read as those of the run, but for what is `asked`."""
+        given = asked or Reading()
+        return open_data(path, given if is_stored(path) else self.reading.for_other(given))
 
     def fitted_on(self, data: Dataset) -> bool:
         """Say whether the run was fitted on this dataset or a copy of it."""
@@ -152,6 +162,18 @@ class Run:
         if separate is not None:  # the test samples are those of the other dataset
             split = replace(split, test=split.test[:0])
         return split.measured, split.as_dict()[split.measured]
+
+
+def recorded_reading(folder: Path) -> Reading:
+    """Return how the files of a run were read; an empty reading for a saved surrogate."""
+    if not (folder / CONFIG).exists():
+        return Reading()
+    return _reading(read_run_json(folder, CONFIG))
+
+
+def _reading(config: dict[str, Any]) -> Reading:
+    recorded = config["dataset"].get("reading")
+    return Reading() if recorded is None else Reading.from_dict(recorded)
 
 
 def write_run(
@@ -200,6 +222,8 @@ def run_config(
     """
     names = ("problem", "input", "output", "samples", "seed", "distribution")
     described = {name: dataset.metadata[name] for name in names}
+    if "reading" in dataset.metadata:
+        described["reading"] = dataset.metadata["reading"]
     content: dict[str, Any] = {
         "method": surrogate.method,
         "seed": surrogate.seed,
@@ -213,11 +237,15 @@ def run_config(
         content["split"] = str(shares)
     if test is not None:
         content["test_dataset"] = {"identity": test.identity, "samples": test.samples}
+        if "reading" in test.metadata:
+            content["test_dataset"]["reading"] = test.metadata["reading"]
     digest = _digest(content)
     for name, one in (("dataset", dataset), ("test_dataset", test)):
         if one is not None:
             path = str(one.path.resolve()).encode(errors="replace").decode()  # JSON holds only text
             content[name] = {"path": path, **content[name]}
+            if "files" in one.metadata:
+                content[name]["files"] = one.metadata["files"]
     return {"hash": digest, **content}
 
 
