@@ -182,7 +182,7 @@ def test_steps_of_a_simulation_are_no_independent_samples(findings):
 
 
 def test_samples_that_come_last(findings, darcy):
-    found = findings(*(np.moveaxis(fields, 0, -1) for fields in darcy))
+    found = findings(*(np.moveaxis(fields, 0, -1) for fields in darcy), axes="nhw")
     assert "numpy.moveaxis(fields, -1, 0)" in found["samples_last"].advice
     rough = np.random.default_rng(0).standard_normal((30, 12, 12))
     assert "samples_last" not in findings(rough, rough)
