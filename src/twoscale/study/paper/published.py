@@ -80,10 +80,12 @@ class PaperCell(_Strict):
 class PaperTable(_Strict):
     """One table: the study that repeats it, what it shows, its numbers.
 
-    `printed_to` is the unit of the last digit of its changes, of which some are that small.
+    `number` is the table's number in the paper; numbers of the text have none. `printed_to` is the
+    unit of the last digit of its changes, of which some are that small.
     """
 
     label: str
+    number: int | None = None
     study: str
     caption: str
     printed_to: dict[Change, float] = Field(default_factory=dict)
