@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from twoscale.networks import resample
+from twoscale.networks.resample import interpolate_cubic
 
 ALONG_ROWS, ALONG_BOTH = (True, False), (True, True)
 
@@ -75,3 +76,48 @@ def test_the_precision_is_kept():
 def test_the_gradient():
     fields = random_fields(2, 2, 3, 4).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: resample(x, (5, 2), ALONG_ROWS), (fields,))
+
+
+# Cubics
+
+
+def cubic(shape):
+    y, x = (torch.linspace(0, 1, side, dtype=torch.float64) for side in shape)
+    return (1 - y + y**3)[:, None] * (2 + x**2 - x**3)
+
+
+@pytest.mark.parametrize("before", [(4, 4), (5, 9), (17, 23)])
+@pytest.mark.parametrize("after", [(2, 3), (5, 9), (30, 11), (64, 64)])
+def test_cubic_functions_are_kept_on_ordinary_axes(before, after):
+    fields = cubic(before).expand(2, 3, *before)
+    torch.testing.assert_close(interpolate_cubic(fields, after), cubic(after).expand(2, 3, *after))
+
+
+@pytest.mark.parametrize("periodic", [(False, False), ALONG_BOTH])
+def test_nodes_in_common_are_kept(periodic):
+    fields = random_fields(1, 2, 8, 8)
+    finer = (16, 16) if periodic[0] else (15, 15)
+    for function in (resample, interpolate_cubic):
+        fine = function(fields, finer, periodic)
+        torch.testing.assert_close(fine[..., ::2, ::2], fields, rtol=0, atol=1e-14)
+        torch.testing.assert_close(function(fine, (8, 8), periodic), fields, rtol=0, atol=1e-14)
+
+
+def test_cubics_of_a_wave_are_of_fourth_order():
+    errors = []
+    for nodes in (16, 32):
+        wave, finer = (
+            torch.sin(2 * torch.pi * torch.arange(count, dtype=torch.float64) / count + 0.3)
+            for count in (nodes, 3 * nodes)
+        )
+        found = interpolate_cubic(wave[None, None, None], (1, 3 * nodes), (False, True))
+        errors.append(float((found[0, 0, 0] - finer).abs().max()))
+    assert 12 < errors[0] / errors[1] < 20
+
+
+@pytest.mark.parametrize("before", [1, 2, 3])
+def test_short_sides_have_polynomials_of_lower_degree(before):
+    fields = torch.linspace(0, 1, before, dtype=torch.float64)[None, None, None]
+    found = interpolate_cubic(fields, (1, 5))[0, 0, 0]
+    expected = torch.zeros(5) if before == 1 else torch.linspace(0, 1, 5)
+    torch.testing.assert_close(found, expected.double())

@@ -198,8 +198,6 @@ EXPECTED = {
     "check_fit2d_predict1d": _WORDS,
     "check_requires_y_none": _WORDS,
     "check_dtype_object": "arrays of objects are refused",
-    "check_regressors_train": "lists of targets are refused",
-    "check_regressor_data_not_an_array": "only arrays are split into training and validation",
 }
 
 

@@ -30,15 +30,16 @@ def test_an_unfitted_surrogate_says_so(arrays, tmp_path):
 def test_another_grid_is_refused(fitted, shape):
     fields = np.zeros(shape, dtype=np.float32)
     message = f"fitted on inputs of 16x16 fields, these are {shape[1]}x{shape[2]} fields"
+    message += ": pass resample=True"
     with pytest.raises(TwoscaleError, match=message):
         fitted["local"].predict(fields)
     with pytest.raises(TwoscaleError, match=message):
         fitted["local"].evaluate(fields, fields)
 
 
-@pytest.mark.parametrize("shape", [(16, 16), (2, 3, 16, 16), (2, 2, 16)])
+@pytest.mark.parametrize("shape", [(2, 3, 16, 16), (2, 2, 16), (12, 16)])
 def test_other_channels_and_lines_are_refused(fitted, shape):
-    came = {2: "1x16", 3: "2x16", 4: "3x16x16"}[len(shape)]
+    came = {2: "12x16", 3: "2x16", 4: "3x16x16"}[len(shape)]
     with pytest.raises(TwoscaleError, match=f"inputs of 16x16 fields, these are {came} fields"):
         fitted["local"].predict(np.zeros(shape, dtype=np.float32))
 
@@ -52,7 +53,8 @@ BAD_ARRAYS = [
     (np.zeros((2, 16, 16), dtype=complex), "must be real numbers, got complex128: .* two channels"),
     (torch.zeros(2, 16, 16, dtype=torch.complex64), "must be real numbers, got torch.complex64"),
     (np.full((2, 16, 16), "a"), "must be real numbers, got dtype <U1"),
-    ([[1.0, 2.0]], "must be an array, got list"),
+    ([[1.0, 2.0], [1.0]], "are a list whose entries differ in shape"),
+    ({"a": 1.0}, "must be an array, got dict"),
 ]
 
 

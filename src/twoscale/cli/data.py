@@ -121,7 +121,7 @@ def import_(
     print_outcome(sentence, out, content, json=json)
     if not json:
         for finding in findings:
-            say(finding.message)
+            say(finding.text)
 
 
 def _contents(dataset: Dataset) -> dict[str, Any]:
@@ -144,6 +144,10 @@ def check(
     path: Annotated[
         Path, typer.Argument(metavar="DATA|RUN", help="A dataset, run or saved surrogate.")
     ],
+    test: Annotated[
+        Path | None,
+        typer.Option(help="A test set whose samples must not be in DATA.", metavar="DATA"),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Read every value of a dataset or run, and report errors, warnings and what is fine."""
@@ -154,11 +158,14 @@ def check(
     from twoscale.run.check import check_run
 
     kind = expect_kind(path, Kind.DATASET, Kind.RUN, Kind.SURROGATE)
+    if test is not None:
+        expect_kind(test, Kind.DATASET)
     with progress_bar() as progress:
         if kind in (Kind.RUN, Kind.SURROGATE):
             findings = check_run(path)
         else:
-            findings = check_dataset(Dataset(path), progress=progress)
+            other = Dataset(test) if test else None
+            findings = check_dataset(Dataset(path), test=other, progress=progress)
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:

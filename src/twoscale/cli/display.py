@@ -125,10 +125,10 @@ def show_metrics(
 
 def print_findings(findings: Sequence[Finding]) -> None:
     """Print levels and messages, the levels in colour."""
-    colours = {"ok": "green", "warning": "yellow", "error": "red"}
+    colours = {"ok": "green", "note": "cyan", "warning": "yellow", "error": "red"}
     console, indent = _Terminal(), len("warning ")
     for finding in findings:
-        lines = wrap(f"{finding.level:<{indent}}{finding.message}", terminal_width(), indent=indent)
+        lines = wrap(f"{finding.level:<{indent}}{finding.text}", terminal_width(), indent=indent)
         text = Text("\n".join(lines))
         text.stylize(colours[finding.level], 0, len(finding.level))
         console.print(text, soft_wrap=True)

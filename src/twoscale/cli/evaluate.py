@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption
+from twoscale.cli.options import DeviceOption, JsonOption, ResampleOption
 from twoscale.cli.reading import (
     AxesOption,
     InputKeys,
@@ -18,15 +18,16 @@ from twoscale.cli.reading import (
     reading_of,
 )
 
+_GRIDS = ("resampled_from", "resampled_to")
+
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DATA", help="Another dataset, or a file, with the same channels and grids."
-        ),
+        typer.Option(metavar="DATA", help="Another dataset, or a file, with the same channels."),
     ] = None,
+    resample: ResampleOption = False,
     per_sample: Annotated[
         bool, typer.Option("--per-sample", help="Add the error of each sample to the JSON.")
     ] = False,
@@ -44,6 +45,7 @@ def evaluate(
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.data.kinds import Kind
     from twoscale.errors import TwoscaleError
+    from twoscale.report.display import display, number
     from twoscale.run import Run
 
     expect_kind(run, Kind.RUN)
@@ -54,7 +56,17 @@ def evaluate(
     asked = reading_of(input_keys, output_keys, parameter_keys, axes, select, time)
     opened = Run.open(run, device=device)
     other = opened.open_data(data, asked) if data else None
-    metrics = opened.evaluate(other, per_sample=per_sample)
+    metrics = opened.evaluate(other, resample=resample, per_sample=per_sample)
     if opened.search and not json:
         say(opened.search["explanation"][0])
-    show_metrics({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")
+    part = metrics["measured_on"]
+    measured = "all samples" if part == "all" else f"the {part} split"
+    title = f"{run} on {measured} of {data or opened.test_dataset.path}"
+    if "resampled_from" in metrics:
+        grids = ["x".join(map(str, metrics[key]["output"])) for key in _GRIDS]
+        cost = number(metrics["interpolation_mre"], display("mre").kind)
+        title += (
+            f", measured on {grids[0]} nodes: predictions on {grids[1]} nodes are interpolated, "
+            f"which alone costs {cost} %"
+        )
+    show_metrics({opened.surrogate.method: metrics}, json, title)

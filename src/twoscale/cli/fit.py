@@ -31,12 +31,12 @@ from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
     from twoscale.data import Dataset
+    from twoscale.run import Run
 
 _AUTO = "auto"  # in place of a method: search for one
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="A dataset, or a file or folder of fields.")],
     out: Annotated[
         Path,
         typer.Option(
@@ -44,6 +44,27 @@ def fit(
             help="Where the result goes: a new run folder; with --seeds, a folder of runs.",
         ),
     ],
+    data: Annotated[
+        Path | None, typer.Argument(help="A dataset, or a file or folder of fields.")
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="The dataset, instead of DATA.", metavar="DATA")
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another dataset, to test on all of it; DATA is then split 0.9/0.1/0.",
+            metavar="DATA",
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Training/validation/test: shares such as 0.8/0.1/0.1, which is the default, or "
+            "numbers of samples such as 800/100/100.",
+            metavar="A/B/C",
+        ),
+    ] = None,
     method: Annotated[
         str,
         typer.Option(
@@ -91,17 +112,21 @@ def fit(
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data import open_data
+    from twoscale.data import Shares, open_data
     from twoscale.methods.settings import parse_assignments, parse_seeds
     from twoscale.report.run_figures import illustrate_run
     from twoscale.run import fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration
 
-    expect_kind(data, *PAIRS)
+    data = _one_of(data, train)
+    for place in (data, test):
+        if place is not None:
+            expect_kind(place, *PAIRS)
     options: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,
+        "shares": Shares.parse(split) if split else None,
         "memory": parse_size(memory) if memory else None,
         "device": device,
         "overwrite": overwrite,
@@ -109,6 +134,7 @@ def fit(
     }
     asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
     dataset = open_data(data, reading_of(*asked))
+    options["test"] = open_data(test, reading_of(*asked)) if test else None
     if method == _AUTO:
         if seeds is not None:
             raise TwoscaleError(
@@ -129,7 +155,7 @@ def fit(
             illustrate=illustrate_run,
             **options,
         )
-    title = f"{out}: test split of {data}"
+    title = _title(runs[0])
     if several is None:
         show_metrics({method: runs[0].metrics}, json, title, out)
     elif json:
@@ -161,5 +187,24 @@ def _search(
         )
     if not json:
         print_search(run.search or {})
-    title = f"{out}: test split of {data.path}"
-    show_metrics({run.surrogate.method: run.metrics}, json, title, out)
+    show_metrics({run.surrogate.method: run.metrics}, json, _title(run), out)
+
+
+def _one_of(data: Path | None, train: Path | None) -> Path:
+    """Return the dataset that is given as an argument or as an option."""
+    given = [path for path in (data, train) if path is not None]
+    if len(given) != 1:
+        raise TwoscaleError(
+            f"a fit is on one dataset, got {len(given)}: name it as DATA or with --train"
+        )
+    return given[0]
+
+
+def _title(run: Run) -> str:
+    """Return which samples the metrics of a run are measured on."""
+    part = run.metrics["measured_on"]
+    where = run.config[
+        "test_dataset" if part == "test" and "test_dataset" in run.config else "dataset"
+    ]
+    remark = "" if part == "test" else ", because there are no test samples"
+    return f"{run.path}: {part} split of {where['path']}{remark}"

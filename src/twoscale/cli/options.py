@@ -42,6 +42,12 @@ MemoryOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
+ResampleOption = Annotated[
+    bool,
+    typer.Option(
+        "--resample", help="Take fields on another grid than the training one: interpolate."
+    ),
+]
 ResumeOption = Annotated[
     bool,
     typer.Option(

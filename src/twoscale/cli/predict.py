@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption
+from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption, ResampleOption
 from twoscale.cli.reading import AxesOption, InputKeys, SelectOption, TimeOption, reading_of
 from twoscale.errors import TwoscaleError
 
@@ -29,9 +29,9 @@ def predict(
         Path | None,
         typer.Argument(
             metavar="[INPUT]",
-            help="Input fields: an npy file with the axes of the training inputs, or one sample; "
-            "or a file or folder that 'twoscale import' reads. Left out if the surrogate reads "
-            "parameters only.",
+            help="Input fields: an npy file, in which the axis of one sample or channel may be "
+            "left out; or a file or folder that 'twoscale import' reads. Left out if the surrogate "
+            "reads parameters only.",
         ),
     ] = None,
     parameters: Annotated[
@@ -42,6 +42,7 @@ def predict(
             "arrays in INPUT.",
         ),
     ] = None,
+    resample: ResampleOption = False,
     input_keys: InputKeys = None,
     axes: AxesOption = None,
     select: SelectOption = None,
@@ -65,28 +66,35 @@ def predict(
     from twoscale.files import atomic_output, check_target, is_file, open_npy
     from twoscale.run.folder import recorded_reading
     from twoscale.surrogate import Surrogate
+    from twoscale.surrogate.inputs import predicted_space, with_samples_axis
 
     expect_kind(run, Kind.RUN, Kind.SURROGATE)
     if inputs is not None:
         expect_kind(inputs, *ARRAYS)
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
+    spaces = (surrogate.input_space_, surrogate.output_space_)
     scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
     if scalar_file is not None:
         expect_kind(scalar_file, Kind.NPY, or_else=(Kind.FILE,))
     asked = reading_of(input_keys, None, None if scalar_file else parameters, axes, select, time)
     if inputs is None or (inputs.suffix == ".npy" and asked == Reading()):
         _check_given(surrogate, inputs, scalar_file)
-        given_fields = None if inputs is None else open_npy(inputs)
-        given_scalars = None if scalar_file is None else open_npy(scalar_file)
-        fields, scalars, single = _batches(surrogate, given_fields, given_scalars)
+        fields, scalars, single = with_samples_axis(
+            None if inputs is None else open_npy(inputs),
+            None if scalar_file is None else open_npy(scalar_file),
+            spaces[0],
+            any_grid=resample,
+            rank=surrogate.ranks_[0],
+        )
     else:
         reading = recorded_reading(run).for_other(asked)
         fields, scalars = _read_arrays(surrogate, inputs, scalar_file, reading)
         single = False
     given = scalars if fields is None else fields
     samples = len(given) if given is not None and given.ndim else 0
-    shape = sample_shape(surrogate.output_space_, surrogate.ranks_[1])
+    space = predicted_space(spaces, None if fields is None else fields.shape, resample=resample)
+    shape = sample_shape(space, surrogate.ranks_[1])
     written = shape if single else (samples, *shape)
     with (
         atomic_output(out, overwrite=overwrite) as prepared,
@@ -96,7 +104,9 @@ def predict(
         header = {"descr": "<f4", "fortran_order": False}
         header["shape"] = written
         np.lib.format.write_array_header_1_0(stream, header)
-        for part, predicted in surrogate.predict_parts(fields, parameters=scalars):
+        for part, predicted in surrogate.predict_parts(
+            fields, parameters=scalars, resample=resample
+        ):
             stream.write(np.ascontiguousarray(predicted, dtype="<f4").data)
             progress("fields", part.stop, samples, "")
     content = {"samples": samples, "shape": list(written)}
@@ -147,21 +157,3 @@ def _check_given(surrogate: Surrogate, inputs: Path | None, parameters: Path | N
         )
     if parameters is not None and not space.parameters:
         raise TwoscaleError("this surrogate reads no parameters: drop --parameters")
-
-
-def _batches(
-    surrogate: Surrogate, fields: np.ndarray | None, scalars: np.ndarray | None
-) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
-    """Return fields and parameters with an axis of samples, and whether they came without it."""
-    from twoscale.fields.samples import sample_shape
-
-    space, rank = surrogate.input_space_, surrogate.ranks_[0]
-    if fields is not None:
-        single = fields.shape == sample_shape(space, rank)
-        fields = fields[None] if single else fields
-    else:
-        assert scalars is not None
-        single = space.parameters > 1 and scalars.shape == (space.parameters,)
-    if single and scalars is not None and scalars.ndim == 1:
-        scalars = scalars[None]
-    return fields, scalars, single

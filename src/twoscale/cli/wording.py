@@ -15,6 +15,7 @@ _OPTIONS = {
     "overwrite": "--overwrite",
     "parameters": "--parameters",
     "periodic": "--periodic",
+    "resample": "--resample",
     "seed": "--seed",
     "select": "--select",
     "time": "--time",

@@ -5,7 +5,7 @@ from twoscale.data.direct import FileDataset, FileInputs, is_stored, open_data, 
 from twoscale.data.generation import generate
 from twoscale.data.importing import FieldArrays, import_fields, load_fields
 from twoscale.data.reading import Reading
-from twoscale.data.split import Split, split_samples
+from twoscale.data.split import Shares, Split, split_samples
 from twoscale.data.store import Dataset
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "FileInputs",
     "Finding",
     "Reading",
+    "Shares",
     "Split",
     "check_dataset",
     "generate",

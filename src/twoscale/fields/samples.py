@@ -12,9 +12,19 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.arrays import StoredRows, StoredRowsSource, as_array
 from twoscale.fields.grid import Grid, Space
-from twoscale.fields.source import ArraySource, FieldSource, SentSource, WithParameters, gather
+from twoscale.fields.source import (
+    ArraySource,
+    FieldSource,
+    SentSource,
+    Shape,
+    WithParameters,
+    gather,
+    single_precision,
+)
 
+_FEW_ROWS = 4  # rows of long fields that are perhaps channels
 _DOT_VALUES = 2**31 - 1  # at most, in one product
 
 
@@ -43,7 +53,8 @@ class Samples:
         return gather(self.source)
 
 
-Fields = np.ndarray | Tensor | FieldSource | Samples
+Fields = Any
+"""Arrays of any kind (NumPy, torch, xarray, Zarr, HDF5, lists), sources, or samples."""
 
 
 def as_samples(
@@ -52,35 +63,123 @@ def as_samples(
     *,
     periodic: tuple[bool, bool] = (False, False),
     names: Sequence[str] | None = None,
+    like: Space | None = None,
+    any_grid: bool = False,
 ) -> Samples:
-    """Return fields as samples, or say what is wrong with them."""
+    """Return fields as samples, or say what is wrong with them.
+
+    `like` and `any_grid` say how axes are read: see `read_shape`.
+    """
     if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
         raise TwoscaleError(f"the names of channels are a list of texts, got {names!r}")
     if isinstance(fields, Samples):
         return fields
-    if isinstance(fields, np.ndarray | Tensor):
-        rank = fields.ndim
-        values = four_axes(fields, name)
-        check_finite(values, name)
-        fields = ArraySource(values)
-    else:
+    if callable(getattr(fields, "chunks", None)):
         rank = _rank_of_source(fields, name)
-    _, channels, height, width = fields.shape
+        source: FieldSource = fields
+    else:
+        array = usual_array(fields, f"{name} fields")
+        rank = array.ndim
+        shape, _ = read_shape(array.shape, name, like, any_grid=any_grid)
+        if isinstance(array, StoredRows):
+            source = StoredRowsSource(array, shape, f"{name} fields")
+        else:
+            values = _tensor(array).reshape(shape)
+            check_finite(values, name)
+            source = ArraySource(values)
+    _, channels, height, width = source.shape
     grid = Grid(height, width, periodic)
     space = Space(channels, grid, names=None if names is None else tuple(names))
-    return Samples(fields, space, rank)
+    return Samples(source, space, rank)
 
 
 def _rank_of_source(fields: FieldSource, name: str) -> int:
     """Return how many axes users see of a source: no channels where there is a single one."""
-    if not (hasattr(fields, "chunks") and hasattr(fields, "shape")):
-        raise TwoscaleError(f"the {name} fields must be an array, got {type(fields).__name__}")
     if len(fields.shape) != 4:
         raise TwoscaleError(
             f"a source of {name} fields has the shape (samples, channels, height, width), got "
             f"{tuple(fields.shape)}"
         )
     return 3 if fields.shape[1] == 1 else 4
+
+
+def read_shape(
+    shape: Sequence[int],
+    name: str,
+    like: Space | None = None,
+    *,
+    any_grid: bool = False,
+    rank: int | None = None,
+) -> tuple[Shape, bool]:
+    """Return the axes (samples, channels, height, width) of an array, and whether it is one sample.
+
+    Arrays are (samples, height, width), with channels (samples, channels, height, width), or
+    (samples, length) for fields on a line. With a known space `like`, a single channel and a single
+    row may be left out or not, and so may the samples' axis of one sample. With `any_grid` the
+    sides need not be those of `like`. An array that can be read as one sample and as a batch of one
+    is the former if it has one axis less than the `rank` of the training fields.
+
+    >>> read_shape((5, 8, 9), "input")
+    ((5, 1, 8, 9), False)
+    >>> read_shape((8, 9), "input", Space(1, Grid(8, 9)))
+    ((1, 1, 8, 9), True)
+    """
+    given = tuple(int(side) for side in shape)
+    if len(given) == 5:
+        raise TwoscaleError(
+            f"the {name} fields have shape {given}: fields in three dimensions are not supported; "
+            "take slices, or give one axis as channels"
+        )
+    if like is not None and len(given) and all(given):
+        ways = [(given[0], given[1:], False), (1, given, True)]
+        for first, rest, single in ways if rank != len(given) + 1 else reversed(ways):
+            if inner := _inner_shape(rest, like, any_grid=any_grid):
+                return (first, *inner), single
+        if len(given) == 2 and like.field_channels == 1 and like.grid.height > 1:
+            return (1, 1, *given), True  # an image of another size
+    if not 2 <= len(given) <= 4 or not all(given):
+        raise TwoscaleError(
+            f"the {name} fields must have shape (samples, height, width), (samples, channels, "
+            f"height, width) or (samples, length), got {given}"
+        )
+    samples, *sides = given
+    channels, height, width = (*(1,) * (3 - len(sides)), *sides)
+    return (samples, channels, height, width), False
+
+
+def _inner_shape(
+    sides: tuple[int, ...], like: Space, *, any_grid: bool
+) -> tuple[int, int, int] | None:
+    """Return (channels, height, width) if one sample of a space may have these sides."""
+    channels, (height, width) = like.field_channels, like.grid.shape
+    left_out: list[tuple[int, ...]] = [()]  # places of axes of one entry that users may leave out
+    left_out += [(0,)] if channels == 1 else []
+    left_out += [(1,)] if height == 1 else []
+    left_out += [(0, 1)] if channels == height == 1 else []
+    for places in left_out:
+        if len(sides) + len(places) != 3:
+            continue
+        found = list(sides)
+        for place in places:
+            found.insert(place, 1)
+        line = (found[1] == 1) == (height == 1)
+        if found[0] == channels and line and (any_grid or found[1:] == [height, width]):
+            return found[0], found[1], found[2]
+    return None
+
+
+def rows_or_channels(shape: Sequence[int], name: str) -> str | None:
+    """Return what to say of fields (samples, height, width) of few rows: perhaps they are channels.
+
+    >>> rows_or_channels((60, 64, 64), "input") is None
+    True
+    """
+    if len(shape) != 3 or not 1 < shape[1] <= _FEW_ROWS or shape[2] < _FEW_ROWS * shape[1]:
+        return None
+    return (
+        f"the {name} fields have shape {tuple(shape)}, read as {shape[1]} rows of {shape[2]} "
+        f"nodes: if they are {shape[1]} channels on a line, give fields[:, :, None]"
+    )
 
 
 def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:
@@ -101,32 +200,24 @@ def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:
     return Samples(WithParameters(samples.source, parameters), wider, samples.rank)
 
 
-def four_axes(array: Any, name: str) -> Tensor:
+def four_axes(
+    array: Any, name: str, like: Space | None = None, **options: Any
+) -> tuple[Tensor, bool]:
     """Return an array of fields as float32 (samples, channels, height, width), values unseen.
 
-    Arrays may be (samples, height, width), with channels (samples, channels, height, width), or
-    (samples, length) for fields on a line.
+    Also return whether it is one sample without an axis of samples. For `like` and other
+    options see `read_shape`.
     """
-    tensor = _real(array, f"{name} fields")
-    if tensor.ndim == 5:
-        raise TwoscaleError(
-            f"the {name} fields have shape {tuple(array.shape)}: fields in three dimensions are "
-            "not supported; take slices, or give one axis as channels"
-        )
-    if not 2 <= tensor.ndim <= 4 or not tensor.numel():
-        raise TwoscaleError(
-            f"the {name} fields must have shape (samples, height, width), (samples, channels, "
-            f"height, width) or (samples, length), got {tuple(array.shape)}"
-        )
-    missing = 4 - tensor.ndim
-    return tensor.reshape(len(tensor), *(1,) * missing, *tensor.shape[1:])
+    values = _in_memory(usual_array(array, f"{name} fields"))
+    shape, single = read_shape(values.shape, name, like, **options)
+    return values.reshape(shape), single
 
 
 def as_parameters(array: Any, name: str = "parameters") -> Tensor:
     """Return scalar parameters as float32 (samples, P), or say what is wrong with them."""
-    tensor = _real(array, name)
+    tensor = _in_memory(usual_array(array, name))
     if tensor.ndim not in (1, 2) or not tensor.numel():
-        raise TwoscaleError(f"the {name} must have shape (samples, P), got {tuple(array.shape)}")
+        raise TwoscaleError(f"the {name} must have shape (samples, P), got {tuple(tensor.shape)}")
     values = tensor.reshape(len(tensor), -1)
     if not bool(values.isfinite().all()):
         raise TwoscaleError(f"the {name} contain NaN or infinite values")
@@ -159,23 +250,23 @@ def sample_shape(space: Space, rank: int) -> tuple[int, ...]:
     return (space.field_channels, *space.grid.shape)[4 - rank :]
 
 
-def _real(array: Any, name: str) -> Tensor:
-    hint = "give the real and the imaginary part as two channels"
-    if isinstance(array, np.ma.MaskedArray):
-        raise TwoscaleError(f"the {name} are a masked array: fill in or leave out what is masked")
-    if isinstance(array, np.ndarray):
-        if array.dtype.kind == "c":
-            raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {hint}")
-        if array.dtype.kind not in "fiub":
-            raise TwoscaleError(f"the {name} must be real numbers, got dtype {array.dtype}")
-        with np.errstate(over="ignore"):  # what becomes infinite is refused with all that is
-            values = np.ascontiguousarray(array, dtype=np.float32)
-        return torch.from_numpy(values if values.flags.writeable else values.copy())
-    if isinstance(array, Tensor):
-        if array.is_complex():
-            raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {hint}")
-        return array.float()
-    raise TwoscaleError(f"the {name} must be an array, got {type(array).__name__}")
+def usual_array(array: Any, name: str) -> np.ndarray | Tensor | StoredRows:
+    """Return an array of real numbers; those of NumPy and torch in memory are what they are."""
+    if type(array) is np.ndarray and array.dtype.kind in "fiub":
+        return array
+    if isinstance(array, Tensor) and not array.is_complex():
+        return array
+    return as_array(array, name)
+
+
+def _tensor(array: np.ndarray | Tensor) -> Tensor:
+    return array.float() if isinstance(array, Tensor) else single_precision(array)
+
+
+def _in_memory(array: np.ndarray | Tensor | StoredRows) -> Tensor:
+    if isinstance(array, StoredRows):
+        return torch.cat([_tensor(part) for part in array.parts()])
+    return _tensor(array)
 
 
 def check_finite(fields: Tensor, name: str) -> None:

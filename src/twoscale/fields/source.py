@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -195,3 +196,10 @@ def in_memory(source: FieldSource) -> bool:
 def as_source(fields: Tensor | FieldSource) -> FieldSource:
     """Return a source for a tensor (samples, channels, height, width), or the source given."""
     return ArraySource(fields) if isinstance(fields, Tensor) else fields
+
+
+def single_precision(array: np.ndarray) -> Tensor:
+    """Return an array as a float32 tensor that may be written to."""
+    with np.errstate(over="ignore"):  # what becomes infinite is refused with all that is
+        values = np.ascontiguousarray(array, dtype=np.float32)
+    return torch.from_numpy(values if values.flags.writeable else values.copy())

@@ -72,6 +72,11 @@ class Assembly:
         """Say whether a network is trained on fields, which must be in memory."""
         return self.predictor.reads_fields or self.correction is not None
 
+    @property
+    def chooses(self) -> bool:
+        """Say whether a fit chooses settings or weights on validation samples."""
+        return self.predictor.chooses or self.correction is not None
+
     def operator(self) -> FieldOperator:
         """Return an operator of unfitted copies of these parts, to be fitted or restored."""
         fresh = Assembly.from_description(self.describe())

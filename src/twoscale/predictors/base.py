@@ -74,6 +74,11 @@ class CodePredictor(Part, nn.Module, ABC):
         """Say whether it learns the codes of the fields nearest to the true ones."""
         return self.objective == "field"
 
+    @property
+    def chooses(self) -> bool:
+        """Say whether a fit chooses settings or weights on validation samples."""
+        return True
+
     def bind(self, inputs: Representation, outputs: Representation) -> None:
         """Take both fitted representations; called before `prepare` and before `restore`."""
 

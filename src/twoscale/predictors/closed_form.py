@@ -86,6 +86,10 @@ class Affine(NetworkPredictor):
         super().__init__(objective=objective)
         self.ridge = ridge
 
+    @property
+    def chooses(self) -> bool:
+        return self.ridge is None
+
     def prepare(
         self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
     ) -> None:
@@ -269,6 +273,10 @@ class Kernel(CodePredictor):
         self.ridge = ridge
         self.kernel_samples = kernel_samples
         self.regression: KernelRegression | None = None
+
+    @property
+    def chooses(self) -> bool:
+        return self.ridge is None or len(self.kinds) > 1 or len(self.length_scales) > 1
 
     def prepare(
         self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int

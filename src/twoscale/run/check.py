@@ -30,25 +30,29 @@ def _surrogate_findings(path: Path) -> Iterator[Finding]:
     try:
         surrogate = Surrogate.load(path, device="cpu")
     except TwoscaleError as error:
-        yield Finding("error", str(error))
+        yield Finding("error", "surrogate", str(error))
         return
     tensors = surrogate.operator_.state_dict().values()
     count = sum(tensor.numel() for tensor in tensors)
     spaces = f"{surrogate.input_space_} inputs and {surrogate.output_space_} outputs"
-    yield Finding("ok", f"{surrogate.method} surrogate of {spaces}: it loads and predicts")
-    yield Finding("ok", f"weights: {count} numbers, all finite, match their checksums")
+    yield Finding(
+        "ok", "surrogate", f"{surrogate.method} surrogate of {spaces}: it loads and predicts"
+    )
+    yield Finding("ok", "weights", f"weights: {count} numbers, all finite, match their checksums")
 
 
 def _file_findings(path: Path) -> Iterator[Finding]:
     """Compare the files of a run with their checksums; a saved surrogate has no such list."""
     if not (path / SUMS).exists():
         if (path / CONFIG).exists():
-            yield Finding("error", f"{SUMS} is missing: the files of this run cannot be checked")
+            yield Finding(
+                "error", "files", f"{SUMS} is missing: the files of this run cannot be checked"
+            )
         return
     try:
         names = list(read_sums(path))
     except TwoscaleError as error:
-        yield Finding("error", str(error))
+        yield Finding("error", "files", str(error))
         return
     known = {MANIFEST, WEIGHTS, CONFIG, SPLIT, HISTORY, METRICS, ENVIRONMENT}
     damaged = [
@@ -59,12 +63,14 @@ def _file_findings(path: Path) -> Iterator[Finding]:
             check_file(path, name)
         except TwoscaleError as error:
             damaged.append(str(error))
-    yield from (Finding("error", sentence) for sentence in damaged)
+    yield from (Finding("error", "files", sentence) for sentence in damaged)
     if not damaged:
-        yield Finding("ok", f"all {len(names)} files of the run match their checksums")
+        yield Finding("ok", "files", f"all {len(names)} files of the run match their checksums")
     held = {str(one.relative_to(path)) for one in path.rglob("*") if one.is_file()}
     if others := sorted(held - {*names, SUMS}):
-        yield Finding("warning", f"files that the run did not write: {', '.join(others[:5])}")
+        yield Finding(
+            "warning", "files", f"files that the run did not write: {', '.join(others[:5])}"
+        )
 
 
 def _dataset_findings(path: Path) -> Iterator[Finding]:
@@ -76,8 +82,10 @@ def _dataset_findings(path: Path) -> Iterator[Finding]:
     except TwoscaleError:
         return  # said already
     try:
-        dataset = Run.open(path, device="cpu").dataset
+        run = Run.open(path, device="cpu")
+        datasets = {dataset.path: dataset for dataset in (run.dataset, run.test_dataset)}
     except TwoscaleError as error:
-        yield Finding("warning", f"its dataset: {error}")
+        yield Finding("warning", "dataset", f"its dataset: {error}")
         return
-    yield Finding("ok", f"its dataset {dataset.path} is there and unchanged")
+    for place in datasets:
+        yield Finding("ok", "dataset", f"its dataset {place} is there and unchanged")

@@ -40,8 +40,12 @@ def finetune_run(
     dataset = data or base.dataset
     start = base.surrogate.with_problem(dataset.problem)
     start.check_spaces(dataset.input_space, dataset.output_space)
-    samples = base.config.get("training_samples") if base.fitted_on(dataset) else None
-    split = split_samples(dataset.samples, seed=start.seed, training=samples)
+    shares, test = None, None
+    if base.fitted_on(dataset):
+        split, shares = base.split, base.config.get("split")
+        test = base.test_dataset if "test_dataset" in base.config else None
+    else:
+        split = split_samples(dataset.samples, seed=start.seed)
     allowed = memory or available_memory()
     if start.finetuning_keeps_fields(**plan):
         _check_kept(dataset, split, allowed)
@@ -55,13 +59,22 @@ def finetune_run(
             "plan": plan,
         }
         kept = kept_checkpoints(output.work, asked, device=start.device, resume=resume)
-        training, validation, test = split_pairs(dataset, split, stored=stored, progress=progress)
+        training, validation, judging = split_pairs(
+            dataset, split, stored=stored, test=test, progress=progress
+        )
         surrogate = start.finetune(
             *training, validation=validation, progress=progress, checkpoints=kept, **plan
         )
-        config = run_config(dataset, surrogate, len(split.training), base=base.config["hash"])
+        config = run_config(
+            dataset,
+            surrogate,
+            len(split.training),
+            base=base.config["hash"],
+            shares=shares,
+            test=test,
+        )
         new_folder(output.content)
-        write_run(output.content, surrogate, test, split, config, progress, illustrate)
+        write_run(output.content, surrogate, judging, split, config, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from twoscale.data import Dataset, Split, split_samples
+from twoscale.data import Dataset, Shares, Split
 from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import reads_on_each_pass, split_pairs
+from twoscale.run.pairs import reads_on_each_pass, split_dataset, split_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
@@ -22,6 +22,7 @@ class Request:
     """A run that is wanted: its folder, method, seed and settings.
 
     `training_samples` is the number of training samples to use, by default all of the split's.
+    `shares` are those of training, validation and test.
     """
 
     out: Path
@@ -29,6 +30,7 @@ class Request:
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     training_samples: int | None = None
+    shares: Shares | None = None
 
     def surrogate(self, dataset: Dataset, device: str) -> Surrogate:
         """Return the surrogate of the request, to be fitted."""
@@ -36,9 +38,19 @@ class Request:
             self.method, seed=self.seed, device=device, problem=dataset.problem, **self.settings
         )
 
-    def split(self, dataset: Dataset) -> Split:
-        """Return the training, validation and test samples of the request."""
-        return split_samples(dataset.samples, seed=self.seed, training=self.training_samples)
+    def split(self, dataset: Dataset, test: Dataset | None = None) -> Split:
+        """Return the training, validation and test samples of the request.
+
+        Test samples are those of the dataset `test`, if there is one.
+        """
+        return split_dataset(
+            dataset,
+            test,
+            seed=self.seed,
+            training=self.training_samples,
+            shares=self.shares,
+            chooses=self.surrogate(dataset, "cpu").parts.chooses,
+        )
 
 
 def fit_run(
@@ -49,6 +61,8 @@ def fit_run(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     training_samples: int | None = None,
+    shares: Shares | None = None,
+    test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
     overwrite: bool = False,
@@ -58,31 +72,42 @@ def fit_run(
 ) -> Run:
     """Fit a method on a dataset's training split and write the run folder.
 
+    `shares` are those of training, validation and test samples, 0.8/0.1/0.1 by default. With a
+    dataset `test` all of its samples are the test samples, and the shares are 0.9/0.1/0.
     `memory` is the memory to stay within, in bytes, by default the machine's free memory. Fields
     that would take more than half of it are read from disk on every pass. `illustrate` is called
     with the unfinished folder, the surrogate and the test pair, to add pictures before the run
     appears. A fit that was stopped goes on from its last checkpoint, unless `resume` is false.
     """
-    request = Request(Path(out), method, seed, settings or {}, training_samples)
-    surrogate, split = request.surrogate(dataset, device), request.split(dataset)
-    stored = reads_on_each_pass(dataset, memory, [surrogate])
+    request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
+    surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)
+    stored = reads_on_each_pass(dataset, memory, [surrogate], test=test)
     with claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output:
-        asked = fits_asked(dataset, [surrogate], [split])
+        asked = fits_asked(dataset, [surrogate], [split], shares=[shares], test=test)
         kept = kept_checkpoints(output.work, asked, device=surrogate.device, resume=resume)
-        training, validation, test = split_pairs(dataset, split, stored=stored, progress=progress)
+        training, validation, judging = split_pairs(
+            dataset, split, stored=stored, test=test, progress=progress
+        )
         surrogate.fit(*training, validation=validation, progress=progress, checkpoint=kept)
         new_folder(output.content)
-        config = run_config(dataset, surrogate, len(split.training))
-        write_run(output.content, surrogate, test, split, config, progress, illustrate)
+        config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
+        write_run(output.content, surrogate, judging, split, config, progress, illustrate)
         output.commit()
     return Run(request.out, surrogate, config)
 
 
 def fits_asked(
-    dataset: Dataset, surrogates: list[Surrogate], splits: list[Split]
+    dataset: Dataset,
+    surrogates: list[Surrogate],
+    splits: list[Split],
+    *,
+    shares: Sequence[Shares | None],
+    test: Dataset | None,
 ) -> dict[str, Any]:
     """Return what identifies some fits, so that only the same ones take over checkpoints."""
     return {
+        "splits": [None if one is None else str(one) for one in shares],
+        "test_dataset": None if test is None else test.identity,
         "dataset": dataset.identity,
         "fits": [(one.method, one.seed, one.settings) for one in surrogates],
         "training_samples": [len(split.training) for split in splits],

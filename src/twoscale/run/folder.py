@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
-from twoscale.data import Dataset, Reading, Split, is_stored, open_data, reopen_data
+from twoscale.data import Dataset, Reading, Shares, Split, is_stored, open_data, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Samples
 from twoscale.fields.source import in_memory
@@ -75,8 +76,12 @@ class Run:
     @property
     def dataset(self) -> Dataset:
         """Return the dataset the run was fitted on."""
-        dataset = reopen_data(self.config["dataset"])
-        if dataset.identity != self.identity:
+        return self._unchanged(self.config["dataset"])
+
+    def _unchanged(self, described: dict[str, Any]) -> Dataset:
+        """Return the dataset that the config describes, or raise if it is another one by now."""
+        dataset = reopen_data(described)
+        if dataset.identity != described.get("identity"):
             raise TwoscaleError(
                 f"{dataset.path} has changed since {self.path} was fitted on it: pass data=..."
             )
@@ -93,8 +98,26 @@ class Run:
         return self.config["dataset"].get("identity")
 
     @property
+    def test_dataset(self) -> Dataset:
+        """Return the dataset whose samples the run is tested on: its own, or a separate one."""
+        described = self.config.get("test_dataset")
+        if described is None:
+            return self.dataset
+        return self._unchanged(described)
+
+    @property
+    def split(self) -> Split:
+        """Return the samples that trained, chose and judged."""
+        return Split(**{k: np.array(v, int) for k, v in read_run_json(self.path, SPLIT).items()})
+
+    @property
     def test_samples(self) -> list[int]:
-        return read_run_json(self.path, SPLIT)["test"]
+        """Return the samples of `test_dataset` that metrics are measured on.
+
+        Those are the test samples; without any, the validation or training samples.
+        """
+        split = self.split
+        return split.as_dict()[split.measured]
 
     def open_data(self, path: str | Path, asked: Reading | None = None) -> Dataset:
         """Return another dataset, or a file: read as those of the run, but for what is `asked`."""
@@ -110,19 +133,35 @@ class Run:
         data: Dataset | None = None,
         *,
         samples: Sequence[int] | None = None,
+        resample: bool = False,
         per_sample: bool = False,
     ) -> dict[str, Any]:
         """Return the metrics on some samples of `data`, as `Surrogate.evaluate` does.
 
-        Without `samples`: on the run's test split, or on all samples of another dataset.
+        Without `samples`: on the run's test samples, or on all samples of another dataset.
+        `measured_on` tells which. With `resample` the data may be on another grid.
         """
         if data is None:
-            data = self.dataset
+            data = self.test_dataset
+        measured = "all"
         if samples is None:
-            samples = self.test_samples if self.fitted_on(data) else range(data.samples)
+            measured, samples = self._measured(data)
+        surrogate = self.surrogate.with_problem(data.problem)
         pair = loaded_pair(data, samples)
-        measured = self.surrogate.with_problem(data.problem)
-        return measured.evaluate(*pair, per_sample=per_sample)
+        metrics = surrogate.evaluate(*pair, resample=resample, per_sample=per_sample)
+        return metrics | {"measured_on": measured}
+
+    def _measured(self, data: Dataset) -> tuple[str, Sequence[int]]:
+        """Return which part of a dataset metrics are measured on, and its samples."""
+        separate = self.config.get("test_dataset")
+        if separate is not None and data.identity == separate.get("identity"):
+            return "test", range(data.samples)
+        if not self.fitted_on(data):
+            return "all", range(data.samples)
+        split = self.split
+        if separate is not None:  # the test samples are those of the other dataset
+            split = replace(split, test=split.test[:0])
+        return split.measured, split.as_dict()[split.measured]
 
 
 def recorded_reading(folder: Path) -> Reading:
@@ -146,10 +185,10 @@ def write_run(
     progress: Progress | None,
     illustrate: Illustrate | None,
 ) -> None:
-    """Evaluate a fitted surrogate on the test split and write all files of a run."""
+    """Evaluate a fitted surrogate on the test pairs and write all files of a run."""
     if progress:
         progress("evaluation", 0, 1, "")
-    metrics = surrogate.evaluate(*test)
+    metrics = surrogate.evaluate(*test) | {"measured_on": split.measured}
     write_surrogate(surrogate, folder)
     write_json(folder / CONFIG, config)
     write_json(folder / SPLIT, split.as_dict())
@@ -169,9 +208,18 @@ def _in_memory(samples: Samples) -> Tensor:
 
 
 def run_config(
-    dataset: Dataset, surrogate: Surrogate, training_samples: int, *, base: str | None = None
+    dataset: Dataset,
+    surrogate: Surrogate,
+    training_samples: int,
+    *,
+    base: str | None = None,
+    shares: Shares | str | None = None,
+    test: Dataset | None = None,
 ) -> dict[str, Any]:
-    """Return the config of a run: method, seed, settings, data, and the hash of all that."""
+    """Return the config of a run: method, seed, settings, data, and the hash of all that.
+
+    `split` and `test_dataset` are there if they are not the usual ones.
+    """
     names = ("problem", "input", "output", "samples", "seed", "distribution")
     described = {name: dataset.metadata[name] for name in names}
     if "reading" in dataset.metadata:
@@ -185,11 +233,19 @@ def run_config(
     }
     if base is not None:
         content |= {"base": base, "finetuning": surrogate.finetuning_}
+    if shares is not None:
+        content["split"] = str(shares)
+    if test is not None:
+        content["test_dataset"] = {"identity": test.identity, "samples": test.samples}
+        if "reading" in test.metadata:
+            content["test_dataset"]["reading"] = test.metadata["reading"]
     digest = _digest(content)
-    path = str(dataset.path.resolve()).encode(errors="replace").decode()  # JSON holds only text
-    content["dataset"] = {"path": path, **content["dataset"]}
-    if "files" in dataset.metadata:
-        content["dataset"]["files"] = dataset.metadata["files"]
+    for name, one in (("dataset", dataset), ("test_dataset", test)):
+        if one is not None:
+            path = str(one.path.resolve()).encode(errors="replace").decode()  # JSON holds only text
+            content[name] = {"path": path, **content[name]}
+            if "files" in one.metadata:
+                content[name]["files"] = one.metadata["files"]
     return {"hash": digest, **content}
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from twoscale.data import Dataset, Split
+import numpy as np
+
+from twoscale.data import Dataset, Shares, Split, split_samples
+from twoscale.data.split import TESTED_ELSEWHERE
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Samples
 from twoscale.fields.source import FieldSource
@@ -15,15 +19,64 @@ from twoscale.surrogate import Surrogate
 Pair = tuple[Samples, Samples]
 
 
+def split_dataset(
+    dataset: Dataset,
+    test: Dataset | None = None,
+    *,
+    seed: int,
+    training: int | None = None,
+    shares: Shares | None = None,
+    chooses: bool = True,
+) -> Split:
+    """Return the split of a dataset; with a dataset `test` all its samples are the test samples.
+
+    Other options are those of `split_samples`.
+    """
+    if test is not None:
+        _check_test_set(dataset, test)
+        shares = shares or TESTED_ELSEWHERE
+        if shares.test:
+            raise TwoscaleError(
+                f"the test samples come from {test.path}: the split {shares} must have none, such "
+                f"as {TESTED_ELSEWHERE}"
+            )
+    split = split_samples(
+        dataset.samples, seed=seed, training=training, shares=shares, chooses=chooses
+    )
+    return split if test is None else replace(split, test=np.arange(test.samples))
+
+
+def _check_test_set(dataset: Dataset, test: Dataset) -> None:
+    """Raise if a test set has other channels or grids than the dataset that a fit is on."""
+    for name in ("input", "output"):
+        one, other = (getattr(each, f"{name}_space") for each in (dataset, test))
+        same = one.shape == other.shape and one.parameters == other.parameters
+        if not same or one.grid.periodic != other.grid.periodic:
+            raise TwoscaleError(
+                f"{dataset.path} has {name}s of {one.contents} and {test.path} of "
+                f"{other.contents}: training and test data must agree"
+            )
+        if one.names and other.names and one.names != other.names:
+            raise TwoscaleError(
+                f"{dataset.path} has the {name} channels {', '.join(one.names)} and {test.path} "
+                f"{', '.join(other.names)}: training and test data must agree"
+            )
+
+
 def reads_on_each_pass(
-    dataset: Dataset, memory: int | None, surrogates: Sequence[Surrogate] = ()
+    dataset: Dataset,
+    memory: int | None,
+    surrogates: Sequence[Surrogate] = (),
+    *,
+    test: Dataset | None = None,
 ) -> bool:
     """Say whether fields are read on every pass: they would take more than half of the memory.
 
     `memory` is in bytes, by default the machine's free memory. If it is given, surrogates that
     train on whole fields are refused then.
     """
-    stored = dataset.nbytes > (memory or available_memory()) // 2
+    needed = dataset.nbytes + (test.nbytes if test is not None else 0)
+    stored = needed > (memory or available_memory()) // 2
     for surrogate in surrogates:
         if stored and memory and surrogate.parts.trains_on_fields:
             raise whole_fields_refused(dataset, surrogate.method)
@@ -31,10 +84,32 @@ def reads_on_each_pass(
 
 
 def split_pairs(
-    dataset: Dataset, split: Split, *, stored: bool, progress: Progress | None = None
+    dataset: Dataset,
+    split: Split,
+    *,
+    stored: bool,
+    test: Dataset | None = None,
+    progress: Progress | None = None,
 ) -> list[Pair]:
-    """Return the pairs of training, validation and test: in memory, or `stored` on disk."""
-    parts = [split.training, split.validation, split.test]
+    """Return the pairs of training, validation and test: in memory, or `stored` on disk.
+
+    Test samples are those of the dataset `test`, if there is one. A part without samples is
+    represented by the one before: validation by training, test by validation.
+    """
+    own = [split.training, split.validation] + ([split.test] if test is None else [])
+    pairs = _pairs(dataset, [part for part in own if len(part)], stored, progress)
+    if test is not None:
+        pairs += _pairs(test, [split.test], stored, progress)
+    found: list[Pair] = []
+    for part in (split.training, split.validation, split.test):
+        found.append(pairs.pop(0) if len(part) else found[-1])
+    return found
+
+
+def _pairs(
+    dataset: Dataset, parts: Sequence[np.ndarray], stored: bool, progress: Progress | None
+) -> list[Pair]:
+    """Return the pairs of some parts of one dataset."""
     if stored:
         return [
             _pair(dataset, dataset.fields("input", part), dataset.fields("output", part))

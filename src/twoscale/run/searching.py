@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from twoscale.data import Dataset, split_samples
+from twoscale.data import Dataset, Shares
 from twoscale.files import claimed, new_folder, write_json
 from twoscale.predictors import get_predictor
 from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import reads_on_each_pass, split_pairs, whole_fields_refused
+from twoscale.run.pairs import (
+    reads_on_each_pass,
+    split_dataset,
+    split_pairs,
+    whole_fields_refused,
+)
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
 from twoscale.search import DEFAULT_BUDGET, fit_auto
@@ -27,6 +32,8 @@ def auto_run(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     training_samples: int | None = None,
+    shares: Shares | None = None,
+    test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
     overwrite: bool = False,
@@ -37,14 +44,15 @@ def auto_run(
     """Search for the best surrogate within a time budget and write its run folder.
 
     The run is like one of `fit_run`; `search.json` records the search. The test split has no part
-    in the choice. Loading counts towards the budget. Fields that would take more than half of the
-    `memory` are read on every pass, and no predictor that reads whole fields is tried on them. An
-    interruption ends the search with the best surrogate so far. A search that was killed goes on
-    with the time that was left, unless `resume` is false.
+    in the choice; `shares` and `test` are as for `fit_run`. Loading counts towards the budget.
+    Fields that would take more than half of the `memory` are read on every pass, and no predictor
+    that reads whole fields is tried on them. An interruption ends the search with the best
+    surrogate so far. A search that was killed goes on with the time that was left, unless `resume`
+    is false.
     """
     start = now()
-    split = split_samples(dataset.samples, seed=seed, training=training_samples)
-    stored = reads_on_each_pass(dataset, memory)
+    split = split_dataset(dataset, test, seed=seed, training=training_samples, shares=shares)
+    stored = reads_on_each_pass(dataset, memory, test=test)
     predictor = (settings or {}).get("predictor")
     if stored and memory and predictor and get_predictor(str(predictor)).reads_fields:
         raise whole_fields_refused(dataset, f"predictor={predictor}")
@@ -56,9 +64,13 @@ def auto_run(
             "seed": seed,
             "settings": dict(settings or {}),
             "training_samples": len(split.training),
+            "split": None if shares is None else str(shares),
+            "test_dataset": None if test is None else test.identity,
         }
         kept = kept_checkpoints(output.work, asked, device=resolve_device(device), resume=resume)
-        training, validation, test = split_pairs(dataset, split, stored=stored, progress=progress)
+        training, validation, judging = split_pairs(
+            dataset, split, stored=stored, test=test, progress=progress
+        )
         found = fit_auto(
             *training,
             validation=validation,
@@ -72,9 +84,9 @@ def auto_run(
             **(settings or {}),
         )
         surrogate = found.surrogate
-        config = run_config(dataset, surrogate, len(split.training))
+        config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
         new_folder(output.content)
         write_json(output.content / SEARCH, found.record)
-        write_run(output.content, surrogate, test, split, config, progress, illustrate)
+        write_run(output.content, surrogate, judging, split, config, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)

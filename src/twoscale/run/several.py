@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from twoscale.data import Dataset
+from twoscale.data import Dataset, Shares
 from twoscale.errors import TwoscaleError
 from twoscale.files import (
     Checkpoints,
@@ -42,6 +42,7 @@ def fit_runs(
     method: str,
     settings: Mapping[str, Any] | None = None,
     training_samples: int | None = None,
+    shares: Shares | None = None,
     **options: Any,
 ) -> list[Run]:
     """Fit a method for several seeds at once; `outs` names each seed's run folder.
@@ -49,12 +50,16 @@ def fit_runs(
     Options are those of `fit_run`. All run folders appear, or none. If a kill let only some appear,
     those are not fitted again.
     """
-    asked: dict[str, Any] = {"settings": settings, "training_samples": training_samples}
+    asked: dict[str, Any] = {
+        "settings": settings,
+        "training_samples": training_samples,
+        "shares": shares,
+    }
     if len(outs) == 1:
         ((seed, out),) = outs.items()
         return [fit_run(dataset, out, method=method, seed=seed, **asked, **options)]
     requests = [
-        Request(Path(out), method, seed, settings or {}, training_samples)
+        Request(Path(out), method, seed, settings or {}, training_samples, shares)
         for seed, out in outs.items()
     ]
     return _fit_missing(dataset, requests, **options)
@@ -65,6 +70,7 @@ def _fit_missing(
     requests: Sequence[Request],
     *,
     device: str = "auto",
+    test: Dataset | None = None,
     overwrite: bool = False,
     resume: bool = True,
     **options: Any,
@@ -72,9 +78,13 @@ def _fit_missing(
     """Fit the requests whose runs are missing; checkpoints stay until all runs have appeared."""
     known: dict[Path, Run] = {}
     if resume and not overwrite:
-        known = _finished(dataset, requests, device)
+        known = _finished(dataset, requests, device, test)
     missing = [request for request in requests if request.out not in known]
-    asked = {"dataset": dataset.identity, "requests": [repr(request) for request in requests]}
+    asked = {
+        "dataset": dataset.identity,
+        "test_dataset": None if test is None else test.identity,
+        "requests": [repr(request) for request in requests],
+    }
     first = resolve_target(requests[0].out)
     place = first.with_name(f"{first.name}-and-others-{content_digest(asked)[:8]}")
     if not missing:
@@ -89,13 +99,21 @@ def _fit_missing(
     with working(place, subject=f"fitting into {place.parent}") as work:
         kept = kept_checkpoints(work, asked, device=resolve_device(device), resume=resume)
         runs = fit_requests(
-            dataset, missing, device=device, overwrite=overwrite, checkpoints=kept, **options
+            dataset,
+            missing,
+            device=device,
+            test=test,
+            overwrite=overwrite,
+            checkpoints=kept,
+            **options,
         )
     known |= {run.path: run for run in runs if run is not None}
     return [known[request.out] for request in requests]
 
 
-def _finished(dataset: Dataset, requests: Sequence[Request], device: str) -> dict[Path, Run]:
+def _finished(
+    dataset: Dataset, requests: Sequence[Request], device: str, test: Dataset | None
+) -> dict[Path, Run]:
     """Return the runs that exist already and are what is asked for, by their folders."""
     found = {}
     for one in requests:
@@ -105,7 +123,8 @@ def _finished(dataset: Dataset, requests: Sequence[Request], device: str) -> dic
         for name in read_sums(one.out):
             check_file(one.out, name)
         asked = one.surrogate(dataset, device)
-        config = run_config(dataset, asked, len(one.split(dataset).training))
+        count = len(one.split(dataset, test).training)
+        config = run_config(dataset, asked, count, shares=one.shares, test=test)
         if run.config["hash"] == config["hash"]:
             found[one.out] = run
             tidy(one.out.resolve())
@@ -118,6 +137,7 @@ def fit_requests(
     *,
     device: str = "auto",
     memory: int | None = None,
+    test: Dataset | None = None,
     overwrite: bool = False,
     resume: bool = True,
     progress: Progress | None = None,
@@ -134,7 +154,7 @@ def fit_requests(
     returned as None. Without it all run folders appear, or none. `checkpoints` are kept beside the
     first run by default. Other options are those of `fit_run`.
     """
-    fits = _RequestedFits(dataset, requests, device, memory, progress)
+    fits = _RequestedFits(dataset, requests, device, memory, progress, test)
     runs: list[Run | None] = [None] * len(requests)
     with ExitStack() as stack:
         outputs = [
@@ -173,20 +193,25 @@ class _RequestedFits:
         device: str,
         memory: int | None,
         progress: Progress | None,
+        test: Dataset | None,
     ) -> None:
         self.dataset = dataset
+        self.test = test
         self.requests = requests
         self.progress = progress
         self.surrogates = [one.surrogate(dataset, device) for one in requests]
-        self.splits = [one.split(dataset) for one in requests]
-        self.stored = reads_on_each_pass(dataset, memory, self.surrogates)
+        self.splits = [one.split(dataset, test) for one in requests]
+        self.stored = reads_on_each_pass(dataset, memory, self.surrogates, test=test)
         self.checkpoints: Checkpoints | None = None
         self.loaded: tuple[Any, list[Pair]] = (None, [])
-        self.tests: dict[int, Pair] = {}  # by seed
+        self.tests: dict[Hashable, Pair] = {}  # those that metrics are measured on
 
     def own_checkpoints(self, output: Output, *, resume: bool) -> Checkpoints:
         """Return the checkpoints beside an output: those of the same fits, or none yet."""
-        asked = fits_asked(self.dataset, self.surrogates, self.splits)
+        shares = [one.shares for one in self.requests]
+        asked = fits_asked(
+            self.dataset, self.surrogates, self.splits, shares=shares, test=self.test
+        )
         device = self.surrogates[0].device
         return kept_checkpoints(output.work, asked, device=device, resume=resume)
 
@@ -205,9 +230,15 @@ class _RequestedFits:
             checkpoints=self.checkpoints,
         )
 
-    def _part(self, place: int) -> tuple[int, int | None]:
+    def _part(self, place: int) -> tuple[Hashable, ...]:
         """Return what decides the split of a request."""
-        return self.requests[place].seed, self.requests[place].training_samples
+        one, split = self.requests[place], self.splits[place]
+        return one.seed, one.training_samples, one.shares, len(split.validation)
+
+    def _measured(self, place: int) -> tuple[Hashable, ...]:
+        """Return what decides the samples that a request's metrics are measured on."""
+        one, split = self.requests[place], self.splits[place]
+        return one.seed, one.shares, split.measured, len(split.as_dict()[split.measured])
 
     def _pairs(self, place: int) -> list[Pair]:
         """Return the pairs of the three parts of a split; the latest ones are kept."""
@@ -215,10 +246,14 @@ class _RequestedFits:
         if self.loaded[0] != part:
             self.loaded = (None, [])  # frees them before others are read
             pairs = split_pairs(
-                self.dataset, self.splits[place], stored=self.stored, progress=self.progress
+                self.dataset,
+                self.splits[place],
+                stored=self.stored,
+                test=self.test,
+                progress=self.progress,
             )
             self.loaded = (part, pairs)
-            self.tests[part[0]] = pairs[2]
+            self.tests[self._measured(place)] = pairs[2]
         return self.loaded[1]
 
     def _training(self, place: int) -> Data:
@@ -228,8 +263,13 @@ class _RequestedFits:
     def write(self, place: int, folder: Path, illustrate: Illustrate | None) -> Run:
         """Write a fitted run into an open folder."""
         surrogate, split = self.surrogates[place], self.splits[place]
-        config = run_config(self.dataset, surrogate, len(split.training))
-        write_run(
-            folder, surrogate, self.tests[surrogate.seed], split, config, self.progress, illustrate
+        config = run_config(
+            self.dataset,
+            surrogate,
+            len(split.training),
+            shares=self.requests[place].shares,
+            test=self.test,
         )
+        judging = self.tests[self._measured(place)]
+        write_run(folder, surrogate, judging, split, config, self.progress, illustrate)
         return Run(self.requests[place].out, surrogate, config)

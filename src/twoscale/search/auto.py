@@ -25,7 +25,7 @@ from twoscale.search.record import HEADINGS, as_record, table_rows
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.display import card_html, table_html
-from twoscale.surrogate.inputs import Door
+from twoscale.surrogate.inputs import Door, Validation
 from twoscale.surrogate.options import problem_symmetries
 
 
@@ -70,7 +70,7 @@ def fit_auto(
     outputs: Fields,
     *,
     parameters: Any = None,
-    validation: tuple[Any, ...] | None = None,
+    validation: Validation = None,
     budget: float | str = DEFAULT_BUDGET,
     seed: int = 0,
     device: str = "auto",

@@ -115,9 +115,11 @@ def read_result(run: Path) -> Result:
     """Return the result in a run folder."""
     config = read_run_json(run, CONFIG)
     history = read_run_json(run, HISTORY)
+    metrics = read_run_json(run, METRICS)
+    metrics.pop("measured_on", None)  # always the test samples, in a study
     content = {
         "config_hash": config["hash"],
-        "metrics": read_run_json(run, METRICS),
+        "metrics": metrics,
         "retained": read_run_json(run, MANIFEST)["retained"],
         "epochs": {stage: _training_summary(curve) for stage, curve in history.items()},
         "model_bytes": (run / WEIGHTS).stat().st_size,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.fields.arrays import is_labelled
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.samples import (
     Fields,
@@ -18,9 +20,18 @@ from twoscale.fields.samples import (
     as_parameters,
     as_samples,
     four_axes,
+    read_shape,
+    rows_or_channels,
+    users_rank,
+    usual_array,
     with_parameters,
 )
 from twoscale.operators.context import FieldPairs
+from twoscale.surrogate.labels import labelled_like
+from twoscale.surrogate.resampling import Resampling, on_grid
+
+Validation = tuple[Any, ...] | float | None
+"""Validation data: (inputs, outputs), with parameters a triple, or a share of the samples."""
 
 _VALIDATION_SHARE = 0.1
 
@@ -49,21 +60,39 @@ class Pair:
 
 @dataclass(frozen=True)
 class Door:
-    """How fields come in: which axes wrap, and what the channels are called."""
+    """How fields come in: which axes wrap, what the channels are called, or what they are like."""
 
     periodic: tuple[bool, bool] = (False, False)
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
-    fitted: bool = False  # the names are those of fields that these are to be compared with
+    like: tuple[Space, Space] | None = None  # spaces of inputs and outputs that are known already
+    any_grid: bool = False  # the grids need not be those of the known spaces
 
-    def _samples(self, fields: Fields, name: str, names: Sequence[str] | None) -> Samples:
-        own = None if self.fitted else names
-        samples = as_samples(fields, name, periodic=self.periodic, names=own)
-        if not self.fitted or names is None or isinstance(fields, Samples):
+    def _samples(self, fields: Fields, name: str, side: int) -> Samples:
+        """Return the inputs (side 0) or outputs (side 1) of one role."""
+        names = (self.input_names, self.output_names)[side]
+        if isinstance(fields, Samples):
+            return fields
+        if self.like is None:
+            samples = as_samples(fields, name, periodic=self.periodic, names=names)
+            self._point_out_few_rows(samples, name)
             return samples
-        if len(names) != samples.space.channels:
-            return samples  # told as what it is, by `check_alike`
-        return replace(samples, space=replace(samples.space, names=tuple(names)))
+        known = self.like[side]
+        samples = as_samples(
+            fields, name, periodic=known.grid.periodic, like=known, any_grid=self.any_grid
+        )
+        names = None if known.names is None else known.names[: known.field_channels]
+        if names is None or len(names) != samples.space.channels:
+            return samples  # another number of channels is told as what it is, by `check_alike`
+        return replace(samples, space=replace(samples.space, names=names))
+
+    @staticmethod
+    def _point_out_few_rows(samples: Samples, name: str) -> None:
+        if samples.rank != 3:
+            return
+        hint = rows_or_channels((len(samples), *samples.space.grid.shape), name)
+        if hint is not None:
+            warnings.warn(hint, TwoscaleWarning, stacklevel=2)
 
     def inputs(self, fields: Fields | None, parameters: Any, name: str) -> Samples:
         """Return the inputs of one role: fields, parameters, or both."""
@@ -71,7 +100,7 @@ class Door:
             raise TwoscaleError(f"there are neither {name} fields nor parameters: give one of them")
         samples = None
         if fields is not None:
-            samples = self._samples(fields, name, self.input_names)
+            samples = self._samples(fields, name, 0)
         if parameters is None:
             assert samples is not None
             return samples
@@ -80,7 +109,7 @@ class Door:
     def pair(self, inputs: Fields | None, outputs: Fields, parameters: Any, role: str) -> Pair:
         """Return the pairs of one role (training, validation, test), or say what is wrong."""
         seen = self.inputs(inputs, parameters, f"{role} input")
-        made = self._samples(outputs, f"{role} output", self.output_names)
+        made = self._samples(outputs, f"{role} output", 1)
         if len(seen) != len(made):
             raise TwoscaleError(
                 f"there are {len(seen)} {role} inputs but {len(made)} outputs: they must be pairs"
@@ -92,21 +121,30 @@ class Door:
         inputs: Fields | None,
         outputs: Fields,
         parameters: Any,
-        validation: tuple[Any, ...] | None,
+        validation: Validation,
         seed: int,
     ) -> tuple[Pair, Pair]:
-        """Return training and validation pairs; without the latter, a tenth is held out."""
-        if validation is None:
-            kept, validation = hold_out((inputs, outputs, parameters), seed)
+        """Return training and validation pairs; without the latter, a share is held out.
+
+        `validation` is a pair, a triple with parameters, or the share to hold out, by default a
+        tenth.
+        """
+        if validation is None or isinstance(validation, int | float):
+            share = _VALIDATION_SHARE if validation is None else validation
+            kept, validation = hold_out((inputs, outputs, parameters), seed, share)
             inputs, outputs, parameters = kept
-        if len(validation) not in (2, 3):
+        if not isinstance(validation, tuple | list) or len(validation) not in (2, 3):
+            came = type(validation).__name__
+            if isinstance(validation, tuple | list):
+                came = f"{len(validation)} things"
             raise TwoscaleError(
-                "validation is a pair (inputs, outputs), or with parameters a triple, got "
-                f"{len(validation)} things"
+                "validation is a pair (inputs, outputs), with parameters a triple, or the share of "
+                f"samples to hold out such as 0.2, got {came}"
             )
         x, u, *rest = validation
         training = self.pair(inputs, outputs, parameters, "training")
-        held_out = self.pair(x, u, rest[0] if rest else None, "validation")
+        known = replace(self, like=(training.inputs.space, training.outputs.space))
+        held_out = known.pair(x, u, rest[0] if rest else None, "validation")
         for name, one, other in (
             ("inputs", training.inputs.space, held_out.inputs.space),
             ("outputs", training.outputs.space, held_out.outputs.space),
@@ -124,6 +162,7 @@ def check_alike(name: str, fitted: Space, given: Space) -> None:
     if given.shape != fitted.shape or given.parameters != fitted.parameters:
         raise TwoscaleError(
             f"this surrogate was fitted on {name}s of {fitted.contents}, these are {given.contents}"
+            f"{_way_out(fitted, given)}"
         )
     if given.grid.periodic != fitted.grid.periodic:
         raise TwoscaleError(
@@ -144,30 +183,119 @@ def check_shape(name: str, space: Space, shape: Sequence[int]) -> None:
         came = Space(channels, Grid(height, width), min(space.parameters, channels))
         raise TwoscaleError(
             f"this surrogate was fitted on {name}s of {space.contents}, these are {came.contents}"
+            f"{_way_out(space, came)}"
         )
 
 
-def input_batch(inputs: Any, parameters: Any, space: Space) -> Tensor:
-    """Return inputs of a fitted space as a field batch, parameters as its last channels.
+def _way_out(fitted: Space, given: Space) -> str:
+    """Return what to do about fields that only have another grid."""
+    alike = (fitted.channels, fitted.parameters) == (given.channels, given.parameters)
+    sides = zip(fitted.grid.shape, given.grid.shape, strict=True)
+    alike = alike and all((one == 1) == (other == 1) for one, other in sides)
+    return ": pass resample=True to interpolate between the grids" if alike else ""
 
-    Shapes are checked, values are not.
+
+@dataclass(frozen=True)
+class Given:
+    """Inputs of a fitted surrogate as a field batch, and how their predictions are handed back."""
+
+    fields: Tensor  # (b, C, H, W) on the fitted grid, parameters as the last channels
+    single: bool  # one sample came without an axis of samples
+    resampling: Resampling | None  # if they came on another grid
+    kind: Any  # the user's array
+
+    def result(self, predicted: Tensor, space: Space, rank: int) -> Any:
+        """Return predictions (b, C, H, W) as an array of the user's kind.
+
+        They have as many axes as the training outputs, without that of the samples for one sample.
+        """
+        if self.resampling is not None:
+            predicted = self.resampling.leave(predicted)
+        shown = users_rank(predicted, rank)
+        shown = shown[0] if self.single else shown
+        if isinstance(self.kind, Tensor) or shown.requires_grad:
+            return shown
+        if not isinstance(self.kind, np.ndarray) and is_labelled(self.kind):
+            return labelled_like(self.kind, shown.numpy(), space, single=self.single)
+        return shown.numpy()
+
+
+def given_inputs(
+    inputs: Any, parameters: Any, spaces: tuple[Space, Space], rank: int, *, resample: bool = False
+) -> Given:
+    """Return inputs of a fitted surrogate, read as its spaces of inputs and outputs say.
+
+    `rank` is that of the training inputs. Shapes are checked, values are not. With `resample`
+    fields may be on another grid.
     """
-    scalars = None if parameters is None else as_parameters(parameters)
+    space = spaces[0]
+    if inputs is None and parameters is None:
+        raise TwoscaleError("there is nothing to predict from: give input fields")
+    fields, single, resampling = None, False, None
+    if inputs is not None:
+        fields, single = four_axes(inputs, "input", space, any_grid=resample, rank=rank)
+        if resample and fields.shape[1] == space.field_channels:
+            grid = Grid(fields.shape[2], fields.shape[3], space.grid.periodic)
+            resampling = Resampling.of_inputs(spaces, grid).check()
+            fields = resampling.enter(fields)
+    scalars, alone = _scalars(parameters, space, single=single or inputs is None)
+    if fields is None:
+        assert scalars is not None
+        fields, single = scalars[:, :, None, None], alone
+    elif scalars is not None:
+        fields = _with_channels(fields, scalars)
+    check_shape("input", space, fields.shape[1:])
+    changes = resampling if resampling is not None and resampling.changes else None
+    return Given(fields, single, changes, parameters if inputs is None else inputs)
+
+
+def with_samples_axis(
+    fields: np.ndarray | None, scalars: np.ndarray | None, space: Space, **options: Any
+) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
+    """Return fields and parameters with an axis of samples, and whether they came without it.
+
+    Options are those of `read_shape`.
+    """
+    if fields is not None:
+        _, single = read_shape(fields.shape, "input", space, **options)
+        fields = fields[None] if single else fields
+    else:
+        assert scalars is not None
+        single = space.parameters > 1 and scalars.shape == (space.parameters,)
+    if single and scalars is not None and scalars.ndim == 1:
+        scalars = scalars[None]
+    return fields, scalars, single
+
+
+def predicted_space(
+    spaces: tuple[Space, Space], shape: Sequence[int] | None, *, resample: bool = False
+) -> Space:
+    """Return the space of predictions from input fields of a shape, with an axis of samples."""
+    if shape is None or not resample:
+        return spaces[1]
+    (_, _, height, width), _ = read_shape(shape, "input", spaces[0], any_grid=True)
+    given = Grid(height, width, spaces[0].grid.periodic)
+    return on_grid(spaces[1], Resampling.of_inputs(spaces, given).given[1])
+
+
+def _scalars(parameters: Any, space: Space, *, single: bool) -> tuple[Tensor | None, bool]:
+    """Return parameters (samples, P) of a fitted space, and whether they came as one row (P,).
+
+    A row is one sample where there is a `single` one, and where each sample has several.
+    """
+    scalars, alone = None, False
+    if parameters is not None:
+        scalars = as_parameters(parameters)
+        alone = single and space.parameters > 1 and scalars.shape == (space.parameters, 1)
+        alone = alone and np.ndim(parameters) == 1
+        scalars = scalars.T if alone else scalars
     given = 0 if scalars is None else scalars.shape[1]
     if given != space.parameters:
         wanted = f"{space.parameters} parameters" if space.parameters else "no parameters"
         raise TwoscaleError(
             f"this surrogate was fitted with {wanted} for each sample, got {given or 'none'}"
         )
-    if inputs is not None:
-        fields = four_axes(inputs, "input")
-        fields = fields if scalars is None else _with_channels(fields, scalars)
-    elif scalars is not None:
-        fields = scalars[:, :, None, None]
-    else:
-        raise TwoscaleError("there is nothing to predict from: give input fields")
-    check_shape("input", space, fields.shape[1:])
-    return fields
+    return scalars, alone
 
 
 def _with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
@@ -180,12 +308,22 @@ def _with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
     return torch.cat([fields, expanded.expand(-1, -1, *fields.shape[2:])], 1)
 
 
-def hold_out(data: tuple[Any, Any, Any], seed: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def hold_out(
+    data: tuple[Any, Any, Any], seed: int, share: float = _VALIDATION_SHARE
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return inputs, outputs and parameters for training, and the same for validation.
 
-    The latter is a tenth of a shuffle.
+    The latter are a share of a shuffle, at least one sample.
     """
-    arrays = [None if one is None else _array(one) for one in data]
+    if not 0 < share < 1:
+        raise TwoscaleError(
+            f"the share of samples for validation must be between 0 and 1, got {share}: to choose "
+            "on the training samples themselves, pass them as validation=(inputs, outputs)"
+        )
+    kinds = ("input fields", "output fields", "parameters")
+    arrays = [
+        None if one is None else _rows_of(one, name) for one, name in zip(data, kinds, strict=True)
+    ]
     counts = {len(one) for one in arrays if one is not None}
     if len(counts) > 1:
         x, u, p = (None if one is None else len(one) for one in arrays)
@@ -198,7 +336,7 @@ def hold_out(data: tuple[Any, Any, Any], seed: int) -> tuple[tuple[Any, ...], tu
     if count < 4:
         raise TwoscaleError(f"a surrogate needs at least 4 pairs of fields, got {count}")
     order = torch.from_numpy(np.random.default_rng(seed).permutation(count))
-    held = max(1, round(_VALIDATION_SHARE * count))
+    held = min(max(1, round(share * count)), count - 2)
     parts = order[:-held].sort().values, order[-held:].sort().values
     training, validation = (
         tuple(None if one is None else one[_rows(one, part)] for one in arrays) for part in parts
@@ -206,17 +344,17 @@ def hold_out(data: tuple[Any, Any, Any], seed: int) -> tuple[tuple[Any, ...], tu
     return training, validation
 
 
-def _array(fields: Any) -> np.ndarray | Tensor:
-    if isinstance(fields, np.ndarray | Tensor):
-        if not fields.ndim:
-            raise TwoscaleError("fields and parameters have an axis of samples, got one number")
-        return fields
-    if isinstance(fields, list | tuple):
-        raise TwoscaleError("fields and parameters are NumPy or torch arrays, got a list")
-    raise TwoscaleError(
-        f"only arrays are split into training and validation fields, got {type(fields).__name__}: "
-        "pass validation=(inputs, outputs)"
-    )
+def _rows_of(fields: Any, name: str) -> Any:
+    """Return an array of which rows can be taken."""
+    if isinstance(fields, Samples) or callable(getattr(fields, "chunks", None)):
+        raise TwoscaleError(
+            f"only arrays are split into training and validation fields, got "
+            f"{type(fields).__name__}: pass validation=(inputs, outputs)"
+        )
+    array = usual_array(fields, name)
+    if not array.ndim:
+        raise TwoscaleError("fields and parameters have an axis of samples, got one number")
+    return array
 
 
 def _rows(array: Any, rows: Tensor) -> Any:

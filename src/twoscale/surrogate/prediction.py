@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.samples import as_parameters, four_axes
+from twoscale.fields.grid import Space
+from twoscale.fields.samples import as_parameters, read_shape
 from twoscale.fields.source import slices
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.replay import replayed
@@ -55,11 +56,15 @@ def in_batches(
 
 
 def matching_parts(
-    inputs: np.ndarray | None, parameters: np.ndarray | None, length: int
+    inputs: Any, parameters: Any, length: int, space: Space, *, any_grid: bool = False
 ) -> Iterator[tuple[slice, Any, Any]]:
-    """Yield inputs and parameters `length` samples at a time, with the samples they are of."""
-    if inputs is not None and (not 2 <= inputs.ndim <= 4 or not len(inputs)):
-        four_axes(np.asarray(inputs), "input")  # raises
+    """Yield inputs and parameters `length` samples at a time, with the samples they are of.
+
+    Inputs are read as fields of a fitted space; `any_grid` is as for `read_shape`.
+    """
+    sides: list[int] = []
+    if inputs is not None:
+        (_, *sides), _ = read_shape(np.shape(inputs), "input", space, any_grid=any_grid)
     scalars = None if parameters is None else as_parameters(parameters).numpy()
     counts = [len(one) for one in (inputs, scalars) if one is not None]
     if len(set(counts)) > 1:
@@ -67,5 +72,5 @@ def matching_parts(
             f"there are {counts[0]} input fields but parameters of {counts[1]} samples"
         )
     for part in slices(max(counts, default=1), length):
-        fields, some = (None if one is None else one[part] for one in (inputs, scalars))
-        yield part, fields, some
+        fields = None if inputs is None else np.asarray(inputs[part]).reshape(-1, *sides)
+        yield part, fields, None if scalars is None else scalars[part]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout, as_pair
-from twoscale.fields.samples import Fields, check_prediction, users_rank
+from twoscale.fields.samples import Fields, check_prediction
 from twoscale.fields.source import chunk_length
 from twoscale.files import Checkpoints, atomic_output
 from twoscale.finetuning.finetune import FinetunePlan, keeps_fields, tunable
@@ -33,7 +34,6 @@ from twoscale.surrogate.artifact import is_replaceable, read_artifact
 from twoscale.surrogate.display import Metrics, constructor_text, surrogate_html
 from twoscale.surrogate.evaluation import (
     coefficient_of_determination,
-    evaluate_operator,
     warn_of_failure,
     with_facts_of_fit,
 )
@@ -44,7 +44,7 @@ from twoscale.surrogate.fitting import (
     fit_checkpoints,
     fitted_state,
 )
-from twoscale.surrogate.inputs import Door, Pair, check_alike, input_batch
+from twoscale.surrogate.inputs import Door, Pair, Validation, check_alike, given_inputs
 from twoscale.surrogate.manifest import restored, retained_dimensions, write_surrogate
 from twoscale.surrogate.options import equal_arguments, resolve_arguments, resolve_device
 from twoscale.surrogate.prediction import (
@@ -55,8 +55,7 @@ from twoscale.surrogate.prediction import (
     prediction_of,
 )
 from twoscale.surrogate.protocol import changed_parameters, parameters_by_name, regressor_tags
-
-Array = TypeVar("Array", np.ndarray, Tensor)
+from twoscale.surrogate.resampling import Resampling, on_grid
 
 _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 
@@ -65,7 +64,9 @@ class Surrogate:
     """A learned map from input fields, parameters or both to solution fields.
 
     Fields are (samples, height, width), with channels (samples, channels, height, width), or
-    (samples, length) on a line; NumPy or torch. Predictions have the axes of the training outputs.
+    (samples, length) on a line. They may be NumPy, torch or xarray arrays, Zarr arrays, HDF5
+    datasets or nested lists. A single channel may be left out at one place and given at another.
+    Predictions have the axes of the training outputs.
     A surrogate follows the habits of scikit-learn: `clone`, pipelines and grid searches work.
 
     Parameters
@@ -229,7 +230,7 @@ class Surrogate:
         outputs: Fields,
         *,
         parameters: Any = None,
-        validation: tuple[Any, ...] | None = None,
+        validation: Validation = None,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
         progress: ShowProgress = None,
@@ -247,7 +248,8 @@ class Surrogate:
             Scalars of each sample, (samples, P), beside the input fields or instead of them.
         validation
             (inputs, outputs), or (inputs, outputs, parameters), on which weights and settings are
-            chosen. By default the last tenth of a shuffle by the seed is held out.
+            chosen; or the share of the samples to hold out for that, such as 0.2. By default the
+            last tenth of a shuffle by the seed is held out.
         input_names, output_names
             Names of the channels. By default they have numbers.
         progress
@@ -293,7 +295,7 @@ class Surrogate:
         outputs: Fields,
         *,
         parameters: Any = None,
-        validation: tuple[Any, ...] | None = None,
+        validation: Validation = None,
         progress: ShowProgress = None,
         checkpoints: Checkpoints | None = None,
         **plan: Any,
@@ -355,59 +357,66 @@ class Surrogate:
         other._given = self._given | {"problem": problem}
         return other
 
-    def _common_layout(self) -> PatchLayout:
+    def _common_layout(self, grid: Grid | None = None) -> PatchLayout:
         """Return the non-overlapping patches whose seams all methods are measured on."""
         own = self.parts.outputs.arguments.get("patches", _SEAMS)
         patches = as_pair(self.settings.get("patches", own))
-        return PatchLayout.seams_of(self.output_space_.grid, patches)
+        return PatchLayout.seams_of(grid or self.output_space_.grid, patches)
 
     @property
     def _door(self) -> Door:
         """Return how fields of the fitted spaces come in."""
-        inputs, outputs = self.input_space_, self.output_space_
-        seen = None if inputs.names is None else inputs.names[: inputs.field_channels]
-        return Door(self.periodic, seen, outputs.names, fitted=True)
+        return Door(self.periodic, like=self._spaces)
+
+    @property
+    def _spaces(self) -> tuple[Space, Space]:
+        return self.input_space_, self.output_space_
 
     def predict(
         self,
-        inputs: Array | None,
+        inputs: Fields | None,
         *,
         parameters: Any = None,
         batch_size: int | None = None,
+        resample: bool = False,
         progress: ShowProgress = None,
-    ) -> Array:
-        """Return the solution fields of inputs, as NumPy or torch like these.
+    ) -> Any:
+        """Return the solution fields of inputs: a tensor for tensors, NumPy otherwise.
 
         Parameters
         ----------
         inputs
-            Input fields with the axes of the training inputs; None if there are parameters only.
-            If a tensor asks for gradients (`requires_grad`), so does the prediction.
+            Input fields; None if there are parameters only. A single channel may be left out or
+            not, and so may the axis of samples of one sample. If a tensor asks for gradients
+            (`requires_grad`), so does the prediction.
         parameters
             Scalars of each sample, (samples, P), if the surrogate was fitted with some. Gradients
             go through them as well.
         batch_size
             Fields that are predicted at a time; by default as many as fit a chunk of memory.
+        resample
+            Whether inputs may be on another grid than the training fields. They are then
+            interpolated onto that grid, and predictions back. False by default.
         progress
             As for `fit`.
 
         Returns
         -------
         array
-            The predicted fields, with the axes of the training outputs.
+            The predicted fields, with the axes of the training outputs; of one sample without an
+            axis of samples, as it came. A labelled array (xarray) gives a labelled array.
         """
         self._check_fitted()
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        fields = input_batch(inputs, parameters, self.input_space_)
+        given = given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
+        fields = given.fields
         predict = prediction_of(self.operator_, fields)
         with torch.set_grad_enabled(asks_for_gradient(fields)), reporting(progress) as report:
             predicted = self._apply(predict, fields, batch_size, report)
-        # Only now: on CUDA it waits for the device.
-        check_prediction(fields.detach(), predicted.detach())
-        result = users_rank(predicted, self.ranks_[1])
-        is_torch = isinstance(parameters if inputs is None else inputs, Tensor)
-        return result if is_torch or result.requires_grad else result.numpy()  # type: ignore[return-value]
+            # Only now: on CUDA it waits for the device.
+            check_prediction(fields.detach(), predicted.detach())
+            return given.result(predicted, self.output_space_, self.ranks_[1])
 
     @torch.no_grad()
     def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
@@ -425,14 +434,17 @@ class Surrogate:
         return in_batches(predict, fields, length or self._batch_size(), self.device, progress)
 
     def predict_parts(
-        self, inputs: np.ndarray | None, *, parameters: np.ndarray | None = None
+        self, inputs: Any, *, parameters: Any = None, resample: bool = False
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the solution fields of inputs part by part, with the samples they are of.
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
-        for part, fields, scalars in matching_parts(inputs, parameters, self._batch_size()):
-            yield part, self.predict(fields, parameters=scalars)
+        parts = matching_parts(
+            inputs, parameters, self._batch_size(), self.input_space_, any_grid=resample
+        )
+        for part, fields, scalars in parts:
+            yield part, self.predict(fields, parameters=scalars, resample=resample)
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
@@ -443,11 +455,16 @@ class Surrogate:
         if not hasattr(self, "operator_"):
             raise TwoscaleError("this surrogate is not fitted yet: call fit or load first")
 
-    def check_spaces(self, inputs: Space, outputs: Space) -> None:
-        """Raise if the surrogate was not fitted on fields of these spaces, and for its problem."""
+    def check_spaces(self, inputs: Space, outputs: Space, *, resample: bool = False) -> None:
+        """Raise if the surrogate was not fitted on fields of these spaces, and for its problem.
+
+        With `resample` their grids may be others.
+        """
         self._check_fitted()
-        check_alike("input", self.input_space_, inputs)
-        check_alike("output", self.output_space_, outputs)
+        for name, fitted, given in zip(
+            ("input", "output"), self._spaces, (inputs, outputs), strict=True
+        ):
+            check_alike(name, on_grid(fitted, given.grid) if resample else fitted, given)
         if self.problem is not None:
             self.problem.check_spaces(inputs, outputs)
 
@@ -458,6 +475,7 @@ class Surrogate:
         outputs: Fields,
         *,
         parameters: Any = None,
+        resample: bool = False,
         per_sample: bool = False,
         progress: ShowProgress = None,
     ) -> Metrics:
@@ -468,6 +486,10 @@ class Surrogate:
         inputs, outputs, parameters
             Pairs that were not in the training, as for `fit`. For pairs of another equation than
             the surrogate's own, see `with_problem`.
+        resample
+            Whether the pairs may be on another grid than the training fields. Errors are then
+            measured on that grid, and `interpolation_mre` is the part of the interpolation alone.
+            False by default.
         per_sample
             Whether to add `per_sample`: a dictionary with the array `error`, the relative L2 error
             of each sample, and of several channels `channels` with an array for each. NaN stands
@@ -482,13 +504,14 @@ class Surrogate:
             `mean_sample_error` is the mean of the samples' own ratios. The other names are those of
             `metrics.json`. Timings include the stages of the fit.
         """
-        pair = self._test_pair(inputs, outputs, parameters)
+        pair = self._test_pair(inputs, outputs, parameters, resample=resample)
+        grids = (pair.inputs.space.grid, pair.outputs.space.grid)
         with reporting(progress) as report:
-            metrics = evaluate_operator(
+            metrics = Resampling(self._spaces, grids).evaluate(
                 self.operator_,
                 partial(self._apply, self.operator_),
                 pair.fields(self.device),
-                common=self._common_layout(),
+                common=self._common_layout(grids[1]),
                 problem=self.problem,
                 names=self.output_space_.channel_names,
                 per_sample=per_sample,
@@ -509,10 +532,12 @@ class Surrogate:
         predict = partial(self._apply, self.operator_)
         return coefficient_of_determination(predict, pair.fields(self.device))
 
-    def _test_pair(self, inputs: Fields | None, outputs: Fields, parameters: Any) -> Pair:
+    def _test_pair(
+        self, inputs: Fields | None, outputs: Fields, parameters: Any, *, resample: bool = False
+    ) -> Pair:
         self._check_fitted()
-        pair = self._door.pair(inputs, outputs, parameters, "test")
-        self.check_spaces(pair.inputs.space, pair.outputs.space)
+        pair = replace(self._door, any_grid=resample).pair(inputs, outputs, parameters, "test")
+        self.check_spaces(pair.inputs.space, pair.outputs.space, resample=resample)
         return pair
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:

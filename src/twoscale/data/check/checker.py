@@ -1,0 +1,222 @@
+"""One pass over a dataset, and the findings that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from twoscale.data.check.amount import Variety
+from twoscale.data.check.axes import (
+    layout_findings,
+    order_findings,
+    periodic_findings,
+    transposition,
+)
+from twoscale.data.check.duplicates import Fingerprints, duplicate_findings, leakage_between
+from twoscale.data.check.finding import Finding, some
+from twoscale.data.check.solution import distance_to_solution, solution_finding
+from twoscale.data.check.statistics import Channel
+from twoscale.data.check.symmetry import symmetry_findings
+from twoscale.data.check.values import boundary, scales, value_findings
+from twoscale.data.split import split_samples
+from twoscale.data.store import Dataset
+from twoscale.errors import TwoscaleError
+from twoscale.fields.source import slices
+from twoscale.runtime.progress import Progress
+
+
+def check_dataset(
+    dataset: Dataset, *, test: Dataset | None = None, progress: Progress | None = None
+) -> list[Finding]:
+    """Return the findings on a dataset; every stored byte is read once, a chunk at a time.
+
+    With a dataset `test`, its samples are looked for in the first one.
+    """
+    checker = _Checker(dataset)
+    for part in slices(dataset.samples, dataset.chunk):
+        checker.see(part)
+        if progress:
+            progress("samples", part.stop, dataset.samples, "")
+    findings = list(checker.findings())
+    if test is not None:
+        findings.append(_leakage(checker.fingerprints, dataset, test))
+    return findings
+
+
+def _leakage(known: Fingerprints, dataset: Dataset, test: Dataset) -> Finding:
+    """Return whether samples of a test set are in the dataset."""
+    if test.input_space.shape != dataset.input_space.shape:
+        return Finding(
+            "error",
+            "test_set",
+            f"inputs are {dataset.input_space.contents}, those of the test set "
+            f"{test.input_space.contents}",
+            "training and test data must agree",
+        )
+    seen = Fingerprints()
+    for part in slices(test.samples, test.chunk):
+        seen.see(
+            part.start,
+            {
+                name: _sides(test, name, test.read(name, part.start, part.stop))
+                for name in test.arrays
+            },
+        )
+    return leakage_between(known, seen, test.samples)
+
+
+def _sides(dataset: Dataset, name: str, values: np.ndarray) -> np.ndarray:
+    """Return values of an array as (batch, channels, height, width)."""
+    return values.reshape(-1, *(*dataset.inner_shape(name), 1, 1)[:3])
+
+
+def _channels(dataset: Dataset, name: str) -> list[Channel]:
+    """Return the channels of an array, nothing seen yet; a single one is called like the array."""
+    given, found = dataset.input_space, dataset.output_space
+    shape = (*dataset.inner_shape(name), 1, 1)[:3]
+    if name == "parameters":
+        labels = [f"parameter '{one}'" for one in given.channel_names[given.field_channels :]]
+    else:
+        names = (found if name == "output" else given).channel_names[: shape[0]]
+        labels = [name] if len(names) == 1 else [f"{name} '{one}'" for one in names]
+    return [Channel(label, name, (shape[1], shape[2]), dataset.samples) for label in labels]
+
+
+class _Checker:
+    """Sees a dataset chunk by chunk and then tells what it found."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+        self.problem = dataset.problem
+        self.channels = {name: _channels(dataset, name) for name in dataset.arrays}
+        self.variety = Variety(dataset.samples, int(np.prod(dataset.output_space.shape)))
+        self.fingerprints = Fingerprints()
+        self.products = _Products(dataset)
+        self.damaged: list[str] = []
+        self.distance = 0.0
+
+    def see(self, part: slice) -> None:
+        arrays = {}
+        for name in self.dataset.arrays:
+            values = self._read(name, part)
+            if values is not None:
+                arrays[name] = _sides(self.dataset, name, values)
+                for place, channel in enumerate(self.channels[name]):
+                    channel.see(part.start, arrays[name][:, place])
+        if len(arrays) < len(self.dataset.arrays):
+            return
+        self.variety.see(part.start, arrays["output"])
+        self.fingerprints.see(part.start, arrays)
+        if "input" in arrays:
+            self.products.see(arrays["input"], arrays["output"])
+        if self.problem is not None and "parameters" not in arrays:
+            self.distance = max(self.distance, distance_to_solution(self.problem, arrays))
+
+    def _read(self, name: str, part: slice) -> np.ndarray | None:
+        """Return a chunk, noting it as damaged if it cannot be read or has changed."""
+        values = None
+        try:
+            values = self.dataset.read(name, part.start, part.stop, verify=False)
+            intact = self.dataset.intact(name, part.start, values)
+        except TwoscaleError:
+            intact = False
+        if not intact:
+            self.damaged.append(f"{name} {part.start} to {part.stop - 1}")
+        return values
+
+    def findings(self) -> Iterator[Finding]:
+        yield from self._as_a_whole()
+        every = [one for channels in self.channels.values() for one in channels]
+        for channels in self.channels.values():
+            for channel in channels:
+                yield from value_findings(channel, has_problem=self.problem is not None)
+            if (finding := scales(channels)) is not None:
+                yield finding
+        yield from self._on_samples()
+        if any(one.count for one in every):
+            yield from self._on_structure(every)
+        if self.problem is not None and not self.damaged and "parameters" not in self.channels:
+            yield solution_finding(self.problem, self.distance)
+
+    def _as_a_whole(self) -> Iterator[Finding]:
+        dataset = self.dataset
+        summary = f"{dataset.samples} pairs of {dataset.layout}, {dataset.dtype}"
+        yield Finding("ok", "summary", summary)
+        described = dataset.metadata["problem"]
+        if described and self.problem is None:
+            yield Finding(
+                "warning",
+                "problem",
+                f"the problem '{described['name']}' is not known here, nothing is solved",
+                "install the package that defines it",
+            )
+        yield from layout_findings(dataset)
+        if self.damaged:
+            yield Finding(
+                "error",
+                "checksums",
+                f"stored bytes do not match their checksums in {some(self.damaged)}",
+                "generate or import the dataset again",
+            )
+        else:
+            yield Finding("ok", "checksums", "stored bytes match their checksums")
+
+    def _on_samples(self) -> Iterator[Finding]:
+        what = "field" if "input" in self.channels else "parameter set"
+        samples = self.dataset.samples
+        split = split_samples(samples, seed=0) if samples >= 10 else None
+        yield from duplicate_findings(self.fingerprints, split, what)
+        if (finding := self.variety.finding()) is not None:
+            yield finding
+
+    def _on_structure(self, channels: list[Channel]) -> Iterator[Finding]:
+        """Yield what order of axes, periodic axes, symmetries and boundary look like."""
+        seen = [one for one in channels if one.count]
+        yield from order_findings(seen)
+        if (finding := transposition(self.dataset, *self.products.correlations())) is not None:
+            yield finding
+        periodic = self.dataset.output_space.grid.periodic
+        yield from periodic_findings(seen, periodic)
+        yield from symmetry_findings(self.dataset, seen)
+        yield from boundary([one for one in seen if one.side == "output"], periodic)
+
+
+class _Products:
+    """Sums of products of the first input and output channel, at the same node and transposed."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        grids = {dataset.input_space.grid.shape, dataset.output_space.grid.shape}
+        height, width = next(iter(grids))
+        self.applies = len(grids) == 1 and height == width > 1
+        self.count = 0
+
+    def see(self, inputs: np.ndarray, outputs: np.ndarray) -> None:
+        if not self.applies:
+            return
+        x, u = (values[:, 0].astype(np.float64) for values in (inputs, outputs))
+        if not (np.isfinite(x).all() and np.isfinite(u).all()):
+            return
+        if not self.count:
+            self.origin = (x[0], u[0])
+            self.sums = np.zeros((6, *x.shape[1:]))
+        x, u = x - self.origin[0], u - self.origin[1]
+        turned = x.transpose(0, 2, 1)
+        parts = (x, u, x * x, u * u, x * u, turned * u)
+        self.sums += np.stack([one.sum(axis=0) for one in parts])
+        self.count += len(x)
+
+    def correlations(self) -> tuple[float, float]:
+        """Return squared correlations of inputs and outputs, at the same and transposed nodes."""
+        if self.count < 2:
+            return 0.0, 0.0
+        x, u, xx, uu, xu, turned = self.sums / self.count
+        size = float((xx - x * x).mean() * (uu - u * u).mean())
+        if size <= 0:
+            return 0.0, 0.0
+        rows, columns = np.indices(x.shape)
+        apart = abs(rows - columns) > len(x) // 3  # near the diagonal both are the same nodes
+        direct, other = (
+            float(np.square(one[apart]).mean()) / size for one in (xu - x * u, turned - x.T * u)
+        )
+        return direct, other

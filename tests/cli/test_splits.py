@@ -1,0 +1,172 @@
+"""Splits, test sets, ranks and other grids on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.outcome import refused
+from twoscale.data import Dataset, generate
+from twoscale.problems import Poisson
+from twoscale.run import Run
+
+AFFINE = ("--method", "global", "--set", "predictor=affine")
+
+
+@pytest.fixture(autouse=True)
+def _without_pictures(monkeypatch):
+    """They take most of the time of so small a fit."""
+    monkeypatch.setattr("twoscale.report.run_figures.illustrate_run", None, raising=False)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """Another Poisson dataset on the same grid, and the same fields with an axis of channels."""
+    folder = tmp_path_factory.mktemp("other")
+    dataset = generate(Poisson(), folder / "d.zarr", resolution=16, samples=30, seed=9)
+    arrays = {name: dataset.read(name, 0, 30)[:, None] for name in ("input", "output")}
+    np.savez(folder / "f.npz", **arrays)
+    return folder
+
+
+def split_of(run):
+    return [len(part) for part in json.loads((run / "split.json").read_text()).values()]
+
+
+def test_shares_and_numbers(twoscale, data, tmp_path):
+    for split, counts in (("0.5/0.25/0.25", [60, 30, 30]), ("30/20/10", [30, 20, 10])):
+        run = tmp_path / str(counts[0])
+        assert twoscale("fit", data, "--split", split, *AFFINE, "--out", run).status == 0
+        assert split_of(run) == counts
+        assert json.loads((run / "config.json").read_text())["split"] == split
+        metrics = json.loads(twoscale("evaluate", run, "--json").out)
+        assert (metrics["measured_on"], metrics["samples"]) == ("test", counts[2])
+
+
+def test_without_test_samples_the_validation_is_measured_and_said(twoscale, data, tmp_path):
+    run = tmp_path / "r"
+    outcome = twoscale("fit", data, "--split", "0.9/0.1/0", *AFFINE, "--out", run)
+    assert "validation split of" in outcome.out
+    assert "because there are no test samples" in outcome.out
+    assert split_of(run) == [108, 12, 0]
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert (metrics["measured_on"], metrics["samples"]) == ("validation", 12)
+    again = json.loads(twoscale("evaluate", run, "--json").out)
+    assert again["mre"] == pytest.approx(metrics["mre"])
+    assert "on the validation split of" in twoscale("evaluate", run).out
+
+
+def test_all_of_it_is_training(twoscale, data, tmp_path):
+    """Whoever chooses on validation samples gets a tenth; whoever does not, trains on all."""
+    run = tmp_path / "r"
+    outcome = twoscale("fit", data, "--split", "1/0/0", *AFFINE, "--out", run)
+    assert "12 of the 120 training samples are held out to choose" in outcome.err
+    assert split_of(run) == [108, 12, 0]
+    fixed = tmp_path / "fixed"
+    outcome = twoscale(
+        "fit", data, "--split", "1/0/0", *AFFINE, "--set", "ridge=1e-6", "--out", fixed
+    )
+    assert outcome.err == ""
+    assert "training split of" in outcome.out
+    assert split_of(fixed) == [120, 0, 0]
+    assert json.loads(twoscale("evaluate", fixed, "--json").out)["measured_on"] == "training"
+    assert twoscale("check", fixed).status == 0
+
+
+def test_a_test_set_of_its_own(twoscale, data, other, tmp_path):
+    run, test = tmp_path / "r", other / "d.zarr"
+    outcome = twoscale("fit", "--train", data, "--test", test, *AFFINE, "--out", run)
+    assert f"test split of {test}" in outcome.out
+    assert split_of(run) == [108, 12, 30]
+    opened = Run.open(run, device="cpu")
+    assert opened.test_dataset.identity == Dataset(test).identity
+    metrics = opened.evaluate()
+    assert (metrics["measured_on"], metrics["samples"]) == ("test", 30)
+    assert metrics["mre"] == pytest.approx(opened.metrics["mre"])
+    assert opened.evaluate(Dataset(data))["measured_on"] == "validation"
+    tuned = tmp_path / "tuned"
+    plan = ("--objective", "A3", "--epochs", 1, "--warm-up", 0, "--ramp", 0)
+    assert twoscale("finetune", run, *plan, "--out", tuned).status == 0
+    assert split_of(tuned) == [108, 12, 30]
+    assert Run.open(tuned, device="cpu").evaluate()["samples"] == 30
+
+
+def test_searches_and_seeds_are_split_alike(twoscale, data, other, tmp_path):
+    test = ("--test", other / "d.zarr", "--split", "0.5/0.5")
+    assert twoscale("fit", data, *test, "--budget", "0.1s", "--out", tmp_path / "a").status == 0
+    assert split_of(tmp_path / "a") == [60, 60, 30]
+    some = twoscale("fit", data, *test, *AFFINE, "--seeds", "0-1", "--out", tmp_path / "s")
+    assert some.status == 0
+    assert split_of(tmp_path / "s" / "seed-1") == [60, 60, 30]
+
+
+@pytest.mark.parametrize(
+    ("split", "words"),
+    [
+        ("0.5/0.2/0.2", "sum to 0.9"),
+        ("80/10/10", "percent or numbers of samples: write 0.8/0.1/0.1"),
+        ("100/20/10", "asks for 130 of 120 samples"),
+        ("0/0.5/0.5", "leaves 0 for training"),
+        ("half", "is no split: give training/validation/test as shares such as 0.8/0.1/0.1"),
+        ("0.5/-0.5/1", "is no split"),
+    ],
+)
+def test_other_splits_are_refused(twoscale, data, tmp_path, split, words):
+    outcome = twoscale("fit", data, "--split", split, *AFFINE, "--out", tmp_path / "r")
+    refused(outcome, words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_pairs_of_datasets_are_refused(twoscale, data, other, tmp_path):
+    test, out = ("--test", other / "d.zarr"), ("--out", tmp_path / "r")
+    refused(twoscale("fit", *out), "on one dataset, got 0: name it as DATA or with --train")
+    refused(twoscale("fit", data, "--train", data, *out), "on one dataset, got 2")
+    shares = ("--split", "0.8/0.1/0.1")
+    refused(twoscale("fit", data, *test, *shares, *AFFINE, *out), "must have none, such as 0.9")
+    generate(Poisson(), tmp_path / "p12.zarr", resolution=12, samples=10)
+    outcome = twoscale("fit", data, "--test", tmp_path / "p12.zarr", *AFFINE, *out)
+    refused(outcome, "inputs of 16x16 fields", "of 12x12 fields", "must agree")
+    assert {path.name for path in tmp_path.iterdir()} == {"p12.zarr"}
+
+
+# Ranks
+
+
+def test_one_channel_with_and_without_its_axis(twoscale, data, other, run_folder, tmp_path):
+    names = ("--input", "input", "--output", "output", "--problem", "poisson")
+    channels = tmp_path / "c.zarr"
+    assert twoscale("import", other / "f.npz", *names, "--out", channels).status == 0
+    plain = json.loads(twoscale("evaluate", run_folder, "--data", other / "d.zarr", "--json").out)
+    assert plain["measured_on"] == "all"
+    found = twoscale("evaluate", run_folder, "--data", channels, "--json")
+    assert json.loads(found.out)["mre"] == pytest.approx(plain["mre"], rel=1e-4)
+    x = Dataset(channels).read("input", 0, 3)
+    results = {}
+    for name, fields in (("four", x), ("three", x[:, 0]), ("two", x[0, 0]), ("one", x[0])):
+        np.save(tmp_path / "x.npy", fields)
+        out = tmp_path / f"{name}.npy"
+        assert twoscale("predict", run_folder, tmp_path / "x.npy", "--out", out).status == 0
+        results[name] = np.load(out)
+    assert [one.shape for one in results.values()] == [(3, 16, 16)] * 2 + [(16, 16), (1, 16, 16)]
+    for one in results.values():
+        np.testing.assert_allclose(one.reshape(-1, 16, 16)[0], results["three"][0], atol=1e-5)
+
+
+# Grids
+
+
+def test_another_resolution(twoscale, run_folder, tmp_path):
+    fine = generate(Poisson(), tmp_path / "p31.zarr", resolution=31, samples=10, seed=4)
+    refused(twoscale("evaluate", run_folder, "--data", fine.path), "pass --resample")
+    outcome = twoscale("evaluate", run_folder, "--data", fine.path, "--resample")
+    assert "measured on 31x31 nodes: predictions on 16x16 nodes are interpolated" in outcome.out
+    found = twoscale("evaluate", run_folder, "--data", fine.path, "--resample", "--json")
+    metrics = json.loads(found.out)
+    assert metrics["resampled_from"]["output"] == [31, 31]
+    assert 0 < metrics["interpolation_mre"] < 0.05
+    np.save(tmp_path / "x.npy", fine.read("input", 0, 2))
+    out = tmp_path / "p.npy"
+    refused(twoscale("predict", run_folder, tmp_path / "x.npy", "--out", out), "pass --resample")
+    done = twoscale("predict", run_folder, tmp_path / "x.npy", "--resample", "--out", out)
+    assert done.status == 0
+    assert np.load(out).shape == (2, 31, 31)

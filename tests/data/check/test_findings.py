@@ -1,0 +1,269 @@
+"""Each finding on data that were made to have it, and on data that were not."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.data.tools import edit_description
+from twoscale.data import Dataset, check_dataset, description, generate, import_fields
+from twoscale.data.check import Finding
+from twoscale.data.check.duplicates import close_pairs
+from twoscale.problems import Darcy, Poisson
+
+SIDE, COUNT = 20, 120
+
+
+@pytest.fixture(scope="module")
+def darcy(tmp_path_factory):
+    """Coefficients and solutions of a problem with all symmetries of the square."""
+    folder = tmp_path_factory.mktemp("darcy")
+    dataset = generate(Darcy(), folder / "d", resolution=SIDE, samples=COUNT)
+    return tuple(dataset.read(name, 0, COUNT) for name in ("input", "output"))
+
+
+@pytest.fixture
+def findings(tmp_path):
+    """Import arrays and return the findings by their codes; of several, the worst."""
+
+    def found(x, u, parameters=None, **options):
+        arrays = {"x": x, "u": u} | ({} if parameters is None else {"p": parameters})
+        np.savez(tmp_path / "f.npz", **arrays)
+        keys = {"inputs": "x", "outputs": "u", "parameters": None if parameters is None else "p"}
+        data = import_fields(
+            [tmp_path / "f.npz"], tmp_path / "d", overwrite=True, **keys, **options
+        )
+        order = ["ok", "note", "warning", "error"]
+        every = sorted(check_dataset(data), key=lambda one: order.index(one.level))
+        return {one.code: one for one in every}
+
+    return found
+
+
+def waves(count=COUNT, side=32, *, end=False, seed=0):
+    """Fields that are periodic along both axes, with phases at random; the last node is extra."""
+    rng = np.random.default_rng(seed)
+    nodes = np.arange(side + end) / side
+    rows, columns = rng.uniform(0, 2 * np.pi, (2, count, 1, 1))
+    sizes = rng.standard_normal((count, 1, 1))
+    return sizes * np.sin(2 * np.pi * nodes[:, None] + rows) * np.cos(4 * np.pi * nodes + columns)
+
+
+def test_sound_fields_cause_no_warning(findings, darcy):
+    levels = {one.level for one in findings(*darcy).values()}
+    assert levels == {"ok", "note"}
+
+
+def test_a_finding_is_plain_values_for_programs():
+    finding = Finding("warning", "duplicates", "seen", "do this")
+    assert json.loads(json.dumps(vars(finding)))["code"] == "duplicates"
+    assert finding.text == "seen: do this"
+
+
+# Values
+
+
+def test_a_positive_coefficient_over_magnitudes_wants_a_logarithm(findings, darcy):
+    x, u = darcy
+    fields = np.exp(2 * waves(side=SIDE))
+    finding = findings(fields, u)["logarithm"]
+    assert finding.level == "warning"
+    assert "positive values over" in finding.message
+    assert "inputs = numpy.log(inputs)" in finding.advice
+    two_levels = np.where(x > x.mean(), 1.0, 1e-3)
+    for plain in (
+        np.log(fields),
+        x,
+        two_levels,
+        np.random.default_rng(0).uniform(1e-4, 1, x.shape),
+    ):
+        assert "logarithm" not in findings(plain, u)
+    assert "logarithm" not in findings(x, fields)  # outputs are what they are
+    p = np.exp(3 * np.random.default_rng(0).standard_normal(COUNT))
+    assert "parameters = numpy.log" in findings(x, u, parameters=p)["logarithm"].advice
+
+
+def test_with_a_known_equation_a_logarithm_is_only_noted(tmp_path, darcy):
+    np.savez(tmp_path / "f.npz", x=np.exp(2 * waves(side=SIDE)), u=darcy[1])
+    names = {"inputs": "x", "outputs": "u", "problem": Darcy()}
+    data = import_fields([tmp_path / "f.npz"], tmp_path / "d", **names)
+    (finding,) = [one for one in check_dataset(data) if one.code == "logarithm"]
+    assert finding.level == "note"
+    assert "leave the problem out" in finding.advice
+
+
+def test_nodes_that_never_change(findings, darcy):
+    x, u = darcy
+    masked = x.copy()
+    masked[:, 5:8, 5:8] = 4.0
+    finding = findings(masked, u)["constant_nodes"]
+    assert "input: 9 nodes inside (2.8 %) are the same in all samples" in finding.message
+    assert "constant_nodes" not in findings(x, u)
+
+
+def test_outputs_at_the_boundary(findings, darcy):
+    x, u = darcy
+    assert "boundary are zero" in findings(x, u)["boundary"].message
+    assert "the same in all samples" in findings(x, u + 1)["boundary"].message
+    assert findings(x, x)["boundary"].message == "output: values at the boundary are free"
+    assert "boundary" not in findings(waves(), waves(), periodic=(True, True))
+
+
+# Samples
+
+
+def test_too_few_samples_for_the_variety(findings):
+    rough = np.random.default_rng(0).standard_normal((40, 8, 8))
+    finding = findings(rough, rough)["samples"]
+    assert finding.level == "warning"
+    assert "numbers hold 99 % of the outputs' variance, and 32 samples train" in finding.message
+    assert findings(waves(), waves())["samples"].level == "ok"
+    assert findings(waves(), waves())["samples"].message.startswith("4 numbers hold 99 %")
+
+
+def test_repetitions_exact_and_rounded(findings, darcy):
+    x, u = (fields.copy() for fields in darcy)
+    x[5], u[5] = x[100], u[100]
+    x[7] = x[8] * (1 + 2e-7)
+    found = findings(x, u)
+    assert found["duplicates"].message.endswith("in 1 sample (100)")
+    assert found["near_duplicates"].message.endswith("in 1 sample (8)")
+    assert "contradictions" not in found
+    u[5] += 1
+    assert "1 sample (100)" in findings(x, u)["contradictions"].message
+
+
+def test_leakage_within_the_usual_split(findings, darcy):
+    x, u = (fields.copy() for fields in darcy)
+    order = np.random.default_rng(0).permutation(COUNT)
+    training, test = order[0], order[-1]
+    x[test], u[test] = x[training], u[training]
+    assert f"1 test sample ({test})" in findings(x, u)["leakage"].message
+    x[test], u[test] = darcy[0][test], darcy[1][test]
+    x[order[1]] = x[training]
+    assert "leakage" not in findings(x, u)
+
+
+def test_leakage_between_two_datasets(tmp_path, darcy):
+    x, u = darcy
+    sets = []
+    for name, part in (("a", slice(0, 60)), ("b", slice(60, 120)), ("c", slice(57, 90))):
+        fields = x[part] * (1 + 1e-7 * (name == "c"))
+        np.savez(tmp_path / "f.npz", x=fields, u=u[part])
+        sets.append(import_fields([tmp_path / "f.npz"], tmp_path / name, inputs="x", outputs="u"))
+    *_, fine = check_dataset(sets[0], test=sets[1])
+    assert (fine.level, fine.code) == ("ok", "leakage")
+    *_, leaked = check_dataset(sets[0], test=sets[2])
+    assert leaked.level == "warning"
+    assert "3 test samples (0, 1, 2)" in leaked.message
+    other = generate(Poisson(), tmp_path / "p", resolution=8, samples=4)
+    *_, wrong = check_dataset(sets[0], test=other)
+    assert (wrong.level, wrong.code) == ("error", "test_set")
+
+
+def test_close_points_are_found_among_many():
+    points = np.random.default_rng(0).standard_normal((5000, 4))
+    points[4000] = points[17] + 1e-8
+    assert sorted(close_pairs(points)[0].tolist()) == [17, 4000]
+    assert len(close_pairs(points)) == 1
+    assert len(close_pairs(points[:1])) == len(close_pairs(np.ones((5, 4)))) == 0
+
+
+def test_steps_of_a_simulation_are_no_independent_samples(findings):
+    times = np.linspace(0, 1, COUNT)[:, None, None]
+    nodes = np.linspace(0, 1, SIDE)
+    steps = np.sin(3 * times + 4 * nodes[:, None]) * np.cos(times - nodes)
+    assert findings(steps, steps**2)["ordered_samples"].level == "warning"
+    shuffled = np.random.default_rng(0).permutation(steps)
+    assert "ordered_samples" not in findings(shuffled, shuffled**2)
+
+
+# Axes
+
+
+def test_samples_that_come_last(findings, darcy):
+    found = findings(*(np.moveaxis(fields, 0, -1) for fields in darcy), axes="nhw")
+    assert "numpy.moveaxis(fields, -1, 0)" in found["samples_last"].advice
+    rough = np.random.default_rng(0).standard_normal((30, 12, 12))
+    assert "samples_last" not in findings(rough, rough)
+
+
+def test_outputs_that_are_transposed(findings, darcy):
+    x, u = darcy
+    assert "swapaxes" in findings(x, u.swapaxes(1, 2))["transposed"].advice
+    assert "swapaxes" in findings(x[:, :12], u.swapaxes(1, 2)[:, :, :12])["transposed"].advice
+    assert "transposed" not in findings(x, u)
+    assert "transposed" not in findings(waves(), np.roll(waves(), 5, 1))
+
+
+def test_channels_that_were_read_as_rows(findings):
+    lines = np.random.default_rng(0).standard_normal((12, 3, 64))
+    assert "fields[:, :, None]" in findings(lines, lines[:, 0])["channels_as_rows"].advice
+
+
+def test_axes_that_look_periodic(findings, darcy):
+    x = waves()
+    assert findings(x, x)["periodic"].level == "note"
+    assert "periodic" not in findings(x, x, periodic=(True, True))
+    assert "periodic" not in findings(*darcy)
+    wrong = findings(*darcy, periodic=(True, False))["periodic"]
+    assert wrong.level == "warning"
+    assert "rows are declared periodic, but fields have a kink" in wrong.message
+    rough = np.random.default_rng(0).standard_normal((30, 12, 12))
+    for axes in ((True, True), (False, False)):
+        assert "periodic" not in findings(rough, rough, periodic=axes)
+
+
+def test_a_last_node_that_repeats_the_first(findings):
+    x = waves(end=True)
+    assert "fields[..., :-1]" in findings(x, x)["periodic_end"].advice
+    assert "periodic_end" not in findings(x[:, :-1, :-1], x[:, :-1, :-1])
+    flat = np.repeat(x[:, :, :1], 32, axis=2)[:, :-1]
+    assert "periodic_end" not in findings(flat, flat)
+
+
+# Symmetries
+
+
+def test_symmetries_that_the_data_allow(findings, darcy):
+    x, u = darcy
+    assert "symmetries=square" in findings(x, u)["symmetries"].advice
+    narrow = x[:, :16]
+    assert "symmetries=mirrors" in findings(narrow, narrow)["symmetries"].advice
+    heavy = u * np.linspace(1, 2, SIDE)
+    finding = findings(x, heavy)["symmetries"]
+    assert (finding.level, "output changes under mirroring" in finding.message) == ("ok", True)
+    assert "symmetries" not in findings(x[:20], u[:20])
+
+
+def test_shifts_along_periodic_axes(findings):
+    x = waves()
+    assert "symmetries=shifts" in findings(x, x, periodic=(True, True))["symmetries"].advice
+    x = waves(400)
+    slope = x * np.linspace(1, 4, 32)
+    found = findings(x, slope, periodic=(True, True))["symmetries"]
+    assert found.level == "ok"
+
+
+def test_a_declared_symmetry_that_the_data_contradict(tmp_path):
+    dataset = generate(Poisson(), tmp_path / "p", resolution=12, samples=200)
+    x, u = (dataset.read(name, 0, 200).copy() for name in ("input", "output"))
+    x[:, :6] *= 2
+    np.savez(tmp_path / "f.npz", x=x, u=u)
+    data = import_fields([tmp_path / "f.npz"], tmp_path / "d", inputs="x", outputs="u")
+    problem = {"name": "poisson", "parameters": {}}
+    edit_description(data.path, lambda attributes: attributes.update(problem=problem))
+    (finding,) = [one for one in check_dataset(Dataset(data.path)) if one.code == "symmetries"]
+    assert finding.level == "warning"
+    assert "the mean or the variance of input is not" in finding.message
+
+
+def test_findings_do_not_depend_on_the_chunks(tmp_path, darcy, monkeypatch):
+    x, u = darcy
+    np.savez(tmp_path / "f.npz", x=x, u=u)
+    found = []
+    for name, size in (("a", 2**22), ("b", 4 * SIDE * SIDE * 7)):
+        monkeypatch.setattr(description, "_CHUNK_BYTES", size)
+        data = import_fields([tmp_path / "f.npz"], tmp_path / name, inputs="x", outputs="u")
+        found.append([one.text for one in check_dataset(data)])
+    assert found[0] == found[1]
