@@ -253,14 +253,22 @@ ACCURACY: dict[str, Measure] = {
 }
 
 
-def median_sample(prediction: Tensor, truth: Tensor) -> int:
-    """Return the sample whose relative error is closest to the median: neither best nor worst.
+def sample_errors(prediction: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the relative L2 error of each sample (batch,), and of its channels (batch, channels).
 
-    A sample's error is the root mean square of those of its channels.
+    A sample's error is the root mean square of those of its channels. What is relative to zeros is
+    not finite; a sample's error leaves such channels out.
     """
     truth = truth.double()  # squares of single precision may be infinite
-    divisor, count = divisors(truth.flatten(2).norm(dim=2))
-    errors = ((prediction - truth).flatten(2).norm(dim=2) / divisor).norm(dim=1) / count.sqrt()
+    sizes = truth.flatten(2).norm(dim=2)
+    distances = (prediction - truth).flatten(2).norm(dim=2)
+    divisor, count = divisors(sizes)
+    return (distances / divisor).norm(dim=1) / count.sqrt(), distances / sizes
+
+
+def median_sample(prediction: Tensor, truth: Tensor) -> int:
+    """Return the sample whose relative error is closest to the median: neither best nor worst."""
+    errors, _ = sample_errors(prediction, truth)
     return int((errors - errors.median()).abs().argmin())
 
 
