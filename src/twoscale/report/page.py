@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise missing_extra(error.name or "jinja2", "report") from error
 
-__all__ = ["Cell", "Numbers", "Picture", "Row", "Section", "Table", "Tile", "page_text"]
+__all__ = ["Cell", "Numbers", "Picture", "Row", "Section", "Step", "Table", "Tile", "page_text"]
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,16 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A thing to do, in words, and the command for it."""
+
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
-    """A part of the page: question, tables, pictures, and tables that are hidden at first.
+    """A part of the page: question, steps, tables, pictures, tables that are hidden at first.
 
     A section with `fold` shows only its title and lead until it is opened.
     """
@@ -63,6 +71,7 @@ class Section:
     title: str
     lead: str = ""
     facts: Sequence[tuple[str, str]] = ()
+    steps: Sequence[Step] = ()
     tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = ()
     remarks: Sequence[str] = ()
