@@ -17,7 +17,7 @@ from twoscale.files.work_folder import SUFFIX, is_work_folder
 from twoscale.problems import Poisson
 from twoscale.report.comparison import write_comparison
 from twoscale.report.figure_folder import check_page
-from twoscale.report.run_figures import illustrate_run
+from twoscale.report.run_page import illustrate_run
 from twoscale.run import Run, fit_run
 from twoscale.surrogate.options import resolve_device
 

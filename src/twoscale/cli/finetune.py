@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from twoscale.cli.display import print_json, print_metrics, progress_bar
+from twoscale.cli.next_steps import print_next
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
@@ -18,7 +19,7 @@ from twoscale.cli.options import (
 )
 from twoscale.data import Dataset
 from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
-from twoscale.report.run_figures import illustrate_run
+from twoscale.report.run_page import illustrate_run
 from twoscale.run import Run, finetune_run
 from twoscale.runtime.memory import parse_size
 
@@ -71,3 +72,4 @@ def finetune(
         before = base.evaluate(dataset, samples=tuned.test_samples)
     rows = {base.surrogate.method: before, f"+ {objective}": tuned.metrics}
     print_metrics(rows, title=f"{out}: fine-tuned from {run}, time cumulative")
+    print_next([tuned])

@@ -14,6 +14,7 @@ from twoscale.cli.display import (
     search_bars,
     show_metrics,
 )
+from twoscale.cli.next_steps import print_next
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
@@ -26,7 +27,7 @@ from twoscale.cli.options import (
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.methods.settings import parse_assignments, parse_seeds
-from twoscale.report.run_figures import illustrate_run
+from twoscale.report.run_page import illustrate_run
 from twoscale.run import auto_run, fit_runs
 from twoscale.runtime.memory import parse_size
 from twoscale.runtime.timing import parse_duration
@@ -102,6 +103,8 @@ def fit(
     else:
         labels = [f"{method} {k}" for k in several]
         show_metrics({k: run.metrics for k, run in zip(labels, runs, strict=True)}, json, title)
+    if not json:
+        print_next(runs, out)
 
 
 def _search(
@@ -121,3 +124,5 @@ def _search(
     if not json:
         print_search(run.search or {})
     show_metrics({run.surrogate.method: run.metrics}, json, f"{out}: test split of {data.path}")
+    if not json:
+        print_next([run])

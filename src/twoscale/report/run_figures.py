@@ -52,7 +52,7 @@ def histogram(errors: Mapping[str, np.ndarray], colours: Mapping[str, str]) -> F
         for name, values in found.items():
             axis.hist(
                 values,
-                edges,
+                list(edges),
                 color=colours[name],
                 alpha=0.75 if alone else 1.0,
                 histtype="stepfilled" if alone else "step",
@@ -224,8 +224,7 @@ def candidates(search: Mapping[str, Any]) -> Figure | None:
         axis = figure.subplots()
         _front(axis, list(points.values()))
         for place, trial in fitted.items():
-            look = {"color": colour(trial["method"]), "marker": marker(trial["method"])}
-            axis.plot(*points[place], linestyle="none", markeredgecolor="white", **look)
+            _point(axis, points[place], trial["method"])
         if search["chosen"] in points:
             axis.plot(*points[search["chosen"]], "o", ms=14, mfc="none", color="black", zorder=3)
         _error_against_time(axis, list(points.values()), "validation error (%)")
@@ -247,11 +246,22 @@ def runs_scatter(points: Mapping[str, tuple[float, float]], methods: Mapping[str
         axis = figure.subplots()
         _front(axis, list(places.values()))
         for name, place in places.items():
-            look = {"color": colour(methods[name]), "marker": marker(methods[name])}
-            axis.plot(*place, linestyle="none", ms=9, markeredgecolor="white", **look)
+            _point(axis, place, methods[name])
         _error_against_time(axis, list(places.values()), display("mre").axis)
         label_points(axis, {short(name): place for name, place in places.items()})
     return figure
+
+
+def _point(axis: Axes, place: tuple[float, float], method: str) -> None:
+    """Draw a point in a method's colour and with its marker."""
+    axis.plot(
+        *place,
+        color=colour(method),
+        marker=marker(method),
+        linestyle="none",
+        markersize=9,
+        markeredgecolor="white",
+    )
 
 
 def _front(axis: Axes, points: Sequence[tuple[float, float]]) -> None:

@@ -18,7 +18,7 @@ from twoscale.fields.spectra import radial_spectrum
 from twoscale.run.pairs import Pair
 from twoscale.surrogate import Surrogate
 
-MOST_SAMPLES = 200
+_MOST_SAMPLES = 200
 _MOST_VALUES = 2**25  # of the fields that are held for the pictures: 128 MiB a side
 _FAR = 3.0  # times the 90 % quantile: an outlier
 _MOST_OUTLIERS = 0.05  # of the samples: more are no outliers
@@ -99,39 +99,56 @@ class RunSamples:
         return at / inside if at is not None and inside else None
 
 
+def input_fields(space: Space, inputs: Tensor) -> Tensor | None:
+    """Return the channels of inputs that are fields; None if all are parameters."""
+    return inputs[:, : space.field_channels] if space.field_channels else None
+
+
+def most_samples(*spaces: Space) -> int:
+    """Return how many samples of some spaces are looked at, at most."""
+    room = _MOST_VALUES // max(prod(space.shape) for space in spaces)
+    return max(1, min(_MOST_SAMPLES, room))
+
+
 def measure_samples(surrogate: Surrogate, test: Pair, numbers: Sequence[int]) -> RunSamples:
     """Return what the first test samples tell, at most 200, fewer where fields are large.
 
     `numbers` are those of all test samples in their dataset, in the order of `test`.
     """
     spaces = (surrogate.input_space_, surrogate.output_space_)
-    room = max(1, _MOST_VALUES // max(prod(space.shape) for space in spaces))
-    inputs, truth = (first_fields(side.source, min(MOST_SAMPLES, room)).cpu() for side in test)
-    predict = surrogate.predict_fields
+    most = most_samples(*spaces)
+    inputs, truth = (first_fields(side.source, most).cpu() for side in test)
     sums = _Sums(spaces[1], _borders(surrogate))
     for batch in _batches(surrogate, inputs, truth):
         sums.add(batch)
-    found = sums.result(np.asarray(numbers[: len(truth)]), tested=len(test[0]))
+    found = sums.result(np.asarray(numbers[: len(truth)]), tested=len(numbers))
     order = np.argsort(np.where(np.isfinite(found.errors), found.errors, np.inf), kind="stable")
     count = len(found.finite)
     if not count:
         return found
 
-    def shown(place: int) -> Shown:
-        part = slice(place, place + 1)
-        own = spaces[0].field_channels
-        return Shown(
-            int(found.numbers[place]),
-            float(found.errors[place]),
-            inputs[place, :own].double().numpy() if own else None,
-            inputs[place, own:, 0, 0].double().numpy(),
-            truth[place].double().numpy(),
-            predict(inputs[part])[0].double().numpy(),
-        )
-
-    places = (order[0], order[(count - 1) // 2], order[count - 1])
-    best, median, worst = (shown(int(place)) for place in places)
+    places = (int(order[at]) for at in (0, (count - 1) // 2, count - 1))
+    best, median, worst = (
+        show_sample(surrogate, inputs[[place]], truth[[place]], int(found.numbers[place]))
+        for place in places
+    )
     return RunSamples(**(vars(found) | {"best": best, "median": median, "worst": worst}))
+
+
+def show_sample(surrogate: Surrogate, inputs: Tensor, truth: Tensor, number: int) -> Shown:
+    """Return one sample (1, channels, height, width) with its prediction."""
+    space = surrogate.input_space_
+    fields = input_fields(space, inputs)
+    prediction = surrogate.predict_fields(inputs)
+    errors, _ = sample_errors(prediction, truth)
+    return Shown(
+        number,
+        float(errors[0]),
+        None if fields is None else fields[0].double().numpy(),
+        inputs[0, space.field_channels :, 0, 0].double().numpy(),
+        truth[0].double().numpy(),
+        prediction[0].double().numpy(),
+    )
 
 
 def _batches(surrogate: Surrogate, inputs: Tensor, truth: Tensor) -> Iterator[Batch]:
