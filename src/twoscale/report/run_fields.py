@@ -19,6 +19,7 @@ from twoscale.report.run_samples import RunSamples, Shown
 HALF = 5.8  # inches: half of the page, and all of a phone
 _WHOLE = 10.6  # inches: the page
 _MOST_CHANNELS = 4  # that are drawn of a side; the first ones
+_NET = 0.83  # of a panel's width without its colour scale
 PREDICTION = "#0072B2"
 
 
@@ -50,7 +51,7 @@ def sample_strip(
     width = _WHOLE if whole else HALF
     side = (width - 0.3) / across
     with chart_style():
-        figure = new_figure(width, len(rows) * (side * _aspect(shown.truth) + 0.32) + 0.2)
+        figure = new_figure(width, len(rows) * (_NET * side * _aspect(shown.truth) + 0.3) + 0.1)
         axes = figure.subplots(len(rows), across, squeeze=False)
         for line, row in zip(axes, rows, strict=True):
             for axis, panel in zip(line, row, strict=False):
@@ -140,7 +141,7 @@ def _colour_bars(figure: Figure, axes: np.ndarray, row: Sequence[_Panel]) -> Non
     for axis, panel in zip(axes, row, strict=False):
         if panel.image is not None and panel.role != "truth":
             scale = figure.colorbar(panel.image, ax=axis, shrink=0.8, aspect=24, pad=0.02)
-            scale.ax.tick_params(labelsize=7)
+            scale.ax.tick_params(labelsize=8)
             scale.outline.set_visible(False)
 
 
@@ -164,7 +165,7 @@ def error_map(samples: RunSamples, names: Sequence[str]) -> Figure:
     down = -(-shown // across)
     side = (HALF - 0.3) / across
     with chart_style():
-        height = down * (side * _aspect(samples.error_map) + 0.4) + 0.2
+        height = down * (_NET * side * _aspect(samples.error_map) + 0.3) + 0.1
         figure = new_figure(HALF, height)
         axes = figure.subplots(down, across, squeeze=False).flatten()
         for axis in axes[shown:]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from twoscale.report.charts.labels import label_points
 from twoscale.report.charts.points import pareto_front
@@ -25,7 +26,7 @@ from twoscale.report.run_fields import HALF, PREDICTION, short, shown_channels
 from twoscale.report.run_samples import RunSamples
 
 _BAR = 0.36  # inches of a horizontal bar
-_BINS = 24
+_BINS = 24  # of a histogram, at most
 _MANY = 10.0  # times the smallest: a histogram is then logarithmic
 ERROR, LEARNED, ORACLE = "#D55E00", "#0072B2", "#999999"
 _CAUSES = {"representation": "#E69F00", "predictor": "#0072B2", "data": "#CC79A7"}
@@ -40,9 +41,10 @@ def histogram(errors: Mapping[str, np.ndarray], colours: Mapping[str, str]) -> F
     """Draw how many samples have which error; of one run with mean, median and 95 % quantile."""
     found = {name: 100 * values[np.isfinite(values)] for name, values in errors.items()}
     every = np.concatenate(list(found.values()))
+    bins = 1 + min(_BINS, round(3 * len(every) ** 0.5))
     low, high = float(every.min()), float(every.max())
     logarithmic = low > 0 and high > _MANY * low
-    edges = np.geomspace(low, high, _BINS) if logarithmic else np.linspace(low, high, _BINS)
+    edges = np.geomspace(low, high, bins) if logarithmic else np.linspace(low, high, bins)
     if high <= low:
         edges = np.linspace(low - 0.5 * abs(low) - 1e-12, low + 0.5 * abs(low) + 1e-12, 4)
     alone = len(found) == 1
@@ -63,8 +65,9 @@ def histogram(errors: Mapping[str, np.ndarray], colours: Mapping[str, str]) -> F
             _mark_quantiles(axis, next(iter(found.values())))
         if logarithmic:
             log_axis(axis, "x", [low, high])
+        axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))
         axis.set(xlabel="relative error of a sample (%)", ylabel="samples")
-        axis.legend()
+        figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
@@ -195,8 +198,9 @@ def losses(histories: Mapping[str, Mapping[str, Any]]) -> Figure:
         figure = new_figure(HALF, 2.9 * len(histories) + 0.3)
         axes = figure.subplots(len(histories), squeeze=False)[:, 0]
         for axis, (name, history) in zip(axes, histories.items(), strict=True):
-            axis.semilogy(history["training_loss"], color=LEARNED, label="training")
-            axis.semilogy(history["validation_loss"], color=ERROR, label="validation")
+            axis.plot(history["training_loss"], color=LEARNED, label="training")
+            axis.plot(history["validation_loss"], color=ERROR, label="validation")
+            log_axis(axis, "y", [*history["training_loss"], *history["validation_loss"]])
             axis.axvline(history["best_epoch"], color="0.5", linestyle="--", label="weights kept")
             axis.set(xlabel="epoch", ylabel="loss", title=name if len(histories) > 1 else "")
             axis.legend()

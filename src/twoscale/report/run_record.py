@@ -23,6 +23,7 @@ from twoscale.run.folder import (
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.stages import INFERENCE
 from twoscale.search.advice import Findings, Suggestion, advise
+from twoscale.search.policy import INTERRUPTED, NO_TIME
 from twoscale.surrogate import Surrogate
 
 
@@ -111,11 +112,15 @@ class RunRecord:
             inputs=surrogate.input_space_,
             outputs=surrogate.output_space_,
             output_code=code,
-            symmetries=surrogate.settings.get("symmetries", "none"),
+            symmetries=search.get(
+                "declared_symmetries", surrogate.settings.get("symmetries", "none")
+            ),
             known_symmetries="none" if problem is None else problem.symmetric_under,
             half_error=search.get("half_error"),
             accelerated=surrogate.device.type == "cuda",
             searched=bool(trials),
+            short_of_time=search.get("stopped", "").startswith(NO_TIME),
+            interrupted=search.get("stopped") == INTERRUPTED,
             tried_longer=any(
                 trial["method"] == surrogate.method and trial["output_code"] > (code or math.inf)
                 for trial in trials

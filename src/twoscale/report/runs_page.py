@@ -12,7 +12,8 @@ from twoscale.report.display import display, number
 from twoscale.report.figures import channel_names
 from twoscale.report.method_looks import colour
 from twoscale.report.page import Cell, Numbers, Picture, Row, Section, Table, page_text
-from twoscale.report.run_page import FOOTER, Drawings, next_section, origin_section
+from twoscale.report.run_page import FOOTER, next_section, origin_section
+from twoscale.report.run_pictures import Drawings
 from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import Shown, show_sample
 from twoscale.report.run_words import limits_text, result_text, used_text

@@ -47,6 +47,8 @@ class Findings:
         The error after learning from half of the samples.
     accelerated, searched
         Whether a GPU was used, and whether a search chose the method.
+    short_of_time, interrupted
+        Whether a search ended before it had tried all it wanted to.
     tried_longer, tried_predictors
         Whether a search has tried longer codes, and other predictors.
     epochs
@@ -74,6 +76,8 @@ class Findings:
     half_error: float | None = None
     accelerated: bool = False
     searched: bool = False
+    short_of_time: bool = False
+    interrupted: bool = False
     tried_longer: bool = False
     tried_predictors: bool = False
     epochs: tuple[int, int] | None = None
@@ -148,11 +152,18 @@ def advise(found: Findings) -> list[Suggestion]:
                 "check names constant fields, duplicates and wrong axes."
             )
         ]
-    return [*limits(found), *_of_samples(found)]
+    first = list(limits(found))
+    if not found.searched and not any(one.search for one in first):
+        first.append(Suggestion("A search may find a better method and predictor.", search=True))
+    return [*first, *_of_samples(found)]
 
 
 def limits(found: Findings) -> Iterator[Suggestion]:
-    """Yield what would help against each cause of the error, by its share, largest first."""
+    """Yield what would help: time, if it was short; then by share of the error, largest first."""
+    if found.short_of_time:
+        yield Suggestion("A longer budget may help.", search=True)
+    elif found.interrupted:
+        yield Suggestion("A search without interruption may find a better one.", search=True)
     shares = found.shares
     for part in sorted(shares, key=lambda name: -shares[name]):
         if shares[part] > _NOTABLE:

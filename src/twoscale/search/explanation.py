@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from twoscale.methods.recipes import resolve
 from twoscale.runtime.timing import duration_text
 from twoscale.search.advice import PERFECT, Findings, limits, percent, shares_text
@@ -20,7 +18,8 @@ def explain(found: Search, space: SearchSpace) -> list[str]:
     choice = _choice(found, best, best.outcome)
     if best.error <= PERFECT:
         return [choice, "That is the limit of single precision: nothing is left to learn."]
-    return [choice, _shares(best.outcome), *_advice(found, best, best.outcome, space)]
+    suggestions = limits(_findings(found, best, best.outcome, space))
+    return [choice, _shares(best.outcome), *(one.text for one in suggestions)]
 
 
 def _choice(found: Search, best: Trial, outcome: Outcome) -> str:
@@ -40,16 +39,6 @@ def _shares(outcome: Outcome) -> str:
     )
 
 
-def _advice(found: Search, best: Trial, outcome: Outcome, space: SearchSpace) -> Iterator[str]:
-    """Yield what would help: time, if it was short; then by share of the error, largest first."""
-    if found.stopped.startswith(NO_TIME):
-        yield "A longer budget may help."
-    elif found.stopped == INTERRUPTED:
-        yield "A search without interruption may find a better one."
-    for suggestion in limits(_findings(found, best, outcome, space)):
-        yield suggestion.text
-
-
 def _findings(found: Search, best: Trial, outcome: Outcome, space: SearchSpace) -> Findings:
     candidate = best.candidate
     return Findings(
@@ -65,6 +54,8 @@ def _findings(found: Search, best: Trial, outcome: Outcome, space: SearchSpace) 
         half_error=found.half_error,
         accelerated=space.accelerated,
         searched=True,
+        short_of_time=found.stopped.startswith(NO_TIME),
+        interrupted=found.stopped == INTERRUPTED,
         tried_longer=any(
             trial.outcome is not None
             and trial.candidate.chain == candidate.chain
