@@ -66,6 +66,9 @@ def suggested_command(run: RunRecord, suggestion: Suggestion) -> str:
             budget = f"{_LONGER * run.search['budget']:g}s"
         out = _path(_beside(run, "search"))
         return " ".join([*_fit(run), *_rest(run), f"--budget {budget}", "--out", out])
+    if suggestion.method:
+        words = [*_fit(run), "--method", suggestion.method, *_rest(run)]
+        return " ".join([*words, "--out", _path(_beside(run, suggestion.method))])
     if suggestion.settings:
         return fit_command(run, suggestion.settings, _beside(run, "next"))
     return ""

@@ -154,8 +154,10 @@ def _aspect(field: np.ndarray) -> float:
 
 
 def short(text: str, most: int = 28) -> str:
-    """Return a name of at most so many letters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """Return a name as one line of at most so many letters, none of which is mathematics."""
+    line = " ".join(text.split())
+    line = line if len(line) <= most else line[: most - 1] + "…"
+    return line.replace("$", r"\$")
 
 
 def error_map(samples: RunSamples, names: Sequence[str]) -> Figure:

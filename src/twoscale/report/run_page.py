@@ -46,11 +46,12 @@ def illustrate_run(folder: Path, fitted: Fitted) -> None:
 def run_page(run: RunRecord) -> str:
     """Return the page of one run."""
     drawn = Drawings(run)
+    first = drawn.first()
     sections = list(run_sections(run, drawn))
     return page_text(
         title=f"{run.name}: {run.title}",
         best=result_text(run),
-        first=drawn.first(),
+        first=first,
         summary=[one for one in (limits_text(run), used_text(run)) if one],
         tiles=tiles(run),
         sections=sections,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -45,7 +46,8 @@ class Drawings:
     ) -> list[Picture]:
         """Return a picture in a list; an empty one if there is none, or if it fails."""
         try:
-            with reporting_errors({}):
+            with reporting_errors({}), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # letters that the font lacks, empty axes
                 figure = draw()
                 if figure is None:
                     return []

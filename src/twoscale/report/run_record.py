@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset
+from twoscale.errors import TwoscaleError
 from twoscale.report.method_looks import method_title
 from twoscale.report.run_samples import RunSamples, measure_samples, most_samples
 from twoscale.run import Run
@@ -128,12 +129,22 @@ class RunRecord:
             tried_predictors=any(
                 trial["settings"].get("predictor") != self.predictor for trial in trials
             ),
-            epochs=_epochs(self.history),
+            tunable=self._tunable,
+            epochs=None if surrogate.finetuning_ else _epochs(self.history),
             seam_ratio=samples.seam_ratio if samples else None,
             outliers=samples.outliers if samples else (),
             channels=channels,
             tested=self.metrics.get("samples"),
         )
+
+    @property
+    def _tunable(self) -> bool:
+        """Say whether the run can be fine-tuned, and has not been."""
+        try:
+            self.surrogate.check_finetuning()
+        except TwoscaleError:
+            return False
+        return self.surrogate.finetuning_ is None
 
     @property
     def suggestions(self) -> list[Suggestion]:

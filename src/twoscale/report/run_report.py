@@ -15,6 +15,7 @@ from twoscale.report.run_page import FOOTER, run_page
 from twoscale.report.run_record import RunRecord, read_run
 from twoscale.report.runs_page import run_names, runs_page
 from twoscale.run import Run
+from twoscale.run.folder import CONFIG
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate.artifact import PAGE, is_surrogate
 
@@ -67,6 +68,12 @@ def write_run_report(
         raise TwoscaleError(
             f"{len(folders)} runs are too many for one page: give at most {_MOST_RUNS}"
         )
+    for folder in folders:
+        if not (folder / CONFIG).exists():
+            raise TwoscaleError(
+                f"{folder} is a surrogate saved from Python, without its data and errors: a "
+                "report is of a run, which 'twoscale fit' writes"
+            )
     page = _default_page(folders) if out is None else out
     own = out is None and len(folders) == 1 and _is_own(page)
     _check_page(page, overwrite=overwrite or own)

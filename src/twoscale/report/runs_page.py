@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from twoscale.data import Dataset
+from twoscale.errors import TwoscaleError
 from twoscale.report import run_fields, run_figures, tables
 from twoscale.report.display import display, number
 from twoscale.report.figures import channel_names
@@ -121,7 +122,10 @@ def _comparison(runs: Mapping[str, RunRecord], drawn: Drawings) -> Section:
         "How many samples have which error, each run on its own test samples.",
         lambda: run_figures.histogram({k: one.errors for k, one in looked.items()}, colours),
     )
-    shown, remark = _same_sample(runs)
+    try:
+        shown, remark = _same_sample(runs)
+    except TwoscaleError as error:
+        shown, remark = {}, f"No sample is shown side by side: {error}."
     names = channel_names(next(iter(runs.values())).surrogate.output_space_)
     if shown:
         number_ = next(iter(shown.values())).number

@@ -21,6 +21,7 @@ _ROUGH = 1.5  # times the error's jumps inside of patches: seams that show
 _LATE = 0.95  # of all epochs: the loss was still falling
 _FEW = 30  # test samples: below, the error itself is uncertain
 _VARIANCES = ("output_variance", "middle_variance", "residual_variance", "variance")
+_CONFORMING = "conforming"
 _FULL = 1e-9  # share of variance below which no longer code is asked for
 
 
@@ -51,6 +52,8 @@ class Findings:
         Whether a search ended before it had tried all it wanted to.
     tried_longer, tried_predictors
         Whether a search has tried longer codes, and other predictors.
+    tunable
+        Whether it can be fine-tuned on the assembled field, and has not been.
     epochs
         The epoch whose weights were kept, and the number of all epochs.
     seam_ratio
@@ -80,6 +83,7 @@ class Findings:
     interrupted: bool = False
     tried_longer: bool = False
     tried_predictors: bool = False
+    tunable: bool = False
     epochs: tuple[int, int] | None = None
     seam_ratio: float | None = None
     outliers: Sequence[int] = ()
@@ -241,7 +245,8 @@ def _trained_too_short(found: Findings) -> Suggestion | None:
 
 def _more_samples(found: Findings) -> Iterator[Suggestion]:
     yield Suggestion(_twice_the_samples(found))
-    if found.symmetries != "none" or not found.inputs.field_channels:
+    known = "symmetries" in found.settings
+    if found.symmetries != "none" or not found.inputs.field_channels or not known:
         return
     if found.known_symmetries != "none":
         images = len(_group(found.known_symmetries, found))
@@ -298,12 +303,7 @@ def _twice_the_samples(found: Findings) -> str:
 def _of_samples(found: Findings) -> Iterator[Suggestion]:
     """Yield what the errors of samples, channels and seams say."""
     if found.seam_ratio is not None and found.seam_ratio > _ROUGH:
-        yield Suggestion(
-            f"The slope's error jumps {found.seam_ratio:.1f} times as much at patch borders as "
-            "inside of patches: fine-tune on the assembled field, or use the method conforming, "
-            "whose patches share their borders.",
-            objective="A3",
-        )
+        yield from _smoother_seams(found, found.seam_ratio)
     if found.outliers:
         numbers = ", ".join(map(str, found.outliers[:5]))
         yield Suggestion(
@@ -322,6 +322,19 @@ def _of_samples(found: Findings) -> Iterator[Suggestion]:
         yield Suggestion(
             f"Only {found.tested} samples were tested: the error itself is uncertain. Evaluate on "
             "more samples, or fit several seeds, each with another test split."
+        )
+
+
+def _smoother_seams(found: Findings, ratio: float) -> Iterator[Suggestion]:
+    ways = ["fine-tune on the assembled field"] if found.tunable else []
+    if found.method != _CONFORMING:
+        ways.append(f"use the method {_CONFORMING}, whose patches share their borders")
+    if ways:
+        yield Suggestion(
+            f"The slope's error jumps {ratio:.1f} times as much at patch borders as inside of "
+            f"patches: {', or '.join(ways)}.",
+            objective="A3" if found.tunable else "",
+            method="" if found.tunable else _CONFORMING,
         )
 
 
