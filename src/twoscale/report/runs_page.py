@@ -212,11 +212,11 @@ def _run_section(name: str, run: RunRecord, drawn: Drawings, room: int) -> Secti
             f"{len(pictures) - len(kept)} pictures are left out, so that the page stays small: "
             f"twoscale report {name} shows all."
         )
-    sentences = (result_text(run), limits_text(run), used_text(run))
+    words = [("Limits", limits_text(run)), ("Samples", used_text(run))]
     return Section(
         name,
-        " ".join(one for one in sentences if one),
-        facts=parts[-1].facts,
+        result_text(run),
+        facts=[*((title, text) for title, text in words if text), *parts[-1].facts],
         steps=[*parts[0].steps, *parts[-1].steps],
         pictures=kept,
         remarks=remarks,
