@@ -16,7 +16,7 @@ from twoscale.report.figures import draw_field, draw_seams
 from twoscale.report.method_looks import TRUTH
 from twoscale.report.run_samples import RunSamples, Shown
 
-HALF = 5.8  # inches: half of the page, and all of a phone
+HALF = 4.7  # inches: half of the page, and all of a phone
 _WHOLE = 10.6  # inches: the page
 _MOST_CHANNELS = 4  # that are drawn of a side; the first ones
 _NET = 0.83  # of a panel's width without its colour scale

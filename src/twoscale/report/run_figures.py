@@ -49,7 +49,7 @@ def histogram(errors: Mapping[str, np.ndarray], colours: Mapping[str, str]) -> F
         edges = np.linspace(low - 0.5 * abs(low) - 1e-12, low + 0.5 * abs(low) + 1e-12, 4)
     alone = len(found) == 1
     with chart_style():
-        figure = new_figure(HALF, 3.4)
+        figure = new_figure(HALF, 3.0)
         axis = figure.subplots()
         for name, values in found.items():
             axis.hist(
@@ -106,7 +106,7 @@ def spectra(samples: RunSamples, names: Sequence[str]) -> Figure:
     """Draw the mean energy of truth, prediction and error against the wave number."""
     shown = shown_channels(len(samples.error_map))
     with chart_style():
-        figure = new_figure(HALF, 0.5 + 2.6 * shown if shown > 1 else 3.4)
+        figure = new_figure(HALF, 0.4 + 2.2 * shown if shown > 1 else 3.0)
         axes = figure.subplots(shown, squeeze=False)[:, 0]
         for place, axis in enumerate(axes):
             for name, (line_colour, style, width) in _SPECTRA.items():
@@ -195,7 +195,7 @@ def _stacked(
 def losses(histories: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw training and validation loss against epochs, one panel per trained network."""
     with chart_style():
-        figure = new_figure(HALF, 2.9 * len(histories) + 0.3)
+        figure = new_figure(HALF, 2.6 * len(histories) + 0.3)
         axes = figure.subplots(len(histories), squeeze=False)[:, 0]
         for axis, (name, history) in zip(axes, histories.items(), strict=True):
             axis.plot(history["training_loss"], color=LEARNED, label="training")
@@ -224,7 +224,7 @@ def candidates(search: Mapping[str, Any]) -> Figure | None:
         return None
     points = {k: (trial["seconds"], 100 * trial["error"]) for k, trial in fitted.items()}
     with chart_style():
-        figure = new_figure(HALF, 4.0)
+        figure = new_figure(HALF, 3.6)
         axis = figure.subplots()
         _front(axis, list(points.values()))
         for place, trial in fitted.items():
@@ -246,7 +246,7 @@ def runs_scatter(points: Mapping[str, tuple[float, float]], methods: Mapping[str
     """Draw the error of runs (fractions) against their time; a name stands beside each point."""
     places = {name: (seconds, 100 * error) for name, (seconds, error) in points.items()}
     with chart_style():
-        figure = new_figure(HALF, 4.0)
+        figure = new_figure(HALF, 3.6)
         axis = figure.subplots()
         _front(axis, list(places.values()))
         for name, place in places.items():
