@@ -16,7 +16,7 @@ from twoscale.report.figures import draw_field, draw_seams
 from twoscale.report.method_looks import TRUTH
 from twoscale.report.run_samples import RunSamples, Shown
 
-HALF = 4.7  # inches: half of the page, and all of a phone
+HALF = 4.5  # inches: half of the page, and all of a phone
 _WHOLE = 10.6  # inches: the page
 _MOST_CHANNELS = 4  # that are drawn of a side; the first ones
 _NET = 0.83  # of a panel's width without its colour scale
@@ -42,12 +42,12 @@ def sample_strip(
     of the input fields and parameters; both may be empty where there is only one. A single channel
     with a single input is drawn in so many `columns`.
     """
-    rows = _panel_rows(shown, names, inputs)
+    rows, whole = _panel_rows(shown, names, inputs), False
     if len(rows) == 2 and len(rows[0]) == 1 and len(rows[1]) <= 3:
+        whole = columns > 2
         flat = list(chain.from_iterable(rows))
         rows = [flat[start : start + columns] for start in range(0, len(flat), columns)]
     across = max(map(len, rows))
-    whole = across > 3
     width = _WHOLE if whole else HALF
     side = (width - 0.3) / across
     with chart_style():
@@ -55,7 +55,7 @@ def sample_strip(
         axes = figure.subplots(len(rows), across, squeeze=False)
         for line, row in zip(axes, rows, strict=True):
             for axis, panel in zip(line, row, strict=False):
-                panel.draw(axis, seams)
+                panel.draw(axis, None if panel.role == "input" else seams)
             for axis in line[len(row) :]:
                 axis.set_axis_off()
         for line, row in zip(axes, rows, strict=True):
@@ -86,6 +86,7 @@ class _Panel:
             if self.over is not None:
                 axis.plot(self.over.ravel(), color=PREDICTION, linewidth=1.2, linestyle="--")
             axis.tick_params(labelsize=8)
+            _mark_columns(axis, seams)
             return
         height, width = self.values.shape
         axis.set_aspect("auto" if not 1 / 3 <= height / width <= 3 else "equal")
@@ -121,11 +122,15 @@ def _channel_row(shown: Shown, place: int, name: str) -> list[_Panel]:
     low, high = float(truth.min()), float(truth.max())
     top = float(np.abs(error).max()) or 1.0
     size = float(np.linalg.norm(truth))
-    words = f"error, {100 * np.linalg.norm(error) / size:.2g} %" if size else "error"
+    words = f"error, {100 * np.linalg.norm(error) / size:.3g} %" if size else "error"
     ending = f", {name}" if name else ""
     scale = {"vmin": low, "vmax": high if high > low else low + 1.0, "cmap": "viridis"}
     spread = {"vmin": -top, "vmax": top, "cmap": "RdBu_r"}
     if 1 in truth.shape:
+        scale |= {
+            "vmin": min(low, float(prediction.min())),
+            "vmax": max(high, float(prediction.max())),
+        }
         both = _Panel(short(f"truth (solid), prediction{ending}"), truth, "truth", **scale)
         both.over = prediction
         return [both, _Panel(words, error, "error", **spread)]
@@ -176,10 +181,10 @@ def error_map(samples: RunSamples, names: Sequence[str]) -> Figure:
             title = short(names[place]) if names else ""
             panel = _Panel(title, 100 * samples.error_map[place], "error", vmin=0.0, cmap="magma")
             panel.look["vmax"] = 100 * float(samples.error_map[place].max()) or 1.0
-            panel.draw(axis, None)
+            line = 1 in samples.error_map.shape[1:]
+            panel.draw(axis, samples.seams if line else None)
             if panel.image is None:
                 axis.set_ylabel("RMS error (%)")
-                _mark_columns(axis, samples.seams)
                 continue
             if samples.seams is not None:
                 draw_seams(axis, samples.seams, colour="white")
@@ -217,7 +222,7 @@ def side_by_side(samples: Mapping[str, Shown], name: str = "", channel: int = 0)
             field = samples[run].prediction[channel]
             shown = _Panel(short(run, 20), field, "prediction", **scale)
             shown.draw(axes[0, column], None)
-            words = f"error, {100 * samples[run].error:.2g} %"
+            words = f"error, {100 * samples[run].error:.3g} %"
             below = _Panel(words, error, "error", vmin=-top, vmax=top, cmap="RdBu_r")
             below.draw(axes[1, column], None)
         if below.image is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from twoscale.report.charts.labels import label_points
@@ -67,7 +68,7 @@ def histogram(errors: Mapping[str, np.ndarray], colours: Mapping[str, str]) -> F
             log_axis(axis, "x", [low, high])
         axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))
         axis.set(xlabel="relative error of a sample (%)", ylabel="samples")
-        figure.legend(loc="outside upper center", ncols=3)
+        figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
@@ -91,14 +92,14 @@ def channel_bars(channels: Mapping[str, Mapping[str, Any]]) -> Figure:
                     options = bar(look, "") | {"height": 0.38}
                     drawn = axis.barh(place + shift, 100 * value, **options)
                     axis.bar_label(drawn, fmt="%.3g", fontsize=8, padding=2)
-        axis.barh([], [], color=LEARNED, label="learned")
-        axis.barh([], [], color=ORACLE, label="oracle: the representation alone")
         axis.set_yticks(range(len(names)), [short(name) for name in names])
         axis.invert_yaxis()
         axis.margins(x=0.15)
         axis.grid(axis="y", visible=False)
         axis.set_xlabel(display("mre").axis)
-        figure.legend(loc="outside lower center", ncols=2)
+        words = {"learned": LEARNED, "oracle: the representation alone": ORACLE}
+        handles = [Patch(color=look, label=name) for name, look in words.items()]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
 
 

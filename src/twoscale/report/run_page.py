@@ -20,7 +20,7 @@ from twoscale.report.run_commands import (
 )
 from twoscale.report.run_pictures import Drawings
 from twoscale.report.run_record import RunRecord, fresh_run
-from twoscale.report.run_words import limits_text, result_text, used_text
+from twoscale.report.run_words import limits_text, result_sentences, used_text
 from twoscale.run.folder import Fitted
 from twoscale.runtime.timing import duration_text
 from twoscale.search.advice import percent
@@ -50,7 +50,7 @@ def run_page(run: RunRecord) -> str:
     sections = list(run_sections(run, drawn))
     return page_text(
         title=f"{run.name}: {run.title}",
-        best=result_text(run),
+        best=result_sentences(run),
         first=first,
         summary=[one for one in (limits_text(run), used_text(run)) if one],
         tiles=tiles(run),

@@ -9,27 +9,21 @@ from twoscale.runtime.timing import duration_text
 from twoscale.search.advice import percent, shares_text
 
 
-def result_text(run: RunRecord) -> str:
+def result_sentences(run: RunRecord) -> list[str]:
     """Return what was fitted on what, how well, and in which time."""
     inputs, outputs = run.surrogate.input_space_, run.surrogate.output_space_
     fitted = (
         f"{run.title} was fitted on {run.config['training_samples']} samples of "
-        f"{run.dataset_path.name} ({inputs.contents} to {outputs.contents})"
+        f"{run.dataset_path.name} ({inputs.contents} to {outputs.contents})."
     )
-    if run.search is not None:
-        done = f"A search of {duration_text(run.fit_seconds)} chose it"
-    else:
-        done = f"The fit took {duration_text(run.fit_seconds)}"
     where = f"samples of {run.data.name}" if run.data else "test samples"
-    count = run.metrics.get("samples")
-    if run.error is None:
-        error = f"its relative error on {count} {where} is infinite or undefined"
-    else:
-        error = f"its relative error on {count} {where} is {percent(run.error)}"
-    text = f"{fitted}; {error}. {done}"
+    size = "infinite or undefined" if run.error is None else percent(run.error)
+    error = f"Its relative error on {run.metrics.get('samples')} {where} is {size}."
+    seconds = duration_text(run.fit_seconds)
+    time = f"A search of {seconds} chose it" if run.search else f"The fit took {seconds}"
     if run.prediction_seconds is not None:
-        text += f", and a prediction takes {1e3 * run.prediction_seconds:.2g} ms"
-    return f"{text}."
+        time += f", and a prediction takes {1e3 * run.prediction_seconds:.2g} ms"
+    return [fitted, error, f"{time}."]
 
 
 def limits_text(run: RunRecord) -> str:

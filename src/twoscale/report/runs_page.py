@@ -17,8 +17,9 @@ from twoscale.report.run_page import FOOTER, next_section, origin_section
 from twoscale.report.run_pictures import Drawings
 from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import Shown, show_sample
-from twoscale.report.run_words import limits_text, result_text, used_text
+from twoscale.report.run_words import limits_text, result_sentences, used_text
 from twoscale.run.pairs import loaded_pair
+from twoscale.runtime.timing import duration_text
 from twoscale.search.advice import percent
 
 _LARGEST = 3_300_000  # letters of all pictures: the page stays below 4 MB
@@ -40,7 +41,7 @@ def runs_page(runs: Mapping[str, RunRecord]) -> str:
         sections.append(section)
     return page_text(
         title=f"{len(runs)} runs compared",
-        best=_best_text(runs),
+        best=_best_sentences(runs),
         first=next(iter(first), None),
         summary=list(_summary(runs)),
         sections=sections,
@@ -62,18 +63,22 @@ def _size(picture: Picture) -> int:
     return len(picture.source)
 
 
-def _best_text(runs: Mapping[str, RunRecord]) -> str:
+def _best_sentences(runs: Mapping[str, RunRecord]) -> list[str]:
     known = {name: run for name, run in runs.items() if run.error is not None}
     if not known:
-        return "No run has a finite error."
+        return ["No run has a finite error."]
     best = min(known, key=lambda name: known[name].error or 0.0)
     fastest = min(runs, key=lambda name: runs[name].fit_seconds)
-    text = f"{best} has the smallest error: {percent(known[best].error or 0.0)}"
-    text += f" ({known[best].title}, {known[best].fit_seconds:.3g} s)."
+    found = [
+        f"{best} has the smallest error: {percent(known[best].error or 0.0)} ({known[best].title}, "
+        f"{duration_text(known[best].fit_seconds)})."
+    ]
     if fastest != best and runs[fastest].error is not None:
-        text += f" {fastest} is the fastest fit: {runs[fastest].fit_seconds:.3g} s, with "
-        text += f"{percent(runs[fastest].error or 0.0)}."
-    return text
+        found.append(
+            f"{fastest} is the fastest fit: {duration_text(runs[fastest].fit_seconds)}, with "
+            f"{percent(runs[fastest].error or 0.0)}."
+        )
+    return found
 
 
 def _summary(runs: Mapping[str, RunRecord]) -> Iterator[str]:
@@ -215,7 +220,7 @@ def _run_section(name: str, run: RunRecord, drawn: Drawings, room: int) -> Secti
     words = [("Limits", limits_text(run)), ("Samples", used_text(run))]
     return Section(
         name,
-        result_text(run),
+        " ".join(result_sentences(run)),
         facts=[*((title, text) for title, text in words if text), *parts[-1].facts],
         steps=[*parts[0].steps, *parts[-1].steps],
         pictures=kept,
