@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, unknown_name
 
 Kind = TypeVar("Kind", bound="Part")
 
@@ -41,6 +41,20 @@ class Part:
     def arguments(self) -> dict[str, Any]:
         """Return what the part was made with, defaults included."""
         return dict(self._arguments)
+
+    def with_arguments(self, **changes: Any) -> Self:
+        """Return an unfitted part like this one, made with some other arguments.
+
+        >>> from twoscale.representation import GlobalPCA
+        >>> GlobalPCA(0.99).with_arguments(solver="full")
+        GlobalPCA(0.99, solver='full')
+        """
+        if unknown := sorted(changes.keys() - self._arguments.keys()):
+            raise TwoscaleError(
+                f"{type(self).__name__} has no argument {', '.join(unknown)}: it has "
+                f"{', '.join(self._arguments)}"
+            )
+        return type(self)(**{**self._arguments, **changes})
 
     def _restate(self, **arguments: Any) -> None:
         """Remember arguments in an equal form; those of a subclass's constructor only."""
@@ -103,10 +117,8 @@ def build(description: Mapping[str, Any], kind: type[Kind]) -> Kind:
     part = PARTS.get(name)
     if part is None or not issubclass(part, kind):
         known = sorted(key for key, one in PARTS.items() if issubclass(one, kind))
-        raise TwoscaleError(
-            f"no {kind.__name__} is called '{name}': known are {', '.join(known)}; "
-            "one of your own has to be registered first"
-        )
+        also = "; one of your own has to be registered first"
+        raise unknown_name(kind.__name__, name, known, also=also)
     arguments = {key: _value(value) for key, value in description.items() if key != "part"}
     try:
         return part(**arguments)

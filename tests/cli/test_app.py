@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.cli.outcome import contents
+from tests.cli.outcome import contents, refused
 from tests.surrogate.tiny import RECORD
 from twoscale import Surrogate, __version__
 from twoscale.data import Dataset
@@ -106,6 +106,14 @@ def test_evaluate_on_other_data_uses_all_of_it(twoscale, run_folder, tmp_path):
     assert metrics["samples"] == 30
 
 
+def test_evaluate_prints_the_error_of_each_sample(twoscale, run_folder):
+    metrics = json.loads(twoscale("evaluate", run_folder, "--json", "--per-sample").out)
+    errors = metrics["per_sample"]["error"]
+    assert len(errors) == metrics["samples"]
+    assert metrics["mean_sample_error"] == pytest.approx(sum(errors) / len(errors))
+    refused(twoscale("evaluate", run_folder, "--per-sample"), "pass --json as well")
+
+
 def test_predict_of_a_single_field(twoscale, run_folder, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((16, 16)))
     out = tmp_path / "p.npy"
@@ -124,7 +132,7 @@ def test_import_command(twoscale, tmp_path):
 def test_killed_generation_continues(twoscale, tmp_path):
     """A process killed while it writes leaves no dataset; the same command then completes it."""
     out, whole = tmp_path / "d.zarr", tmp_path / "whole.zarr"
-    recipe = ["generate", "poisson", "--resolution", "64", "--samples", "8200", "--device", "cpu"]
+    recipe = ["generate", "poisson", "--resolution", "64", "--samples", "4200", "--device", "cpu"]
     command = [sys.executable, "-m", "twoscale", *recipe, "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     log = tmp_path / ".d.zarr.twoscale-work" / "log.jsonl"

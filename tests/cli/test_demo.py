@@ -103,7 +103,7 @@ def test_an_interrupted_demo_can_be_run_again(twoscale, tmp_path):
         assert {path.name for path in out.iterdir()} - {"runs"} == {"demo.json", left}
     outcome = twoscale(*command, "--json")
     assert outcome.status == 0, outcome.err
-    metrics = json.loads(outcome.out)
+    metrics = json.loads(outcome.out)["methods"]
     assert list(metrics) == ["local", "overlap", "two-scale"]
     assert all(values["mre"] > 0 for values in metrics.values())
     assert (out / "report.html").is_file()

@@ -183,7 +183,7 @@ def test_a_folder_of_seeds_is_compared(twoscale, seeds, tmp_path):
     outcome = twoscale("report", seeds, "--out", out, "--json")
     assert outcome.status == 0, outcome.err
     answer = json.loads(outcome.out)
-    assert answer["page"] == str(out)
+    assert answer["out"] == str(out)
     assert list(answer["runs"]) == ["seed-0", "seed-10"]
     numbers = answer["runs"]["seed-0"]
     assert 0 < numbers["oracle_mre"] <= numbers["mre"] <= numbers["worst_error"]
@@ -201,7 +201,7 @@ def test_a_folder_of_seeds_is_compared(twoscale, seeds, tmp_path):
 def test_bad_runs_are_refused(twoscale, seeds, saved, studies, tmp_path):
     run = seeds / "seed-0"
     refused(twoscale("report", run, studies), "holds no run", "folder of studies is given alone")
-    refused(twoscale("report", saved / "local"), "saved from Python", "twoscale fit")
+    refused(twoscale("report", saved / "local"), "is a surrogate saved from Python, not a run")
     refused(twoscale("report", run, "--out", tmp_path), "is a folder", "give a file")
     refused(twoscale("report", run, "--data", tmp_path / "no.zarr"), "does not exist")
     refused(twoscale("report", studies, "--data", tmp_path / "no.zarr"), "--data is for reports")

@@ -77,7 +77,7 @@ def test_a_loss_that_still_falls_asks_for_epochs():
 
 def test_known_symmetries_are_named_and_used_ones_are_not():
     overfitted = {"training_error": 0.001}
-    assert "each sample counts as 8 (--set symmetries=problem)" in told(
+    assert "with symmetries=problem each sample counts as 8" in told(
         known_symmetries="square", **overfitted
     )
     assert "symmetries" not in told(symmetries="problem", known_symmetries="square", **overfitted)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.display import print_json, print_metrics, progress_bar
-from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
-from twoscale.data import generate
+from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption, SeedOption
+from twoscale.cli.quiet import is_quiet, print_answer
 from twoscale.errors import TwoscaleError
-from twoscale.files import atomic_output, read_json, working, write_json
-from twoscale.files.work_folder import SUFFIX, is_work_folder
-from twoscale.problems import Poisson
-from twoscale.report.comparison import write_comparison
-from twoscale.report.figure_folder import check_page
-from twoscale.report.run_page import illustrate_run
-from twoscale.run import Run, fit_run
-from twoscale.surrogate.options import resolve_device
+
+if TYPE_CHECKING:
+    from twoscale.run import Run
 
 DEMO_METHODS = ("local", "overlap", "two-scale")
 RESOLUTION = 64
@@ -30,23 +24,33 @@ _FORMAT = "twoscale-demo"
 
 
 def demo(
-    out: OutOption = Path("demo"),
-    samples: Annotated[int, typer.Option(min=500, help="Poisson-64 samples.")] = 4000,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs per method.")] = 150,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="Where the result goes: a folder of data, runs and a page."
+        ),
+    ] = Path("demo"),
+    samples: Annotated[int, typer.Option(min=500, metavar="N", help="Poisson-64 samples.")] = 4000,
+    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Epochs per method.")] = 150,
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
     """Make data, fit three methods, and show seams and their removal. About a minute, offline."""
+    from twoscale.cli.display import print_json, print_metrics, say
+
     metrics = run_demo(
         out, samples=samples, epochs=epochs, seed=seed, device=device, overwrite=overwrite
     )
     if json:
-        print_json(metrics)
+        print_json({"out": str(out), "methods": metrics})
+        return
+    if is_quiet():
+        print_answer(out)
         return
     print_metrics(metrics, title=f"Poisson-{RESOLUTION}, {samples} samples, {epochs} epochs")
-    print(f"Pictures of the seams and their removal: {out / 'report.html'}")
+    say(f"Pictures of the seams and their removal: {out / 'report.html'}")
 
 
 def run_demo(
@@ -57,6 +61,10 @@ def run_demo(
     A folder that holds anything must be a demo's. One that is finished is made anew only with
     `overwrite`; one that was interrupted goes on.
     """
+    from twoscale.files import working
+    from twoscale.report.figure_folder import check_page
+    from twoscale.surrogate.options import resolve_device
+
     resolve_device(device)
     _check_folder(out, overwrite=overwrite)
     with working(out / "demo", subject=f"making a demo in {out}"):
@@ -70,6 +78,14 @@ def run_demo(
 
 def _make(out: Path, *, samples: int, epochs: int, seed: int, device: str) -> dict[str, Run]:
     """Make data, runs and page in the demo's own folder, in place of earlier ones."""
+    from twoscale.cli.display import progress_bar
+    from twoscale.data import generate
+    from twoscale.problems import Poisson
+    from twoscale.report.comparison import write_comparison
+    from twoscale.report.run_page import illustrate_run
+    from twoscale.run import fit_run
+    from twoscale.surrogate.options import resolve_device
+
     with progress_bar() as progress:
         dataset = generate(
             Poisson(),
@@ -101,6 +117,8 @@ def _make(out: Path, *, samples: int, epochs: int, seed: int, device: str) -> di
 
 def _check_folder(out: Path, *, overwrite: bool) -> None:
     """Raise if the demo must not write into a folder."""
+    from twoscale.files import read_json
+
     try:
         if not os.path.lexists(out) or (out.is_dir() and all(map(_is_work, out.iterdir()))):
             return
@@ -117,9 +135,13 @@ def _check_folder(out: Path, *, overwrite: bool) -> None:
 
 def _is_work(path: Path) -> bool:
     """Say whether something was left by a command that was killed."""
+    from twoscale.files.work_folder import SUFFIX, is_work_folder
+
     return path.name.endswith(SUFFIX) and is_work_folder(path)
 
 
 def _note(out: Path, *, complete: bool) -> None:
+    from twoscale.files import atomic_output, write_json
+
     with atomic_output(out / _NOTE, overwrite=True) as prepared:
         write_json(prepared, {"format": _FORMAT, "complete": complete})

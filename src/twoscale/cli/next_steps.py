@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from twoscale.cli.display import say
 from twoscale.report.run_commands import compare_command, next_commands
 from twoscale.report.run_record import read_run
 from twoscale.run import Run
@@ -20,4 +21,5 @@ def print_next(runs: Sequence[Run], folder: Path | None = None) -> None:
         del steps[0]  # a warning has told why there is none
     print("Next:")
     for words, command in steps:
-        print(f"  {words.rstrip('.')}:\n    {command}")
+        say(f"{words.rstrip('.')}:")
+        print(f"    {command}")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.display import print_json, progress_bar
 from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption
-from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.report.run_commands import suggested_command
-from twoscale.report.run_record import RunRecord
-from twoscale.report.run_report import find_runs, write_run_report
-from twoscale.report.study_page import write_report
+
+if TYPE_CHECKING:
+    from twoscale.report.run_record import RunRecord
 
 
 def report(
@@ -27,11 +24,17 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="The page to write, instead of report.html in the folder."),
+        typer.Option(
+            metavar="FILE",
+            help="Where the result goes: a new page; report.html in the folder by default. "
+            "Figures of studies go to a folder beside it.",
+        ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Another dataset to show runs on, instead of their test samples."),
+        typer.Option(
+            metavar="DATA", help="Another dataset to show runs on, instead of their test samples."
+        ),
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
@@ -39,20 +42,27 @@ def report(
 ) -> None:
     """Write one page: of runs, their errors in pictures and what to do next; of studies, tables.
 
-    The page needs no other file and no network. Figures of studies are also written to a folder
-    beside it.
+    The page needs no other file and no network.
     """
-    found = {path: [] if (path / "records").is_dir() else find_runs(path) for path in paths}
-    runs = list(dict.fromkeys(run for some in found.values() for run in some))
-    if not runs and len(paths) == 1:
+    from twoscale.cli.display import print_outcome, progress_bar, say
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data import Dataset
+    from twoscale.data.kinds import Kind
+    from twoscale.report.run_report import find_runs, write_run_report
+
+    studies = (Kind.STUDIES, Kind.RECORDS)
+    rest = (Kind.EMPTY, Kind.FOLDER)
+    kinds = [expect_kind(path, Kind.RUN, Kind.RUNS, *studies, or_else=rest) for path in paths]
+    if len(paths) == 1 and kinds[0] not in (Kind.RUN, Kind.RUNS):
         _report_study(paths[0], out, data, overwrite=overwrite, json=json)
         return
-    for path, some in found.items():
-        if not some:
+    for path, kind in zip(paths, kinds, strict=True):
+        if kind not in (Kind.RUN, Kind.RUNS):
             raise TwoscaleError(
                 f"{path} holds no run: several paths are runs, or folders of runs; a folder of "
                 "studies is given alone"
             )
+    runs = list(dict.fromkeys(run for path in paths for run in find_runs(path)))
     with progress_bar("report") as progress:
         written = write_run_report(
             runs,
@@ -62,18 +72,18 @@ def report(
             overwrite=overwrite,
             progress=progress,
         )
-    if json:
-        content = {name: _numbers(run) for name, run in written.runs.items()}
-        print_json({"page": str(written.page), "runs": content})
-        return
-    for name, run in written.runs.items():
-        for suggestion in run.suggestions[:1]:
-            print(f"{name}: {suggestion.text}")
-    print(written.page)
+    if not json:
+        for name, run in written.runs.items():
+            for suggestion in run.suggestions[:1]:
+                say(f"{name}: {suggestion.text}")
+    content = {"runs": {name: _numbers(run) for name, run in written.runs.items()}}
+    print_outcome(str(written.page), written.page, content, json=json)
 
 
 def _numbers(run: RunRecord) -> dict[str, Any]:
     """Return the numbers of a run's page that are worth reading by a program."""
+    from twoscale.report.run_commands import suggested_command
+
     samples = run.samples
     some = None if samples is None else samples.finite
     return {
@@ -97,10 +107,12 @@ def _numbers(run: RunRecord) -> dict[str, Any]:
 def _report_study(
     folder: Path, out: Path | None, data: Path | None, *, overwrite: bool, json: bool
 ) -> None:
+    from twoscale.cli.display import print_outcome
+    from twoscale.report.study_page import write_report
+
     if data is not None:
         raise TwoscaleError(f"--data is for reports of runs, and {folder} is none: drop it")
     page = write_report(folder, out, overwrite=overwrite)
-    if json:
-        print_json({"page": str(page), "figures": str(page.parent / "figures")})
-        return
-    print(f"{page}, and every figure as PNG and SVG in {page.parent / 'figures'}")
+    figures = page.parent / "figures"
+    sentence = f"{page}, and every figure as PNG and SVG in {figures}"
+    print_outcome(sentence, page, {"figures": str(figures)}, json=json)

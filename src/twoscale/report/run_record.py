@@ -141,7 +141,7 @@ class RunRecord:
     def _tunable(self) -> bool:
         """Say whether the run can be fine-tuned, and has not been."""
         try:
-            self.surrogate.check_finetuning()
+            self.surrogate.finetuning_keeps_fields()  # raises if it cannot be fine-tuned
         except TwoscaleError:
             return False
         return self.surrogate.finetuning_ is None

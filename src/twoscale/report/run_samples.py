@@ -11,7 +11,13 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.grid import Grid, Space
-from twoscale.fields.measures import Batch, measure_all, sample_errors, seam_measures
+from twoscale.fields.measures import (
+    Batch,
+    measure_all,
+    over_channels,
+    sample_errors,
+    seam_measures,
+)
 from twoscale.fields.patches import Seams
 from twoscale.fields.source import chunk_length, first_fields, slices
 from twoscale.fields.spectra import radial_spectrum
@@ -140,10 +146,9 @@ def show_sample(surrogate: Surrogate, inputs: Tensor, truth: Tensor, number: int
     space = surrogate.input_space_
     fields = input_fields(space, inputs)
     prediction = surrogate.predict_fields(inputs)
-    errors, _ = sample_errors(prediction, truth)
     return Shown(
         number,
-        float(errors[0]),
+        float(over_channels(sample_errors(prediction, truth))[0]),
         None if fields is None else fields[0].double().numpy(),
         inputs[0, space.field_channels :, 0, 0].double().numpy(),
         truth[0].double().numpy(),
@@ -196,9 +201,9 @@ class _Sums:
         self.energies: dict[str, Tensor] = {}
 
     def add(self, batch: Batch) -> None:
-        errors, channel_errors = sample_errors(batch.prediction, batch.truth)
-        self.errors.append(errors)
-        self.channel_errors.append(channel_errors)
+        errors = sample_errors(batch.prediction, batch.truth)
+        self.errors.append(over_channels(errors))
+        self.channel_errors.append(errors)
         self.squares += batch.error.square().sum(0)
         self.sizes += batch.truth.square().sum((0, 2, 3))
         for name in SPECTRA:

@@ -186,10 +186,10 @@ def _longer_code(found: Findings) -> Iterator[Suggestion]:
     if not longer:
         yield Suggestion("The representation limits the error: another method may express more.")
         return
-    settings = " ".join(f"--set {name}={value}" for name, value in longer.items())
+    settings = ", ".join(f"{name}={value}" for name, value in longer.items())
     yield Suggestion(
         f"The representation limits the error: a code longer than {found.output_code} would "
-        f"help ({settings}).",
+        f"help; set {settings}.",
         longer,
     )
 
@@ -251,8 +251,7 @@ def _more_samples(found: Findings) -> Iterator[Suggestion]:
     if found.known_symmetries != "none":
         images = len(_group(found.known_symmetries, found))
         yield Suggestion(
-            f"The equation has symmetries: with them each sample counts as {images} "
-            "(--set symmetries=problem).",
+            f"The equation has symmetries: with symmetries=problem each sample counts as {images}.",
             {"symmetries": "problem"},
         )
         return
