@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from tests.report.test_browser import ARGUMENTS, BROWSER, ROOT, SIZES, playwright
+from tests.browser import SIZES, open_page
 from tests.report.test_run_page import record
 from twoscale.report.run_page import run_page
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs the browser chromium")
 
-
-def test_a_run_is_shown_without_trouble(tmp_path):
-    page = tmp_path / "report.html"
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    page = tmp_path_factory.mktemp("run") / "report.html"
     page.write_text(run_page(record((2, 16, 16), "both")), encoding="utf-8")
-    troubles: list[str] = []
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
-        for width, height in SIZES.values():
-            tab = browser.new_page(viewport={"width": width, "height": height})
-            tab.on("pageerror", lambda error: troubles.append(str(error)))
-            tab.on("console", lambda message: troubles.append(message.text))
-            tab.on("request", lambda r: troubles.append(r.url) if r.url[:4] == "http" else None)
-            tab.goto(page.as_uri())
-            assert tab.evaluate(f"{ROOT}.scrollWidth") == width
-            assert tab.locator("p.best").count() == 3
-            assert tab.locator(".steps pre").count() >= 3
-            tab.evaluate("document.querySelectorAll('img').forEach((i) => (i.loading = 'eager'))")
-            tab.wait_for_function("[...document.images].every((i) => i.complete || !i.src)")
-            wide = "(all) => all.map((i) => i.naturalWidth)"
-            assert min(tab.locator("main img").evaluate_all(wide)) > 100
-            tab.locator("#histogram .numbers").click()
-            assert tab.locator("#sheet tbody tr").count() == 40
-        browser.close()
-    assert troubles == []
+    return page
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES.keys())
+def test_a_run_is_shown_without_trouble(browser, path, size):
+    with open_page(browser, path, size) as tab:
+        assert tab.evaluate("document.documentElement.scrollWidth") == size[0]
+        assert tab.locator("p.best").count() == 3
+        assert tab.locator(".steps pre").count() >= 3
+        tab.evaluate("document.querySelectorAll('img').forEach((i) => (i.loading = 'eager'))")
+        tab.wait_for_function("[...document.images].every((i) => i.complete || !i.src)")
+        widths = tab.locator("main img").evaluate_all("(all) => all.map((i) => i.naturalWidth)")
+        assert min(widths) > 100
+        tab.locator("#histogram .numbers").click()
+        assert tab.locator("#sheet tbody tr").count() == 40
