@@ -82,7 +82,7 @@ def _make(out: Path, *, samples: int, epochs: int, seed: int, device: str) -> di
     from twoscale.data import generate
     from twoscale.problems import Poisson
     from twoscale.report.comparison import write_comparison
-    from twoscale.report.run_figures import illustrate_run
+    from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_run
     from twoscale.surrogate.options import resolve_device
 

@@ -111,10 +111,11 @@ def fit(
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
+    from twoscale.cli.next_steps import print_next
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.data import Shares, open_data
     from twoscale.methods.settings import parse_assignments, parse_seeds
-    from twoscale.report.run_figures import illustrate_run
+    from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration
@@ -165,6 +166,8 @@ def fit(
         labels = [f"{method} {k}" for k in several]
         rows = {k: run.metrics for k, run in zip(labels, runs, strict=True)}
         show_metrics(rows, json, title, out)
+    if not json:
+        print_next(runs, out)
 
 
 def _search(
@@ -172,7 +175,8 @@ def _search(
 ) -> None:
     """Fit what a search finds, and show how it was found."""
     from twoscale.cli.display import print_search, search_bars, show_metrics
-    from twoscale.report.run_figures import illustrate_run
+    from twoscale.cli.next_steps import print_next
+    from twoscale.report.run_page import illustrate_run
     from twoscale.run import auto_run
 
     with search_bars() as progress:
@@ -188,6 +192,8 @@ def _search(
     if not json:
         print_search(run.search or {})
     show_metrics({run.surrogate.method: run.metrics}, json, _title(run), out)
+    if not json:
+        print_next([run])
 
 
 def _one_of(data: Path | None, train: Path | None) -> Path:

@@ -13,7 +13,7 @@ from twoscale.report import figures, tables
 from twoscale.report.figure_folder import write_with_figures
 from twoscale.report.method_looks import method_title
 from twoscale.report.page import Picture, Section, Table, page_text
-from twoscale.report.run_figures import input_fields
+from twoscale.report.run_samples import input_fields
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
 from twoscale.study.paper.roles import IDEA, PLAIN_PATCHES, PROPOSED

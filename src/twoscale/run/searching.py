@@ -9,7 +9,7 @@ from typing import Any
 from twoscale.data import Dataset, Shares
 from twoscale.files import claimed, new_folder, write_json
 from twoscale.predictors import get_predictor
-from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
+from twoscale.run.folder import SEARCH, Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import (
     reads_on_each_pass,
     split_dataset,
@@ -87,6 +87,7 @@ def auto_run(
         config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
         new_folder(output.content)
         write_json(output.content / SEARCH, found.record)
-        write_run(output.content, surrogate, judging, split, config, progress, illustrate)
+        fitted = Fitted(Path(out), surrogate, config, split, training, judging)
+        write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)

@@ -25,7 +25,7 @@ from twoscale.files import (
     working,
 )
 from twoscale.run.fitting import Request, fit_run, fits_asked
-from twoscale.run.folder import Illustrate, Run, run_config, write_run
+from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import Pair, reads_on_each_pass, split_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import fit_together
@@ -205,6 +205,7 @@ class _RequestedFits:
         self.checkpoints: Checkpoints | None = None
         self.loaded: tuple[Any, list[Pair]] = (None, [])
         self.tests: dict[Hashable, Pair] = {}  # those that metrics are measured on
+        self.learned: dict[Hashable, Pair] = {}  # some training pairs of each split
 
     def own_checkpoints(self, output: Output, *, resume: bool) -> Checkpoints:
         """Return the checkpoints beside an output: those of the same fits, or none yet."""
@@ -254,6 +255,7 @@ class _RequestedFits:
             )
             self.loaded = (part, pairs)
             self.tests[self._measured(place)] = pairs[2]
+            self.learned[part] = first_pairs(pairs[0])
         return self.loaded[1]
 
     def _training(self, place: int) -> Data:
@@ -270,6 +272,7 @@ class _RequestedFits:
             shares=self.requests[place].shares,
             test=self.test,
         )
-        judging = self.tests[self._measured(place)]
-        write_run(folder, surrogate, judging, split, config, self.progress, illustrate)
-        return Run(self.requests[place].out, surrogate, config)
+        out, judging = self.requests[place].out, self.tests[self._measured(place)]
+        fitted = Fitted(out, surrogate, config, split, self.learned[self._part(place)], judging)
+        write_run(folder, fitted, self.progress, illustrate)
+        return Run(out, surrogate, config)
