@@ -9,21 +9,14 @@ from twoscale.report.study_page import write_report
 from twoscale.study.catalogue import load_study
 
 
-def write_studies(folder, *names, scale="paper", **options):
-    """Write made-up records of studies, with all their cases."""
-    for name in names:
-        study = load_study(name).at(scale)
-        cases = [row.case.id for row in study.rows()]
-        samples = 10_000 if scale == "paper" else 1250
-        record = make_record(name, cases, scale=scale, samples=samples, **options)
-        write_record(folder / "records", record)
-    return folder
-
-
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """A folder of two studies; tests must not write to it."""
-    return write_studies(tmp_path_factory.mktemp("studies"), "mechanism", "svd-solver")
+    """A folder of two studies with all their cases; tests must not write to it."""
+    place = tmp_path_factory.mktemp("studies")
+    for name in ("mechanism", "svd-solver"):
+        cases = [row.case.id for row in load_study(name).rows()]
+        write_record(place / "records", make_record(name, cases))
+    return place
 
 
 @pytest.fixture(scope="session")
