@@ -1,102 +1,204 @@
-"""The demonstration: seams, and what removes them, in about a minute."""
+"""The demonstration: a search first, then the paper's methods, on data made for it."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from twoscale.cli.display import print_json, print_metrics, progress_bar
+from twoscale.cli.display import print_json, print_table, progress_bar, search_bars
 from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
-from twoscale.data import generate
+from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, read_json, working, write_json
 from twoscale.files.work_folder import SUFFIX, is_work_folder
 from twoscale.problems import Poisson
-from twoscale.report.comparison import write_comparison
+from twoscale.report.comparison import SEARCH, Shown, table_rows, write_comparison
 from twoscale.report.figure_folder import check_page
-from twoscale.report.run_figures import illustrate_run
-from twoscale.run import Run, fit_run
+from twoscale.report.method_looks import method_title
+from twoscale.run import Run, auto_run, fit_run
+from twoscale.runtime.timing import duration_text, parse_duration
+from twoscale.search.policy import INTERRUPTED
 from twoscale.surrogate.options import resolve_device
 
 DEMO_METHODS = ("local", "overlap", "two-scale")
-RESOLUTION = 64
-_DATA = f"poisson-{RESOLUTION}.zarr"
+_PARTS = 4
 _PAGE = "report.html"
-_NOTE = "demo.json"  # says that a folder is a demo's, and whether it is finished
+_NOTE = "demo.json"  # says that a folder is a demo's, what was asked, and which parts are done
 _FORMAT = "twoscale-demo"
 
 
 def demo(
     out: OutOption = Path("demo"),
-    samples: Annotated[int, typer.Option(min=500, help="Poisson-64 samples.")] = 4000,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs per method.")] = 150,
+    samples: Annotated[int, typer.Option(min=100, help="Pairs of Poisson fields to make.")] = 4000,
+    resolution: Annotated[int, typer.Option(min=16, help="Nodes per side of a field.")] = 64,
+    budget: Annotated[
+        str, typer.Option(help="Time of the search, such as 20s, 2min or 1h.")
+    ] = "20s",
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each of the three methods.")] = 150,
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Make data, fit three methods, and show seams and their removal. About a minute, offline."""
-    metrics = run_demo(
-        out, samples=samples, epochs=epochs, seed=seed, device=device, overwrite=overwrite
-    )
+    """Make data, search for a surrogate, fit the paper's methods, write a page. About a minute."""
+    asked = Asked(samples, resolution, parse_duration(budget), epochs, seed, device)
+    runs = run_demo(out, asked, overwrite=overwrite)
     if json:
-        print_json(metrics)
+        print_json({name: run.metrics for name, run in runs.items()})
         return
-    print_metrics(metrics, title=f"Poisson-{RESOLUTION}, {samples} samples, {epochs} epochs")
-    print(f"Pictures of the seams and their removal: {out / 'report.html'}")
+    shown = [Shown.of(run) for run in runs.values()]
+    tests = shown[0].metrics["samples"]
+    print(f"Errors on {tests} test fields of Poisson's equation, {resolution}\u00b2 nodes:")
+    print_table(*table_rows(shown))
+    print(f"The page with pictures: {out / _PAGE}")
+    print("Your own data next:")
+    print("  twoscale import PAIRS.npz --input a --output u --out data/mine.zarr")
+    print("  twoscale fit data/mine.zarr --out runs/mine --budget 1min")
+    print("  twoscale predict runs/mine NEW.npy --out predicted.npy")
 
 
-def run_demo(
-    out: Path, *, samples: int, epochs: int, seed: int, device: str, overwrite: bool = False
-) -> dict[str, dict[str, Any]]:
-    """Generate data, fit three methods, write `report.html`; return the metrics by method.
+@dataclass(frozen=True)
+class Asked:
+    """What a demo is asked to make; one that was stopped goes on only if this is the same."""
+
+    samples: int
+    resolution: int
+    budget: float
+    epochs: int
+    seed: int
+    device: str
+
+
+def run_demo(out: Path, asked: Asked, *, overwrite: bool = False) -> dict[str, Run]:
+    """Make data, fit a search's result and three methods, write `report.html`; return the runs.
 
     A folder that holds anything must be a demo's. One that is finished is made anew only with
-    `overwrite`; one that was interrupted goes on.
+    `overwrite`; one that was interrupted goes on after its last finished part.
     """
-    resolve_device(device)
+    resolve_device(asked.device)
     _check_folder(out, overwrite=overwrite)
     with working(out / "demo", subject=f"making a demo in {out}"):
         _check_folder(out, overwrite=overwrite)  # another demo may have finished meanwhile
         check_page(out / _PAGE, overwrite=True)
-        _note(out, complete=False)
-        runs = _make(out, samples=samples, epochs=epochs, seed=seed, device=device)
-        _note(out, complete=True)
-    return {method: run.metrics for method, run in runs.items()}
+        return _Demo(out, asked).make()
 
 
-def _make(out: Path, *, samples: int, epochs: int, seed: int, device: str) -> dict[str, Run]:
-    """Make data, runs and page in the demo's own folder, in place of earlier ones."""
-    with progress_bar() as progress:
-        dataset = generate(
-            Poisson(),
-            out / _DATA,
-            resolution=RESOLUTION,
-            samples=samples,
-            seed=seed,
-            device=resolve_device(device),
-            overwrite=True,
-            progress=progress,
-        )
-    runs: dict[str, Run] = {}
-    for method in DEMO_METHODS:
-        with progress_bar(method) as progress:
-            runs[method] = fit_run(
-                dataset,
-                out / "runs" / method,
-                method=method,
-                seed=seed,
-                settings={"epochs": epochs},
-                device=device,
+class _Demo:
+    """A demo that is being made in its own folder; finished parts are noted there."""
+
+    def __init__(self, out: Path, asked: Asked) -> None:
+        self.out = out
+        self.asked = asked
+        note = _read_note(out)
+        same = note.get("asked") == asdict(asked) and not note.get("complete")
+        self.done: list[str] = list(note.get("done", [])) if same else []
+        self._note(complete=False)
+
+    def make(self) -> dict[str, Run]:
+        """Make what is missing, in four parts; return the runs, the search's first."""
+        side = self.asked.resolution
+        _tell(1, f"making {self.asked.samples:,} pairs of Poisson fields on {side} x {side} nodes")
+        dataset = self._dataset()
+        runs: dict[str, Run] = {}
+        _tell(2, f"searching for the best surrogate within {duration_text(self.asked.budget)}")
+        runs[SEARCH] = self._run(dataset, SEARCH, self._searched)
+        for place, method in enumerate(DEMO_METHODS, 1):
+            title = method_title(method)
+            _tell(3, f"fitting the paper's methods: {title} ({place} of {len(DEMO_METHODS)})")
+            runs[method] = self._run(dataset, method, self._fitted)
+        _tell(4, "drawing the page")
+        write_comparison(self.out / _PAGE, dataset, runs, overwrite=True)
+        self._note(complete=True)
+        return runs
+
+    def _dataset(self) -> Dataset:
+        path = self.out / f"poisson-{self.asked.resolution}.zarr"
+        if path.name in self.done:
+            try:
+                return Dataset(path)
+            except TwoscaleError:  # damaged meanwhile
+                self.done.clear()
+        with progress_bar() as progress:
+            dataset = generate(
+                Poisson(),
+                path,
+                resolution=self.asked.resolution,
+                samples=self.asked.samples,
+                seed=self.asked.seed,
+                device=resolve_device(self.asked.device),
                 overwrite=True,
                 progress=progress,
-                illustrate=illustrate_run,
             )
-    write_comparison(out / _PAGE, dataset, runs, overwrite=True)
-    return runs
+        self._finish(path.name)
+        return dataset
+
+    def _run(
+        self, dataset: Dataset, name: str, make: Callable[[Dataset, Path, str], Run]
+    ) -> Run:
+        """Return the finished run of that name on this dataset, or make it."""
+        path = self.out / "runs" / name
+        if name in self.done:
+            try:
+                run = Run.open(path, device=self.asked.device)
+                if run.fitted_on(dataset):
+                    return run
+            except TwoscaleError:  # damaged meanwhile
+                pass
+        run = make(dataset, path, name)
+        self._finish(name)
+        return run
+
+    def _searched(self, dataset: Dataset, path: Path, _: str) -> Run:
+        with search_bars() as progress:
+            run = auto_run(
+                dataset, path, budget=self.asked.budget, progress=progress, **self._options
+            )
+        if run.search and run.search["stopped"] == INTERRUPTED:
+            raise KeyboardInterrupt  # it stops the demo, and not only the search
+        return run
+
+    def _fitted(self, dataset: Dataset, path: Path, method: str) -> Run:
+        settings = {"epochs": self.asked.epochs}
+        with progress_bar(method_title(method)) as progress:
+            return fit_run(
+                dataset, path, method=method, settings=settings, progress=progress, **self._options
+            )
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"seed": self.asked.seed, "device": self.asked.device, "overwrite": True}
+
+    def _finish(self, part: str) -> None:
+        self.done.append(part)
+        self._note(complete=False)
+
+    def _note(self, *, complete: bool) -> None:
+        note = {
+            "format": _FORMAT,
+            "complete": complete,
+            "asked": asdict(self.asked),
+            "done": self.done,
+        }
+        with atomic_output(self.out / _NOTE, overwrite=True) as prepared:
+            write_json(prepared, note)
+
+
+def _tell(part: int, words: str) -> None:
+    """Write a line on stderr that says which part begins."""
+    print(f"{part} of {_PARTS}: {words}", file=sys.stderr, flush=True)
+
+
+def _read_note(out: Path) -> dict[str, Any]:
+    try:
+        return read_json(out / _NOTE)
+    except TwoscaleError:
+        return {}
 
 
 def _check_folder(out: Path, *, overwrite: bool) -> None:
@@ -104,9 +206,7 @@ def _check_folder(out: Path, *, overwrite: bool) -> None:
     try:
         if not os.path.lexists(out) or (out.is_dir() and all(map(_is_work, out.iterdir()))):
             return
-        note = read_json(out / _NOTE)
-    except TwoscaleError:
-        note = {}
+        note = _read_note(out)
     except OSError as error:
         raise TwoscaleError(f"cannot write {out}: {error.strerror or error}") from error
     if note.get("format") != _FORMAT:
@@ -118,8 +218,3 @@ def _check_folder(out: Path, *, overwrite: bool) -> None:
 def _is_work(path: Path) -> bool:
     """Say whether something was left by a command that was killed."""
     return path.name.endswith(SUFFIX) and is_work_folder(path)
-
-
-def _note(out: Path, *, complete: bool) -> None:
-    with atomic_output(out / _NOTE, overwrite=True) as prepared:
-        write_json(prepared, {"format": _FORMAT, "complete": complete})

@@ -1,139 +1,264 @@
-"""The page of `demo`: the seams of patch-wise methods on one test set, and their removal."""
+"""The page of `demo`: what a search finds, then what the paper's methods do at patch borders."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from twoscale.data import Dataset
 from twoscale.fields.measures import median_sample
-from twoscale.report import figures, tables
+from twoscale.report import comparison_figures as drawn
+from twoscale.report import tables
+from twoscale.report.charts.style import shade
+from twoscale.report.comparison_figures import Look
+from twoscale.report.display import display
 from twoscale.report.figure_folder import write_with_figures
-from twoscale.report.method_looks import method_title
+from twoscale.report.method_looks import colour, marker, method_title
 from twoscale.report.page import Picture, Section, Table, page_text
-from twoscale.report.run_figures import input_fields
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
-from twoscale.study.paper.roles import IDEA, PLAIN_PATCHES, PROPOSED
+from twoscale.runtime.timing import duration_text
+from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
+
+SEARCH = "search"
+"""The name of the run that a search found; others have the name of their method."""
+
+BLENDED = "overlap"
+_SEAMS = ("value_trace_error", "normal_derivative_trace_error")
+_COLUMNS = ("mre", *_SEAMS, "residual_rms", "total")
+_DARKER = 0.62  # of the colour of a searched run's method
+_ALIKE = 1.05  # numbers within this factor are called about the same
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run as tables and pictures show it: its look, its metrics and the seconds it took."""
+
+    look: Look
+    metrics: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, run: Run) -> Shown:
+        """Return what is shown of a run; the time of a search is that of all its candidates."""
+        method, metrics, search = run.surrogate.method, run.metrics, run.search
+        if search is None:
+            return cls(Look(method_title(method), colour(method), marker(method)), metrics)
+        predictor = run.surrogate.settings["predictor"]
+        title = f"Search ({method_title(method)}, {predictor})"
+        timings = {**metrics["timings"], "total": search["seconds"]}
+        look = Look(title, shade(colour(method), _DARKER), "*")
+        return cls(look, {**metrics, "timings": timings})
+
+    @property
+    def title(self) -> str:
+        return self.look.title
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds of fit, training and inference."""
+        return float(self.metrics["timings"]["total"])
+
+    @property
+    def prediction_seconds(self) -> float:
+        """Return the seconds of one prediction among many."""
+        return float(self.metrics["timings"]["inference"] / self.metrics["samples"])
+
+    def value(self, name: str) -> float:
+        """Return a metric; at seams, of the borders that all methods are measured at."""
+        return float({**self.metrics, **self.metrics["common_seams"]}[name])
+
+
+def table_rows(shown: Sequence[Shown]) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and rows of the table of runs."""
+    rows = [[one.title, *tables.cells(one.metrics, _COLUMNS)] for one in shown]
+    return tables.header(_COLUMNS), rows
 
 
 def write_comparison(
-    page: Path, dataset: Dataset, runs: dict[str, Run], *, overwrite: bool = False
+    page: Path, dataset: Dataset, runs: Mapping[str, Run], *, overwrite: bool = False
 ) -> None:
-    """Write `page` and its `figures/*.png` from runs of both roles of the paper and others."""
-    pair = loaded_pair(dataset, runs[PLAIN_PATCHES].test_samples)
+    """Write `page` and its `figures/*.png` from the run of a search and the paper's methods."""
+    pair = loaded_pair(dataset, runs[SEARCH].test_samples)
     inputs, truth = (samples.tensor() for samples in pair)
-    predictions = {
-        method: run.surrogate.predict_fields(inputs).cpu() for method, run in runs.items()
-    }
-    metrics = {method: run.metrics for method, run in runs.items()}
-    names = figures.channel_names(dataset.output_space)
-    pictures = _field_pictures(dataset, runs, inputs, truth, predictions)
-    pictures += _test_set_pictures(metrics, truth, predictions, names)
-    rows = [[method_title(method), *tables.cells(metrics[method])] for method in runs]
-    table = Table.of_text(tables.header(), rows, note=tables.NOTE)
+    predictions = {name: run.surrogate.predict_fields(inputs).cpu() for name, run in runs.items()}
+    shown = {name: Shown.of(run) for name, run in runs.items()}
+    header, rows = table_rows(list(shown.values()))
+    sections = [
+        _result(shown, inputs, truth, predictions[SEARCH]),
+        _time(shown),
+        _seams(shown, runs, truth, predictions),
+        Section(
+            "All numbers",
+            tables=[Table.of_text(header, rows, note=tables.NOTE)],
+            anchor="numbers",
+        ),
+    ]
     text = page_text(
-        title="Seams at patch borders, and their removal",
-        summary=[_summary(metrics)],
-        sections=[Section("", tables=[table], pictures=pictures)],
+        title=f"twoscale demo: {dataset.samples:,} pairs of Poisson fields",
+        summary=[result_sentence(shown)],
+        sections=sections,
         footer=_footer(dataset, runs),
     )
+    pictures = [picture for section in sections for picture in section.pictures]
     write_with_figures(page, text, pictures, kinds=("png",), overwrite=overwrite)
 
 
-def _summary(metrics: dict[str, dict[str, Any]]) -> str:
-    plain, proposed = (
-        {**metrics[name], **metrics[name]["common_seams"]} for name in (PLAIN_PATCHES, PROPOSED)
-    )
-    ratios = {
-        key: plain[key] / proposed[key]
-        for key in ("mre", "value_trace_error", "normal_derivative_trace_error")
-    }
+def result_sentence(shown: Mapping[str, Shown]) -> str:
+    """Return the result of the search, beside the paper's method, in one sentence."""
+    found, proposed = shown[SEARCH], shown[PROPOSED]
     return (
-        f"{IDEA} On this test set that makes the "
-        f"error {ratios['mre']:.1f} times smaller, the jump in value across patch borders "
-        f"{ratios['value_trace_error']:.1f} times, and the jump in slope "
-        f"{ratios['normal_derivative_trace_error']:.1f} times."
+        f"{found.title} predicts {found.metrics['samples']} test fields with an error of "
+        f"{_percent(found)} after {duration_text(found.seconds)} of search. That is "
+        f"{than(found.value('mre'), proposed.value('mre'))} the error of the paper's "
+        f"{proposed.title}, {_percent(proposed)} after {duration_text(proposed.seconds)}."
     )
 
 
-def _field_pictures(
-    dataset: Dataset,
-    runs: dict[str, Run],
-    inputs: Tensor,
+def seam_sentences(shown: Mapping[str, Shown]) -> list[str]:
+    """Return what each of the paper's methods does at patch borders, from the numbers."""
+    plain, blended, proposed = (shown[name] for name in (PLAIN_PATCHES, BLENDED, PROPOSED))
+    return [
+        f"{plain.title} decodes every patch by itself, and neighbouring patches disagree. "
+        f"Its error is {_percent(plain)}. {_at_seams(plain)}.",
+        f"{proposed.title} writes one coarse field first; the patches add what is left. "
+        f"Its error is {_compared('mre', proposed, plain)}. "
+        f"At patch borders its error of the value is {_compared(_SEAMS[0], proposed, plain)}, "
+        f"and its error of the slope is {_compared(_SEAMS[1], proposed, plain)}.",
+        f"{blended.title} blends patches that overlap. "
+        f"Its error is {_compared('mre', blended, proposed)}. "
+        f"At patch borders its error of the value is {_compared(_SEAMS[0], blended, proposed)}, "
+        f"and its error of the slope is {_compared(_SEAMS[1], blended, proposed)}.",
+        f"Of these four, {_best(shown, 'mre')} has the smallest error. "
+        f"{_best(shown, _SEAMS[0])} has the smallest error of the value at patch borders, and "
+        f"{_best(shown, _SEAMS[1])} the smallest error of the slope.",
+    ]
+
+
+def than(ours: float, others: float) -> str:
+    """Return how a number compares with another one, in words that take it as an object.
+
+    >>> than(1.0, 4.0), than(6.0, 2.0), than(1.0, 1.01)
+    ('4.0 times smaller than', '3.0 times larger than', 'about the same as')
+    """
+    if not ours or not others or max(ours, others) < _ALIKE * min(ours, others):
+        return "about the same as"
+    word = "smaller" if ours < others else "larger"
+    return f"{_factor(max(ours, others) / min(ours, others))} times {word} than"
+
+
+def _factor(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def _compared(name: str, ours: Shown, others: Shown) -> str:
+    return f"{than(ours.value(name), others.value(name))} that of {others.title}"
+
+
+def _best(shown: Mapping[str, Shown], name: str) -> str:
+    return min(shown.values(), key=lambda one: one.value(name)).title
+
+
+def _percent(one: Shown) -> str:
+    return f"{100 * one.value('mre'):.2g} %"
+
+
+def _at_seams(one: Shown) -> str:
+    value, slope = (one.value(name) for name in _SEAMS)
+    return f"At patch borders its error of the value is {value:.1e} and of the slope {slope:.1e}"
+
+
+def _result(
+    shown: Mapping[str, Shown], inputs: Tensor, truth: Tensor, prediction: Tensor
+) -> Section:
+    """Return the part with one prediction of the searched surrogate."""
+    sample, found = median_sample(prediction, truth), shown[SEARCH]
+    given, target, field = (one[sample, 0].numpy() for one in (inputs, truth, prediction))
+    picture = Picture(
+        "prediction",
+        "One test field",
+        f"The test field of median error, predicted by {found.title}. The time is that of one "
+        f"field among {found.metrics['samples']}.",
+        drawn.prediction_picture(given, target, field, seconds=found.prediction_seconds),
+    )
+    return Section("What the search found", pictures=[picture], anchor="result")
+
+
+def _time(shown: Mapping[str, Shown]) -> Section:
+    points = [(one.look, one.seconds, 100 * one.value("mre")) for one in shown.values()]
+    picture = Picture(
+        "error-time",
+        "Error against time",
+        "Relative error on the test fields against the time to fit. Further down is more "
+        "accurate; further left is faster. The time of the search is that of all its candidates.",
+        drawn.error_against_time(points),
+        vector=True,
+    )
+    return Section("Error against time", pictures=[picture], anchor="time")
+
+
+def _seams(
+    shown: Mapping[str, Shown],
+    runs: Mapping[str, Run],
     truth: Tensor,
-    predictions: dict[str, Tensor],
-) -> list[Picture]:
-    """Return the pictures of one sample, the one with the median error of plain patches."""
+    predictions: Mapping[str, Tensor],
+) -> Section:
+    """Return the part on patch borders; its field has the median error of plain patches."""
     sample = median_sample(predictions[PLAIN_PATCHES], truth)
     layout = runs[PLAIN_PATCHES].surrogate.operator_.layout
     assert layout is not None
-    names, problem = figures.channel_names(dataset.output_space), dataset.problem
-    shown = input_fields(dataset.input_space, inputs)
+    target: np.ndarray = truth[sample, 0].numpy()
+    fields = {shown[name].look: batch[sample, 0].numpy() for name, batch in predictions.items()}
+    parts = (target, fields, layout.seams)
+    sizes = {
+        f"{display(name).words}": {one.look: one.value(name) for one in shown.values()}
+        for name in _SEAMS
+    }
     pictures = [
         Picture(
-            "fields",
-            "One field, its predictions",
-            f"Top: a test field (of median error with {method_title(PLAIN_PATCHES)}) and its "
-            "predictions. "
-            "Bottom: their errors on one scale, with the patch borders drawn in.",
-            figures.field_panels(shown, truth, predictions, sample, layout.seams, names),
+            "errors",
+            "Where the error sits",
+            "Errors of the same test field on one scale; thin lines are patch borders. The field "
+            f"is the one of median error with {shown[PLAIN_PATCHES].title}.",
+            drawn.error_maps(*parts),
+        ),
+        Picture(
+            "zoom",
+            "Close to a seam",
+            "The predicted fields around a crossing of patch borders. White lines are contours of "
+            "the prediction and dashed lines those of the truth. A white line that breaks at a "
+            "border is a seam.",
+            drawn.zoomed_fields(*parts),
         ),
         Picture(
             "profile",
             "Across the seams",
             "The error along one row of nodes; dashed lines are patch borders.",
-            figures.seam_profile(truth, predictions, sample, layout.seams, names),
+            drawn.error_profile(*parts),
+            vector=True,
+        ),
+        Picture(
+            "seams",
+            "Size of the seams",
+            "Mean error of the jump in value and in slope across patch borders, over all test "
+            "fields. Shorter bars are better.",
+            drawn.seam_bars(sizes),
+            vector=True,
         ),
     ]
-    if problem is not None:
-        residuals = Picture(
-            "residuals",
-            "Where the equation is violated",
-            "The size of the PDE residual of the same predictions. Seams are lines in it.",
-            figures.residual_panels(problem, inputs, predictions, sample),
-        )
-        pictures.insert(1, residuals)
-    return pictures
+    return Section(
+        "The paper's methods at patch borders",
+        remarks=seam_sentences(shown),
+        pictures=pictures,
+        anchor="seams",
+    )
 
 
-def _test_set_pictures(
-    metrics: dict[str, dict[str, Any]],
-    truth: Tensor,
-    predictions: dict[str, Tensor],
-    names: figures.Names,
-) -> list[Picture]:
-    quantities = {"relative error": {method: values["mre"] for method, values in metrics.items()}}
-    for title, key in (
-        ("value across seams", "value_trace_error"),
-        ("slope across seams", "normal_derivative_trace_error"),
-    ):
-        quantities[title] = {m: values["common_seams"][key] for m, values in metrics.items()}
-    return [
-        Picture(
-            "errors",
-            "Over the whole test set",
-            "Relative error, and the mean errors of the jumps in value and slope across seams.",
-            figures.bars(quantities),
-        ),
-        Picture(
-            "spectra",
-            "Energy by scale",
-            "Mean radial energy spectra: what each method adds or loses at small scales.",
-            figures.spectra(truth, predictions, names),
-        ),
-        Picture(
-            "densities",
-            "Values",
-            "The density of all values of all test fields.",
-            figures.densities(truth, predictions, names),
-        ),
-    ]
-
-
-def _footer(dataset: Dataset, runs: dict[str, Run]) -> str:
+def _footer(dataset: Dataset, runs: Mapping[str, Run]) -> str:
     hashes = ", ".join(f"{name} {run.config['hash']}" for name, run in runs.items())
     device = next(iter(runs.values())).surrogate.device.type
     return (

@@ -100,7 +100,7 @@ def draw_fields(
         size = float(np.linalg.norm(truth))
         words = f"error, {100 * np.linalg.norm(error) / size:.2g} %" if size else "error"
         shown = _field(axes[1, column], error, words, vmin=-worst, vmax=worst, cmap="RdBu_r")
-        _draw_seams(axes[1, column], seams)
+        draw_seams(axes[1, column], seams)
     if image is not None:
         figure = axes[0, 0].figure
         figure.colorbar(image, ax=list(axes[0]), shrink=0.8)
@@ -285,7 +285,8 @@ def _curve(
         axis.set_ylim(vmin - room, vmax + room)
 
 
-def _draw_seams(axis: Axes, seams: Seams) -> None:
+def draw_seams(axis: Axes, seams: Seams) -> None:
+    """Draw the borders of patches over a field."""
     for row in seams.rows:
         axis.axhline(row - 0.5, color="black", linewidth=0.5, alpha=0.5)
     for column in seams.columns:
