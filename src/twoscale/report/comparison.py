@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,10 +73,12 @@ class Shown:
         return float({**self.metrics, **self.metrics["common_seams"]}[name])
 
 
-def table_rows(shown: Sequence[Shown]) -> tuple[list[str], list[list[str]]]:
-    """Return the headings and rows of the table of runs."""
-    rows = [[one.title, *tables.cells(one.metrics, _COLUMNS)] for one in shown]
-    return tables.header(_COLUMNS), rows
+def table_rows(
+    shown: Iterable[Shown], columns: Iterable[str] = _COLUMNS
+) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and rows of the table of runs, with few columns by default."""
+    names = list(columns)
+    return tables.header(names), [[one.title, *tables.cells(one.metrics, names)] for one in shown]
 
 
 def write_comparison(
@@ -87,16 +89,13 @@ def write_comparison(
     inputs, truth = (samples.tensor() for samples in pair)
     predictions = {name: run.surrogate.predict_fields(inputs).cpu() for name, run in runs.items()}
     shown = {name: Shown.of(run) for name, run in runs.items()}
-    header, rows = table_rows(list(shown.values()))
+    header, rows = table_rows(shown.values(), tables.COLUMNS)
+    table = Table.of_text(header, rows, note=tables.NOTE)
     sections = [
         _result(shown, inputs, truth, predictions[SEARCH]),
-        _time(shown),
-        _seams(shown, runs, truth, predictions),
-        Section(
-            "All numbers",
-            tables=[Table.of_text(header, rows, note=tables.NOTE)],
-            anchor="numbers",
-        ),
+        _time(shown, runs),
+        *_seams(shown, runs, truth, predictions),
+        Section("All numbers", lead=best_sentence(shown), tables=[table], anchor="numbers"),
     ]
     text = page_text(
         title=f"twoscale demo: {dataset.samples:,} pairs of Poisson fields",
@@ -109,67 +108,67 @@ def write_comparison(
 
 
 def result_sentence(shown: Mapping[str, Shown]) -> str:
-    """Return the result of the search, beside the paper's method, in one sentence."""
+    """Return the result of the search, beside the paper's method, in one or two sentences."""
     found, proposed = shown[SEARCH], shown[PROPOSED]
     return (
         f"{found.title} predicts {found.metrics['samples']} test fields with an error of "
-        f"{_percent(found)} after {duration_text(found.seconds)} of search. That is "
-        f"{than(found.value('mre'), proposed.value('mre'))} the error of the paper's "
-        f"{proposed.title}, {_percent(proposed)} after {duration_text(proposed.seconds)}."
+        f"{_percent(found)}, after {duration_text(found.seconds)} of search. The error of the "
+        f"paper's {proposed.title} is {relation(proposed.value('mre'), found.value('mre'))}: "
+        f"{_percent(proposed)}, after {duration_text(proposed.seconds)}."
     )
 
 
-def seam_sentences(shown: Mapping[str, Shown]) -> list[str]:
-    """Return what each of the paper's methods does at patch borders, from the numbers."""
+def seam_sentences(shown: Mapping[str, Shown]) -> dict[str, str]:
+    """Return, by run, what each of the paper's methods does at patch borders; from the numbers."""
     plain, blended, proposed = (shown[name] for name in (PLAIN_PATCHES, BLENDED, PROPOSED))
-    return [
-        f"{plain.title} decodes every patch by itself, and neighbouring patches disagree. "
-        f"Its error is {_percent(plain)}. {_at_seams(plain)}.",
-        f"{proposed.title} writes one coarse field first; the patches add what is left. "
-        f"Its error is {_compared('mre', proposed, plain)}. "
-        f"At patch borders its error of the value is {_compared(_SEAMS[0], proposed, plain)}, "
-        f"and its error of the slope is {_compared(_SEAMS[1], proposed, plain)}.",
-        f"{blended.title} blends patches that overlap. "
-        f"Its error is {_compared('mre', blended, proposed)}. "
-        f"At patch borders its error of the value is {_compared(_SEAMS[0], blended, proposed)}, "
-        f"and its error of the slope is {_compared(_SEAMS[1], blended, proposed)}.",
-        f"Of these four, {_best(shown, 'mre')} has the smallest error. "
-        f"{_best(shown, _SEAMS[0])} has the smallest error of the value at patch borders, and "
-        f"{_best(shown, _SEAMS[1])} the smallest error of the slope.",
-    ]
+    value, slope = (plain.value(name) for name in _SEAMS)
+    return {
+        PLAIN_PATCHES: f"It decodes every patch by itself, so that neighbouring patches disagree. "
+        f"Its error is {_percent(plain)}. At patch borders the error of its value is {value:.1e}, "
+        f"and of its slope {slope:.1e}.",
+        PROPOSED: "It writes one coarse field first, and the patches add what is left. "
+        + _beside(proposed, plain),
+        BLENDED: "It blends patches that overlap. " + _beside(blended, proposed),
+    }
 
 
-def than(ours: float, others: float) -> str:
-    """Return how a number compares with another one, in words that take it as an object.
+def best_sentence(shown: Mapping[str, Shown]) -> str:
+    """Return which of the runs is best, in error and at patch borders."""
+    error, value, slope = (
+        min(shown.values(), key=lambda one: one.value(name)).title for name in ("mre", *_SEAMS)
+    )
+    start = f"Of these {len(shown)}, {error} has the smallest error."
+    if value == slope:
+        return f"{start} At patch borders {value} has the smallest errors of value and slope."
+    return (
+        f"{start} At patch borders {value} has the smallest error of the value, and {slope} that "
+        "of the slope."
+    )
 
-    >>> than(1.0, 4.0), than(6.0, 2.0), than(1.0, 1.01)
-    ('4.0 times smaller than', '3.0 times larger than', 'about the same as')
+
+def _beside(ours: Shown, others: Shown) -> str:
+    error, value, slope = (relation(ours.value(n), others.value(n)) for n in ("mre", *_SEAMS))
+    return (
+        f"Its error is {_percent(ours)}. Compared with {others.title}, its error is {error}. At "
+        f"patch borders its error of the value is {value}, and its error of the slope is {slope}."
+    )
+
+
+def relation(ours: float, others: float) -> str:
+    """Return in words how a number compares with another one.
+
+    >>> relation(1.0, 4.0), relation(60.0, 2.0), relation(1.0, 1.01)
+    ('4.0 times smaller', '30 times larger', 'about the same')
     """
     if not ours or not others or max(ours, others) < _ALIKE * min(ours, others):
-        return "about the same as"
-    word = "smaller" if ours < others else "larger"
-    return f"{_factor(max(ours, others) / min(ours, others))} times {word} than"
-
-
-def _factor(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
-
-
-def _compared(name: str, ours: Shown, others: Shown) -> str:
-    return f"{than(ours.value(name), others.value(name))} that of {others.title}"
-
-
-def _best(shown: Mapping[str, Shown], name: str) -> str:
-    return min(shown.values(), key=lambda one: one.value(name)).title
+        return "about the same"
+    ratio = max(ours, others) / min(ours, others)
+    factor = f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+    return f"{factor} times {'smaller' if ours < others else 'larger'}"
 
 
 def _percent(one: Shown) -> str:
     return f"{100 * one.value('mre'):.2g} %"
-
-
-def _at_seams(one: Shown) -> str:
-    value, slope = (one.value(name) for name in _SEAMS)
-    return f"At patch borders its error of the value is {value:.1e} and of the slope {slope:.1e}"
 
 
 def _result(
@@ -188,7 +187,8 @@ def _result(
     return Section("What the search found", pictures=[picture], anchor="result")
 
 
-def _time(shown: Mapping[str, Shown]) -> Section:
+def _time(shown: Mapping[str, Shown], runs: Mapping[str, Run]) -> Section:
+    paper = runs[PROPOSED]
     points = [(one.look, one.seconds, 100 * one.value("mre")) for one in shown.values()]
     picture = Picture(
         "error-time",
@@ -198,7 +198,11 @@ def _time(shown: Mapping[str, Shown]) -> Section:
         drawn.error_against_time(points),
         vector=True,
     )
-    return Section("Error against time", pictures=[picture], anchor="time")
+    lead = (
+        f"All four learn from the same {paper.config['training_samples']:,} pairs. The paper's "
+        f"networks train for {paper.surrogate.settings['epochs']} epochs here."
+    )
+    return Section("Error against time", lead=lead, pictures=[picture], anchor="time")
 
 
 def _seams(
@@ -206,8 +210,8 @@ def _seams(
     runs: Mapping[str, Run],
     truth: Tensor,
     predictions: Mapping[str, Tensor],
-) -> Section:
-    """Return the part on patch borders; its field has the median error of plain patches."""
+) -> list[Section]:
+    """Return the parts on patch borders; their field has the median error of plain patches."""
     sample = median_sample(predictions[PLAIN_PATCHES], truth)
     layout = runs[PLAIN_PATCHES].surrogate.operator_.layout
     assert layout is not None
@@ -215,47 +219,56 @@ def _seams(
     fields = {shown[name].look: batch[sample, 0].numpy() for name, batch in predictions.items()}
     parts = (target, fields, layout.seams)
     sizes = {
-        f"{display(name).words}": {one.look: one.value(name) for one in shown.values()}
+        display(name).words: {one.look: one.value(name) for one in shown.values()}
         for name in _SEAMS
     }
-    pictures = [
-        Picture(
-            "errors",
-            "Where the error sits",
-            "Errors of the same test field on one scale; thin lines are patch borders. The field "
-            f"is the one of median error with {shown[PLAIN_PATCHES].title}.",
-            drawn.error_maps(*parts),
-        ),
-        Picture(
-            "zoom",
-            "Close to a seam",
-            "The predicted fields around a crossing of patch borders. White lines are contours of "
-            "the prediction and dashed lines those of the truth. A white line that breaks at a "
-            "border is a seam.",
-            drawn.zoomed_fields(*parts),
-        ),
-        Picture(
-            "profile",
-            "Across the seams",
-            "The error along one row of nodes; dashed lines are patch borders.",
-            drawn.error_profile(*parts),
-            vector=True,
-        ),
-        Picture(
-            "seams",
-            "Size of the seams",
-            "Mean error of the jump in value and in slope across patch borders, over all test "
-            "fields. Shorter bars are better.",
-            drawn.seam_bars(sizes),
-            vector=True,
-        ),
+    pictures = {
+        PLAIN_PATCHES: [
+            Picture(
+                "errors",
+                "Where the error sits",
+                "Errors of the same test field on one scale; thin lines are patch borders. The "
+                f"field is the one of median error with {shown[PLAIN_PATCHES].title}.",
+                drawn.error_maps(*parts),
+            ),
+            Picture(
+                "zoom",
+                "Close to a seam",
+                "The predicted fields around a crossing of patch borders. White lines are contours "
+                "of the prediction, and dashed lines are those of the truth. A white line that "
+                "breaks at a border is a seam.",
+                drawn.zoomed_fields(*parts),
+            ),
+        ],
+        PROPOSED: [
+            Picture(
+                "profile",
+                "Across the seams",
+                "The error of that field along one row of nodes; dashed lines are patch borders.",
+                drawn.error_profile(*parts),
+                vector=True,
+            )
+        ],
+        BLENDED: [
+            Picture(
+                "seams",
+                "Size of the seams",
+                "Mean error of the jump in value and in slope across patch borders, over all test "
+                "fields. Shorter bars are better.",
+                drawn.seam_bars(sizes),
+                vector=True,
+            )
+        ],
+    }
+    return [
+        Section(
+            f"What {shown[name].title} does",
+            lead=sentence,
+            pictures=pictures[name],
+            anchor=name,
+        )
+        for name, sentence in seam_sentences(shown).items()
     ]
-    return Section(
-        "The paper's methods at patch borders",
-        remarks=seam_sentences(shown),
-        pictures=pictures,
-        anchor="seams",
-    )
 
 
 def _footer(dataset: Dataset, runs: Mapping[str, Run]) -> str:

@@ -40,7 +40,7 @@ def prediction_picture(
     error = prediction.astype(np.float64) - truth
     share = 100 * float(np.linalg.norm(error) / np.linalg.norm(truth))
     with chart_style():
-        figure = new_figure(7.2, 2.9)
+        figure = new_figure(6.2, 2.7)
         axes = figure.subplots(1, 3)
         worst = float(np.abs(error).max()) or 1.0
         panels = (
