@@ -138,9 +138,7 @@ class _Demo:
         self._finish(path.name)
         return dataset
 
-    def _run(
-        self, dataset: Dataset, name: str, make: Callable[[Dataset, Path, str], Run]
-    ) -> Run:
+    def _run(self, dataset: Dataset, name: str, make: Callable[[Dataset, Path, str], Run]) -> Run:
         """Return the finished run of that name on this dataset, or make it."""
         path = self.out / "runs" / name
         if name in self.done:

@@ -160,11 +160,14 @@ def relation(ours: float, others: float) -> str:
     >>> relation(1.0, 4.0), relation(60.0, 2.0), relation(1.0, 1.01)
     ('4.0 times smaller', '30 times larger', 'about the same')
     """
-    if not ours or not others or max(ours, others) < _ALIKE * min(ours, others):
+    low, high = sorted((ours, others))
+    if high <= _ALIKE * low:
         return "about the same"
-    ratio = max(ours, others) / min(ours, others)
-    factor = f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
-    return f"{factor} times {'smaller' if ours < others else 'larger'}"
+    word = "smaller" if ours < others else "larger"
+    if not low:
+        return word
+    factor = f"{high / low:.1f}" if high < 10 * low else f"{high / low:,.0f}"
+    return f"{factor} times {word}"
 
 
 def _percent(one: Shown) -> str:

@@ -58,9 +58,7 @@ def prediction_picture(
     return figure
 
 
-def error_maps(
-    truth: np.ndarray, predictions: Mapping[Look, np.ndarray], seams: Seams
-) -> Figure:
+def error_maps(truth: np.ndarray, predictions: Mapping[Look, np.ndarray], seams: Seams) -> Figure:
     """Draw the error of every prediction of one sample on one scale, with the patch borders."""
     errors = {look: field.astype(np.float64) - truth for look, field in predictions.items()}
     worst = max(float(np.abs(error).max()) for error in errors.values()) or 1.0
