@@ -9,6 +9,7 @@ from twoscale.report.comparison import (
     table_rows,
 )
 from twoscale.report.comparison_figures import Look
+from twoscale.report.display import ABSENT
 
 NAMES = {"search": "Search (X, affine)", "local": "P", "overlap": "O", "two-scale": "T"}
 
@@ -79,5 +80,5 @@ def test_a_number_that_is_zero_has_no_factor():
 def test_the_table_has_few_columns_unless_asked():
     header, rows = table_rows(GOOD.values())
     assert header == ["method", "MRE %", "seam u", "seam du", "residual", "s"]
-    assert rows[0] == ["Search (X, affine)", "0.040", "1.00e-06", "2.00e-04", "–", "17.0"]
+    assert rows[0] == ["Search (X, affine)", "0.040", "1.00e-06", "2.00e-04", ABSENT, "17.0"]
     assert len(table_rows(GOOD.values(), ["mre"])[0]) == 2

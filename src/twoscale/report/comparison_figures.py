@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from twoscale.fields.patches import Seams
 from twoscale.report.charts.style import chart_style, log_axis, new_figure
@@ -43,7 +45,7 @@ def prediction_picture(
         figure = new_figure(6.2, 2.7)
         axes = figure.subplots(1, 3)
         worst = float(np.abs(error).max()) or 1.0
-        panels = (
+        panels: tuple[tuple[str, np.ndarray, dict[str, Any]], ...] = (
             ("input", given, {"cmap": _INPUT}),
             (f"prediction in {time_text(seconds)}", prediction, {"cmap": _FIELD}),
             (f"its error: {share:.2g} %", error, {"cmap": _ERROR, "vmin": -worst, "vmax": worst}),
@@ -177,7 +179,7 @@ def _square(count: int) -> tuple[Figure, list[Axes]]:
     return figure, axes[:count]
 
 
-def _image(axis: Axes, field: np.ndarray, title: str, **options: object) -> object:
+def _image(axis: Axes, field: np.ndarray, title: str, **options: Any) -> AxesImage:
     axis.set_title(title)
     axis.set(xticks=[], yticks=[])
     axis.grid(False)
