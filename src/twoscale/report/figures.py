@@ -244,8 +244,11 @@ def _width(name: str) -> float:
 
 
 def save(figure: Figure, file: Path | BinaryIO, *, kind: str = "png") -> None:
-    """Write a figure as PNG or SVG, the same bytes for the same figure."""
-    with matplotlib.rc_context({"svg.hashsalt": "twoscale"}):
+    """Write a figure as PNG or SVG, the same bytes for the same figure.
+
+    The text of an SVG stays text, which is small and can be searched and selected.
+    """
+    with matplotlib.rc_context({"svg.hashsalt": "twoscale", "svg.fonttype": "none"}):
         date = {"Date": None} if kind == "svg" else {}
         figure.savefig(file, format=kind, dpi=130, metadata=date)
 

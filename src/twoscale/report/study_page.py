@@ -13,7 +13,7 @@ from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT, display, number, with_spread
 from twoscale.report.figure_folder import check_page, write_with_figures
 from twoscale.report.guard import reporting_errors
-from twoscale.report.page import Cell, Picture, Row, Section, Table, page_text
+from twoscale.report.page import Cell, Numbers, Picture, Row, Section, Table, page_text
 from twoscale.report.results import CaseResult, StudyResult
 from twoscale.report.studies import Studies, read_studies
 from twoscale.report.study_tables import (
@@ -74,6 +74,7 @@ def _paper_section(studies: Studies) -> Section:
         "Beside the paper",
         "Every value of the paper's tables against the same quantity measured here.",
         tables=tables,
+        fold=True,
         anchor="paper",
     )
 
@@ -104,6 +105,7 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
         folded=[compared_table(seen, f"All {len(seen)} values of the paper beside ours")]
         if seen
         else [],
+        fold=True,
         anchor=study.name,
     )
 
@@ -162,39 +164,31 @@ def _table(table: StudyTable, study: StudyResult) -> Table:
         cells = [Cell(row.label)]
         if several:
             cells.append(Cell(row.place))
-        cells += [_cell(value, row) for value in row.values]
+        cells += [_cell(value) for value in row.values]
         cells.append(Cell(str(row.seeds) if row.seeds else ABSENT, row.seeds))
         rows.append(Row(cells, _origin(row, table, study) if row.case else None))
     title = table.title if several or not table.places else f"{table.title} ({table.places[0]})"
     return Table(header, rows, title, words=(0, 1) if several else (0,))
 
 
-def _cell(value: Value, row: StudyRow) -> Cell:
+def _cell(value: Value) -> Cell:
     kind = display(value.name).kind
     ours, paper = value.ours, value.paper
     text = with_spread(ours.mean, ours.deviation, kind) + value.mark if ours else ABSENT
+    mean = ours.mean if ours else None
     if paper is None:
-        return Cell(text, ours.mean if ours else None, note=_seeds(value, row))
-    note = _seeds(value, row)
-    if paper.difference_in_sd is not None:
-        note += f" · {paper.difference_in_sd:+.1f} of the paper's standard deviations apart"
+        return Cell(text, mean)
+    apart = paper.difference_in_sd
     return Cell(
         text,
-        ours.mean if ours else None,
+        mean,
         paper=with_spread(paper.paper, paper.paper_sd, kind),
         verdict=paper.verdict or "",
-        note=note.strip(" ·"),
+        note="" if apart is None else f"{apart:+.1f} of the paper's standard deviations apart",
     )
 
 
-def _seeds(value: Value, row: StudyRow) -> str:
-    """Return the values of all seeds, for hovering."""
-    kind = display(value.name).kind
-    values = row.case.values(value.name) if row.case else {}
-    return ", ".join(f"seed {seed}: {number(found, kind)}" for seed, found in values.items())
-
-
-def _origin(row: StudyRow, table: StudyTable, study: StudyResult) -> Table:
+def _origin(row: StudyRow, table: StudyTable, study: StudyResult) -> Numbers:
     """Return the origin of a row's numbers, one line per seed."""
     case = row.case
     assert case is not None
@@ -211,7 +205,7 @@ def _origin(row: StudyRow, table: StudyTable, study: StudyResult) -> Table:
         ]
         for cell in case.cells
     ]
-    return Table.of_text(header, rows, note=f"{study.record.name}: {case.id}")
+    return Numbers(header, rows, f"{study.record.name}: {case.id}")
 
 
 def _one(case: CaseResult, name: str, seed: int) -> str:
