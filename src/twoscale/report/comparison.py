@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from twoscale.data import Dataset
@@ -19,7 +20,7 @@ from twoscale.report.comparison_figures import Look
 from twoscale.report.display import display
 from twoscale.report.figure_folder import write_with_figures
 from twoscale.report.method_looks import colour, marker, method_title
-from twoscale.report.page import Picture, Section, Table, page_text
+from twoscale.report.page import Numbers, Picture, Section, Table, page_text
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.timing import duration_text
@@ -91,19 +92,21 @@ def write_comparison(
     shown = {name: Shown.of(run) for name, run in runs.items()}
     header, rows = table_rows(shown.values(), tables.COLUMNS)
     table = Table.of_text(header, rows, note=tables.NOTE)
+    first = _prediction(shown[SEARCH], inputs, truth, predictions[SEARCH])
     sections = [
-        _result(shown, inputs, truth, predictions[SEARCH]),
         _time(shown, runs),
         *_seams(shown, runs, truth, predictions),
         Section("All numbers", lead=best_sentence(shown), tables=[table], anchor="numbers"),
     ]
     text = page_text(
         title=f"twoscale demo: {dataset.samples:,} pairs of Poisson fields",
-        summary=[result_sentence(shown)],
+        best=result_sentence(shown),
+        first=first,
+        summary=[],
         sections=sections,
         footer=_footer(dataset, runs),
     )
-    pictures = [picture for section in sections for picture in section.pictures]
+    pictures = [first, *(picture for section in sections for picture in section.pictures)]
     write_with_figures(page, text, pictures, kinds=("png",), overwrite=overwrite)
 
 
@@ -174,20 +177,25 @@ def _percent(one: Shown) -> str:
     return f"{100 * one.value('mre'):.2g} %"
 
 
-def _result(
-    shown: Mapping[str, Shown], inputs: Tensor, truth: Tensor, prediction: Tensor
-) -> Section:
-    """Return the part with one prediction of the searched surrogate."""
-    sample, found = median_sample(prediction, truth), shown[SEARCH]
+def _both(draw: Callable[..., Figure], *values: Any, **options: Any) -> dict[str, Any]:
+    """Return a drawing in both widths, for a page and for a phone."""
+    return {
+        "figure": draw(*values, **options),
+        "narrow": draw(*values, **options, width=drawn.NARROW),
+    }
+
+
+def _prediction(found: Shown, inputs: Tensor, truth: Tensor, prediction: Tensor) -> Picture:
+    """Return the picture of one prediction of the searched surrogate."""
+    sample = median_sample(prediction, truth)
     given, target, field = (one[sample, 0].numpy() for one in (inputs, truth, prediction))
-    picture = Picture(
+    return Picture(
         "prediction",
         "One test field",
         f"The test field of median error, predicted by {found.title}. The time is that of one "
         f"field among {found.metrics['samples']}.",
-        drawn.prediction_picture(given, target, field, seconds=found.prediction_seconds),
+        **_both(drawn.prediction_picture, given, target, field, seconds=found.prediction_seconds),
     )
-    return Section("What the search found", pictures=[picture], anchor="result")
 
 
 def _time(shown: Mapping[str, Shown], runs: Mapping[str, Run]) -> Section:
@@ -198,8 +206,12 @@ def _time(shown: Mapping[str, Shown], runs: Mapping[str, Run]) -> Section:
         "Error against time",
         "Relative error on the test fields against the time to fit. Further down is more "
         "accurate; further left is faster. The time of the search is that of all its candidates.",
-        drawn.error_against_time(points),
+        **_both(drawn.error_against_time, points),
         vector=True,
+        numbers=Numbers(
+            ("method", "time to fit (s)", "relative error (%)"),
+            [[look.title, f"{time:.3g}", f"{error:.3g}"] for look, time, error in points],
+        ),
     )
     lead = (
         f"All four learn from the same {paper.config['training_samples']:,} pairs. The paper's "
@@ -232,7 +244,7 @@ def _seams(
                 "Where the error sits",
                 "Errors of the same test field on one scale; thin lines are patch borders. The "
                 f"field is the one of median error with {shown[PLAIN_PATCHES].title}.",
-                drawn.error_maps(*parts),
+                **_both(drawn.error_maps, *parts),
             ),
             Picture(
                 "zoom",
@@ -240,7 +252,7 @@ def _seams(
                 "The predicted fields around a crossing of patch borders. White lines are contours "
                 "of the prediction, and dashed lines are those of the truth. A white line that "
                 "breaks at a border is a seam.",
-                drawn.zoomed_fields(*parts),
+                **_both(drawn.zoomed_fields, *parts),
             ),
         ],
         PROPOSED: [
@@ -248,7 +260,7 @@ def _seams(
                 "profile",
                 "Across the seams",
                 "The error of that field along one row of nodes; dashed lines are patch borders.",
-                drawn.error_profile(*parts),
+                **_both(drawn.error_profile, *parts),
                 vector=True,
             )
         ],
@@ -258,8 +270,15 @@ def _seams(
                 "Size of the seams",
                 "Mean error of the jump in value and in slope across patch borders, over all test "
                 "fields. Shorter bars are better.",
-                drawn.seam_bars(sizes),
+                **_both(drawn.seam_bars, sizes),
                 vector=True,
+                numbers=Numbers(
+                    ("method", *sizes),
+                    [
+                        [one.title, *(f"{one.value(name):.3g}" for name in _SEAMS)]
+                        for one in shown.values()
+                    ],
+                ),
             )
         ],
     }
