@@ -82,7 +82,7 @@ def test_several_sections_get_contents_and_tiles():
     assert "<strong>94 %</strong>" in text
     assert 'data-sort="1.2" title="seed 0: 1.2"' in text
     assert "differs from the paper" in text
-    assert '{"header":["seed"],"note":"here.json","rows":[["0"]]}' in text
+    assert '{"header":["seed"],"rows":[["0"]],"note":"here.json"}' in text
 
 
 def test_a_section_folds_only_if_asked():

@@ -68,6 +68,26 @@ class CaseResult:
         name = method_title(self.method)
         return f"{name} + {self.objective}" if self.objective else name
 
+    @property
+    def predictor(self) -> str | None:
+        """Return the predictor's name if it is another one than the method's own."""
+        given = self.cells[0].get("settings", {}).get("predictor")
+        own = METHODS[self.method].defaults.get("predictor") if self.method in METHODS else None
+        return given if given != own else None
+
+    @property
+    def family(self) -> str:
+        """Return the title, with the predictor if it is another one than the method's own.
+
+        A case such as "Two-scale + encoder" may differ from others of its family in settings.
+        """
+        return f"{self.title} + {self.predictor}" if self.predictor else self.title
+
+    @property
+    def has_all_data(self) -> bool:
+        """Say whether the case was trained on all training fields there are."""
+        return "training=" not in self.id
+
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Return all settings, defaults included."""
@@ -202,14 +222,14 @@ def _labelled(cases: list[CaseResult], labels: Mapping[str, str]) -> list[CaseRe
 
 def _label(case: CaseResult, cases: list[CaseResult]) -> str:
     """Return the method's name and the settings that distinguish the case within that method."""
-    words = [case.title]
+    words = [case.family]
     peers = [peer for peer in cases if (peer.place, peer.method) == (case.place, case.method)]
-    for name in sorted({name for peer in peers for name in peer.design}):
+    for name in sorted({name for peer in peers for name in peer.design} - {"predictor"}):
         if len({setting_text(peer.settings.get(name)) for peer in peers}) > 1:
             words.append(f"{name.replace('_', ' ')} {setting_text(case.settings.get(name))}")
     if len({peer.training for peer in peers}) > 1:
         words.append(f"{case.training:,} fields")
-    if len({peer.title for peer in cases}) == 1 and len(words) > 1:
+    if len({peer.family for peer in cases}) == 1 and len(words) > 1:
         del words[0]  # all cases have the same method
     return ", ".join(words)
 

@@ -77,6 +77,6 @@ def _interval(axis: Axes, place: int, found: Audit, style: Style) -> None:
         xycoords=("axes fraction", "data"),
         va="center",
         ha="right",
-        fontsize=7.5,
+        fontsize=9,
         color="#333333" if found.decision in ("equivalent", "pass") else "#A23B00",
     )

@@ -83,7 +83,7 @@ def _draw_rows(axis: Axes, rows: Sequence[Row], style: Mapping[str, Style], name
     log = not dots and min(means) > 0 and max(means) > _RATIO * min(means)
     for row in points.keys() - known.keys():
         where = ("axes fraction", "data")
-        axis.annotate("none", (0.02, row), xycoords=where, va="center", color=GREY, fontsize=8)
+        axis.annotate("none", (0.02, row), xycoords=where, va="center", color=GREY, fontsize=9)
     for row, (mean, deviation) in known.items():
         own = style[cases[row].id]
         if dots or log:
@@ -134,7 +134,7 @@ def stage_costs(study: StudyResult, *, stages: Sequence[str] = TIMED) -> Figure:
     for k, case in cases:
         mark = " †" if any(case.is_shared_time(stage) for stage in stages) else ""
         words = f" {number(ends[k], 'seconds')}{mark}"
-        axis.annotate(words, (ends[k], k), va="center", fontsize=8)
+        axis.annotate(words, (ends[k], k), va="center", fontsize=9)
     _row_labels(axis, rows, first=True)
     axis.set(xlabel="seconds, mean over seeds", xlim=(0, 1.1 * max(ends.max(), 1e-9)))
     axis.grid(axis="y", visible=False)
@@ -210,7 +210,7 @@ def _effect(
     if case.is_shared_time(name) != base.is_shared_time(name):
         where = ("axes fraction", "data")
         words = "not measured alike"
-        axis.annotate(words, (0.03, place), xycoords=where, va="center", color=GREY, fontsize=8)
+        axis.annotate(words, (0.03, place), xycoords=where, va="center", color=GREY, fontsize=9)
         return
     kind = speed_up if ratio else relative_change
     changes = changes_by_seed(case.values(name), base.values(name), kind)
@@ -229,7 +229,7 @@ def _effect(
         textcoords="offset points",
         va="center",
         ha="left" if end >= 0 else "right",
-        fontsize=8,
+        fontsize=9,
     )
 
 

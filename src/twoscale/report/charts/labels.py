@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+Point = tuple[float, float]
 
-def label_points(axis: Axes, points: Mapping[str, tuple[float, float]]) -> None:
+
+def label_points(axis: Axes, points: Mapping[str, Point], *, others: Iterable[Point] = ()) -> None:
     """Write each point's name beside it, where it overlaps other points and names least.
 
+    `others` are points without names, which are not to be covered either.
     Call it last: the limits of the axis must not change afterwards.
     """
     figure = axis.figure
@@ -20,10 +23,11 @@ def label_points(axis: Axes, points: Mapping[str, tuple[float, float]]) -> None:
     figure.draw_without_rendering()
     per_point = figure.dpi / 72
     pixels = {name: axis.transData.transform(point) for name, point in points.items()}
-    taken = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in pixels.values()]
+    everything = [*points.values(), *others]
+    taken = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in map(axis.transData.transform, everything)]
     frame = _Box(*axis.bbox.extents)
     for name, (x, y) in pixels.items():
-        width, height = 4.6 * per_point * len(name), 9 * per_point
+        width, height = 5.1 * per_point * len(name), 10 * per_point
         offsets = [(9, -3, 0.0), (-9, -3, 1.0), (0, 8, 0.5), (0, -14, 0.5)]
         offsets += [(9, 8, 0.0), (9, -14, 0.0), (-9, 8, 1.0), (-9, -14, 1.0)]
         boxes = [
@@ -42,7 +46,7 @@ def label_points(axis: Axes, points: Mapping[str, tuple[float, float]]) -> None:
             (across, up),
             textcoords="offset points",
             ha=("left", "center", "right")[int(2 * share)],
-            fontsize=8,
+            fontsize=9,
         )
 
 

@@ -60,7 +60,7 @@ def oracle_against_learned(study: StudyResult) -> Figure:
                 (9, 0),
                 textcoords="offset points",
                 va="center",
-                fontsize=8,
+                fontsize=9,
             )
         axis.set_yticks(range(len(cases)), [case.label for case in cases])
         axis.set_ylim(len(cases) - 0.5, -0.5)

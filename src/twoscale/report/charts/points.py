@@ -79,7 +79,7 @@ def _numbered(axis: Axes, cases: Sequence[CaseResult], style: Mapping[str, Style
     numbers = [str(number) for number in range(1, len(cases) + 1)]
     handles = [Line2D([], [], **style[case.id].dots) for case in cases]
     entries = [f"{number}  {case.label}" for number, case in zip(numbers, cases, strict=True)]
-    axis.legend(handles, entries, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
+    axis.legend(handles, entries, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9)
     return numbers
 
 

@@ -49,7 +49,7 @@ _AT_MOST = 3  # panels in a row
 _RANGE = 2.5  # from here on an axis is logarithmic
 _MANTISSAS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3))  # of the numbers on a logarithmic axis
 _LARGEST = 2000.0  # square inches of a figure: some 130 MB of pixels
-_LETTER = 0.066  # inches of a letter in a legend
+_LETTER = 0.07  # inches of a letter in a legend
 
 
 def chart_style() -> AbstractContextManager[None]:
@@ -66,7 +66,7 @@ def chart_style() -> AbstractContextManager[None]:
             "grid.color": "#e4e7eb",
             "grid.linewidth": 0.7,
             "legend.frameon": False,
-            "legend.fontsize": 8.5,
+            "legend.fontsize": 9,
             "hatch.linewidth": 0.7,
             "errorbar.capsize": 2.5,
             "lines.markersize": 6.5,
