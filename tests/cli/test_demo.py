@@ -61,7 +61,7 @@ def check_files(out):
     assert metrics["samples"] == 10
     page = (out / "report.html").read_text()
     assert page.count('<img src="data:image') == len(PICTURES)
-    assert re.search(r"Search \(\S+, affine\) predicts 10 test fields", page)
+    assert re.search(r"Search \(\S+ \+ affine\) predicts 10 test fields", page)
     assert "http" not in page.replace("http://www.w3.org", "")
     drawn = {path.stem for path in (out / "figures").glob("*.png")}
     assert drawn == PICTURES

@@ -11,7 +11,7 @@ from twoscale.report.comparison import (
 from twoscale.report.comparison_figures import Look
 from twoscale.report.display import ABSENT
 
-NAMES = {"search": "Search (X, affine)", "local": "P", "overlap": "O", "two-scale": "T"}
+NAMES = {"search": "Search (X + affine)", "local": "P", "overlap": "O", "two-scale": "T"}
 
 
 def shown(errors, values, slopes):
@@ -40,7 +40,7 @@ BAD = shown([0.08, 0.01, 0.02, 0.02], [1e-4, 1e-4, 2e-5, 1e-5], [1e-3, 2e-3, 2e-
 
 def test_the_result_names_the_errors_of_search_and_paper():
     assert result_sentence(GOOD) == (
-        "Search (X, affine) predicts 400 test fields with an error of 0.04 %, after 17 s of "
+        "Search (X + affine) predicts 400 test fields with an error of 0.04 %, after 17 s of "
         "search. The error of the paper's T is 50 times larger: 2 %, after 17 s."
     )
     assert "The error of the paper's T is 4.0 times smaller: 2 %" in result_sentence(BAD)
@@ -60,12 +60,12 @@ def test_seams_are_told_as_they_are():
 
 def test_the_best_are_named():
     assert best_sentence(GOOD) == (
-        "Of these 4, Search (X, affine) has the smallest error. At patch borders Search (X, "
+        "Of these 4, Search (X + affine) has the smallest error. At patch borders Search (X + "
         "affine) has the smallest errors of value and slope."
     )
     assert best_sentence(BAD) == (
         "Of these 4, P has the smallest error. At patch borders T has the smallest error of the "
-        "value, and Search (X, affine) that of the slope."
+        "value, and Search (X + affine) that of the slope."
     )
 
 
@@ -80,5 +80,5 @@ def test_a_number_that_is_zero_has_no_factor():
 def test_the_table_has_few_columns_unless_asked():
     header, rows = table_rows(GOOD.values())
     assert header == ["method", "MRE %", "seam u", "seam du", "residual", "s"]
-    assert rows[0] == ["Search (X, affine)", "0.040", "1.00e-06", "2.00e-04", ABSENT, "17.0"]
+    assert rows[0] == ["Search (X + affine)", "0.040", "1.00e-06", "2.00e-04", ABSENT, "17.0"]
     assert len(table_rows(GOOD.values(), ["mre"])[0]) == 2

@@ -50,7 +50,7 @@ class Shown:
         if search is None:
             return cls(Look(method_title(method), colour(method), marker(method)), metrics)
         predictor = run.surrogate.settings["predictor"]
-        title = f"Search ({method_title(method)}, {predictor})"
+        title = f"Search ({method_title(method)} + {predictor})"
         timings = {**metrics["timings"], "total": search["seconds"]}
         look = Look(title, shade(colour(method), _DARKER), "*")
         return cls(look, {**metrics, "timings": timings})
