@@ -1,9 +1,9 @@
-# From a bare checkout with Python 3.11 or later: `make demo` and `make test`.
+# From a bare checkout with Python 3.11 or later: `make demo`, `make test` and `make docs`.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test faults setup format documents clean
+.PHONY: demo test faults setup format documents docs clean
 
 demo: $(READY)
 	$(BIN)/twoscale demo --out demo --overwrite
@@ -34,7 +34,13 @@ format: $(READY)
 # Makes anew what is generated in README.md and docs/: from the records, the code and the demo.
 documents: demo
 	$(BIN)/python -m twoscale.report.documents
-	cp demo/figures/fields.png docs/seams.png
+	$(BIN)/python scripts/docs_figures.py
+	cp demo/figures/fields.png docs/images/seams.png
+
+# The documentation as a site that needs no server and no network: open site/index.html.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 clean:
-	rm -rf .venv demo build src/*.egg-info
+	rm -rf .venv demo site build src/*.egg-info

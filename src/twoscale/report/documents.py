@@ -18,6 +18,7 @@ from twoscale.methods.settings import SETTINGS
 from twoscale.predictors import CodePredictor
 from twoscale.predictors.registry import PREDICTORS, defaults_of
 from twoscale.report.charts import KINDS
+from twoscale.report.reproduce import NOTE, reproduce_table
 from twoscale.report.study_documents import (
     beyond_table,
     headline_table,
@@ -68,29 +69,34 @@ def refreshed(page: Path, texts: Mapping[str, str]) -> str:
 
 def generated(root: Path) -> dict[Path, str]:
     """Return the up-to-date text of every page with a generated part."""
-    results, readme = root / "results", root / "README.md"
-    performance, representations = root / "docs/performance.md", root / "docs/representations.md"
-    safety = root / "docs/safety.md"
+    results, docs = root / "results", root / "docs"
     return {
-        readme: refreshed(
-            readme,
-            {
-                "results": headline_table(results / "study"),
-                "beyond": beyond_table(results / "study", "In short"),
-            },
-        ),
-        performance: refreshed(performance, {"bench": bench_table(results)}),
-        safety: refreshed(
-            safety, {"faults": faults_table(results), "killed": killed_sentences(results)}
-        ),
-        representations: refreshed(
-            representations,
-            {"equal": beyond_table(results / "study", "Representations of equal code size")},
-        ),
-        root / "docs/settings.md": settings_page(),
-        root / "docs/results.md": results_page(results / "study"),
-        root / "docs/figures.md": figures_page(),
+        **_refreshed_pages(root, results),
+        docs / "reference/settings.md": settings_page(),
+        docs / "reference/figures.md": figures_page(),
+        docs / "results.md": results_page(results / "study"),
     }
+
+
+def _refreshed_pages(root: Path, results: Path) -> dict[Path, str]:
+    """Return the pages of which only the parts between marks are generated."""
+    studies = results / "study"
+    parts = {
+        "README.md": {
+            "results": headline_table(studies),
+            "beyond": beyond_table(studies, "In short"),
+        },
+        "docs/performance.md": {"bench": bench_table(results)},
+        "docs/reference/files.md": {
+            "faults": faults_table(results),
+            "killed": killed_sentences(results),
+        },
+        "docs/concepts/representations.md": {
+            "equal": beyond_table(studies, "Representations of equal code size")
+        },
+        "docs/howto/reproduce.md": {"reproduce": f"{reproduce_table(studies)}\n\n{NOTE}"},
+    }
+    return {root / page: refreshed(root / page, texts) for page, texts in parts.items()}
 
 
 def faults_table(results: Path) -> str:
@@ -117,7 +123,7 @@ def killed_sentences(results: Path) -> str:
 
 
 def figures_page() -> str:
-    """Return `docs/figures.md`: the kinds of figures that studies draw, and their options."""
+    """Return `docs/reference/figures.md`: the kinds of figures that studies draw, and their options."""
     lines = [
         "# Figures of studies",
         "",
@@ -138,7 +144,7 @@ def figures_page() -> str:
 
 
 def settings_page() -> str:
-    """Return `docs/settings.md`: the settings of methods and predictors, and their defaults."""
+    """Return `docs/reference/settings.md`: settings of methods and predictors, with defaults."""
     lines = [
         "# Settings",
         "",
