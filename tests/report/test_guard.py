@@ -69,7 +69,7 @@ def test_errors_of_zero_are_shown(tmp_path):
         for cell in record["cells"]:
             cell["metrics"] |= {"mre": 0.0, "oracle_mre": 0.0}
 
-    assert "All (Poisson, 16²)</span></caption>" in report(tmp_path, "{kind: bars}", change)
+    assert "All (Poisson 16²)</span></caption>" in report(tmp_path, "{kind: bars}", change)
 
 
 def test_a_figure_of_enormous_size_is_not_drawn(tmp_path, monkeypatch):

@@ -157,4 +157,4 @@ def test_a_damaged_record_or_field_file_is_named(tmp_path):
 
 
 def test_places_have_titles():
-    assert place_title("darcy-256") == "Darcy, 256²"
+    assert place_title("darcy-256") == "Darcy 256²"

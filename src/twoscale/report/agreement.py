@@ -22,12 +22,13 @@ def _values(studies: Studies) -> list[str]:
         return []
     words = (
         f"The paper's tables of these studies have {counts.judged + counts.missing:,} values "
-        f"besides times. {counts.judged:,} were measured, and {counts.match:,} of them "
-        f"({percent(counts)} %) are within two of the paper's standard deviations or 5 %."
+        f"besides times. {counts.judged:,} of them were measured here, and {counts.match:,} "
+        f"({percent(counts)} %) agree: they differ by at most two of the paper's standard "
+        "deviations or 5 %."
     )
     if counts.off:
         explained = counts.off - counts.unexplained
-        words += f" Of the {counts.off} others {explained} are explained."
+        words += f" The other {counts.off} differ; {explained} of these have an explanation."
     return [words]
 
 
@@ -40,7 +41,7 @@ def _audits(studies: Studies) -> list[str]:
         if definition and judged:
             found.append(
                 f"{definition.title}: {same} of {judged} decisions of the paper's equivalence "
-                "audit, times aside, come out the same here."
+                "audit are the same here. Times are not counted."
             )
     return found
 
@@ -56,11 +57,11 @@ def agreement_table(studies: Studies) -> Table:
     rows.append(_counts("All studies", tally(studies.compared)))
     header = ["study", "agree", "match", "off", "unexplained", "missing", "times"]
     note = (
-        "match: within two of the paper's standard deviations or 5 %, whichever is larger; off: "
-        "further apart; unexplained: off without a reason given; missing: in the paper, not "
-        "measured here; times are listed and not judged. For most changes between two cases the "
-        "paper prints no deviation. It is then derived from those of the two values as if they "
-        "were independent, which makes it too large; distances in such deviations are marked ~. "
+        "match: at most two of the paper's standard deviations or 5 % apart, whichever is larger. "
+        "off: further apart. unexplained: off, and no reason is given. missing: in the paper, not "
+        "measured here. times: listed, not judged. For most changes between two cases the paper "
+        "prints no standard deviation. We then derive one from the two values as if they were "
+        "independent, which makes it too large. Distances in such deviations are marked ~. "
         f"In all: {agreement(studies.compared)}"
     )
     return Table(header, rows, "Agreement with the paper, by study", note)

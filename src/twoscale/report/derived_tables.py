@@ -18,17 +18,18 @@ from twoscale.study.definition import Study
 from twoscale.study.paper.audit import Audit
 
 _AUDIT_NOTE = (
-    "Mean change over the seeds that both cases have, seed by seed, with Student's interval. "
-    "Equivalent: the interval is within the margin, which was declared beforehand; different: it "
-    "is outside; inconclusive: it crosses the margin's edge, or one seed gives no interval. A "
+    "Mean change over the seeds that both cases have, compared seed by seed, with Student's "
+    "interval. equivalent: the interval is inside the margin, which was set in advance. different: "
+    "it is outside. inconclusive: it crosses the edge of the margin, or there is only one seed. A "
     "speed-up passes above its margin and fails below it; the paper calls a failure inconclusive. "
-    "≠: the paper decides otherwise; times come from other machines and are not judged."
+    "≠: the paper decides otherwise. Times come from other machines and are not judged."
 )
 _CROSSING_NOTE = (
-    "Least-squares laws time = a·D^b through the mean times on grids of D nodes per side; b with "
-    "its standard error, which two grids do not give. From the crossing on the method on the left "
-    "takes less time. ‡: an extrapolation, outside the grids on which both were measured. Where "
-    "two exponents differ by less than their errors, the crossing means nothing."
+    "D is the number of nodes per side. A power law time = a·D^b is fitted to the mean times by "
+    "least squares. The exponent b has its standard error, except where there are only two grids. "
+    "Beyond the crossing, the method on the left takes less time. ‡: extrapolated, outside the "
+    "grids on which both were measured. If two exponents differ by less than their errors, the "
+    "crossing means nothing."
 )
 _EXTRAPOLATED = " ‡"
 _LARGEST = 1e6  # a larger D is not printed
@@ -39,7 +40,7 @@ def derived_tables(study: StudyResult, definition: Study | None) -> list[Table]:
     found = []
     audits = study_audits(study, definition)
     if audits:
-        found.append(_audit_table(audits))
+        found.append(audit_table(audits))
     for figure in definition.figures if definition else ():
         if figure.kind == "time-projection":
             with suppress(TwoscaleError), reporting_errors(figure.options):
@@ -56,7 +57,8 @@ def _crossing_tables(study: StudyResult, options: Mapping[str, Any]) -> list[Tab
     return [_crossing_table(crossing, title)] if crossing else []
 
 
-def _audit_table(audits: Sequence[Audited]) -> Table:
+def audit_table(audits: Sequence[Audited]) -> Table:
+    """Return the table of equivalence audits, one a row."""
     header = ["case", "quantity", "change", "90 % interval", "margin", "seeds"]
     header += ["decision", "paper's decision"]
     rows = [

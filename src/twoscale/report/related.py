@@ -10,6 +10,13 @@ from typing import Any
 from twoscale.methods.recipes import CHOICES
 from twoscale.report.results import OWN, SCHEDULE, CaseResult, StudyResult, property_of
 from twoscale.study.cases import setting_text
+from twoscale.study.statistics import (
+    Spread,
+    changes_by_seed,
+    relative_change,
+    speed_up,
+    spread,
+)
 
 COMMON = frozenset({"rows", "where", "caption"})
 """Options of every figure: which cases, by pattern or property, and a caption."""
@@ -96,6 +103,21 @@ def with_base(
     """Return each case that has a base, with that base."""
     found = [(case, base_of(study, case, changes)) for case in study.cases]
     return [(case, base) for case, base in found if base is not None and base is not case]
+
+
+def change_from(
+    base: CaseResult, case: CaseResult, name: str, *, ratio: bool = False
+) -> Spread | None:
+    """Return the change of a quantity from a base to a case, seed by seed.
+
+    It is (case - base) / base, or base / case with `ratio`. None if no seed has both values, and
+    for times of which only one is shared.
+    """
+    if case.is_shared_time(name) != base.is_shared_time(name):
+        return None
+    kind = speed_up if ratio else relative_change
+    changes = changes_by_seed(case.values(name), base.values(name), kind)
+    return None if changes is None else spread(changes)
 
 
 def _setting(name: str) -> str:

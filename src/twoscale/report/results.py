@@ -238,7 +238,7 @@ def place_title(place: str) -> str:
     """Return problem and resolution as a heading.
 
     >>> place_title("poisson-128")
-    'Poisson, 128²'
+    'Poisson 128²'
     """
     problem, _, resolution = place.rpartition("-")
-    return f"{problem.capitalize()}, {resolution}²"
+    return f"{problem.capitalize()} {resolution}²"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
 from twoscale.report.agreement import agreement_table
-from twoscale.report.charts import KINDS, draw
+from twoscale.report.best_result import best_result
+from twoscale.report.charts import KINDS, draw, drawn_numbers
+from twoscale.report.charts.error_time import error_time_cases, error_time_chart, main_places
+from twoscale.report.charts.numbers import quantity_numbers
 from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT, display, number, with_spread
 from twoscale.report.figure_folder import check_page, write_with_figures
@@ -29,14 +33,19 @@ from twoscale.study.definition import Figure as Asked
 from twoscale.study.paper.comparison import Row as Compared
 from twoscale.study.quantities import is_time
 
-TITLE = "Two-scale localised PCA-Net: measured, and beside the paper"
+TITLE = "Two-scale localised PCA-Net: our measurements and the paper's"
 _NOTE = (
-    "Mean ± sample standard deviation over seeds. A touch on a row's name shows its seeds and "
-    "where they come from."
+    "Numbers are mean ± sample standard deviation over seeds. Click the name of a row to see its "
+    "seeds and where they come from."
 )
 _PAPER_NOTE = (
-    " Below a number stands the paper's: ✓ within two of its standard deviations or 5 %, ≠ further "
-    "apart. Times come from other machines and are not judged."
+    " The paper's number stands below ours. ✓: at most two of its standard deviations or 5 % "
+    "apart. ≠: further apart. Times come from other machines and are not judged."
+)
+_FIRST_CAPTION = (
+    "Each point is a method on one problem: relative error against total time. Both axes are "
+    "logarithmic, and lower left is better. Markers with a + are our predictors beyond the paper. "
+    "The dashed line joins the best trade-offs: no other point is better in both."
 )
 
 
@@ -50,11 +59,16 @@ def write_report(folder: Path, out: Path | None = None, *, overwrite: bool = Fal
     check_page(page, overwrite=overwrite)
     studies = read_studies(folder)
     sections = [_study_section(study, studies) for study in studies.results]
+    first = _first_picture(studies)
     pictures = [picture for section in sections for picture in section.pictures]
+    if first is not None:
+        pictures.insert(0, first)
     if studies.compared:
         sections.insert(0, _paper_section(studies))
     text = page_text(
         title=TITLE,
+        best=best_result(studies),
+        first=first,
         summary=[*sentences(studies), UNSHARED_NOTE],
         tiles=tiles(studies),
         sections=sections,
@@ -64,6 +78,28 @@ def write_report(folder: Path, out: Path | None = None, *, overwrite: bool = Fal
     return page
 
 
+def _first_picture(studies: Studies) -> Picture | None:
+    """Return the picture of error against time; None if no problem was solved by three methods."""
+    found = main_places(error_time_cases(studies.results))
+    if not found:
+        return None
+    with suppress(TwoscaleError), reporting_errors({}):
+        picture = Picture(
+            "error-time",
+            "Error against time",
+            _FIRST_CAPTION,
+            error_time_chart(studies.results),
+            vector=True,
+            numbers=quantity_numbers(
+                [case for cases in found.values() for case in cases], ("total", "mre")
+            ),
+            narrow=error_time_chart(studies.results, columns=1),
+        )
+        picture.render()
+        return picture
+    return None
+
+
 def _paper_section(studies: Studies) -> Section:
     off = [row for row in studies.compared if row.verdict == "off"]
     off.sort(key=lambda row: row.explanation is not None)  # unexplained ones come first
@@ -71,8 +107,8 @@ def _paper_section(studies: Studies) -> Section:
     if off:
         tables.append(compared_table(off, "Values that differ from the paper, and why"))
     return Section(
-        "Beside the paper",
-        "Every value of the paper's tables against the same quantity measured here.",
+        "Comparison with the paper",
+        "Does each value of the paper's tables agree with the same quantity measured here?",
         tables=tables,
         fold=True,
         anchor="paper",
@@ -90,7 +126,9 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
     if any(case.is_shared_time("total") for case in study.cases):
         remarks.insert(0, SHARED_NOTE)
     if study.scale != "paper":
-        remarks.insert(0, "Run at a small scale to try things out: not comparable to the paper.")
+        remarks.insert(
+            0, "This study ran at a small scale. Its numbers are not comparable to the paper."
+        )
     remarks += [
         f"Failed: {cell['case']}, seed {cell['seed']}: {cell['error']}" for cell in study.failed
     ]
@@ -102,7 +140,7 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
         tables=tables,
         pictures=pictures,
         remarks=remarks,
-        folded=[compared_table(seen, f"All {len(seen)} values of the paper beside ours")]
+        folded=[compared_table(seen, f"All {len(seen)} values of the paper, with ours")]
         if seen
         else [],
         fold=True,
@@ -150,7 +188,8 @@ def _picture(study: StudyResult, asked: Asked, title: str, name: str) -> Picture
         return None
     kind = KINDS[asked.kind]
     caption = asked.options.get("caption", kind.caption)
-    picture = Picture(name, title, caption, figure, vector=kind.vector)
+    numbers = drawn_numbers(asked.kind, study, asked.options)
+    picture = Picture(name, title, caption, figure, vector=kind.vector, numbers=numbers)
     picture.render()
     return picture
 
@@ -167,7 +206,9 @@ def _table(table: StudyTable, study: StudyResult) -> Table:
         cells += [_cell(value) for value in row.values]
         cells.append(Cell(str(row.seeds) if row.seeds else ABSENT, row.seeds))
         rows.append(Row(cells, _origin(row, table, study) if row.case else None))
-    title = table.title if several or not table.places else f"{table.title} ({table.places[0]})"
+    title = table.title
+    if len(table.places) == 1 and table.places[0] not in title:
+        title += f" ({table.places[0]})"
     return Table(header, rows, title, words=(0, 1) if several else (0,))
 
 
@@ -224,7 +265,8 @@ def _where(study: StudyResult, index: object) -> list[str]:
 
 def compared_table(rows: Sequence[Compared], title: str) -> Table:
     """Return values of the paper beside ours, one a row, with the reason where they differ."""
-    header = ["case", "quantity", "paper", "ours", "why", "apart, sd", "verdict", "paper's table"]
+    header = ["case", "quantity", "paper", "ours", "why", "difference, sd"]
+    header += ["verdict", "paper's table"]
     return Table(
         header,
         [

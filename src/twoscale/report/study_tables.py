@@ -14,11 +14,11 @@ from twoscale.study.paper.comparison import Row as Compared
 from twoscale.study.statistics import Spread
 
 UNSHARED_NOTE = (
-    "A time that includes training is that of the seed that was trained alone, if there is one."
+    "Times with training come from the seed that was trained alone on the device, if there is one."
 )
 SHARED_NOTE = (
-    "†: a shared time: several networks were trained at once, or the device did other work. Do not "
-    "compare it with times without a mark."
+    "†: a shared time. Several networks were trained at once, or the device did other work. Do not "
+    "compare it with times without this mark."
 )
 
 _DEFAULT_COLUMNS = ("mre", "oracle_mre", "ssim", "residual_rms", "output_code", "total")

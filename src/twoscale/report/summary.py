@@ -14,7 +14,7 @@ from twoscale.report.results import CaseResult, place_title
 from twoscale.report.studies import Studies
 from twoscale.report.study_tables import case_title
 from twoscale.study.paper.comparison import tally
-from twoscale.study.paper.roles import PLAIN_PATCHES, PREDICTOR, PROPOSED, WHOLE_FIELDS
+from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED, WHOLE_FIELDS
 from twoscale.study.statistics import crossovers
 
 _FEW = 3  # cases: a comparison of fewer gets no sentence
@@ -26,7 +26,7 @@ def sentences(studies: Studies) -> list[str]:
     found += [*_global_wins(studies), *agreement_sentences(studies)]
     failed = sum(len(study.failed) for study in studies.results)
     if failed:
-        found.append(f"{failed} runs failed; they are named in their studies.")
+        found.append(f"{failed} {'run' if failed == 1 else 'runs'} failed. The studies name them.")
     return found
 
 
@@ -41,7 +41,7 @@ def tiles(studies: Studies) -> list[Tile]:
         words = f"of {counts.judged:,} values agree with the paper"
         shown.append(Tile(f"{percent(counts)} %", words))
     for case in _proposed(studies)[:2]:
-        words = f"{case.title}'s error, {place_title(case.place)}"
+        words = f"error of {case.title} on {place_title(case.place)}"
         shown.append(Tile(f"{number(case.mean('mre'), 'percent')} %", words))
     return shown
 
@@ -77,7 +77,7 @@ def _default_cases(studies: Studies) -> dict[str, list[CaseResult]]:
     places: dict[str, dict[str, CaseResult]] = {}
     for study in studies.results:
         for case in study.cases:
-            if case.design or not _has_all_data(case) or case.mean("mre") is None:
+            if case.design or not case.has_all_data or case.mean("mre") is None:
                 continue
             known = places.setdefault(case.place, {})
             if case.id not in known or len(case.cells) > len(known[case.id].cells):
@@ -87,10 +87,6 @@ def _default_cases(studies: Studies) -> dict[str, list[CaseResult]]:
         places, key=lambda place: (problems.index(place.rpartition("-")[0]), _grid(place))
     )
     return {place: list(places[place].values()) for place in ordered}
-
-
-def _has_all_data(case: CaseResult) -> bool:
-    return "training=" not in case.id
 
 
 def _grid(place: str) -> int:
@@ -109,21 +105,19 @@ def _best(studies: Studies) -> list[str]:
         ranked = sorted(cases, key=_error)
         best = ranked[0]
         missing = _not_measured(studies, place)
-        words = f"{place_title(place)}: of the methods with default settings, "
-        words += f"{best.title} has the lowest error, {_spread(best)}"
-        words += f", in {_seconds(best)}"
+        words = f"{place_title(place)}: with default settings, {best.title} has the lowest error, "
+        words += f"{_spread(best)} in {_seconds(best)}."
         coded = [case for case in ranked if case.mean("oracle_mre") is not None]
         if coded and coded[0] is not best:
-            words += f"; of the PCA-Nets among them {coded[0].title}, {_spread(coded[0])}"
-            words += f", in {_seconds(coded[0])}"
             best = coded[0]
+            words += f" The best PCA-Net is {best.title}, {_spread(best)} in {_seconds(best)}."
         plain = [case for case in cases if case.method == PLAIN_PATCHES and not case.objective]
         if plain and plain[0] is not best and _error(best) > 0:
             factor = _error(plain[0]) / _error(best)
-            words += f", {factor:.1f} times below plain patches ({_spread(plain[0])})"
+            words += f" {plain[0].title} has {factor:.1f} times that error ({_spread(plain[0])})."
         if missing:
-            words += f"; not measured yet: {', '.join(missing)}"
-        found.append(words + ".")
+            words += f" Not measured yet: {', '.join(missing)}."
+        found.append(words)
     return found
 
 
@@ -136,17 +130,18 @@ def _beyond(studies: Studies) -> list[str]:
             for study in studies.results
             for case in study.cases
             if case.place == place
-            and case.settings.get("predictor", PREDICTOR) != PREDICTOR
-            and _has_all_data(case)
+            and case.predictor
+            and case.has_all_data
             and case.mean("mre") is not None
         ]
         rival = min(usual, key=_error)
         best = min(others, key=_error, default=rival)
         if 0 < _error(best) < _error(rival):
+            factor = _error(rival) / _error(best)
             found.append(
-                f"{place_title(place)}: beyond the paper's protocol, {best.label} has "
-                f"{_spread(best)} in {_seconds(best)}, "
-                f"{_error(rival) / _error(best):.1f} times below {rival.title}."
+                f"{place_title(place)}: the best case beyond the paper is {best.label}, with "
+                f"{_spread(best)} in {_seconds(best)}. {rival.title} has {factor:.1f} times that "
+                "error."
             )
     return found
 
@@ -200,9 +195,9 @@ def _gaps(studies: Studies) -> list[str]:
     ratio, case = max(gaps, key=lambda gap: gap[0])
     oracle = number(case.mean("oracle_mre"), "percent")
     return [
-        "Of the methods with default settings, the widest gap between learning and "
-        f"representation is {case.title}'s on {place_title(case.place)}: its learned error is "
-        f"{ratio:.1f} times that of its representation alone ({oracle} %)."
+        f"The widest gap between learning and representation is that of {case.title} on "
+        f"{place_title(case.place)}. With default settings its learned error is {ratio:.1f} times "
+        f"the error of its representation alone ({oracle} %)."
     ]
 
 
@@ -215,7 +210,7 @@ def _global_wins(studies: Studies) -> list[str]:
             case
             for study in studies.results
             for case in study.places.get(place, ())
-            if _has_all_data(case) and case.mean("oracle_mre") and case.mean("output_code")
+            if case.has_all_data and case.mean("oracle_mre") and case.mean("output_code")
         ]
         if len({case.method for case in cases}) < 2:
             continue
@@ -223,8 +218,9 @@ def _global_wins(studies: Studies) -> list[str]:
         sizes = f"codes of {' and of '.join(ranges)}" if ranges else "no size of the code"
         least, most = (number(one(map(_size, cases)), "count") for one in (min, max))
         found.append(
-            f"{place_title(place)}: global PCA has the smallest oracle error of all "
-            f"representations of at most the same size for {sizes} (measured: {least} to {most})."
+            f"{place_title(place)}: global PCA has the smallest oracle error for {sizes}. It is "
+            "compared with all representations of at most the same size. Measured were "
+            f"{least} to {most} numbers."
         )
     return found
 

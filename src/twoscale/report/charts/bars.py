@@ -23,10 +23,9 @@ from twoscale.report.charts.style import (
     styles,
 )
 from twoscale.report.display import display, number
-from twoscale.report.related import with_base
+from twoscale.report.related import change_from, with_base
 from twoscale.report.results import CaseResult, StudyResult, place_title
 from twoscale.study.quantities import TIMED, pca_stages
-from twoscale.study.statistics import changes_by_seed, relative_change, speed_up, spread
 
 _RATIO = 20  # bars that differ by more are dots on a logarithmic axis
 _SEAMS = tuple(
@@ -212,11 +211,9 @@ def _effect(
         words = "not measured alike"
         axis.annotate(words, (0.03, place), xycoords=where, va="center", color=GREY, fontsize=9)
         return
-    kind = speed_up if ratio else relative_change
-    changes = changes_by_seed(case.values(name), base.values(name), kind)
-    if changes is None:
+    found = change_from(base, case, name, ratio=ratio)
+    if found is None:
         return
-    found = spread(changes)
     scale = 1.0 if ratio else 100.0
     mean, deviation = scale * found.mean, scale * (found.deviation or 0.0)
     axis.barh(place, mean, xerr=deviation, **style.bar)
@@ -233,10 +230,15 @@ def _effect(
     )
 
 
+def weight_terms(cases: Sequence[CaseResult]) -> list[str]:
+    """Return the terms of fine-tuning objectives whose weights the cases have."""
+    return sorted({k for case in cases for cell in case.cells for k in cell.get("weights") or ()})
+
+
 def loss_weights(study: StudyResult) -> Figure:
     """Draw the calibrated weight of each term of each objective, one dot per seed."""
-    tuned = study.where(lambda case: any(cell.get("weights") for cell in case.cells))
-    terms = sorted({k for case in tuned.cases for cell in case.cells for k in cell["weights"]})
+    tuned = study.where(lambda case: bool(weight_terms([case])))
+    terms = weight_terms(tuned.cases)
     require_any(terms, "weights of fine-tuning objectives")
     rows = _rows(tuned)
     figure, axes = panels(

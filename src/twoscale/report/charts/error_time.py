@@ -51,7 +51,7 @@ def error_time_chart(
         Panels in a row: 2 for a page, 1 for a phone.
     """
     known = error_time_cases(results)
-    found = {place: known.get(place, []) for place in places} if places else _main(known)
+    found = {place: known.get(place, []) for place in places} if places else main_places(known)
     found = {place: cases for place, cases in found.items() if cases}
     require_any(found, "problem that three methods solved")
     with chart_style():
@@ -89,7 +89,7 @@ def best_cases(cases: Iterable[CaseResult]) -> list[CaseResult]:
     return sorted((case for case in alone if _point(case) in front), key=_point)
 
 
-def _main(found: Mapping[str, list[CaseResult]]) -> dict[str, list[CaseResult]]:
+def main_places(found: Mapping[str, list[CaseResult]]) -> dict[str, list[CaseResult]]:
     """Return the places with most families of cases, at most two of each problem."""
     many = {place: len({_family(case) for case in cases}) for place, cases in found.items()}
     chosen: list[str] = []

@@ -11,17 +11,19 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError
-from twoscale.report.charts import audits, bars, fields, lines, pairs, points
+from twoscale.report.charts import audits, bars, fields, lines, numbers, pairs, points
 from twoscale.report.charts.style import chart_style
+from twoscale.report.picture import Numbers
 from twoscale.report.related import COMMON, chosen_cases
 from twoscale.report.results import StudyResult
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of chart: the function that draws it, its default title and caption."""
+    """A kind of chart: the functions that draw it and list its numbers, default title, caption."""
 
     function: Callable[..., Figure]
+    numbers: Callable[..., Numbers]  # of the same options, all of them
     title: str
     caption: str
     vector: bool = True  # of lines and letters; pictures of fields are shown as pixels
@@ -37,117 +39,148 @@ class Kind:
         return {name for name, one in self._parameters.items() if one.default is one.empty}
 
     @property
+    def defaults(self) -> dict[str, Any]:
+        """Return the defaults of the options."""
+        return {n: one.default for n, one in self._parameters.items() if n not in self.required}
+
+    @property
     def _parameters(self) -> dict[str, inspect.Parameter]:
         found = inspect.signature(self.function).parameters
         return {name: one for name, one in found.items() if one.kind is one.KEYWORD_ONLY}
 
 
 _MOST = 100  # entries of an option
-_DEVIATION = "Bars are one standard deviation over seeds."
-_SHARES = "†: a shared time, not to be compared with others."
+_DEVIATION = "Error bars show one standard deviation over seeds."
+_SHARES = "†: a shared time. Do not compare it with times without this mark."
+_FRONT = (
+    "Lower left is better. The dashed line joins the best trade-offs: no other case is better in "
+    "both."
+)
 
 KINDS = {
     "quality-cost": Kind(
         partial(points.trade_off, x="total", y="mre"),
-        "Quality and cost",
-        "Relative error against total time, both logarithmic: lower left is better. The dashed "
-        f"line joins the cases that no other beats in both. {_DEVIATION}",
+        numbers.of_points,
+        "Error against time",
+        f"Relative error against total time. Both axes are logarithmic. {_FRONT} {_DEVIATION}",
     ),
     "pareto": Kind(
         points.trade_off,
+        numbers.of_points,
         "Trade-off",
-        "Each point is a case; lower left is better. The dashed line joins the cases that no "
-        f"other beats in both. {_DEVIATION}",
+        f"Each point is a case. {_FRONT} {_DEVIATION}",
     ),
     "frontier": Kind(
         points.frontier,
-        "Frontier",
-        "Error as learned (filled, solid) and of the representation alone (hollow, dashed) against "
-        "the size of the code, the time of the PCA fit and the memory.",
+        numbers.of_frontier,
+        "Error against size and cost",
+        "Filled markers and solid lines show the learned error. Hollow markers and dashed lines "
+        "show the error of the representation alone.",
     ),
     "stage-costs": Kind(
         bars.stage_costs,
+        numbers.of_stages,
         "Where the time goes",
-        "Mean seconds of each stage. A fine-tuned case includes the run it started from. "
+        "Mean seconds of each stage. A fine-tuned case includes the run that it started from. "
         f"{_SHARES}",
     ),
     "pca-breakdown": Kind(
-        bars.pca_breakdown, "Where the PCA fit's time goes", "Mean seconds of each part of the fit."
+        bars.pca_breakdown,
+        numbers.of_pca,
+        "Where the time of the PCA fit goes",
+        "Mean seconds of each part of the PCA fit.",
     ),
     "bars": Kind(
         bars.bars,
+        numbers.of_bars,
         "Side by side",
-        "Quantities of the same cases side by side; dots where the axis is logarithmic or does not "
-        f"start at zero. {_DEVIATION}",
+        "Each panel shows one quantity of the same cases. Dots replace bars where the axis is "
+        f"logarithmic or does not start at zero. {_DEVIATION}",
     ),
     "common-seams": Kind(
         bars.common_seams,
+        numbers.of_bars,
         "The same seams for all",
-        "Errors of the jumps in value and slope across the borders of non-overlapping patches, "
-        "whatever patches the method uses itself.",
+        "Errors of the jumps in value and in slope. All methods are measured on the same seams: "
+        f"the borders of patches that do not overlap. {_DEVIATION}",
     ),
     "effects": Kind(
         bars.effects,
-        "Effects against the base",
-        "Paired change of each quantity from the base case, mean over seeds in percent; negative "
-        f"is lower. {_DEVIATION}",
+        numbers.of_changes,
+        "Change from the base",
+        "Change of each quantity from the base case in percent, compared seed by seed. Negative "
+        f"means lower. {_DEVIATION}",
     ),
     "speed-ups": Kind(
         bars.speed_ups,
-        "Speed-ups against the base",
-        f"How many times as fast as the base case, seed by seed. {_DEVIATION}",
+        numbers.of_speed_ups,
+        "Speed-ups over the base",
+        f"How many times as fast as the base case, compared seed by seed. {_DEVIATION}",
     ),
     "loss-weights": Kind(
         bars.loss_weights,
+        numbers.of_weights,
         "Calibrated weights",
-        "The weight of each term of the fine-tuning objective, one dot per seed.",
+        "The weight of each term of the fine-tuning objective. Each dot is a seed.",
     ),
     "oracle-learned": Kind(
         pairs.oracle_against_learned,
-        "Representation and learning",
-        "Hollow: the error of encoding and decoding the true field, which no predictor can "
-        "undercut by much. Filled: the error as learned. The number is their ratio.",
+        numbers.of_gap,
+        "Oracle error and learned error",
+        "Hollow markers show the oracle error: the true field is encoded and decoded. Filled "
+        "markers show the learned error. The number is learned over oracle.",
     ),
     "interaction": Kind(
         pairs.interaction,
+        numbers.of_bars,
         "Representation and fine-tuning",
-        "Each representation as trained and after fine-tuning. Parallel lines would mean that "
-        f"the two act independently. {_DEVIATION}",
+        "Each representation as trained and after fine-tuning. Parallel lines mean that "
+        f"fine-tuning helps both alike. {_DEVIATION}",
     ),
     "paired-seeds": Kind(
         pairs.paired_seeds,
+        numbers.of_seeds,
         "Seed by seed",
-        "Each dot is a seed; lines join the same seed within a method.",
+        "Each dot is a seed. Lines join the same seed within a method.",
     ),
     "equivalence": Kind(
         audits.equivalence,
+        numbers.of_audits,
         "Equivalence audit",
-        "Intervals (90 %) of the mean paired change. Shaded: the margin declared beforehand. "
-        "Within it: equivalent; across its edge: inconclusive.",
+        "The 90 % interval of the mean change, compared seed by seed. The shaded band is the "
+        "margin, which was set in advance. An interval inside the band means equivalent. An "
+        "interval across its edge is inconclusive.",
     ),
-    "curves": Kind(lines.curves_along, "Curves", f"One line per method. {_DEVIATION}"),
+    "curves": Kind(
+        lines.curves_along, numbers.of_curves, "Curves", f"One line per method. {_DEVIATION}"
+    ),
     "trainability": Kind(
         lines.trainability,
-        "Representation against trainability",
-        "Learned error (filled) and oracle (hollow, dashed); the shaded gap is what training "
-        f"leaves. A ring marks the lowest learned error. {_DEVIATION}",
+        numbers.of_gap,
+        "What is represented and what is learned",
+        "Filled markers show the learned error, hollow markers the oracle error. The shaded gap is "
+        f"the error that training leaves. A ring marks the lowest learned error. {_DEVIATION}",
     ),
     "ladder": Kind(
         lines.ladder,
+        numbers.of_ladder,
         "Ladder",
-        f"Each step as a percentage of its base, seed by seed. {_DEVIATION}",
+        f"Each step as a percentage of its base, compared seed by seed. {_DEVIATION}",
     ),
     "time-projection": Kind(
         lines.time_projection,
+        numbers.of_projection,
         "Time against resolution",
-        "Solid and filled: measured. Dashed, hollow and shaded: no measurement, only a method's "
-        "fitted power law continued from its own largest measured grid.",
+        "Filled markers and solid lines were measured. Hollow markers and dashed lines were not: "
+        "they continue the power law that was fitted to the measured times of that method.",
     ),
     "qualitative": Kind(
         fields.qualitative,
+        numbers.of_fields,
         "One field",
-        "The test field with the median error of plain patches: truth, predictions, errors on one "
-        "scale with the patch borders. Below: spectra and densities of the whole test set.",
+        "One test field, chosen by the median error of Plain L2L. The first row shows the truth "
+        "and the predictions. The second row shows the input and the errors on one colour scale, "
+        "with the patch borders. Below are the spectra and densities of the whole test set.",
         vector=False,
     ),
 }
@@ -165,6 +198,13 @@ def draw(kind: str, study: StudyResult, options: Mapping[str, Any]) -> Figure | 
         return None
     with chart_style():
         return known.function(part, **own)
+
+
+def drawn_numbers(kind: str, study: StudyResult, options: Mapping[str, Any]) -> Numbers:
+    """Return the numbers that `draw` draws with the same arguments."""
+    known = check_kind(kind, options)
+    part, own = chosen_cases(study, options)
+    return known.numbers(part, **(known.defaults | own))
 
 
 def check_kind(kind: str, options: Mapping[str, Any]) -> Kind:

@@ -21,11 +21,10 @@ from twoscale.report.charts.style import (
     ticks,
 )
 from twoscale.report.display import display
-from twoscale.report.related import Curve, base_of, curves
+from twoscale.report.related import Curve, base_of, change_from, curves
 from twoscale.report.results import StudyResult, place_title
 from twoscale.report.scaling import QUANTITY, Scaling, scalings
 from twoscale.study.cases import setting_text
-from twoscale.study.statistics import paired_effect
 
 _AXES = {"resolution": "nodes per side", "training": "training fields"}
 
@@ -176,13 +175,12 @@ def ladder(
     figure, axes = panels(len(quantities), columns=2, width=4.2)
     for axis, name in zip(axes, quantities, strict=True):
         for number, (place, cases) in enumerate(study.places.items()):
-            effects = [
-                (case, paired_effect(case.values(name), start.values(name)))
+            found = [
+                (case, change)
                 for case in cases
                 if (start := starts[case.id]) is not None
-                and case.is_shared_time(name) == start.is_shared_time(name)
+                and (change := change_from(start, case, name)) is not None
             ]
-            found = [(case, effect.changes) for case, effect in effects if effect is not None]
             axis.errorbar(
                 range(len(found)),
                 [100 * (1 + change.mean) for _, change in found],
