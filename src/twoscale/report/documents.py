@@ -22,7 +22,6 @@ from twoscale.report.readme import readme_parts
 from twoscale.report.reproduce import NOTE, reproduce_table
 from twoscale.report.study_documents import (
     beyond_table,
-    headline_table,
     markdown,
     results_page,
 )

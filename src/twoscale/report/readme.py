@@ -16,8 +16,9 @@ from twoscale.report.charts.error_time import error_time_chart
 from twoscale.report.display import display, number, with_spread
 from twoscale.report.reproduce import NOTE, reproduce_table
 from twoscale.report.results import CaseResult, place_title
-from twoscale.report.studies import read_studies, record_files
+from twoscale.report.studies import make_studies, read_studies
 from twoscale.report.study_documents import NO_RECORDS, markdown
+from twoscale.study.folder import read_record
 
 ROWS = (
     ("poisson-128", "Two-scale"),
@@ -28,8 +29,6 @@ ROWS = (
 )
 """Place and label of the cases in the README's table."""
 
-_STUDY = "beyond"
-_COLUMNS = ("mre", "total", "inference")
 _HEADER = ("problem", "method", "error %", "time to fit, s", "1,000 predictions, s", "seeds")
 
 
@@ -43,17 +42,14 @@ def readme_parts(folder: Path) -> dict[str, str]:
 
 def results_table(folder: Path) -> str:
     """Return a Markdown table with the error and the times of a few cases."""
-    if not record_files(folder):
+    record = folder / "beyond.json"
+    if not record.is_file():
         return NO_RECORDS
-    cases = {
-        (case.place, case.label): case
-        for study in read_studies(folder).results
-        if study.name == _STUDY
-        for case in study.cases
-    }
+    (study,) = make_studies(folder, {record: read_record(record)}).results
+    cases = {(case.place, case.label): case for case in study.cases}
     missing = [f"{label} on {place}" for place, label in ROWS if (place, label) not in cases]
     if missing:
-        raise TwoscaleError(f"the record of {_STUDY} has no {', '.join(missing)}: name others")
+        raise TwoscaleError(f"{record} has no {', '.join(missing)}: name others")
     return "\n".join(markdown(_HEADER, (_row(cases[key]) for key in ROWS)))
 
 

@@ -10,7 +10,7 @@ from twoscale.report.agreement import agreement_table
 from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT, display, with_spread
 from twoscale.report.page import Table
-from twoscale.report.results import StudyResult, place_title
+from twoscale.report.results import StudyResult
 from twoscale.report.studies import Studies, make_studies, read_studies, record_files
 from twoscale.report.study_page import compared_table, facts
 from twoscale.report.study_tables import (
@@ -18,8 +18,6 @@ from twoscale.report.study_tables import (
     UNSHARED_NOTE,
     StudyTable,
     Value,
-    measured,
-    paper_values,
     study_tables,
 )
 from twoscale.report.summary import sentences
@@ -40,19 +38,8 @@ are not judged.
 """
     + f"{UNSHARED_NOTE}\n{SHARED_NOTE}\n"
 )
-# The columns of the README's table, and those with a spread and with the paper's number.
-_HEADLINE = (
-    "mre",
-    "oracle_mre",
-    "ssim",
-    "value_trace_error",
-    "normal_derivative_trace_error",
-    "residual_rms",
-    "total",
-)
+# Columns of a short table that keep their spread.
 _SPREAD = ("mre", "oracle_mre")
-_BESIDE = ("mre",)
-_SHOWN = ("headline", "darcy")
 NO_RECORDS = "There are no records yet."
 
 
@@ -144,25 +131,6 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table."""
     lines = [header, ["---"] * len(header), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
-
-
-def headline_table(folder: Path) -> str:
-    """Return the README's first table, from the records of the headline studies."""
-    paths = [path for path in record_files(folder) if path.stem in _SHOWN]
-    if not paths:
-        return NO_RECORDS
-    studies = make_studies(folder, {path: read_record(path) for path in paths})
-    beside = [name in _BESIDE for name in _HEADLINE]
-    rows: list[list[str]] = []
-    for study in studies.results:
-        paper = paper_values(row for row in studies.compared if row.study == study.name)
-        for place, cases in study.places.items():
-            rows.append([f"**{place_title(place)}**"])
-            for case in cases:
-                values = [_short(measured(case, k, paper.get((case.id, k)))) for k in _HEADLINE]
-                rows.append([case.label, *_cells(values, beside), str(len(case.cells))])
-    header = ["", *_headings(_HEADLINE, beside), "seeds"]
-    return "\n".join(markdown(header, [row + [""] * (len(header) - len(row)) for row in rows]))
 
 
 def beyond_table(folder: Path, title: str) -> str:
