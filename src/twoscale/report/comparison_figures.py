@@ -195,4 +195,5 @@ def _image(axis: Axes, field: np.ndarray, title: str, **options: Any) -> AxesIma
     axis.set_title(title)
     axis.set(xticks=[], yticks=[])
     axis.grid(False)
+    axis.spines[:].set_visible(True)
     return axis.imshow(field, origin="lower", interpolation="nearest", **options)
