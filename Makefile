@@ -39,7 +39,7 @@ documents: demo
 
 # The documentation as a site that needs no server and no network: open site/index.html.
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 clean:

@@ -81,17 +81,17 @@ def pipeline() -> Figure:
     surrogate = Surrogate(**parts).fit(x[:-1], u[:-1])
     operator = surrogate.operator_
     codes = [operator.inputs.encode(x[-1:])[0], operator.outputs.encode(u[-1:])[0]]
-    figure, axes = panels(5, width=2.1, height=2.1, columns=5)
-    show(axes[0], x[-1, 0], "input field")
+    figure, axes = panels(5, width=1.6, height=1.8, columns=5)
+    show(axes[0], x[-1, 0], "input\nfield")
     for axis, code, name in zip(axes[1:3], codes, ("input", "output"), strict=True):
         axis.bar(range(len(code)), code, width=1.0, color=colour("two-scale"))
-        axis.set_title(f"{name} code: {len(code)} numbers")
+        axis.set_title(f"{name} code\n{len(code)} numbers")
         axis.set_xticks([])
         axis.set_yticks([])
     predicted = surrogate.predict(x[-1:])
     error = relative_error(predicted, u[-1:])
-    show(axes[3], predicted[0, 0], "predicted field")
-    show(axes[4], (predicted - u[-1:])[0, 0], f"error: {100 * error:.2f} %", signed=True)
+    show(axes[3], predicted[0, 0], "predicted\nfield")
+    show(axes[4], (predicted - u[-1:])[0, 0], f"error\n{100 * error:.2f} %", signed=True)
     return figure
 
 
@@ -104,12 +104,12 @@ def two_scale_parts() -> Figure:
     coarse, fine = codes.split([first.code_size, second.code_size], dim=1)
     parts = [u[-1:], first.decode(coarse), second.decode(fine), u[-1:] - chain.decode(codes)]
     titles = [
-        "field",
-        f"coarse part: {first.code_size} numbers",
-        f"patches' part: {second.code_size} numbers",
-        f"left over: {100 * relative_error(u[-1:] - parts[3], u[-1:]):.2f} %",
+        "field\n",
+        f"coarse part\n{first.code_size} numbers",
+        f"patches' part\n{second.code_size} numbers",
+        f"left over\n{100 * relative_error(u[-1:] - parts[3], u[-1:]):.2f} %",
     ]
-    figure, axes = panels(4, width=2.3, height=2.3, columns=4)
+    figure, axes = panels(4, width=1.95, height=2.1, columns=4)
     for place, (axis, part, title) in enumerate(zip(axes, parts, titles, strict=True)):
         show(axis, part[0, 0], title, signed=place > 1, seams=place > 1)
     return figure
@@ -119,10 +119,10 @@ def modes() -> Figure:
     """Draw the first modes of one PCA of whole fields and of a PCA of each patch."""
     _, u = poisson_fields()
     whole, patches = GlobalPCA(6).fit(u), PatchPCA(1, patches=PATCHES).fit(u)
-    figure, axes = panels(5, width=1.9, height=2.0, columns=5)
+    figure, axes = panels(5, width=1.6, height=1.8, columns=5)
     for place in range(4):
-        show(axes[place], _mode(whole, [place]), f"whole field, mode {place + 1}", signed=True)
-    show(axes[4], _mode(patches, range(16)), "patches, mode 1 of each", signed=True, seams=True)
+        show(axes[place], _mode(whole, [place]), f"whole field\nmode {place + 1}", signed=True)
+    show(axes[4], _mode(patches, range(16)), "patches\nmode 1 of each", signed=True, seams=True)
     return figure
 
 
@@ -180,10 +180,10 @@ def seams() -> Figure:
         "two-scale": _two_scale(),
     }
     decoded = {name: _roundtrip(part.fit(u[:-1]), field) for name, part in parts.items()}
-    figure, axes = panels(4, width=2.5, height=2.5, columns=4)
+    figure, axes = panels(4, width=1.95, height=2.2, columns=4)
     for axis, (name, one) in zip(axes, decoded.items(), strict=False):
         error = 100 * relative_error(one, field)
-        show(axis, (one - field)[0, 0], f"{method_title(name)}: {error:.2f} %", signed=True)
+        show(axis, (one - field)[0, 0], f"{method_title(name)}\n{error:.2f} %", signed=True)
         _mark(axis, PatchLayout.tiling(Grid(SIDE, SIDE), PATCHES).seams)
     row = SIDE // 2 - 8
     for name, one in decoded.items():
@@ -191,7 +191,7 @@ def seams() -> Figure:
         axes[3].plot(error, color=colour(name), linewidth=1.2, label=method_title(name))
     for place in PatchLayout.tiling(Grid(SIDE, SIDE), PATCHES).seams.columns:
         axes[3].axvline(place - 0.5, **_LINE)
-    axes[3].set_title("errors along one row")
+    axes[3].set_title("errors along\none row")
     axes[3].set_xticks([])
     axes[3].set_yticks([])
     shared_legend(figure, [axes[3]])
@@ -239,12 +239,14 @@ def _sample(x: np.ndarray, u: np.ndarray, predicted: np.ndarray) -> Figure:
         return _lines(x[sample], u[sample], predicted[sample], words)
     given = list(x[sample] if x.ndim == 4 else x[sample][None])
     made = zip(_channels(u[sample]), _channels(predicted[sample]), strict=True)
-    fields = [(one, "input" if len(given) == 1 else f"input {k + 1}") for k, one in enumerate(given)]
+    fields = [
+        (one, "input" if len(given) == 1 else f"input {k + 1}") for k, one in enumerate(given)
+    ]
     signed = []
     for truth, ours in made:
         fields += [(truth, "truth"), (ours, "prediction")]
         signed.append((ours - truth, words))
-    figure, axes = panels(len(fields) + len(signed), width=2.3, height=2.3, columns=5)
+    figure, axes = panels(len(fields) + len(signed), width=1.95, height=2.0, columns=5)
     for axis, (field, title) in zip(axes, fields, strict=False):
         show(axis, field, title)
     for axis, (field, title) in zip(axes[len(fields) :], signed, strict=True):
@@ -257,7 +259,7 @@ def _channels(field: np.ndarray) -> list[np.ndarray]:
 
 
 def _lines(x: np.ndarray, u: np.ndarray, predicted: np.ndarray, words: str) -> Figure:
-    figure, axes = panels(3, width=3.1, height=2.2)
+    figure, axes = panels(3, width=2.6, height=2.0)
     axes[0].plot(x, color=colour("global"))
     axes[0].set_title("input")
     axes[1].plot(u, color=colour(TRUTH), linewidth=3, alpha=0.3, label="truth")
@@ -292,7 +294,7 @@ def main(only: Sequence[str]) -> None:
 
 def _save(figure: Figure, path: Path) -> None:
     with chart_style():
-        figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
+        figure.savefig(path, dpi=140, metadata={"Date": None} if path.suffix == ".svg" else None)
     print(path, f"{path.stat().st_size / 1000:.0f} kB")
 
 

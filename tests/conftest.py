@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
 
+from tests.browser import ARGUMENTS, BROWSER
 from tests.surrogate.tiny import make
 from twoscale import METHODS, Grid, Poisson
 from twoscale.fields.source import ArraySource
@@ -102,3 +103,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "gpu" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless browser; a test that needs one is skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    if BROWSER is None:
+        pytest.skip("needs the browser chromium")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        yield opened
+        opened.close()

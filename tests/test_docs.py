@@ -1,35 +1,102 @@
-"""The Python lines of the documentation run as they are shown, and the files it names exist."""
+"""The pages of the documentation: their code runs, their commands exist, their files are there."""
 
 import re
-from pathlib import Path
+import sys
+import types
 
 import pytest
 
+import twoscale
+import twoscale.data
+import twoscale.run
+from tests.pages import (
+    DOCS,
+    NOT_RUN,
+    PAGES,
+    README,
+    ROOT,
+    blocks,
+    check_command,
+    commands,
+    python_blocks,
+    words,
+)
 from twoscale.parts import PARTS
+from twoscale.predictors.registry import PREDICTORS
+from twoscale.problems.registry import PROBLEMS
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-PAGES = ("fields", "parts")
 FOLDERS = ("src", "tests", "docs", "scripts", "examples", "results")
+LONG = ("reference/", "results.md", "performance.md", "lab-notebook.md")
+MOST_WORDS = 800
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+def text_of(page):
+    return page.read_text(encoding="utf-8")
+
+
+# Code
 
 
 @pytest.fixture
 def own_parts():
-    """Forget, after a test, the parts that it registered."""
-    before = dict(PARTS)
+    """Forget, after a test, the parts and problems that it registered."""
+    before = [(table, dict(table)) for table in (PARTS, PREDICTORS, PROBLEMS)]
     yield
-    PARTS.clear()
-    PARTS.update(before)
+    for table, known in before:
+        table.clear()
+        table.update(known)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_python_lines_run(page, capsys, own_parts):
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text(), re.DOTALL)
-    assert blocks
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)
-    assert capsys.readouterr().out
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(text_of(page))], ids=name)
+def test_the_python_lines_run(page, tmp_path, monkeypatch, own_parts):
+    monkeypatch.chdir(tmp_path)
+    module = types.ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)  # where classes of the page are looked up
+    for block in python_blocks(text_of(page)):
+        exec(compile(block, name(page), "exec"), vars(module))
+
+
+def test_few_blocks_are_not_run():
+    titles = [title for page in PAGES for title, _ in blocks(text_of(page), "python")]
+    assert sum(title in NOT_RUN for title in titles) <= 3
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=name)
+def test_the_commands_are_known(page):
+    makefile = text_of(ROOT / "Makefile")
+    for line in commands(text_of(page)):
+        if line.startswith("twoscale "):
+            check_command(line)
+        elif line.startswith("make "):
+            assert f"\n{line.split()[1]}:" in makefile, line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "twoscale fti d --out r",
+        "twoscale fit d --out r --colour red",
+        "twoscale fit d",
+        "twoscale study runs headline --out s",
+        "twoscale evaluate a b",
+    ],
+)
+def test_a_wrong_command_would_be_found(line):
+    with pytest.raises(Exception):  # noqa: B017 (of whichever copy of click the parser is)
+        check_command(line)
+
+
+def test_commands_are_found_in_blocks_and_in_indented_lines():
+    page = "```shell\na \\\n  b\n# c\n```\n\n    twoscale d\n    e\n"
+    tab = '=== "f"\n\n    ```shell\n    g\n    ```\n'
+    assert [line.split() for line in commands(page + tab)] == [["a", "b"], ["g"], ["twoscale", "d"]]
+
+
+# Files and names
 
 
 def named_paths(text):
@@ -42,13 +109,11 @@ def named_paths(text):
     ]
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [README, *PAGES], ids=name)
 def test_the_paths_exist(page):
     missing = [
         path
-        for path in named_paths(page.read_text())
+        for path in named_paths(text_of(page))
         if not (ROOT / path).exists() and not (ROOT / "src/twoscale" / path).exists()
     ]
     assert not missing
@@ -59,3 +124,23 @@ def test_a_path_that_is_gone_would_be_found():
         "tests/gone.py",
         "old/gone.py",
     ]
+
+
+def test_every_public_name_is_in_the_reference():
+    page = text_of(DOCS / "reference/api.md")
+    documented = {path.split(".")[-1] for path in re.findall(r"(?m)^::: ([\w.]+)", page)}
+    documented |= set(re.findall(r"(?m)^`(\w+)`$", page))
+    public = {*twoscale.__all__, *twoscale.data.__all__, *twoscale.run.__all__}
+    assert public - documented == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_the_page_is_short(page):
+    place = str(page.relative_to(DOCS))
+    if not place.startswith(LONG):
+        assert words(text_of(page)) <= MOST_WORDS
+
+
+def test_words_are_those_of_prose():
+    page = "# A b\n\n| c | - |\n\n```python\nd = 1\n```\n\n"
+    assert words(page + "<!-- e: start -->\nf\n<!-- e: end -->\n") == 3

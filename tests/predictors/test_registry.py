@@ -1,12 +1,12 @@
 """The table of predictors, and predictors of somebody's own."""
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from tests.pages import python_blocks
 from tests.surrogate.tiny import tiny
 from twoscale import METHODS, CodePredictor, Surrogate, TwoscaleError, register_predictor
 from twoscale.methods.recipes import assemble, resolve, trains_on_fields
@@ -16,7 +16,7 @@ from twoscale.parts import PARTS
 from twoscale.predictors.registry import PREDICTORS, defaults_of, get_predictor
 from twoscale.representation import PatchPCA, TwoScale
 
-DOCUMENT = Path(__file__).parents[2] / "docs/predictors.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/howto/own-predictor.md"
 
 
 @pytest.fixture(autouse=True)
@@ -91,9 +91,9 @@ def test_settings_make_the_predictor_of_that_name(name):
 
 def test_the_example_of_the_documentation_runs(arrays):
     x, u, _ = arrays
-    (block,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
-    names = {"x": x, "u": u}
-    exec(block, names)
+    names = {}
+    for block in python_blocks(DOCUMENT.read_text(encoding="utf-8")):
+        exec(block, names)
     surrogate = names["surrogate"]
     assert surrogate.settings["neighbours"] == 5
     assert surrogate.operator_.predictor.known.shape[0] == 8 * 135

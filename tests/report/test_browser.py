@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
+from tests.browser import SIZES, open_page
 from tests.report.test_study_page import write_studies
 from twoscale.report.study_page import write_report
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-SIZES = {"desk": (1280, 900), "phone": (390, 844)}
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs the browser chromium")
 
 
 @pytest.fixture(scope="module")
@@ -31,26 +15,11 @@ def page_path(tmp_path_factory):
     return write_report(write_studies(folder, "mechanism", "svd-solver"))
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
-        yield opened
-        opened.close()
-
-
 @pytest.fixture(params=SIZES)
 def page(request, browser, page_path):
-    """The report, opened; afterwards it must have raised no error and asked for nothing."""
-    width, height = SIZES[request.param]
-    tab = browser.new_page(viewport={"width": width, "height": height})
-    troubles = []
-    tab.on("pageerror", lambda error: troubles.append(str(error)))
-    tab.on("request", lambda one: troubles.append(one.url) if one.url.startswith("http") else None)
-    tab.goto(page_path.as_uri())
-    yield tab
-    tab.close()
-    assert troubles == []
+    """The report, opened."""
+    with open_page(browser, page_path, SIZES[request.param]) as tab:
+        yield tab
 
 
 def test_every_picture_is_loaded(page):

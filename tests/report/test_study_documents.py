@@ -2,7 +2,7 @@ import re
 
 from tests.study.synthetic import make_record, write_record
 from twoscale.report.display import ABSENT
-from twoscale.report.study_documents import beyond_table, markdown, results_page
+from twoscale.report.study_documents import beyond_table, headline_table, markdown, results_page
 
 HEADLINE = ["poisson-128 local", "poisson-128 two-scale"]
 
@@ -11,7 +11,11 @@ def test_without_records_the_page_says_so(tmp_path):
     page = results_page(tmp_path / "nothing")
     assert page.startswith("# Results\n")
     assert page.endswith("There are no records yet.\n")
-    assert beyond_table(tmp_path, "In short") == "There are no records yet."
+    assert (
+        headline_table(tmp_path)
+        == beyond_table(tmp_path, "In short")
+        == "There are no records yet."
+    )
 
 
 def test_the_page_has_every_table_with_the_paper_beside(tmp_path):
@@ -20,7 +24,7 @@ def test_the_page_has_every_table_with_the_paper_beside(tmp_path):
     assert "## Seven surrogates of Poisson-128" in page
     assert "**Error and cost**" in page
     rows = [line for line in page.splitlines() if line.startswith("| Plain L2L |")]
-    assert len(rows) == 5  # one in each table of the study
+    assert len(rows) == 6  # one in the table of main methods, one in each table of the study
     assert "| 4.829 ± 0.094 ✓ |" in rows[0]
     assert f"| FNO | Poisson 128² | {ABSENT} | {ABSENT} | 0.242 ± 0.013 |" in page
     assert "An Imagined GPU" in page
@@ -34,6 +38,20 @@ def test_a_partial_and_a_small_study_are_fine(tmp_path):
     page = results_page(tmp_path)
     assert "Beside the paper" not in page
     assert "| Plain L2L | Darcy 64² | 1 |" in page
+
+
+def test_the_readme_takes_its_table_from_the_records_when_there_are_any(tmp_path):
+    write_record(tmp_path, make_record("headline", HEADLINE), fields=False)
+    write_record(tmp_path, make_record("darcy", ["darcy-256 local"]), fields=False)
+    lines = headline_table(tmp_path).splitlines()
+    assert [line.split(" |")[0] for line in lines[2:]] == [
+        "| **Poisson 128²**",
+        "| Plain L2L",
+        "| Two-scale",
+        "| **Darcy 256²**",
+        "| Plain L2L",
+    ]
+    assert len({line.count("|") for line in lines}) == 1
 
 
 def test_a_bar_within_a_cell_does_not_end_it():

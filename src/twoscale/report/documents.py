@@ -120,7 +120,7 @@ def killed_sentences(results: Path) -> str:
 
 
 def figures_page() -> str:
-    """Return `docs/reference/figures.md`: the kinds of figures that studies draw, and their options."""
+    """Return `docs/reference/figures.md`: the kinds of figures of studies, and their options."""
     lines = [
         "# Figures of studies",
         "",

@@ -10,7 +10,7 @@ from twoscale.report.agreement import agreement_table
 from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT, display, with_spread
 from twoscale.report.page import Table
-from twoscale.report.results import StudyResult
+from twoscale.report.results import StudyResult, place_title
 from twoscale.report.studies import Studies, make_studies, read_studies, record_files
 from twoscale.report.study_page import compared_table, facts
 from twoscale.report.study_tables import (
@@ -18,6 +18,8 @@ from twoscale.report.study_tables import (
     UNSHARED_NOTE,
     StudyTable,
     Value,
+    measured,
+    paper_values,
     study_tables,
 )
 from twoscale.report.summary import sentences
@@ -38,8 +40,24 @@ are not judged.
 """
     + f"{UNSHARED_NOTE}\n{SHARED_NOTE}\n"
 )
-# Columns of a short table that keep their spread.
+# The columns of the main table, and those with a spread and with the paper's number.
+_HEADLINE = (
+    "mre",
+    "oracle_mre",
+    "ssim",
+    "value_trace_error",
+    "normal_derivative_trace_error",
+    "residual_rms",
+    "total",
+)
 _SPREAD = ("mre", "oracle_mre")
+_BESIDE = ("mre",)
+_SHOWN = ("headline", "darcy")
+_SEAM_COLUMNS = (
+    "The paper's main methods. Seam columns are the mean errors of the jump in value and in normal "
+    "derivative across each method's own patch borders; the residual is the RMS of the discrete "
+    "PDE residual."
+)
 NO_RECORDS = "There are no records yet."
 
 
@@ -48,7 +66,7 @@ def results_page(folder: Path) -> str:
     if not record_files(folder):
         return f"{_HEAD}\n{NO_RECORDS}\n"
     studies = read_studies(folder)
-    parts = [_HEAD, *_summary(studies)]
+    parts = [_HEAD, "## In short", "", *_summary(studies)]
     for study in studies.results:
         parts += _study(study, studies)
     return "\n".join(parts).rstrip() + "\n"
@@ -56,6 +74,9 @@ def results_page(folder: Path) -> str:
 
 def _summary(studies: Studies) -> list[str]:
     lines = [f"- {sentence}" for sentence in sentences(studies)]
+    shown = headline_table(studies.folder)
+    if shown != NO_RECORDS:
+        lines += ["", _SEAM_COLUMNS, "", shown]
     if not studies.compared:
         return [*lines, ""]
     table = agreement_table(studies)
@@ -131,6 +152,25 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table."""
     lines = [header, ["---"] * len(header), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+
+
+def headline_table(folder: Path) -> str:
+    """Return the table of the main methods, from the records of the headline studies."""
+    paths = [path for path in record_files(folder) if path.stem in _SHOWN]
+    if not paths:
+        return NO_RECORDS
+    studies = make_studies(folder, {path: read_record(path) for path in paths})
+    beside = [name in _BESIDE for name in _HEADLINE]
+    rows: list[list[str]] = []
+    for study in studies.results:
+        paper = paper_values(row for row in studies.compared if row.study == study.name)
+        for place, cases in study.places.items():
+            rows.append([f"**{place_title(place)}**"])
+            for case in cases:
+                values = [_short(measured(case, k, paper.get((case.id, k)))) for k in _HEADLINE]
+                rows.append([case.label, *_cells(values, beside), str(len(case.cells))])
+    header = ["", *_headings(_HEADLINE, beside), "seeds"]
+    return "\n".join(markdown(header, [row + [""] * (len(header) - len(row)) for row in rows]))
 
 
 def beyond_table(folder: Path, title: str) -> str:

@@ -62,10 +62,8 @@ _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 class Surrogate:
     """A learned map from input fields, parameters or both to solution fields.
 
-    >>> x = np.random.default_rng(0).standard_normal((60, 16, 16))
-    >>> surrogate = Surrogate("two-scale", epochs=2).fit(x, x.cumsum(axis=2))
-    >>> surrogate.predict(x[:3]).shape
-    (3, 16, 16)
+    Fields are (samples, height, width), with channels (samples, channels, height, width), or
+    (samples, length) on a line; NumPy or torch. Predictions have the axes of the training outputs.
 
     Parameters
     ----------
@@ -83,8 +81,12 @@ class Surrogate:
         Whether the fields are periodic: a bool, or a pair for rows and columns. By default it is
         the problem's, or false.
 
-    Fields are (samples, height, width), with channels (samples, channels, height, width), or
-    (samples, length) on a line; NumPy or torch. Predictions have the axes of the training outputs.
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).standard_normal((60, 16, 16))
+    >>> surrogate = Surrogate("two-scale", epochs=2).fit(x, x.cumsum(axis=2))
+    >>> surrogate.predict(x[:3]).shape
+    (3, 16, 16)
     """
 
     operator_: FieldOperator
