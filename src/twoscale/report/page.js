@@ -8,9 +8,13 @@ const make = (tag, properties = {}, ...children) => {
 };
 
 // Tables: a touch on a heading sorts by that column, a second one the other way round.
+const NUMBER = /^[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?(?![\w.])/; // page.py has the same
 const keyOf = (row, column) => {
   const cell = row.cells[column];
-  return cell.dataset.sort === undefined ? cell.innerText.trim() : Number(cell.dataset.sort);
+  if (cell.dataset.sort !== undefined) return Number(cell.dataset.sort);
+  const text = cell.textContent.trim();
+  const number = column > 0 && text.match(NUMBER);
+  return number ? Number(number[0].replaceAll(",", "")) : text;
 };
 
 const compare = (a, b) => {
@@ -75,8 +79,7 @@ const csvOf = (lines) => {
   return lines.map((line) => `${line.map(quoted).join(",")}\n`).join("");
 };
 
-const showSheet = (button, title, name) => {
-  const { header, rows, note } = JSON.parse(button.nextElementSibling.textContent);
+const showSheet = ({ header, rows, note }, title, name) => {
   const line = (cells, tag) => make("tr", {}, ...cells.map((text) => make(tag, { textContent: text })));
   const head = make("thead", {}, line(header, "th"));
   const body = make("tbody", {}, ...rows.map((cells) => line(cells, "td")));
@@ -89,17 +92,21 @@ const showSheet = (button, title, name) => {
   sheet.showModal();
 };
 
-for (const button of all("button.origin")) {
-  button.title = "Show the seeds and where they come from";
-  button.setAttribute("aria-haspopup", "dialog");
+const read = (script) => JSON.parse(script.textContent);
+let origins = null;
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button.origin");
+  if (!button) return;
+  origins ??= read(document.getElementById("origins"));
   const name = button.textContent;
-  button.addEventListener("click", () => showSheet(button, name, name.replace(/[^\w+.-]+/g, "-")));
-}
+  showSheet(origins[button.dataset.sheet], name, name.replace(/[^\w+.-]+/g, "-"));
+});
+for (const button of all("button.origin")) button.title = "Show the seeds and where they come from";
 for (const button of all("button.numbers")) {
   const figure = button.closest("figure");
   const title = figure.querySelector("h3").textContent;
   button.setAttribute("aria-label", `Numbers: ${title}`);
-  button.addEventListener("click", () => showSheet(button, title, figure.id));
+  button.addEventListener("click", () => showSheet(read(button.nextElementSibling), title, figure.id));
 }
 
 // Figures: a touch enlarges, arrows step through those that are in view or can be opened.

@@ -15,6 +15,8 @@ try:
 except ImportError as error:
     raise missing_extra(error.name or "jinja2", "report") from error
 
+_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?(?![\w.])")  # page.js has the same
+
 __all__ = ["Cell", "Numbers", "Picture", "Row", "Section", "Table", "Tile", "page_text"]
 
 
@@ -101,7 +103,12 @@ def page_text(
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    origins = _origins(sections)
+    environment.filters["sort_key"] = _sort_key
     text = environment.get_template("page.html").render(
+        origins=[one.content for one in origins.values()],
+        places={key: place for place, key in enumerate(origins)},
+        identity=id,
         title=title,
         summary=summary,
         sections=sections,
@@ -110,4 +117,21 @@ def page_text(
         first=first,
         best=best,
     )
+    text = re.sub(r"\s+(?=<t[hdr]\b)", "", text)
     return re.sub(r"\n\s+", "\n", text.strip()) + "\n"  # indentation is half of a large page
+
+
+def _origins(sections: Sequence[Section]) -> dict[int, Numbers]:
+    """Return the origins of all rows by identity; rows of the same case share one."""
+    return {
+        id(row.origin): row.origin
+        for section in sections
+        for table in (*section.tables, *section.folded)
+        for row in table.rows
+        if row.origin is not None
+    }
+
+
+def _sort_key(cell: Cell) -> str:
+    """Return the number by which a cell is sorted; empty if the text starts with it."""
+    return "" if cell.sort is None or _NUMBER.match(cell.text) else f"{cell.sort:.6g}"

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from twoscale.errors import missing_extra
 from twoscale.report import figures
+from twoscale.report.drawing import compact_svg
 
 try:
     from markupsafe import Markup
@@ -27,14 +28,6 @@ _HALF = 6.2  # inches that fit into half of the page
 _PLAIN = " !$'()*+,/:;<=>?@[]^`{|}"  # allowed in a data URL within double quotes
 _QUALITY = 85  # of lossy WebP: letters stay sharp
 _PIXELS = 96  # per inch, as browsers count
-_SHORTER = {
-    rb"<!--.*?-->|(?<=\n) +": b"",  # comments, indentation
-    rb"; font-family: [^;\"]*": b"",  # of every text: once for all of them
-    rb"(?<=<style type=\"text/css\">)": b"text{font-family: DejaVu Sans,Verdana,sans-serif}",
-    rb" transform=\"rotate\(-0 [^\"]*\"": b"",
-    rb"<g id=\"[^\"]*\">": b"<g>",
-}
-_COORDINATES = re.compile(rb' (?:d|x|y|x1|x2|y1|y2|width|height|transform|points)="[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -99,7 +92,7 @@ class Picture:
     @cached_property
     def svg(self) -> bytes:
         """Return the picture as a drawing."""
-        return _drawing(self.figure)
+        return compact_svg(_rendered(self.figure, "svg"))
 
     def render(self) -> None:
         """Render the picture in both formats now, so that errors come early."""
@@ -120,7 +113,7 @@ class Picture:
         """Return the drawing for phones as a data URL without spaces, which `srcset` needs."""
         if self.narrow is None:
             return None
-        return Markup(_svg_url(_drawing(self.narrow)).replace(" ", "%20"))
+        return Markup(_svg_url(compact_svg(_rendered(self.narrow, "svg"))).replace(" ", "%20"))
 
     def write(self, folder: Path, *, kinds: Sequence[str] = ("png",)) -> None:
         """Write the picture into a folder, as PNG or SVG or both, and its numbers as CSV."""
@@ -138,21 +131,12 @@ def _rendered(figure: Figure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def _drawing(figure: Figure) -> bytes:
-    """Return a figure as SVG without what no reader needs, to a hundredth of a point."""
-    svg = _rendered(figure, "svg")
-    for pattern, text in _SHORTER.items():
-        svg = re.sub(pattern, text, svg)
-    return _COORDINATES.sub(lambda found: re.sub(rb"(\.\d\d)\d+", rb"\1", found[0]), svg)
-
-
 def _svg_url(svg: bytes) -> Markup:
     """Return an SVG as a data URL: text, which is a quarter smaller than base 64."""
     return Markup("data:image/svg+xml," + _inline(svg.decode()))
 
 
 def _inline(svg: str) -> str:
-    """Return an SVG as part of a URL: on one line, without its metadata."""
-    root = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    root = root.replace("'", "&#39;").replace('"', "'")  # a double quote would be written as %22
+    """Return an SVG as part of a URL: on one line, with quotes that need no escape."""
+    root = svg[svg.index("<svg") :].replace("'", "&#39;").replace('"', "'")
     return quote(re.sub(r"\s+", " ", root), safe=_PLAIN)

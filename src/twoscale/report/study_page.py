@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,6 @@ from twoscale.report.studies import Studies, read_studies
 from twoscale.report.study_tables import (
     SHARED_NOTE,
     UNSHARED_NOTE,
-    StudyRow,
     StudyTable,
     Value,
     study_tables,
@@ -118,7 +117,10 @@ def _paper_section(studies: Studies) -> Section:
 def _study_section(study: StudyResult, studies: Studies) -> Section:
     definition = studies.definitions.get(study.name)
     compared = [row for row in studies.compared if row.study == study.name]
-    tables = [_table(table, study) for table in study_tables(study, definition, compared)]
+    asked = study_tables(study, definition, compared)
+    columns = dict.fromkeys(name for table in asked for name in table.columns)
+    origins = _origins(study, list(columns))
+    tables = [_table(table, origins) for table in asked]
     note = _NOTE + (_PAPER_NOTE if compared else "")
     tables[-1:] = [replace(table, note=note) for table in tables[-1:]]
     tables += derived_tables(study, definition)
@@ -194,7 +196,7 @@ def _picture(study: StudyResult, asked: Asked, title: str, name: str) -> Picture
     return picture
 
 
-def _table(table: StudyTable, study: StudyResult) -> Table:
+def _table(table: StudyTable, origins: Mapping[str, Numbers]) -> Table:
     several = len(table.places) > 1
     header = ["case", *(["grid"] if several else [])]
     header += [*(display(name).heading for name in table.columns), "seeds"]
@@ -205,7 +207,7 @@ def _table(table: StudyTable, study: StudyResult) -> Table:
             cells.append(Cell(row.place))
         cells += [_cell(value) for value in row.values]
         cells.append(Cell(str(row.seeds) if row.seeds else ABSENT, row.seeds))
-        rows.append(Row(cells, _origin(row, table, study) if row.case else None))
+        rows.append(Row(cells, origins.get(row.id)))
     title = table.title
     if len(table.places) == 1 and table.places[0] not in title:
         title += f" ({table.places[0]})"
@@ -229,24 +231,25 @@ def _cell(value: Value) -> Cell:
     )
 
 
-def _origin(row: StudyRow, table: StudyTable, study: StudyResult) -> Numbers:
-    """Return the origin of a row's numbers, one line per seed."""
-    case = row.case
-    assert case is not None
-    shown = [name for name in table.columns if case.values(name)]
-    header = ["seed", *(display(name).heading for name in shown)]
-    header += ["cell", "config", "commit", "device"]
-    rows = [
-        [
-            str(cell["seed"]),
-            *(_one(case, name, cell["seed"]) for name in shown),
-            str(cell.get("key", ABSENT)),
-            str(cell.get("config_hash", ABSENT)),
-            *_where(study, cell.get("environment")),
+def _origins(study: StudyResult, columns: Sequence[str]) -> dict[str, Numbers]:
+    """Return the origin of each case's numbers, one line per seed."""
+    found = {}
+    for case in study.cases:
+        shown = [name for name in columns if case.values(name)]
+        header = ["seed", *(display(name).heading for name in shown)]
+        header += ["cell", "config", "commit", "device"]
+        rows = [
+            [
+                str(cell["seed"]),
+                *(_one(case, name, cell["seed"]) for name in shown),
+                str(cell.get("key", ABSENT)),
+                str(cell.get("config_hash", ABSENT)),
+                *_where(study, cell.get("environment")),
+            ]
+            for cell in case.cells
         ]
-        for cell in case.cells
-    ]
-    return Numbers(header, rows, f"{study.record.name}: {case.id}")
+        found[case.id] = Numbers(header, rows, f"{study.record.name}: {case.id}")
+    return found
 
 
 def _one(case: CaseResult, name: str, seed: int) -> str:
