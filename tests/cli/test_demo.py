@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.browser import BROWSER, SIZES, open_page
 from tests.cli.outcome import contents, refused
 from twoscale import TwoscaleError
 from twoscale.cli import demo
@@ -14,7 +15,7 @@ RUNS = ["search", "local", "overlap", "two-scale"]
 PICTURES = {"prediction", "error-time", "errors", "zoom", "profile", "seams"}
 
 
-def test_demo_makes_table_runs_and_page(twoscale, tmp_path):
+def test_demo_makes_table_runs_and_page(twoscale, tmp_path, request):
     """The second command goes on where the first was stopped, with nothing made twice."""
     out = tmp_path / "demo"
     command = ("demo", "--out", out, *SMALL)
@@ -31,6 +32,8 @@ def test_demo_makes_table_runs_and_page(twoscale, tmp_path):
     assert contents(out / "runs" / "search") | contents(out / "poisson-16.zarr") == before
     check_words(outcome, out)
     check_files(out)
+    if BROWSER is not None:
+        check_page(request.getfixturevalue("browser"), out / "report.html")
     before = contents(out)
     refused(twoscale(*command), "exists already", "--overwrite")
     assert contents(out) == before
@@ -65,6 +68,19 @@ def check_files(out):
     assert "http" not in page.replace("http://www.w3.org", "")
     drawn = {path.stem for path in (out / "figures").glob("*.png")}
     assert drawn == PICTURES
+
+
+def check_page(browser, path):
+    """Nothing scrolls sideways but tables; every picture fits, on a phone too."""
+    for size in SIZES.values():
+        with open_page(browser, path, size) as page:
+            root = "document.documentElement"
+            assert page.evaluate(f"{root}.scrollWidth") == page.evaluate(f"{root}.clientWidth")
+            for picture in page.locator("main img").all():
+                picture.scroll_into_view_if_needed()
+                page.wait_for_function("(one) => one.complete", arg=picture.element_handle())
+                assert picture.evaluate("(one) => one.naturalWidth") > 100
+                assert picture.evaluate("(one) => one.width <= one.closest('figure').clientWidth")
 
 
 @pytest.fixture
