@@ -113,7 +113,8 @@ class _Demo:
             _tell(3, f"fitting the paper's methods: {title} ({place} of {len(DEMO_METHODS)})")
             runs[method] = self._run(dataset, method, self._fitted)
         _tell(4, "drawing the page")
-        write_comparison(self.out / _PAGE, dataset, runs, overwrite=True)
+        with progress_bar() as progress:
+            write_comparison(self.out / _PAGE, dataset, runs, overwrite=True, progress=progress)
         self._note(complete=True)
         return runs
 

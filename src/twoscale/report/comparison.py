@@ -23,6 +23,7 @@ from twoscale.report.method_looks import colour, marker, method_title
 from twoscale.report.page import Numbers, Picture, Section, Table, page_text
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
+from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import duration_text
 from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
 
@@ -83,7 +84,12 @@ def table_rows(
 
 
 def write_comparison(
-    page: Path, dataset: Dataset, runs: Mapping[str, Run], *, overwrite: bool = False
+    page: Path,
+    dataset: Dataset,
+    runs: Mapping[str, Run],
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
 ) -> None:
     """Write `page` and its `figures/*.png` from the run of a search and the paper's methods."""
     pair = loaded_pair(dataset, runs[SEARCH].test_samples)
@@ -98,6 +104,11 @@ def write_comparison(
         *_seams(shown, runs, truth, predictions),
         Section("All numbers", lead=best_sentence(shown), tables=[table], anchor="numbers"),
     ]
+    pictures = [first, *(picture for section in sections for picture in section.pictures)]
+    for done, picture in enumerate(pictures, 1):
+        picture.render()  # which takes most of the time, and is kept
+        if progress:
+            progress("pictures", done, len(pictures), "")
     text = page_text(
         title=f"twoscale demo: {dataset.samples:,} pairs of Poisson fields",
         best=result_sentence(shown),
@@ -106,7 +117,6 @@ def write_comparison(
         sections=sections,
         footer=_footer(dataset, runs),
     )
-    pictures = [first, *(picture for section in sections for picture in section.pictures)]
     write_with_figures(page, text, pictures, kinds=("png",), overwrite=overwrite)
 
 
