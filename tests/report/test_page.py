@@ -70,7 +70,8 @@ def test_a_drawing_survives_in_its_address(figure):
 def test_several_sections_get_contents_and_tiles():
     cell = Cell("1.2", 1.2, paper="1.3", verdict="off", note="seed 0: 1.2")
     origin = Numbers(["seed"], [["0"]], "here.json")
-    table = Table(["case", "MRE"], [Row([Cell("local"), cell], origin)], "A table")
+    rows = [Row([Cell(name), cell], origin) for name in ("local", "overlap")]
+    table = Table(["case", "MRE"], rows, "A table")
     text = page_text(
         title="Title",
         summary=["One.", "Two."],
@@ -80,9 +81,26 @@ def test_several_sections_get_contents_and_tiles():
     )
     assert '<a href="#first">First</a>' in text
     assert "<strong>94 %</strong>" in text
-    assert 'data-sort="1.2" title="seed 0: 1.2"' in text
+    assert '<td title="seed 0: 1.2">1.2<small>paper 1.3 <i class="off"></i></small></td>' in text
     assert "differs from the paper" in text
-    assert '{"header":["seed"],"rows":[["0"]],"note":"here.json"}' in text
+    assert text.count('{"header":["seed"],"rows":[["0"]],"note":"here.json"}') == 1
+    assert text.count('data-sheet="0"') == 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "key"),
+    [
+        (Cell("1,024.5 ± 3", 1024.5), ""),
+        (Cell("-2.9e-05", -2.9e-5), ""),
+        (Cell("(1.4 ± 0.1)e-02", 0.014), ' data-sort="0.014"'),
+        (Cell("~ +2.9", 2.9), ' data-sort="2.9"'),
+        (Cell("words"), ""),
+    ],
+)
+def test_a_sort_key_is_stored_only_where_the_text_does_not_give_it(cell, key):
+    table = Table(["case", "value"], [Row([Cell("local"), cell])])
+    text = page_text(title="T", summary=[], sections=[Section("", tables=[table])], footer="")
+    assert f"<td{key}>{cell.text}" in text
 
 
 def test_a_section_folds_only_if_asked():
@@ -110,7 +128,7 @@ def test_the_numbers_of_a_picture_are_on_the_page_and_beside_it(figure, tmp_path
 def test_the_first_picture_has_a_narrow_variant(figure):
     narrow = figures.bars({"error": {"local": 1.0}})
     picture = Picture("bars", "Bars", "What to see", figure, vector=True, narrow=narrow)
-    text = page_text(title="T", summary=[], sections=[], footer="", first=picture, best="Best.")
+    text = page_text(title="T", summary=[], sections=[], footer="", first=picture, best=["Best."])
     assert text.index("Best.") < text.index("<figure")
     assert " " not in picture.narrow_source
     assert f'srcset="{picture.narrow_source}"' in text

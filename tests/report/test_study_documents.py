@@ -21,7 +21,7 @@ def test_without_records_the_page_says_so(tmp_path):
 def test_the_page_has_every_table_with_the_paper_beside(tmp_path):
     write_record(tmp_path, make_record("headline", HEADLINE), fields=False)
     page = results_page(tmp_path)
-    assert "## Seven surrogates of Poisson-128" in page
+    assert "## Seven methods on Poisson 128²" in page
     assert "**Error and cost**" in page
     rows = [line for line in page.splitlines() if line.startswith("| Plain L2L |")]
     assert len(rows) == 6  # one in the table of main methods, one in each table of the study
@@ -29,14 +29,14 @@ def test_the_page_has_every_table_with_the_paper_beside(tmp_path):
     assert f"| FNO | Poisson 128² | {ABSENT} | {ABSENT} | 0.242 ± 0.013 |" in page
     assert "An Imagined GPU" in page
     assert "0123456789ab" in page
-    assert page.count("\n## Beside the paper\n") == 1
+    assert page.count("\n## Comparison with the paper\n") == 1
 
 
 def test_a_partial_and_a_small_study_are_fine(tmp_path):
     record = make_record("darcy", ["darcy-64 local"], scale="small", seeds=(0,), samples=1250)
     write_record(tmp_path, record, fields=False)
     page = results_page(tmp_path)
-    assert "Beside the paper" not in page
+    assert "Comparison with the paper" not in page
     assert "| Plain L2L | Darcy 64² | 1 |" in page
 
 

@@ -5,9 +5,11 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.report.conftest import write_studies
 from tests.study.synthetic import make_record, write_record
 from twoscale.errors import TwoscaleError
 from twoscale.report.agreement import agreement_table
+from twoscale.report.best_result import best_result
 from twoscale.report.results import read_study
 from twoscale.report.studies import read_studies, record_files
 from twoscale.report.study_page import write_report
@@ -16,30 +18,6 @@ from twoscale.report.summary import sentences, tiles
 from twoscale.study.catalogue import load_study
 
 FAILED = {"case": "poisson-128 fno", "seed": 1, "key": "k", "error": "out of <memory>"}
-
-
-def write_studies(folder, *names, scale="paper", **options):
-    """Write made-up records of studies, with all their cases."""
-    for name in names:
-        study = load_study(name).at(scale)
-        cases = [row.case.id for row in study.rows()]
-        samples = 10_000 if scale == "paper" else 1250
-        record = make_record(name, cases, scale=scale, samples=samples, **options)
-        write_record(folder / "records", record)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder of two studies; tests must not write to it."""
-    return write_studies(tmp_path_factory.mktemp("studies"), "mechanism", "svd-solver")
-
-
-@pytest.fixture(scope="module")
-def page(folder, tmp_path_factory):
-    out = tmp_path_factory.mktemp("report") / "page.html"
-    assert write_report(folder, out) == out
-    return out
 
 
 @pytest.mark.parametrize("name", ["mechanism", "svd-solver"])
@@ -75,16 +53,31 @@ def test_the_page_refers_to_nothing_outside(page):
     assert all(source.startswith(("data:image/", "#")) for source in sources)
     assert not re.search(r"url\(|@import|<link", text)
     assert re.match(r"<!doctype html>", text)
-    assert len(re.findall(r"<img src=\"data:[^\"]+\" alt=\"[^\"]{20,}\"", text)) == len(
-        re.findall(r"<figure", text)
-    )
+    described = re.findall(r"<img src=\"data:[^\"]+\" alt=\"[^\"]{20,}\"", text)
+    assert len(described) == len(re.findall(r"<figure", text)) == 19
+
+
+def test_the_page_starts_with_error_against_time(page):
+    text = page.read_text(encoding="utf-8")
+    best = text.index("On Poisson 128², Two-scale + A3 has the lowest error: ")
+    first = text.index('<figure id="error-time"')
+    assert best < first < text.index("<h2>")
+    assert "srcset=" in text[first : text.index("</figure>", first)]
+    csv = (page.parent / "figures" / "error-time.csv").read_text()
+    assert csv.startswith("case,grid,seeds,total time (s),sd,relative error (%),sd\n")
+    assert "\nPlain L2L,Poisson 128²,3," in csv
+
+
+def test_studies_fold_and_pictures_have_their_numbers(page):
+    text = page.read_text(encoding="utf-8")
+    assert text.count('<details class="fold">') == 3  # the comparison and two studies
+    assert text.count('class="numbers">Numbers</button>') == text.count("<figure")
 
 
 def test_a_number_has_its_paper_value_verdict_and_origin(page, folder):
     text = page.read_text(encoding="utf-8")
-    assert '<span class="verdict match">' in text
     assert "agrees with the paper" in text
-    assert "paper</span> 4.829 ± 0.094" in text  # plain patches, mechanism study
+    assert '<small>paper 4.829 ± 0.094 <i class="match"></i></small>' in text  # Plain L2L
     case = read_study(folder / "records" / "mechanism.json").cases[0]
     for cell in case.cells:
         for word in ("key", "config_hash"):
@@ -96,9 +89,10 @@ def test_a_number_has_its_paper_value_verdict_and_origin(page, folder):
 def test_the_summary_says_what_matters(folder):
     studies = read_studies(folder)
     found = sentences(studies)
-    words = "of the methods with default settings, Two-scale + A3 has the "
+    words = "with default settings, Two-scale + A3 has the lowest error, "
     assert found[0].startswith(f"Poisson 128²: {words}")
-    assert "times below plain patches" in found[0]
+    assert " Plain L2L has 4." in found[0]
+    assert "times that error" in found[0]
     assert any("paper's tables of these studies have" in sentence for sentence in found)
     assert any(" of 40 decisions of the paper's equivalence audit" in one for one in found)
     values = [tile.value for tile in tiles(studies)]
@@ -127,10 +121,10 @@ def test_cells_that_studies_share_are_counted_once(tmp_path):
 
 
 def test_a_small_study_is_not_held_against_the_paper(tmp_path):
-    folder = write_studies(tmp_path, "mechanism", scale="small", seeds=(0, 1))
+    folder = write_studies(tmp_path, "coarse-design", scale="small", seeds=(0, 1))
     text = write_report(folder).read_text(encoding="utf-8")
     assert "not comparable to the paper" in text
-    assert 'class="verdict' not in text
+    assert '<i class="' not in text
     assert "Not drawn" not in text
     assert "Poisson 32²" in text
 
@@ -140,7 +134,7 @@ def test_what_failed_or_is_missing_is_said(tmp_path):
     write_record(tmp_path, record, fields=False)
     text = write_report(tmp_path).read_text(encoding="utf-8")
     assert "Failed: poisson-128 fno, seed 1: out of &lt;memory&gt;" in text
-    assert "1 runs failed" in text
+    assert "1 run failed" in text
     assert "Not drawn: One field (the record of mechanism has no fields of poisson-128" in text
     assert "Not drawn: What fine-tuning changes (the record has no case with its base)" in text
     assert "not measured" in text  # the paper's numbers of cases that were not run
@@ -187,7 +181,7 @@ def test_the_summary_says_what_is_not_measured_yet(tmp_path):
     cases = [f"darcy-256 {method}" for method in ("global", "local", "overlap")]
     write_record(tmp_path, make_record("darcy", cases), fields=False)
     (sentence,) = [one for one in sentences(read_studies(tmp_path)) if one.startswith("Darcy")]
-    assert sentence.endswith("; not measured yet: FNO, Two-scale, Two-scale + A3.")
+    assert sentence.endswith(" Not measured yet: FNO, Two-scale, Two-scale + A3.")
 
 
 def test_the_summary_tells_of_predictors_beyond_the_papers(tmp_path):
@@ -198,8 +192,13 @@ def test_the_summary_tells_of_predictors_beyond_the_papers(tmp_path):
         cell["metrics"]["mre"] = error
     write_record(tmp_path, record, fields=False)
     (sentence,) = [one for one in sentences(read_studies(tmp_path)) if "beyond the paper" in one]
-    assert sentence.startswith("Poisson 128²: beyond the paper's protocol, Two-scale, affine has ")
-    assert sentence.endswith(", 4.0 times below FNO.")
+    words = "Poisson 128²: the best case beyond the paper is Two-scale + affine, with 0.100 % in "
+    assert sentence.startswith(words)
+    assert sentence.endswith(" FNO has 4.0 times that error.")
+    (best,) = best_result(read_studies(tmp_path))
+    assert best.startswith("On Poisson 128², Two-scale + affine has an error of 0.100 % after ")
+    assert best.endswith(" s.")
+    assert " s on one An Imagined GPU. FNO has 0.400 % after " in best
 
 
 GLOBAL = [f"poisson-128 global output_variance={part}" for part in (0.9, 0.99, 0.999)]
@@ -224,8 +223,9 @@ def test_the_summary_says_where_global_pca_represents_best(tmp_path, local, size
     (sentence,) = [one for one in sentences(read_studies(tmp_path)) if "global PCA" in one]
     most = max(code for code, _ in codes)
     assert sentence == (
-        "Poisson 128²: global PCA has the smallest oracle error of all representations of at most "
-        f"the same size for {sizes} (measured: 5 to {most})."
+        f"Poisson 128²: global PCA has the smallest oracle error for {sizes}. It is compared with "
+        "all representations of at most the same size. "
+        f"Measured were 5 to {most} numbers."
     )
 
 

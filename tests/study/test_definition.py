@@ -82,7 +82,7 @@ def test_columns_are_quantities_and_rows_name_cases(name):
 def test_the_small_scale_names_its_own_cases():
     tables = load_study("loss-ladder").at("small").tables
     assert tables[0].rows == ["poisson-32 *"]
-    assert tables[0].title == "Poisson-32"
+    assert tables[0].title == "Error and seams on Poisson 32²"
     assert load_study("loss-ladder").tables[0].rows == ["poisson-128 *"]
 
 

@@ -10,8 +10,8 @@ from twoscale.report.results import CaseResult, place_title
 from twoscale.report.studies import Studies
 
 
-def best_result(studies: Studies) -> str:
-    """Return a sentence or two for the finest grid of each main problem.
+def best_result(studies: Studies) -> list[str]:
+    """Return the best result on the finest grid of each main problem.
 
     They name the best of the methods with default settings. If predictors beyond the paper have a
     lower error, the fastest such case comes first.
@@ -19,7 +19,8 @@ def best_result(studies: Studies) -> str:
     finest: dict[str, Sequence[CaseResult]] = {}
     for cases in main_places(error_time_cases(studies.results)).values():
         finest[cases[0].problem] = cases  # grids come from coarse to fine
-    return " ".join(_place_result(studies, cases) for cases in finest.values())
+    found = [_place_result(studies, cases) for cases in finest.values()]
+    return [words for words in found if words]
 
 
 def _place_result(studies: Studies, cases: Sequence[CaseResult]) -> str:

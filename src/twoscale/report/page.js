@@ -205,7 +205,7 @@ const makeIndex = () => all("main > section").map((section) => ({
   tables: all(".table", section).map((block) => ({
     block,
     title: textOf(block.querySelector("caption")),
-    rows: [...block.querySelector("tbody").rows].map((row) => ({ row, text: row.innerText?.toLowerCase() ?? textOf(row) })),
+    rows: [...block.querySelector("tbody").rows].map((row) => ({ row, text: [...row.cells].map(textOf).join(" ") })),
   })),
   figures: all("figure", section).map((figure) => ({
     figure, text: `${textOf(figure.querySelector("h3"))} ${textOf(figure.querySelector("figcaption"))}`,

@@ -89,7 +89,7 @@ def page_text(
     footer: str,
     tiles: Sequence[Tile] = (),
     first: Picture | None = None,
-    best: str = "",
+    best: Sequence[str] = (),
 ) -> str:
     """Return the page's text.
 

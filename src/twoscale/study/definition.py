@@ -270,14 +270,14 @@ def _mapped(value: Any, change: Mapping[int, int]) -> Any:
 
 
 def _renamed(value: Any, small: Small) -> Any:
-    """Return a value with the sizes in case names replaced by those of the small scale."""
+    """Return a value with the sizes in cases and titles replaced by those of the small scale."""
     if isinstance(value, dict):
         return {name: _renamed(one, small) for name, one in value.items()}
     if isinstance(value, list):
         return [_renamed(one, small) for one in value]
     if not isinstance(value, str):
         return value
-    value = _replaced(r"(?<=[a-z*]-)\d+\b", value, small.resolution)
+    value = _replaced(r"(?<=[a-z*]-)\d+\b|(?<=[a-z] )\d+(?=²)", value, small.resolution)
     return _replaced(r"(?<=training=)\d+", value, small.training)
 
 
