@@ -7,6 +7,7 @@ from twoscale import GlobalPCA, PatchPCA, RankRule
 
 
 class TestNotStandardised(RepresentationContract):
+    spaces = ("plain", "channels")
     projects = True
 
     @classmethod

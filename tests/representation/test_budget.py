@@ -22,6 +22,8 @@ SIZES = {0.7: 30, 0.9: 50, 0.99: 90, 0.999: 130}
 
 
 class TestTwoScale(RepresentationContract):
+    spaces = ("plain", "channels")
+
     @classmethod
     def make(cls, variance=0.99):
         return TwoScale(coarse_components=6, code_size=SIZES[variance])
@@ -32,7 +34,7 @@ class TestTwoScale(RepresentationContract):
 
 
 class TestThreeScale(RepresentationContract):
-    spaces = ("plain", "channels", "periodic")  # a line has fewer nodes than these codes
+    spaces = ("plain", "periodic")  # a line has fewer nodes than these codes
 
     @classmethod
     def make(cls, variance=0.99):

@@ -27,6 +27,7 @@ class TestGlobalThenPatches(RepresentationContract):
 
 
 class TestSingleStage(RepresentationContract):
+    spaces = ("plain",)
     projects = True
 
     @classmethod
@@ -72,6 +73,8 @@ class TestThreeScale(RepresentationContract):
 
 class TestThreeStages(RepresentationContract):
     """Coarse, patches of half the domain, patches of an eighth, overlapping."""
+
+    spaces = ("plain", "channels")
 
     @classmethod
     def make(cls, variance=0.99):

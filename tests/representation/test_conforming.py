@@ -58,6 +58,8 @@ class TestByVariance(ConformingContract):
 
 
 class TestByCodeSize(ConformingContract):
+    spaces = ("plain", "channels")
+
     @classmethod
     def make(cls, variance=0.99):
         sizes = {0.7: 20, 0.9: 40, 0.99: 80, 0.999: 120}

@@ -69,6 +69,8 @@ class TestHannOverlap(RepresentationContract):
 
 
 class TestUniformOverlap(RepresentationContract):
+    spaces = ("plain", "periodic")
+
     @classmethod
     def make(cls, variance=0.99):
         return PatchPCA(variance, patches=(3, 2), overlap=True, window="uniform")

@@ -78,8 +78,8 @@ def test_the_choice_depends_on_data_and_clock_only(poisson, poisson16):
 
 def test_symmetries_are_tried_where_declared(poisson16):
     x, u = poisson16
-    plain = fit(x[:40], u[:40])
-    turned = fit(x[:40], u[:40], symmetries="square")
+    plain = fit(x[:40], u[:40], budget=12)
+    turned = fit(x[:40], u[:40], budget=12, symmetries="square")
     assert {trial.candidate.symmetries for trial in plain.search.trials} == {"none"}
     assert turned.search.best.candidate.symmetries == "square"
     assert turned.search.best.outcome.error < plain.search.best.outcome.error
@@ -99,7 +99,7 @@ def smooth(samples, shape, seed=0):
 @pytest.mark.parametrize("shape", [(24, 16), (17, 23), (3, 3), (7, 7), (1, 16)])
 def test_any_grid(shape):
     x = smooth(40, shape)
-    found = fit(x, x.cumsum(2))
+    found = fit(x, x.cumsum(2), budget=20)
     assert found.surrogate.predict(x[:2]).shape == (2, *shape)
     assert found.search.best.outcome.error < 0.05
     assert all(trial.failure is None for trial in found.search.trials)
@@ -171,8 +171,8 @@ def test_few_samples(samples):
 
 def test_fields_that_never_vary():
     x = smooth(30, (16, 16))
-    assert fit(x, np.ones_like(x)).search.best.outcome.error < 1e-6
-    constant = fit(np.ones_like(x), x)
+    assert fit(x, np.ones_like(x), budget=6).search.best.outcome.error < 1e-6
+    constant = fit(np.ones_like(x), x, budget=6)
     assert np.isfinite(constant.surrogate.predict(np.ones_like(x[:2]))).all()
     with pytest.raises(TwoscaleError, match="all validation outputs are zero"):
         fit(x, np.zeros_like(x))
