@@ -111,7 +111,7 @@ def write_comparison(
             progress("pictures", done, len(pictures), "")
     text = page_text(
         title=f"twoscale demo: {dataset.samples:,} pairs of Poisson fields",
-        best=result_sentence(shown),
+        best=result_sentences(shown),
         first=first,
         summary=[],
         sections=sections,
@@ -120,15 +120,16 @@ def write_comparison(
     write_with_figures(page, text, pictures, kinds=("png",), overwrite=overwrite)
 
 
-def result_sentence(shown: Mapping[str, Shown]) -> str:
-    """Return the result of the search, beside the paper's method, in one or two sentences."""
+def result_sentences(shown: Mapping[str, Shown]) -> list[str]:
+    """Return the result of the search, and that of the paper's method."""
     found, proposed = shown[SEARCH], shown[PROPOSED]
-    return (
+    larger = relation(proposed.value("mre"), found.value("mre"))
+    return [
         f"{found.title} predicts {found.metrics['samples']} test fields with an error of "
-        f"{_percent(found)}, after {duration_text(found.seconds)} of search. The error of the "
-        f"paper's {proposed.title} is {relation(proposed.value('mre'), found.value('mre'))}: "
-        f"{_percent(proposed)}, after {duration_text(proposed.seconds)}."
-    )
+        f"{_percent(found)}, after {duration_text(found.seconds)} of search.",
+        f"The error of the paper's {proposed.title} is {larger}: {_percent(proposed)}, after "
+        f"{duration_text(proposed.seconds)}.",
+    ]
 
 
 def seam_sentences(shown: Mapping[str, Shown]) -> dict[str, str]:
