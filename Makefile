@@ -34,6 +34,7 @@ format: $(READY)
 # Makes anew what is generated in README.md and docs/: from the records, the code and the demo.
 documents: demo
 	$(BIN)/python -m twoscale.report.documents
+	$(BIN)/python -m twoscale.cli.reference
 	$(BIN)/python scripts/docs_figures.py
 	$(BIN)/python -m twoscale.report.readme
 

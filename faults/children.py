@@ -149,9 +149,12 @@ def warm_up() -> None:
     import PIL.WebPImagePlugin  # noqa: F401
     import yaml  # noqa: F401
 
+    import twoscale.cli.study_display  # commands import the library when they run
+    import twoscale.report.comparison
+    import twoscale.report.run_figures
+    import twoscale.report.study_page  # noqa: F401
     from twoscale.cli.app import app
     from twoscale.errors import TwoscaleError
-    from twoscale.report.study_page import write_report  # noqa: F401
 
     torch.linalg.eigh(torch.eye(8, dtype=torch.float64))
     with suppress(TwoscaleError):  # what reads arguments is imported when the first ones are read

@@ -1,39 +1,84 @@
 """Two-scale localised PCA-Net: fast surrogates of PDE solution operators."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from twoscale._version import __version__
 from twoscale.errors import TwoscaleError, TwoscaleWarning
-from twoscale.fields.grid import Grid, Space
-from twoscale.fields.patches import PatchLayout
-from twoscale.linalg.pca import RankRule
-from twoscale.methods.recipes import METHODS
-from twoscale.predictors import (
-    FNO,
-    MLP,
-    Affine,
-    AffineMLP,
-    CodePredictor,
-    Encoder,
-    Kernel,
-    Refinement,
-    register_predictor,
-)
-from twoscale.problems import Darcy, DiffusionProblem, Poisson, Problem
-from twoscale.representation import (
-    BubblePCA,
-    Chain,
-    Conforming,
-    GlobalPCA,
-    PatchPCA,
-    Representation,
-    RestrictedPCA,
-    SkeletonPCA,
-    ThreeScale,
-    TwoScale,
-    WholeField,
-    register_representation,
-)
-from twoscale.search import fit_auto
-from twoscale.surrogate import Surrogate, fit_together
+
+if TYPE_CHECKING:
+    from twoscale.fields.grid import Grid, Space
+    from twoscale.fields.patches import PatchLayout
+    from twoscale.linalg.pca import RankRule
+    from twoscale.methods.recipes import METHODS
+    from twoscale.predictors import (
+        FNO,
+        MLP,
+        Affine,
+        AffineMLP,
+        CodePredictor,
+        Encoder,
+        Kernel,
+        Refinement,
+        register_predictor,
+    )
+    from twoscale.problems import Darcy, DiffusionProblem, Poisson, Problem
+    from twoscale.representation import (
+        BubblePCA,
+        Chain,
+        Conforming,
+        GlobalPCA,
+        PatchPCA,
+        Representation,
+        RestrictedPCA,
+        SkeletonPCA,
+        ThreeScale,
+        TwoScale,
+        WholeField,
+        register_representation,
+    )
+    from twoscale.search import fit_auto
+    from twoscale.surrogate import Surrogate, fit_together
+
+_MODULES = {
+    "fields.grid": ("Grid", "Space"),
+    "fields.patches": ("PatchLayout",),
+    "linalg.pca": ("RankRule",),
+    "methods.recipes": ("METHODS",),
+    "predictors": (
+        "FNO",
+        "MLP",
+        "Affine",
+        "AffineMLP",
+        "CodePredictor",
+        "Encoder",
+        "Kernel",
+        "Refinement",
+        "register_predictor",
+    ),
+    "problems": ("Darcy", "DiffusionProblem", "Poisson", "Problem"),
+    "representation": (
+        "BubblePCA",
+        "Chain",
+        "Conforming",
+        "GlobalPCA",
+        "PatchPCA",
+        "Representation",
+        "RestrictedPCA",
+        "SkeletonPCA",
+        "ThreeScale",
+        "TwoScale",
+        "WholeField",
+        "register_representation",
+    ),
+    "search": ("fit_auto",),
+    "surrogate": ("Surrogate", "fit_together"),
+}
+"""Where the public names are. A module is imported when one of its names is first used."""
+
+_WHERE = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "FNO",
@@ -73,3 +118,15 @@ __all__ = [
     "register_predictor",
     "register_representation",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'twoscale' has no attribute '{name}'")
+    value = getattr(import_module(f"twoscale.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,9 @@
-"""The one error that is the caller's to mend."""
+"""The one error that is the caller's to mend, and sentences that several rooms raise it with."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class TwoscaleError(ValueError):
@@ -12,6 +15,28 @@ class TwoscaleError(ValueError):
 
 class TwoscaleWarning(UserWarning):
     """Something that is probably not meant, told in one sentence; the work goes on."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name that is nearest, empty if none is near.
+
+    >>> did_you_mean("epoch", ["epochs", "patches"])
+    ' (did you mean epochs?)'
+    """
+    spelled = {one.lower(): one for one in known}
+    close = get_close_matches(name.lower(), spelled, n=1)
+    return f" (did you mean {spelled[close[0]]}?)" if close else ""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str], *, also: str = "") -> TwoscaleError:
+    """Return the error for a name that is not known: the nearest one, and all there are.
+
+    >>> print(unknown_name("method", "two-scal", ["local", "two-scale"]))
+    no method is called 'two-scal' (did you mean two-scale?): known are local, two-scale
+    """
+    names = list(known)
+    hint = did_you_mean(name, names)
+    return TwoscaleError(f"no {kind} is called '{name}'{hint}: known are {', '.join(names)}{also}")
 
 
 def missing_extra(package: str, extra: str) -> TwoscaleError:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, unknown_name
 
 Kind = TypeVar("Kind", bound="Part")
 
@@ -103,10 +103,8 @@ def build(description: Mapping[str, Any], kind: type[Kind]) -> Kind:
     part = PARTS.get(name)
     if part is None or not issubclass(part, kind):
         known = sorted(key for key, one in PARTS.items() if issubclass(one, kind))
-        raise TwoscaleError(
-            f"no {kind.__name__} is called '{name}': known are {', '.join(known)}; "
-            "one of your own has to be registered first"
-        )
+        also = "; one of your own has to be registered first"
+        raise unknown_name(kind.__name__, name, known, also=also)
     arguments = {key: _value(value) for key, value in description.items() if key != "part"}
     try:
         return part(**arguments)

@@ -245,8 +245,13 @@ def test_a_fit_on_a_damaged_store(twoscale, data, tmp_path, array, damage):
 def test_prediction_from_several_arrays_or_none(twoscale, run_folder, tmp_path):
     np.savez(tmp_path / "x.npz", a=np.ones((2, 16, 16)))
     out = ("--out", tmp_path / "p.npy")
-    refused(twoscale("predict", run_folder, tmp_path / "x.npz", *out), "holds several arrays")
-    refused(twoscale("predict", run_folder, ".", *out), ". is a folder, not a file")
+    refused(
+        twoscale("predict", run_folder, tmp_path / "x.npz", *out), "is an npz file, not an npy file"
+    )
+    refused(
+        twoscale("predict", run_folder, ".", *out),
+        ". is a folder of something else, not an npy file",
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["x.npz"]
 
 

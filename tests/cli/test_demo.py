@@ -7,7 +7,7 @@ import pytest
 from tests.browser import BROWSER, SIZES, open_page
 from tests.cli.outcome import contents, refused
 from twoscale import TwoscaleError
-from twoscale.cli import demo
+from twoscale.cli import demo_parts
 from twoscale.files import WorkFolder, working
 
 SMALL = ("--resolution", 16, "--samples", 100, "--budget", "0.1s", "--epochs", 1)
@@ -25,8 +25,8 @@ def test_demo_makes_table_runs_and_page(twoscale, tmp_path, request):
     assert {path.name for path in out.iterdir()} == {"demo.json", "poisson-16.zarr", "runs"}
     before = contents(out / "runs" / "search") | contents(out / "poisson-16.zarr")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twoscale.cli.demo.auto_run", interrupt)
-        patch.setattr("twoscale.cli.demo.generate", interrupt)
+        patch.setattr("twoscale.cli.demo_parts.auto_run", interrupt)
+        patch.setattr("twoscale.cli.demo_parts.generate", interrupt)
         outcome = twoscale(*command)
     assert outcome.status == 0, outcome.err
     assert contents(out / "runs" / "search") | contents(out / "poisson-16.zarr") == before
@@ -92,10 +92,12 @@ def made(monkeypatch):
         parts.append(name)
         return SimpleNamespace(metrics={"mre": 0.5}, search=None)
 
-    monkeypatch.setattr(demo, "generate", lambda problem, path, **_: parts.append(path.name))
-    monkeypatch.setattr(demo, "auto_run", lambda data, path, **_: make(path.name))
-    monkeypatch.setattr(demo, "fit_run", lambda data, path, **_: make(path.name))
-    monkeypatch.setattr(demo, "write_comparison", lambda page, *_, **__: parts.append(page.name))
+    monkeypatch.setattr(demo_parts, "generate", lambda problem, path, **_: parts.append(path.name))
+    monkeypatch.setattr(demo_parts, "auto_run", lambda data, path, **_: make(path.name))
+    monkeypatch.setattr(demo_parts, "fit_run", lambda data, path, **_: make(path.name))
+    monkeypatch.setattr(
+        demo_parts, "write_comparison", lambda page, *_, **__: parts.append(page.name)
+    )
     return parts
 
 
@@ -105,8 +107,15 @@ ALL = ["poisson-64.zarr", *RUNS, "report.html"]
 def test_demo_tells_machines_the_metrics(twoscale, tmp_path, made):
     outcome = twoscale("demo", "--out", tmp_path / "demo", "--json")
     assert outcome.status == 0, outcome.err
-    assert json.loads(outcome.out) == {name: {"mre": 0.5} for name in RUNS}
+    answer = json.loads(outcome.out)
+    assert answer["out"] == str(tmp_path / "demo")
+    assert answer["methods"] == {name: {"mre": 0.5} for name in RUNS}
     assert made == ALL
+
+
+def test_a_quiet_demo_prints_its_folder(twoscale, tmp_path, made):
+    outcome = twoscale("demo", "--out", tmp_path / "demo", "--quiet")
+    assert (outcome.out, outcome.err) == (f"{tmp_path / 'demo'}\n", "")
 
 
 def test_demo_is_made_anew_on_request(twoscale, tmp_path, made):
@@ -118,7 +127,7 @@ def test_demo_is_made_anew_on_request(twoscale, tmp_path, made):
 def test_a_demo_of_other_options_takes_nothing_over(twoscale, tmp_path, made, monkeypatch):
     command = ("demo", "--out", tmp_path / "demo", "--json")
     with monkeypatch.context() as patch:
-        patch.setattr(demo, "write_comparison", interrupt)
+        patch.setattr(demo_parts, "write_comparison", interrupt)
         assert twoscale(*command).status == 130
     assert made == ALL[:-1]
     made.clear()
@@ -131,7 +140,7 @@ def test_an_interrupted_search_stops_the_demo(twoscale, tmp_path, made, monkeypa
     found = SimpleNamespace(metrics={}, search={"stopped": "interrupted"})
     command = ("demo", "--out", tmp_path / "demo", "--json")
     with monkeypatch.context() as patch:
-        patch.setattr(demo, "auto_run", lambda *_, **__: found)
+        patch.setattr(demo_parts, "auto_run", lambda *_, **__: found)
         assert twoscale(*command).status == 130
     assert twoscale(*command).status == 0
     assert made.count("search") == 1
@@ -165,11 +174,11 @@ def test_a_demo_killed_at_its_very_beginning_can_be_run_again(tmp_path):
     """What it leaves is a work folder; somebody's own folder of that kind of name is another."""
     out = tmp_path / "demo"
     WorkFolder(out / "demo").release()
-    demo._check_folder(out, overwrite=False)
+    demo_parts._check_folder(out, overwrite=False)
     (out / ".mine.twoscale-work").mkdir()
     (out / ".mine.twoscale-work" / "thesis.txt").write_text("keep")
     with pytest.raises(TwoscaleError, match="holds something else"):
-        demo._check_folder(out, overwrite=True)
+        demo_parts._check_folder(out, overwrite=True)
 
 
 def test_demo_does_not_touch_a_file(twoscale, tmp_path):

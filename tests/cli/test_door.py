@@ -19,7 +19,7 @@ def break_with(monkeypatch, error):
     def broken(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("twoscale.cli.data.is_run", broken)
+    monkeypatch.setattr("twoscale.cli.paths.kind_of", broken)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_our_warnings_are_one_line_each_time(twoscale, data, monkeypatch):
     def warn(path):
         warnings.warn("something\nodd", TwoscaleWarning, stacklevel=1)
         warnings.warn("something\nodd", TwoscaleWarning, stacklevel=1)
-        return False
+        return None
 
-    monkeypatch.setattr("twoscale.cli.data.is_run", warn)
+    monkeypatch.setattr("twoscale.cli.paths.kind_of", warn)
     outcome = twoscale("check", data)
     assert outcome.status == 0
     assert outcome.err.splitlines() == ["twoscale: warning: something odd"] * 2
@@ -88,7 +88,7 @@ def test_a_signal_that_a_library_takes_for_an_error_is_one_still(twoscale, data,
         except BaseException:
             raise ValueError("could not determine the shape of an object") from None
 
-    monkeypatch.setattr("twoscale.cli.data.is_run", library)
+    monkeypatch.setattr("twoscale.cli.paths.kind_of", library)
     outcome = twoscale("check", data)
     assert outcome.status == 143
     assert outcome.err == "twoscale: interrupted\n"
@@ -104,7 +104,7 @@ def test_a_signal_while_an_object_is_cleaned_up_is_not_lost(twoscale, data, monk
         Cleaned()
         time.sleep(5)
 
-    monkeypatch.setattr("twoscale.cli.data.is_run", work)
+    monkeypatch.setattr("twoscale.cli.paths.kind_of", work)
     outcome = twoscale("check", data)
     assert outcome.status == 143
     assert outcome.err == "twoscale: interrupted\n"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.outcome import contents, refused
 from tests.surrogate.tiny import TINY
-from twoscale.cli import finetune as command
+from twoscale.cli.finetune import finetune
 from twoscale.data import Dataset, generate
 from twoscale.files import write_sums
 from twoscale.problems import Darcy
@@ -139,8 +139,9 @@ def test_another_dataset(twoscale, run_folder, other_data, tmp_path):
 
 def test_both_rows_are_of_the_other_dataset(run_folder, other_data, tmp_path, monkeypatch):
     shown = {}
-    monkeypatch.setattr(command, "print_metrics", lambda rows, title: shown.update(rows))
-    command.finetune(run_folder, tmp_path / "t", "A1", epochs=1, data=other_data)
+    shows = "twoscale.cli.display.print_metrics"
+    monkeypatch.setattr(shows, lambda rows, title: shown.update(rows))
+    finetune(run_folder, tmp_path / "t", "A1", epochs=1, data=other_data)
     before, after = shown["two-scale"], shown["+ A1"]
     assert before["samples"] == after["samples"] == 6
     assert before["oracle_mre"] == after["oracle_mre"]

@@ -44,7 +44,7 @@ def test_json_holds_the_metrics_of_every_run(twoscale, data, tmp_path):
     out = tmp_path / "runs"
     outcome = twoscale("fit", data, *QUICK, "--seeds", "3,1", "--json", "--out", out)
     runs = json.loads(outcome.out)["runs"]
-    assert list(json.loads(outcome.out)) == ["runs"]
+    assert list(json.loads(outcome.out)) == ["out", "runs"]
     assert list(runs) == ["seed-3", "seed-1"]
     for name, metrics in runs.items():
         assert set(metrics) >= RECORD

@@ -108,7 +108,9 @@ def test_compare_lists_what_is_missing(twoscale, tiny, tmp_path):
     twoscale("study", "run", tiny, "--out", out, "--seeds", "0", "--only", "local")
     outcome = twoscale("study", "compare", out)
     assert outcome.status == 0
-    assert "headline: no record" in outcome.out
+    assert "No record: " in outcome.out
+    assert "headline" in outcome.out
+    assert "headline: no record" in twoscale("study", "compare", out, "--all").out
     before = contents(out)
     found = json.loads(twoscale("study", "compare", out, "--json").out)
     cells = found["cells"]
@@ -139,7 +141,7 @@ def test_compare_replaces_a_table_only_if_asked(twoscale, tmp_path):
 def test_compare_ends_with_the_agreement_and_judges_no_time(twoscale, tmp_path):
     cases = ["poisson-128 local", "poisson-128 two-scale"]
     write_record(tmp_path, make_record("mechanism", cases), fields=False)
-    lines = twoscale("study", "compare", tmp_path).out.splitlines()
+    lines = twoscale("study", "compare", tmp_path, "--all").out.splitlines()
     assert lines[-1].startswith("In all: ")
     assert " Changes: 3 of 4 match" in lines[-1]
     assert any(" ~ " in line and line.endswith("match") for line in map(str.rstrip, lines))
@@ -148,3 +150,15 @@ def test_compare_ends_with_the_agreement_and_judges_no_time(twoscale, tmp_path):
     assert {row["verdict"] for row in found["times"]} == {None}
     assert {"total", "pca_fit"} <= {row["metric"] for row in found["times"]}
     assert all(" against " in row["cell"] for row in found["cells"] if row["sd_derived"])
+
+
+def test_compare_prints_a_page(twoscale, tmp_path):
+    """The values that are off, unexplained ones first; --all has every value."""
+    cases = ["poisson-128 local", "poisson-128 two-scale", "poisson-128 overlap"]
+    write_record(tmp_path, make_record("mechanism", cases), fields=False)
+    page = twoscale("study", "compare", tmp_path).out
+    everything = twoscale("study", "compare", tmp_path, "--all").out
+    assert len(page.splitlines()) <= 40
+    assert len(everything.splitlines()) > len(page.splitlines())
+    assert "--all shows every value" in page
+    assert page.splitlines()[-1] == everything.splitlines()[-1]

@@ -1,6 +1,7 @@
 """Usage errors, interruptions, and what --overwrite replaces."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -22,9 +23,11 @@ from tests.cli.outcome import contents, refused
         (("generate", "poisson", "--seed", "one", "--out", "d"), ("--seed", "integer")),
         (("generate", "poisson", "--resolution", "0", "--out", "d"), ("--resolution", "1")),
         (("demo", "--samples", "5"), ("--samples",)),
-        (("fit", "d", "--colour", "red", "--out", "r"), ("--colour",)),
+        (("fit", "d", "--colour", "red", "--out", "r"), ("no option is called '--colour'",)),
+        (("fit", "d", "--metod", "x"), ("no option is called '--metod' (did you mean --method?)",)),
         (("--colour",), ("--colour",)),
-        (("ftt",), ("ftt",)),
+        (("ftt",), ("no command is called 'ftt' (did you mean fit?)",)),
+        (("study", "lst"), ("no command is called 'lst' (did you mean list?)",)),
     ],
 )
 def test_usage_errors(twoscale, tmp_path, monkeypatch, arguments, words):
@@ -32,7 +35,7 @@ def test_usage_errors(twoscale, tmp_path, monkeypatch, arguments, words):
     outcome = twoscale(*arguments)
     refused(outcome, *words)
     assert outcome.err.startswith("twoscale: ")
-    assert outcome.err.endswith(". Try --help.\n")
+    assert re.search(r"\. Try twoscale( \w+)? --help\.\n$", outcome.err)
     assert outcome.out == ""
     assert list(tmp_path.iterdir()) == []
 
@@ -77,7 +80,7 @@ def test_any_command_can_be_interrupted(twoscale, data, run_folder, tmp_path, mo
         "evaluate": (run_folder,),
         "predict": (run_folder, tmp_path / "x.npy", "--out", tmp_path / "p.npy"),
     }
-    monkeypatch.setattr("twoscale.cli.predict.open_npy", _interrupt)
+    monkeypatch.setattr("twoscale.files.open_npy", _interrupt)
     monkeypatch.setattr("twoscale.data.store.checksum", _interrupt)
     _interrupted(twoscale(command, *arguments[command]))
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from twoscale.bench import fitting, training, using
 from twoscale.bench.measure import Comparison, Setup
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, unknown_name
 
 BENCHMARKS: dict[str, Callable[[Setup], Iterator[Comparison]]] = {
     "generate": fitting.generate,
@@ -24,8 +24,7 @@ def run_benchmarks(names: Sequence[str], setup: Setup) -> Iterator[Comparison]:
     """Run some benchmarks, all of them if none is named."""
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        known = ", ".join(BENCHMARKS)
-        raise TwoscaleError(f"no benchmark is called '{unknown[0]}': known are {known}")
+        raise unknown_name("benchmark", unknown[0], BENCHMARKS)
     if setup.scale not in ("small", "paper"):
         raise TwoscaleError(f"the scale is small or paper, got '{setup.scale}'")
     chosen = list(names) or list(BENCHMARKS)

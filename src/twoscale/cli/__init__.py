@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -15,8 +16,9 @@ from threading import Timer
 from types import FrameType
 from typing import Any, NoReturn
 
-from twoscale.errors import TwoscaleError, TwoscaleWarning, missing_extra
-from twoscale.runtime.memory import is_out_of_memory
+from twoscale.cli.layout import wrap
+from twoscale.cli.quiet import is_quiet
+from twoscale.errors import TwoscaleError, TwoscaleWarning, did_you_mean, missing_extra
 
 _DEBUG = "--debug"
 _BAD_INPUT, _INTERRUPTED = 2, 130
@@ -59,15 +61,13 @@ def main() -> NoReturn:
 def _run() -> int:
     try:
         import typer
-        from rich.console import Console
 
         from twoscale.cli.app import app
         from twoscale.cli.group import PassedOn
     except ImportError as error:
         raise missing_extra(error.name or "typer", "cli") from error
-    Console.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign,assignment]
     try:
-        status = app(standalone_mode=False) or 0
+        status = app(prog_name="twoscale", standalone_mode=False) or 0
     except PassedOn as passed:
         raise passed.error from passed.error.__cause__
     except typer.Abort as error:
@@ -76,14 +76,25 @@ def _run() -> int:
         # Typer brings its own copy of click's exceptions: told by what they can do.
         if not hasattr(error, "format_message"):
             raise
-        message = error.format_message()
         if type(error).__name__ == "NoArgsIsHelpError":
-            print(message)
+            print(error.format_message())
             return _BAD_INPUT
-        raise TwoscaleError(f"{message.rstrip('.')}. Try --help.") from error
+        raise TwoscaleError(_usage_error(error)) from error
     if status == _INTERRUPTED:  # while the arguments were read: Typer's own answer
         raise _stops[-1] if _stops else KeyboardInterrupt
     return status
+
+
+def _usage_error(error: Any) -> str:
+    """Return an error of Typer's in our words: what is wrong, and where to look it up."""
+    if name := getattr(error, "option_name", None):
+        hint = did_you_mean(name, getattr(error, "possibilities", None) or ())
+        message = f"no option is called '{name}'{hint}"
+    else:
+        message = error.format_message().rstrip(".")
+        message = message[:1].lower() + message[1:]
+    context = getattr(error, "ctx", None)
+    return f"{message}. Try {context.command_path if context else 'twoscale'} --help."
 
 
 def _tell(error: BaseException, debug: bool) -> int:
@@ -96,10 +107,16 @@ def _tell(error: BaseException, debug: bool) -> int:
     if _stops and not isinstance(error, KeyboardInterrupt):
         error = _stops[-1]  # which a library took for an error of its own
     sentence = "; ".join([_sentence(error), *notes])
-    print(f"twoscale: {sentence}", file=sys.stderr)
+    _complain(sentence)
     if isinstance(error, KeyboardInterrupt):
         return getattr(error, "status", _INTERRUPTED)
     return _BAD_INPUT
+
+
+def _complain(sentence: str) -> None:
+    """Print a sentence to stderr; on a terminal its lines end between words."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    print("\n".join(wrap(f"twoscale: {sentence}", width)), file=sys.stderr)
 
 
 def _sentence(error: BaseException) -> str:
@@ -108,6 +125,8 @@ def _sentence(error: BaseException) -> str:
         return text
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    from twoscale.runtime.memory import is_out_of_memory  # of torch, which help does not need
+
     if is_out_of_memory(error):
         return "there is not enough memory for this: take smaller sizes, or fewer fields at a time"
     if isinstance(error, RecursionError):
@@ -156,7 +175,8 @@ def _warnings_in_one_line() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *rest: object) -> None:
         if issubclass(category, TwoscaleWarning):
-            print(f"twoscale: warning: {' '.join(str(message).split())}", file=sys.stderr)
+            if not is_quiet():
+                _complain(f"warning: {' '.join(str(message).split())}")
         else:
             usual(message, category, *rest)  # type: ignore[arg-type]
 
@@ -165,11 +185,6 @@ def _warnings_in_one_line() -> Iterator[None]:
         warnings.simplefilter("always", TwoscaleWarning)
         warnings.showwarning = show  # type: ignore[assignment]
         yield
-
-
-def _raise_broken_pipe(console: object) -> NoReturn:
-    """Pass on that nobody reads the output; by itself rich would exit with an error."""
-    raise BrokenPipeError
 
 
 def _silence() -> None:

@@ -8,24 +8,19 @@ import typer
 
 from twoscale._version import __version__
 from twoscale.cli.bench import bench
+from twoscale.cli.common import Application, DebugOption, QuietOption
 from twoscale.cli.data import check, generate, import_
 from twoscale.cli.demo import demo
 from twoscale.cli.evaluate import evaluate
 from twoscale.cli.finetune import finetune
 from twoscale.cli.fit import fit
-from twoscale.cli.group import Commands
 from twoscale.cli.predict import predict
 from twoscale.cli.report import report
 from twoscale.cli.study import study_app
 
-app = typer.Typer(
-    cls=Commands,
+app = Application(
     help="Small, fast surrogates of PDE solution operators by two-scale localised PCA.",
-    epilog="First steps: [bold]twoscale demo[/bold]",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
+    epilog="First steps: twoscale demo",
 )
 
 app.add_typer(study_app, name="study")
@@ -39,15 +34,15 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _main(
+    ctx: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error came from, in any command.")
-    ] = False,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,  # the door has taken it out of the arguments
 ) -> None:
-    pass  # --debug is taken out of the arguments before they come here
+    ctx.obj = {"quiet": quiet}
 
 
 app.command(epilog="Example: twoscale demo --out demo")(demo)

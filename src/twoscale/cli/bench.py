@@ -6,22 +6,30 @@ from typing import Annotated
 
 import typer
 
-from twoscale.bench import BENCHMARKS, Setup, run_benchmarks
-from twoscale.cli.display import print_comparisons, print_json, progress_bar
-from twoscale.cli.options import DeviceOption, JsonOption
-from twoscale.surrogate.artifact import environment
-from twoscale.surrogate.options import resolve_device
+from twoscale.cli.completion import one_of
+from twoscale.cli.names import BENCHMARKS, SCALES
+from twoscale.cli.options import DeviceOption, JsonOption, ScaleOption
 
 
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help=", ".join(BENCHMARKS))
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help=f"{', '.join(BENCHMARKS)}; all of them by default.",
+            autocompletion=one_of(BENCHMARKS),
+        ),
     ] = None,
-    scale: Annotated[str, typer.Option(help="paper, or small for a quick look.")] = "paper",
+    scale: ScaleOption = SCALES[0],
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Measure our speed against named peers, on the same data in the same run."""
+    from twoscale.bench import Setup, run_benchmarks
+    from twoscale.cli.display import print_comparisons, print_json, progress_bar
+    from twoscale.surrogate.artifact import environment
+    from twoscale.surrogate.options import resolve_device
+
     with progress_bar() as progress:
         setup = Setup(resolve_device(device), scale, progress)
         results = list(run_benchmarks(names or [], setup))

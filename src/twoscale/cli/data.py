@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale import problems
-from twoscale.cli.display import print_findings, print_json, progress_bar
-from twoscale.cli.options import DeviceOption, JsonOption, OutOption, OverwriteOption, SeedOption
-from twoscale.data import Dataset, check_dataset, import_fields
-from twoscale.data import generate as generate_dataset
-from twoscale.data.check import layout_findings
+from twoscale.cli.completion import complete_problem, one_of
+from twoscale.cli.names import PROBLEMS
+from twoscale.cli.options import DeviceOption, JsonOption, OutDataset, OverwriteOption, SeedOption
 from twoscale.errors import TwoscaleError
-from twoscale.problems import PROBLEMS, get_problem
-from twoscale.run.check import check_run, is_run
-from twoscale.surrogate.options import resolve_device
+
+if TYPE_CHECKING:
+    from twoscale.data import Dataset
 
 _PERIODIC = {
     "none": (False, False),
@@ -27,19 +24,30 @@ _PERIODIC = {
 
 
 def generate(
-    problem: Annotated[str, typer.Argument(help=" or ".join(PROBLEMS))],
-    out: OutOption,
-    resolution: Annotated[int, typer.Option(min=1, help="Nodes per side.")] = 64,
-    samples: Annotated[int, typer.Option(min=1, help="Number of pairs.")] = 2500,
+    problem: Annotated[
+        str, typer.Argument(help=" or ".join(PROBLEMS) + ".", autocompletion=complete_problem)
+    ],
+    out: OutDataset,
+    resolution: Annotated[int, typer.Option(min=1, metavar="N", help="Nodes per side.")] = 64,
+    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs.")] = 2500,
     seed: SeedOption = 0,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value: a parameter of the problem.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A parameter of the problem; may be repeated."
+        ),
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Sample and solve a known problem; an interrupted call continues where it stopped."""
-    chosen = problems.make_problem(problem, _assignments(settings or []))
+    from twoscale.cli.display import print_outcome, progress_bar
+    from twoscale.data import generate as generate_dataset
+    from twoscale.problems import make_problem
+    from twoscale.surrogate.options import resolve_device
+
+    chosen = make_problem(problem, _assignments(settings or []))
     where = resolve_device(device)
     with progress_bar() as progress:
         dataset = generate_dataset(
@@ -52,12 +60,14 @@ def generate(
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}")
+    sentence = f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}"
+    content = {"problem": problem, "seed": seed, **_contents(dataset)}
+    print_outcome(sentence, out, content, json=json)
 
 
 def import_(
     files: Annotated[list[Path], typer.Argument(help="One npz, HDF5 or MAT file; or npy files.")],
-    out: OutOption,
+    out: OutDataset,
     input_keys: Annotated[
         str | None,
         typer.Option(
@@ -84,14 +94,33 @@ def import_(
     ] = None,
     periodic: Annotated[
         str | None,
-        typer.Option(help=f"Axes that wrap: {', '.join(_PERIODIC)}; none by default."),
+        typer.Option(
+            metavar="AXES",
+            help=f"Axes that wrap: {', '.join(_PERIODIC)}; none by default.",
+            autocompletion=one_of(tuple(_PERIODIC)),
+        ),
     ] = None,
     problem: Annotated[
-        str | None, typer.Option(help="Equation the pairs solve, if it is a known one.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Equation the pairs solve, if it is a known one.",
+            autocompletion=complete_problem,
+        ),
     ] = None,
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
+    from twoscale.cli.display import print_outcome, progress_bar, say
+    from twoscale.cli.paths import ARRAYS, expect_kind
+    from twoscale.data import import_fields
+    from twoscale.data.check import layout_findings
+    from twoscale.data.kinds import Kind
+    from twoscale.problems import get_problem
+
+    for file in files:
+        expect_kind(file, *ARRAYS, or_else=(Kind.FILE,))
     with progress_bar() as progress:
         dataset = import_fields(
             files,
@@ -104,9 +133,18 @@ def import_(
             overwrite=overwrite,
             progress=progress,
         )
-    print(f"{dataset.samples} pairs of {dataset.layout} in {out}")
-    for finding in layout_findings(dataset):
-        print(finding.message)
+    findings = layout_findings(dataset)
+    content = {**_contents(dataset), "findings": [vars(finding) for finding in findings]}
+    sentence = f"{dataset.samples} pairs of {dataset.layout} in {out}"
+    print_outcome(sentence, out, content, json=json)
+    if not json:
+        for finding in findings:
+            say(finding.message)
+
+
+def _contents(dataset: Dataset) -> dict[str, Any]:
+    """Return what a dataset holds, for JSON."""
+    return {"samples": dataset.samples, "fields": str(dataset.layout)}
 
 
 def _assignments(texts: list[str]) -> dict[str, str]:
@@ -146,14 +184,22 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Read every value of a dataset or run, and report errors, warnings and what is fine."""
+    from twoscale.cli.display import print_findings, print_json, progress_bar
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data import Dataset, check_dataset
+    from twoscale.data.kinds import Kind
+    from twoscale.run.check import check_run
+
+    kind = expect_kind(path, Kind.DATASET, Kind.RUN, Kind.SURROGATE)
     with progress_bar() as progress:
-        findings = (
-            check_run(path) if is_run(path) else check_dataset(Dataset(path), progress=progress)
-        )
+        if kind in (Kind.RUN, Kind.SURROGATE):
+            findings = check_run(path)
+        else:
+            findings = check_dataset(Dataset(path), progress=progress)
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:
-        print_findings([(finding.level, finding.message) for finding in findings])
+        print_findings(findings)
     errors = [finding.message for finding in findings if finding.level == "error"]
     if errors:
         raise TwoscaleError(f"{path} has {len(errors)} error(s): {'; '.join(errors)}")

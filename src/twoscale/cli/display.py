@@ -1,31 +1,46 @@
-"""What the terminal shows: progress, tables, JSON."""
+"""What the terminal shows: progress, sentences, tables, JSON."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from statistics import median
-from typing import Any
-
-from rich import box
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column, Table
-from rich.text import Text
+from typing import Any, TextIO
 
 from twoscale.bench import Comparison
+from twoscale.cli.layout import table_lines, wrap
+from twoscale.cli.quiet import is_quiet, print_answer
+from twoscale.data.check import Finding
+from twoscale.errors import missing_extra
 from twoscale.files import to_json
 from twoscale.report import tables
 from twoscale.runtime.progress import Progress as Reporter
 from twoscale.search.record import HEADINGS, table_rows
+
+try:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Column
+    from rich.text import Text
+except ImportError as error:
+    raise missing_extra(error.name or "rich", "cli") from error
+
+
+class _Terminal(Console):
+    """A console that passes on that nobody reads it; by itself it would exit with an error."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 @contextmanager
@@ -38,8 +53,8 @@ def progress_bar(label: str = "") -> Iterator[Reporter]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[remark]}"),
     )
-    console = Console(stderr=True)
-    shown = console.is_terminal
+    console = _Terminal(stderr=True)
+    shown = console.is_terminal and not is_quiet()
     with Progress(*columns, console=console, transient=True, disable=not shown) as bars:
         tasks: dict[str, Any] = {}
 
@@ -68,7 +83,7 @@ def _nested_bars(label: str, over: str) -> Iterator[Reporter]:
 
     Where stderr is no terminal, a line is written there for every step of that stage instead.
     """
-    console = Console(stderr=True)
+    console = _Terminal(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
@@ -77,7 +92,7 @@ def _nested_bars(label: str, over: str) -> Iterator[Reporter]:
         TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=len("0:00:00"))),
         TextColumn("{task.fields[remark]}"),
     )
-    shown = console.is_terminal
+    shown = console.is_terminal and not is_quiet()
     with Progress(*columns, console=console, transient=True, disable=not shown) as bars:
         outer = bars.add_task(label, total=None, remark="")
         inside = bars.add_task("", total=None, remark="", visible=False)
@@ -95,81 +110,106 @@ def _nested_bars(label: str, over: str) -> Iterator[Reporter]:
                 return
             bars.update(outer, completed=done, total=total, remark=remark)
             bars.update(inside, visible=False)  # until it tells something
-            if not shown:
+            if not shown and not is_quiet():
                 line = f"{label}: {done} of {total} {over}, {remark}".rstrip(", ")
                 print(line, file=sys.stderr, flush=True)
 
         yield report
 
 
+def terminal_width(stream: TextIO | None = None) -> int | None:
+    """Return the columns of the terminal that a stream is, None if it is a file or a pipe."""
+    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
+
+
+def say(text: str) -> None:
+    """Print a sentence; on a terminal its lines end between words."""
+    print("\n".join(wrap(text, terminal_width())))
+
+
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> None:
     """Print rows of text under headings; the first `words` columns to the left, others right."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for position, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if position < words else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    print()
+    print("\n".join(table_lines(headings, rows, words=words, width=terminal_width())))
+    print()
 
 
 def print_search(record: Mapping[str, Any]) -> None:
     """Print one row per candidate of a search, and its explanation of the choice."""
-    print("Relative L2 errors of the validation fields in %; * is the chosen one")
+    say("Relative L2 errors of the validation fields in %; * is the chosen one")
     print_table(HEADINGS, table_rows(record), words=2)
     for sentence in record["explanation"]:
-        print(sentence)
+        say(sentence)
     print()
 
 
 def print_json(content: Any) -> None:
     """Print machine-readable output alone on stdout."""
-    print(to_json(content))
+    print_answer(to_json(content))
+
+
+def print_outcome(sentence: str, out: Path, content: Mapping[str, Any], *, json: bool) -> None:
+    """Print where a result is: in a sentence, as JSON, or for a quiet command the path alone."""
+    if json:
+        print_json({"out": str(out), **content})
+    elif is_quiet():
+        print_answer(out)
+    else:
+        say(sentence)
 
 
 def print_metrics(rows: Mapping[str, Mapping[str, Any]], *, title: str) -> None:
     """Print one row of metrics per method; of several channels, one more for each channel."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for position, heading in enumerate(tables.header()):
-        table.add_column(heading, justify="right" if position else "left", no_wrap=True)
+    cells = []
     for name, metrics in rows.items():
-        table.add_row(Text(name), *tables.cells(metrics))
+        cells.append([name, *tables.cells(metrics)])
         for channel, values in metrics.get("channels", {}).items():
-            table.add_row(Text(f"  {channel}"), *tables.cells(values))
-    print(title)
-    Console().print(table)
+            cells.append([f"  {channel}", *tables.cells(values)])
+    say(title)
+    print_table(tables.header(), cells)
 
 
-def show_metrics(rows: Mapping[str, Mapping[str, Any]], json: bool, title: str) -> None:
-    """Print rows of metrics as a table, or the first of them as JSON."""
+def show_metrics(
+    rows: Mapping[str, Mapping[str, Any]], json: bool, title: str, out: Path | None = None
+) -> None:
+    """Print rows of metrics as a table, or the first of them as JSON; `out` is the run, if new."""
     if json:
-        print_json(next(iter(rows.values())))
+        written = {} if out is None else {"out": str(out)}
+        print_json({**written, **next(iter(rows.values()))})
+    elif is_quiet() and out is not None:
+        print_answer(out)
     else:
         print_metrics(rows, title=title)
 
 
-def print_findings(rows: list[tuple[str, str]]) -> None:
+def print_findings(findings: Sequence[Finding]) -> None:
     """Print levels and messages, the levels in colour."""
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
-    table = Table(show_header=False, box=None)
-    for level, message in rows:
-        table.add_row(Text(level, style=colours[level]), Text(message))
-    Console().print(table)
+    console, indent = _Terminal(), len("warning ")
+    for finding in findings:
+        lines = wrap(f"{finding.level:<{indent}}{finding.message}", terminal_width(), indent=indent)
+        text = Text("\n".join(lines))
+        text.stylize(colours[finding.level], 0, len(finding.level))
+        console.print(text, soft_wrap=True)
 
 
 def print_comparisons(results: Sequence[Comparison]) -> None:
     """Print one row per benchmark: ours, the peer's, the ratio with its spread, the agreement."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in ("benchmark", "peer", "ours", "peer's", "ratio", "spread", "agreement"):
-        table.add_column(heading, overflow="fold")
+    rows = []
     for result in results:
         low, high = result.spread
-        table.add_row(
-            result.name,
-            result.peer,
-            f"{median(result.seconds):.3g} {result.label}",
-            f"{median(result.peer_seconds):.3g}",
-            f"{result.ratio:.3g}",
-            f"{low:.3g} to {high:.3g}",
-            ", ".join(f"{name} {value:.3g}" for name, value in result.agreement.items()),
+        rows.append(
+            [
+                result.name,
+                result.peer,
+                f"{median(result.seconds):.3g} {result.label}",
+                f"{median(result.peer_seconds):.3g}",
+                f"{result.ratio:.3g} ({low:.3g} to {high:.3g})",
+                ", ".join(
+                    f"{name.replace('_', ' ')} {value:.3g}"
+                    for name, value in result.agreement.items()
+                ),
+            ]
         )
-    Console().print(table)
+    headings = ("benchmark", "peer", "ours", "peer's", "ratio (spread)", "agreement")
+    print_table(headings, rows, words=len(headings))

@@ -7,23 +7,30 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.display import show_metrics
 from twoscale.cli.options import DeviceOption, JsonOption
-from twoscale.data import Dataset
-from twoscale.run import Run
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     data: Annotated[
-        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+        Path | None,
+        typer.Option(metavar="DATA", help="Another dataset with the same channels and grids."),
     ] = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Measure a run on its test split, or on all samples of another dataset."""
+    from twoscale.cli.display import say, show_metrics
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data import Dataset
+    from twoscale.data.kinds import Kind
+    from twoscale.run import Run
+
+    expect_kind(run, Kind.RUN)
+    if data is not None:
+        expect_kind(data, Kind.DATASET)
     opened = Run.open(run, device=device)
     metrics = opened.evaluate(Dataset(data) if data else None)
     if opened.search and not json:
-        print(opened.search["explanation"][0])
+        say(opened.search["explanation"][0])
     show_metrics({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")

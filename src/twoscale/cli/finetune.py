@@ -7,37 +7,43 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.display import print_json, print_metrics, progress_bar
+from twoscale.cli.completion import one_of
+from twoscale.cli.names import OBJECTIVES, Finetuning
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
     MemoryOption,
-    OutOption,
+    OutRun,
     OverwriteOption,
     ResumeOption,
 )
-from twoscale.data import Dataset
-from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
-from twoscale.report.run_figures import illustrate_run
-from twoscale.run import Run, finetune_run
-from twoscale.runtime.memory import parse_size
+from twoscale.cli.quiet import is_quiet
+
+_DEFAULTS = Finetuning()
 
 
 def finetune(
     run: Annotated[Path, typer.Argument(help="A run whose outputs are PCA codes.")],
-    out: OutOption,
-    objective: Annotated[str, typer.Option(help=", ".join(OBJECTIVES))] = FinetunePlan.objective,
+    out: OutRun,
+    objective: Annotated[
+        str, typer.Option(help=", ".join(OBJECTIVES) + ".", autocompletion=one_of(OBJECTIVES))
+    ] = _DEFAULTS.objective,
     epochs: Annotated[
-        int, typer.Option(min=1, help="Passes over the training set.")
-    ] = FinetunePlan.epochs,
+        int, typer.Option(min=1, metavar="N", help="Passes over the training set.")
+    ] = _DEFAULTS.epochs,
     warm_up: Annotated[
-        int, typer.Option(min=0, help="First epochs, on the reconstruction error alone.")
-    ] = FinetunePlan.warm_up,
+        int,
+        typer.Option(min=0, metavar="N", help="First epochs, on the reconstruction error alone."),
+    ] = _DEFAULTS.warm_up,
     ramp: Annotated[
-        int, typer.Option(min=0, help="Epochs in which the other terms grow to full weight.")
-    ] = FinetunePlan.ramp,
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Epochs in which the other terms grow to full weight."
+        ),
+    ] = _DEFAULTS.ramp,
     data: Annotated[
-        Path | None, typer.Option(help="Another dataset with the same channels and grids.")
+        Path | None,
+        typer.Option(metavar="DATA", help="Another dataset with the same channels and grids."),
     ] = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
@@ -46,6 +52,17 @@ def finetune(
     json: JsonOption = False,
 ) -> None:
     """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
+    from twoscale.cli.display import print_metrics, progress_bar, show_metrics
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data import Dataset
+    from twoscale.data.kinds import Kind
+    from twoscale.report.run_figures import illustrate_run
+    from twoscale.run import Run, finetune_run
+    from twoscale.runtime.memory import parse_size
+
+    expect_kind(run, Kind.RUN)
+    if data is not None:
+        expect_kind(data, Kind.DATASET)
     base = Run.open(run, device=device)
     before = base.metrics
     dataset = Dataset(data) if data else base.dataset
@@ -64,8 +81,8 @@ def finetune(
             progress=progress,
             illustrate=illustrate_run,
         )
-    if json:
-        print_json(tuned.metrics)
+    if json or is_quiet():
+        show_metrics({objective: tuned.metrics}, json, "", out)
         return
     if not base.fitted_on(dataset):
         before = base.evaluate(dataset, samples=tuned.test_samples)

@@ -3,61 +3,67 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.display import (
-    print_json,
-    print_search,
-    progress_bar,
-    search_bars,
-    show_metrics,
-)
+from twoscale.cli.completion import complete_setting, one_of
+from twoscale.cli.names import METHODS, SEARCH_SECONDS
 from twoscale.cli.options import (
     DeviceOption,
     JsonOption,
     MemoryOption,
-    OutOption,
     OverwriteOption,
     ResumeOption,
     SeedOption,
 )
-from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.methods.settings import parse_assignments, parse_seeds
-from twoscale.report.run_figures import illustrate_run
-from twoscale.run import auto_run, fit_runs
-from twoscale.runtime.memory import parse_size
-from twoscale.runtime.timing import parse_duration
-from twoscale.search import DEFAULT_BUDGET
-from twoscale.surrogate import METHODS
+
+if TYPE_CHECKING:
+    from twoscale.data import Dataset
 
 _AUTO = "auto"  # in place of a method: search for one
 
 
 def fit(
     data: Annotated[Path, typer.Argument(help="A dataset.")],
-    out: OutOption,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="RUN",
+            help="Where the result goes: a new run folder; with --seeds, a folder of runs.",
+        ),
+    ],
     method: Annotated[
-        str, typer.Option(help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best.")
+        str,
+        typer.Option(
+            help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best.",
+            autocompletion=one_of((_AUTO, *METHODS)),
+        ),
     ] = _AUTO,
     budget: Annotated[
         str | None,
         typer.Option(
-            help=f"Time of a search, such as 90s, 2min or 1h; {DEFAULT_BUDGET:.0f}s by default."
+            metavar="TIME",
+            help=f"Time of a search, such as 90s, 2min or 1h; {SEARCH_SECONDS:.0f}s by default.",
         ),
     ] = None,
     seed: SeedOption = 0,
     seeds: Annotated[
         str | None,
-        typer.Option(help="Several seeds, such as 0-4 or 0,3; each gets a folder in OUT."),
+        typer.Option(help="Several seeds, such as 0-4 or 0,3; each gets a folder in --out."),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value; see the docs for the keys.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting, such as epochs=200; may be repeated. The docs list the keys.",
+            autocompletion=complete_setting,
+        ),
     ] = None,
     train_samples: Annotated[
-        int | None, typer.Option(min=2, help="Use only this many training samples.")
+        int | None, typer.Option(min=2, metavar="N", help="Use only this many training samples.")
     ] = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
@@ -66,6 +72,17 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
+    from twoscale.cli.display import print_json, progress_bar, show_metrics
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data import Dataset
+    from twoscale.data.kinds import Kind
+    from twoscale.methods.settings import parse_assignments, parse_seeds
+    from twoscale.report.run_figures import illustrate_run
+    from twoscale.run import fit_runs
+    from twoscale.runtime.memory import parse_size
+    from twoscale.runtime.timing import parse_duration
+
+    expect_kind(data, Kind.DATASET)
     options: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,
@@ -80,7 +97,7 @@ def fit(
                 "a search is for one seed: search with --seed, then fit the --method and settings "
                 "it finds with --seeds"
             )
-        _search(Dataset(data), out, parse_duration(budget or DEFAULT_BUDGET), seed, options, json)
+        _search(Dataset(data), out, parse_duration(budget or SEARCH_SECONDS), seed, options, json)
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
@@ -96,18 +113,24 @@ def fit(
         )
     title = f"{out}: test split of {data}"
     if several is None:
-        show_metrics({method: runs[0].metrics}, json, title)
+        show_metrics({method: runs[0].metrics}, json, title, out)
     elif json:
-        print_json({"runs": {run.path.name: run.metrics for run in runs}})
+        found = {run.path.name: run.metrics for run in runs}
+        print_json({"out": str(out), "runs": found})
     else:
         labels = [f"{method} {k}" for k in several]
-        show_metrics({k: run.metrics for k, run in zip(labels, runs, strict=True)}, json, title)
+        rows = {k: run.metrics for k, run in zip(labels, runs, strict=True)}
+        show_metrics(rows, json, title, out)
 
 
 def _search(
     data: Dataset, out: Path, budget: float, seed: int, options: dict[str, Any], json: bool
 ) -> None:
     """Fit what a search finds, and show how it was found."""
+    from twoscale.cli.display import print_search, search_bars, show_metrics
+    from twoscale.report.run_figures import illustrate_run
+    from twoscale.run import auto_run
+
     with search_bars() as progress:
         run = auto_run(
             data,
@@ -120,4 +143,5 @@ def _search(
         )
     if not json:
         print_search(run.search or {})
-    show_metrics({run.surrogate.method: run.metrics}, json, f"{out}: test split of {data.path}")
+    title = f"{out}: test split of {data.path}"
+    show_metrics({run.surrogate.method: run.metrics}, json, title, out)

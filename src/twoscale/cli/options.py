@@ -1,4 +1,7 @@
-"""Options that several commands have."""
+"""Options that several commands have.
+
+`--out` is always the place of the result. Its help says what is written there.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,37 @@ from typing import Annotated
 
 import typer
 
-OutOption = Annotated[Path, typer.Option("--out", help="Where the result goes.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+from twoscale.cli.completion import one_of
+from twoscale.cli.names import DEVICES, SCALES
+
+OutDataset = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="DATA",
+        help="Where the result goes: a new dataset, which is a folder such as data/mine.zarr.",
+    ),
+]
+OutRun = Annotated[
+    Path, typer.Option("--out", metavar="RUN", help="Where the result goes: a new run folder.")
+]
+SeedOption = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything random.")]
+DeviceOption = Annotated[
+    str, typer.Option(help="auto, cpu or cuda.", autocompletion=one_of(DEVICES))
+]
+ScaleOption = Annotated[
+    str,
+    typer.Option(
+        help="paper, or small for two cores and few minutes.", autocompletion=one_of(SCALES)
+    ),
+]
 MemoryOption = Annotated[
     str | None,
-    typer.Option(help="Memory to use at most, such as 2GB; larger datasets stay on disk."),
+    typer.Option(
+        metavar="SIZE", help="Memory to use at most, such as 2GB; larger datasets stay on disk."
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
 ResumeOption = Annotated[
     bool,

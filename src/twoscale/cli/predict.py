@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from twoscale.cli.display import progress_bar
-from twoscale.cli.options import DeviceOption, OutOption, OverwriteOption
+from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption
 from twoscale.errors import TwoscaleError
-from twoscale.fields.samples import sample_shape
-from twoscale.files import atomic_output, check_target, is_file, open_npy
-from twoscale.surrogate import Surrogate
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from twoscale.surrogate import Surrogate
 
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder or saved surrogate.")],
-    out: OutOption,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where the result goes: a new npy file.")
+    ],
     inputs: Annotated[
         Path | None,
         typer.Argument(
@@ -29,15 +31,32 @@ def predict(
     ] = None,
     parameters: Annotated[
         Path | None,
-        typer.Option(help="Parameters (samples, P), an npy file, if the surrogate reads them."),
+        typer.Option(
+            metavar="FILE",
+            help="Parameters (samples, P), an npy file, if the surrogate reads them.",
+        ),
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Predict the solution fields of an npy file's inputs, a part at a time.
 
     The result has the axes of the training outputs.
     """
+    import numpy as np
+
+    from twoscale.cli.display import print_outcome, progress_bar
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data.kinds import Kind
+    from twoscale.fields.samples import sample_shape
+    from twoscale.files import atomic_output, check_target, is_file, open_npy
+    from twoscale.surrogate import Surrogate
+
+    expect_kind(run, Kind.RUN, Kind.SURROGATE)
+    for file in (inputs, parameters):
+        if file is not None:
+            expect_kind(file, Kind.NPY, or_else=(Kind.FILE,))
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
     _check_given(surrogate, inputs, parameters)
@@ -47,18 +66,20 @@ def predict(
     given = scalars if fields is None else fields
     samples = len(given) if given is not None and given.ndim else 0
     shape = sample_shape(surrogate.output_space_, surrogate.ranks_[1])
+    written = shape if single else (samples, *shape)
     with (
         atomic_output(out, overwrite=overwrite) as prepared,
         progress_bar() as progress,
         prepared.open("wb") as stream,  # not mapped: a full disk would then end the process
     ):
         header = {"descr": "<f4", "fortran_order": False}
-        header["shape"] = shape if single else (samples, *shape)
+        header["shape"] = written
         np.lib.format.write_array_header_1_0(stream, header)
         for part, predicted in surrogate.predict_parts(fields, parameters=scalars):
             stream.write(np.ascontiguousarray(predicted, dtype="<f4").data)
             progress("fields", part.stop, samples, "")
-    print(f"{samples} fields in {out}")
+    content = {"samples": samples, "shape": list(written)}
+    print_outcome(f"{samples} fields in {out}", out, content, json=json)
 
 
 def _check_given(surrogate: Surrogate, inputs: Path | None, parameters: Path | None) -> None:
@@ -84,6 +105,8 @@ def _batches(
     surrogate: Surrogate, fields: np.ndarray | None, scalars: np.ndarray | None
 ) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
     """Return fields and parameters with an axis of samples, and whether they came without it."""
+    from twoscale.fields.samples import sample_shape
+
     space, rank = surrogate.input_space_, surrogate.ranks_[0]
     if fields is not None:
         single = fields.shape == sample_shape(space, rank)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.linalg.pca import RankRule
 from twoscale.methods.settings import SETTINGS, resolve_settings
 from twoscale.operators.assembly import Assembly
@@ -168,8 +168,8 @@ _PREFIX = "refinement_"
 def get_method(name: str) -> Method:
     """Return the method of that name."""
     if name not in METHODS:
-        hint = "; fit_auto searches for one" if name == "auto" else ""
-        raise TwoscaleError(f"no method is called '{name}': known are {', '.join(METHODS)}{hint}")
+        also = "; fit_auto searches for one" if name == "auto" else ""
+        raise unknown_name("method", name, METHODS, also=also)
     return METHODS[name]
 
 

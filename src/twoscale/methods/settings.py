@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.linalg.pca import SOLVERS
 from twoscale.parts import Part
@@ -87,7 +86,7 @@ def choice(options: Collection[str]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         name = _SPELLINGS.get(str(value), str(value))
         if name not in options:
-            raise ValueError("one of " + ", ".join(options))
+            raise ValueError(f"one of {', '.join(options)}{did_you_mean(name, options)}")
         return name
 
     return read
@@ -265,8 +264,7 @@ def check_arguments(part: Part) -> None:
 
 
 def _unknown(owner: str, name: str, defaults: Mapping[str, Any], owners: Sequence[str]) -> str:
-    close = [] if name in SETTINGS else get_close_matches(name, defaults, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
+    hint = "" if name in SETTINGS else did_you_mean(name, defaults)
     if owners:
         hint = f" (it belongs to {', '.join(owners)})"
     return f"{owner} has no setting '{name}'{hint}: it has {', '.join(sorted(defaults))}"

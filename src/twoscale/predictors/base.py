@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.symmetries import IDENTITY, Group
 from twoscale.parts import Part
 from twoscale.representation import Representation
@@ -65,9 +65,7 @@ class CodePredictor(Part, nn.Module, ABC):
     def __init__(self, *, objective: str = "block-balanced") -> None:
         super().__init__()
         if objective not in OBJECTIVES:
-            raise TwoscaleError(
-                f"no objective is called '{objective}': known are {', '.join(OBJECTIVES)}"
-            )
+            raise unknown_name("objective", objective, OBJECTIVES)
         self.objective = objective
         self.chosen: dict[str, Any] = {}
 

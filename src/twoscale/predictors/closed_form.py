@@ -9,7 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.symmetries import is_closed
 from twoscale.parts import register
 from twoscale.predictors.affine import CodePairs, fit_affine
@@ -263,7 +263,7 @@ class Kernel(CodePredictor):
     ) -> None:
         super().__init__(objective=objective)
         if kernel is not None and kernel not in KERNELS:
-            raise TwoscaleError(f"no kernel is called '{kernel}': known are {', '.join(KERNELS)}")
+            raise unknown_name("kernel", kernel, KERNELS)
         self.kinds = tuple(KERNELS) if kernel is None else (kernel,)
         self.length_scales = LENGTH_SCALES if length_scale is None else (length_scale,)
         self.ridge = ridge

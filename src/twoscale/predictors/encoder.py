@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from torch import nn
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import unknown_name
 from twoscale.fields.grid import Space
 from twoscale.networks import FieldEncoder
 from twoscale.parts import register
@@ -87,8 +87,7 @@ class Encoder(FieldPredictor):
         weight_decay: float = 0.0,
     ) -> None:
         if optimiser not in self.optimisers:
-            known = ", ".join(self.optimisers)
-            raise TwoscaleError(f"no optimiser is called '{optimiser}': known are {known}")
+            raise unknown_name("optimiser", optimiser, self.optimisers)
         rate, norm = self.optimisers[optimiser]
         plan = Plan(
             epochs=epochs,

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import numpy as np
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, did_you_mean
 
 T = TypeVar("T")
 
@@ -125,7 +125,8 @@ def _find(key: str, places: Mapping[str, Any], name: str) -> str:
 
 
 def _unknown(name: str, key: str, known: Mapping[str, Any]) -> str:
-    return f"{name} has no parameter '{key}': it has {', '.join(known) or 'none'}"
+    hint = did_you_mean(key, known)
+    return f"{name} has no parameter '{key}'{hint}: it has {', '.join(known) or 'none'}"
 
 
 def _from_text(text: str, current: Any) -> Any:

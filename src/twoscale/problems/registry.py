@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.errors import TwoscaleError, TwoscaleWarning, unknown_name
 from twoscale.problems.base import Problem
 from twoscale.problems.parameters import with_settings
 
@@ -59,8 +59,7 @@ def get_problem(name: str) -> Problem:
     """Return the problem of that name, with default parameters."""
     found = _lookup(name)
     if found is None:
-        known = ", ".join(known_problems())
-        raise TwoscaleError(f"no problem is called '{name}': known are {known}")
+        raise unknown_name("problem", name, known_problems())
     return found
 
 

@@ -19,6 +19,7 @@ _FORMATS = {
     "speed_up": "{:.2f} \N{MULTIPLICATION SIGN}",
 }
 _HUNDREDFOLD = ("percent", "relative")
+_CHANGES = ("relative", "absolute", "speed_up")
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ _KNOWN = {
 
 _SHARED = "common_seams."
 _ORACLE = "oracle_seams."
+_HUGE = 1e9  # from here on numbers are written with an exponent
 _MANY = 1000  # a mean count from here on is shown without decimals
 
 
@@ -121,10 +123,22 @@ def _of_chain_stage(name: str) -> Display | None:
 def number(value: float | None, kind: str) -> str:
     """Return a number as text: percent, plain, power, short, seconds, ratio or count.
 
-    Changes are written by their kind: relative, absolute or speed_up.
+    Changes are written by their kind: relative, absolute or speed_up. A number that is huge, or
+    so small that no digit would show, is written with three digits.
+
+    >>> number(1.2e28, "percent"), number(2e-9, "percent"), number(0.0123, "percent")
+    ('1.2e+30', '2e-07', '1.230')
     """
     if value is None or value != value:
         return ABSENT
+    shown = 100 * value if kind in _HUNDREDFOLD else value
+    text = _fixed(value, kind)
+    hidden = kind not in _CHANGES and shown and not any(digit in text for digit in "123456789")
+    return f"{shown:.3g}" if abs(shown) >= _HUGE or hidden else text
+
+
+def _fixed(value: float, kind: str) -> str:
+    """Return a number with the decimals of its kind."""
     if kind == "count":
         return f"{value:.0f}" if value == round(value) or value >= _MANY else f"{value:.1f}"
     if kind == "seconds":
@@ -147,7 +161,7 @@ def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
         return f"({digits} ± {deviation / 10 ** int(exponent):.2f})e{exponent}"
     if kind in ("seconds", "short") and "e" not in text:
         return f"{text} ± {deviation:.{len(text.partition('.')[2])}f}"
-    return f"{text} ± {number(deviation, kind)}"
+    return f"{text} ± {_fixed(deviation, kind)}"
 
 
 def _decimals(seconds: float) -> int:

@@ -10,7 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import FieldSource, as_source, chunk_length, slices
 from twoscale.linalg.pca import (
@@ -54,7 +54,7 @@ class BlockPCA(Representation):
     ) -> None:
         super().__init__()
         if solver not in SOLVERS:
-            raise TwoscaleError(f"no PCA solver is called '{solver}': known are {list(SOLVERS)}")
+            raise unknown_name("PCA solver", solver, SOLVERS)
         self.rule = RankRule.of(rule)
         self._restate(rule=self.rule)
         self.solver = solver

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.cuts import Cuts
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import WINDOWS, PatchLayout, as_pair
@@ -111,7 +111,7 @@ class PatchPCA(BlockPCA):
         self.overlap = overlap
         self.window = window or ("hann" if overlap else "uniform")
         if self.window not in WINDOWS:
-            raise TwoscaleError(f"no window is called '{window}': known are {list(WINDOWS)}")
+            raise unknown_name("window", self.window, WINDOWS)
         self._layout: PatchLayout | None = None
 
     def check(self, space: Space, samples: int) -> None:

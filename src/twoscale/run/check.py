@@ -21,11 +21,6 @@ from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, WEIGHTS
 
 
-def is_run(path: Path) -> bool:
-    """Say whether a folder looks like a run or a saved surrogate, damaged or not."""
-    return (path / MANIFEST).exists() or (path / SUMS).exists()
-
-
 def check_run(path: Path) -> list[Finding]:
     """Return the findings on a run folder or saved surrogate; every file is read once."""
     return [*_surrogate_findings(path), *_file_findings(path), *_dataset_findings(path)]

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.errors import TwoscaleError, missing_extra, unknown_name
 from twoscale.files import read_text
 from twoscale.study.cells import Cell
 from twoscale.study.definition import SCALES, Scale, Study, first_problem
@@ -42,10 +42,7 @@ def load_study(name: str) -> Study:
     if path.suffix in (".yaml", ".yml"):
         return _own_study(path)
     if name not in study_names():
-        raise TwoscaleError(
-            f"no study is called '{name}': known are {', '.join(study_names())}; "
-            "or give a YAML file"
-        )
+        raise unknown_name("study", name, study_names(), also="; or give a YAML file")
     return parse_study((_PACKAGED / f"{name}.yaml").read_text(encoding="utf-8"), name=name)
 
 

@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 from typing import Annotated, Any, Literal
 
-from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.errors import TwoscaleError, did_you_mean, missing_extra
 from twoscale.methods.recipes import get_method
 from twoscale.study.cases import SAMPLES, Case
 from twoscale.study.cells import Cell, make_cell
@@ -23,6 +23,16 @@ except ImportError as error:
 
 Scale = Literal["paper", "small"]
 SCALES: tuple[Scale, ...] = ("paper", "small")
+
+
+def get_scale(text: str) -> Scale:
+    """Return the scale of that name."""
+    for scale in SCALES:
+        if scale == text:
+            return scale
+    hint = did_you_mean(text, SCALES)
+    raise TwoscaleError(f"the scale is one of {', '.join(SCALES)}, got '{text}'{hint}")
+
 
 # Records and figures are files that begin with this name.
 StudyName = Annotated[str, Field(pattern=r"^\w[\w. -]*$", max_length=50)]
@@ -168,8 +178,9 @@ class Study(_Strict):
         rows = self.rows()
         for name in only:
             if not any(_is_named(row.case, name) for row in rows):
+                hint = did_you_mean(name, self.methods)
                 raise TwoscaleError(
-                    f"the study {self.name} has no method '{name}': "
+                    f"the study {self.name} has no method '{name}'{hint}: "
                     f"it has {', '.join(sorted(self.methods))}"
                 )
         return [

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import unknown_name
 from twoscale.representation import known_stages
 from twoscale.runtime.stages import (
     FINETUNE_PREPARE,
@@ -114,10 +113,7 @@ def _reader(name: str) -> Reader:
         return _at(*_GROUPS[group], rest)
     readers = _readers(tuple(known_stages()))
     if name not in readers:
-        close = get_close_matches(name, readers, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        known = ", ".join([*readers, *(f"{group}.…" for group in _GROUPS)])
-        raise TwoscaleError(f"no quantity is called '{name}'{hint}: known are {known}")
+        raise unknown_name("quantity", name, [*readers, *(f"{group}.…" for group in _GROUPS)])
     return readers[name]
 
 

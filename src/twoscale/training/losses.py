@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import unknown_name
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -27,9 +27,7 @@ def code_weights(objective: str, block_sizes: Sequence[int], variance: Tensor) -
     - field: plain mean as well, but over coordinates in which it is that of the decoded field.
     """
     if objective not in OBJECTIVES:
-        raise TwoscaleError(
-            f"no objective is called '{objective}': known are {', '.join(OBJECTIVES)}"
-        )
+        raise unknown_name("objective", objective, OBJECTIVES)
     size = sum(block_sizes)
     if objective in ("vector", "field"):
         return torch.full_like(variance, 1.0 / size)

@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.report.charts import audits, bars, fields, lines, numbers, pairs, points
 from twoscale.report.charts.style import chart_style
 from twoscale.report.picture import Numbers
@@ -210,7 +210,8 @@ def drawn_numbers(kind: str, study: StudyResult, options: Mapping[str, Any]) -> 
 def check_kind(kind: str, options: Mapping[str, Any]) -> Kind:
     """Return the kind of that name if it takes these options, else raise."""
     if kind not in KINDS:
-        raise TwoscaleError(f"no figure is of kind '{kind}': known are {', '.join(KINDS)}")
+        hint = did_you_mean(kind, KINDS)
+        raise TwoscaleError(f"no figure is of kind '{kind}'{hint}: known are {', '.join(KINDS)}")
     unknown = sorted(set(options) - KINDS[kind].options - COMMON)
     if unknown:
         known = ", ".join(sorted(KINDS[kind].options | COMMON))

@@ -1,0 +1,45 @@
+"""Paths of a wrong kind: what they are, and which command takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from twoscale.data.kinds import Kind, kind_of, runs_in
+from twoscale.errors import TwoscaleError
+
+ARRAYS = (Kind.NPY, Kind.NPZ, Kind.HDF5, Kind.MAT, Kind.NETCDF, Kind.TORCH)
+"""Files that hold arrays."""
+
+_NEXT = {
+    Kind.DATASET: "fit it with 'twoscale fit {path} --out RUN'",
+    Kind.RUN: "measure it with 'twoscale evaluate {path}', or predict with "
+    "'twoscale predict {path} INPUT.npy --out PRED.npy'",
+    Kind.SURROGATE: "predict with 'twoscale predict {path} INPUT.npy --out PRED.npy', or load it "
+    "with Surrogate.load in Python",
+    Kind.RUNS: "give one of them, such as {first}",
+    Kind.STUDIES: "show it with 'twoscale report {path}' or 'twoscale study compare {path}'",
+    Kind.RECORDS: "show them with 'twoscale report {path}' or 'twoscale study compare {path}'",
+    Kind.DEMO: "its data are {path}/*.zarr, its runs {path}/runs/*",
+    Kind.NPY: "make a dataset of it with 'twoscale import {path} OUTPUT.npy --out DATA.zarr'",
+    Kind.PAGE: "open it in a browser",
+    Kind.YAML: "if it defines a study, run it with 'twoscale study run {path} --out DIR'",
+}
+_IMPORT = "make a dataset of it with 'twoscale import {path} --input KEY --output KEY --out DATA'"
+_OTHER = "choose another path"
+
+
+def expect_kind(path: Path, *wanted: Kind, or_else: Collection[Kind] = ()) -> Kind | None:
+    """Return what is at a path; raise if that is of none of the wanted kinds.
+
+    What is not there, cannot be read, or is of the kinds `or_else`, is left to whoever opens it.
+    """
+    found = kind_of(path)
+    if found is None or found in wanted or found in or_else:
+        return found
+    advice = _NEXT.get(found, _IMPORT if found in ARRAYS else _OTHER)
+    first = runs_in(path)[0] if found is Kind.RUNS else ""
+    words = " or ".join(kind.value for kind in wanted)
+    raise TwoscaleError(
+        f"{path} is {found.value}, not {words}: {advice.format(path=path, first=first)}"
+    )

@@ -1,0 +1,94 @@
+"""What every command prints with --json and with --quiet, and how its help looks."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.study.synthetic import make_record, write_record
+from tests.surrogate.tiny import RECORD
+from twoscale.cli import display
+from twoscale.cli.reference import JSON_KEYS, PAGE, reference
+
+LEARNED_NOTHING = {"mre": 0.5, "oracle_mre": 0.1, "timings": {"total": 1.0}}
+FIT = ("--method", "local", "--set", "epochs=1")
+
+
+@pytest.fixture
+def commands(data, run_folder, tmp_path, monkeypatch):
+    """A command line of every command, and what a quiet one prints."""
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", rng.random((3, 16, 16)))
+    np.savez(tmp_path / "x.npz", a=rng.random((4, 8, 8)), u=rng.random((4, 8, 8)))
+    write_record(tmp_path / "records", make_record("mine", ["poisson-128 local"]), fields=False)
+    runs = {"local": SimpleNamespace(metrics=LEARNED_NOTHING)}
+    monkeypatch.setattr("twoscale.cli.demo_parts.run_demo", lambda *_, **options: runs)
+    monkeypatch.setattr("twoscale.bench.run_benchmarks", lambda names, setup: iter(()))
+    monkeypatch.setattr("twoscale.report.run_figures.illustrate_run", lambda *given: None)
+    out = tmp_path / "out"
+    to = ("--out", out)
+    made = ("--resolution", 9, "--samples", 4, "--device", "cpu")
+    return {
+        "demo": (("demo", *to), out),
+        "generate": (("generate", "poisson", *made, *to), out),
+        "import": (("import", tmp_path / "x.npz", "--input", "a", "--output", "u", *to), out),
+        "check": (("check", data), None),
+        "fit": (("fit", data, *FIT, *to), out),
+        "fit --seeds": (("fit", data, *FIT, "--seeds", "0", *to), out),
+        "finetune": (("finetune", run_folder, "--epochs", 1, "--warm-up", 0, *to), out),
+        "evaluate": (("evaluate", run_folder), None),
+        "predict": (("predict", run_folder, tmp_path / "x.npy", *to), out),
+        "report": (("report", tmp_path / "records", *to), out),
+        "bench": (("bench",), None),
+        "study list": (("study", "list", "--scale", "small"), None),
+        "study compare": (("study", "compare", tmp_path / "records"), None),
+    }
+
+
+@pytest.mark.parametrize("command", JSON_KEYS)
+def test_json_is_one_object_with_known_keys(twoscale, commands, command):
+    arguments, out = commands[command]
+    outcome = twoscale(*arguments, "--json", "--quiet")
+    assert outcome.status == 0, outcome.err
+    assert outcome.err == ""
+    printed = json.loads(outcome.out)
+    keys = set(JSON_KEYS[command])
+    if "mre" in keys:
+        assert set(printed) >= keys | RECORD
+    else:
+        assert set(printed) == keys
+    assert printed.get("out") == (out and str(out))
+
+
+@pytest.mark.parametrize("command", ["demo", "generate", "check", "evaluate", "predict"])
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_quiet_command_prints_the_path_of_its_result(twoscale, commands, command, place):
+    arguments, out = commands[command]
+    line = ("-q", *arguments) if place == "before" else (*arguments, "--quiet")
+    assert twoscale(*line) == (0, "" if out is None else f"{out}\n", "")
+
+
+def test_errors_are_told_in_quiet_too(twoscale, tmp_path):
+    outcome = twoscale("-q", "check", tmp_path / "none")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "does not exist" in outcome.err
+    assert twoscale("--quiet", "study", "list", "--help").out.startswith("Usage: ")
+
+
+def test_the_reference_is_up_to_date():
+    page = Path(__file__).parents[2] / PAGE
+    assert page.read_text(encoding="utf-8") == reference(), "run `make documents`"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_output_fits_the_terminal(twoscale, run_folder, monkeypatch, width):
+    monkeypatch.setattr(display, "terminal_width", lambda stream=None: width)
+    monkeypatch.setenv("COLUMNS", str(width))
+    longest = len(str(run_folder))
+    for arguments in (("evaluate", run_folder), ("fit", "--help"), ("--help",)):
+        lines = twoscale(*arguments).out.splitlines()
+        assert max(map(len, lines)) <= max(width, longest)
+    help_page = " ".join(twoscale("fit", "--help").out.split())
+    assert "--train-samples N Use only this many training samples." in help_page
