@@ -50,7 +50,7 @@ def check_words(outcome, out):
     """Parts are counted on stderr; the table names the search first; commands follow."""
     parts = re.findall(r"^(\d) of 4: ", outcome.err, re.MULTILINE)
     assert parts == ["1", "2", "3", "3", "3", "4"]
-    rows = re.findall(r"^ (Search \(|Plain L2L|L2L \+ overlap|Two-scale)", outcome.out, re.M)
+    rows = re.findall(r"^ ?(Search \(|Plain L2L|L2L \+ overlap|Two-scale)", outcome.out, re.M)
     assert rows == ["Search (", "Plain L2L", "L2L + overlap", "Two-scale"]
     assert max(map(len, outcome.out.splitlines())) <= max(80, len(str(out)) + 40)
     assert str(out / "report.html") in outcome.out
