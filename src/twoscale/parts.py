@@ -42,6 +42,20 @@ class Part:
         """Return what the part was made with, defaults included."""
         return dict(self._arguments)
 
+    def with_arguments(self, **changes: Any) -> Self:
+        """Return an unfitted part like this one, made with some other arguments.
+
+        >>> from twoscale.representation import GlobalPCA
+        >>> GlobalPCA(0.99).with_arguments(solver="full")
+        GlobalPCA(0.99, solver='full')
+        """
+        if unknown := sorted(changes.keys() - self._arguments.keys()):
+            raise TwoscaleError(
+                f"{type(self).__name__} has no argument {', '.join(unknown)}: it has "
+                f"{', '.join(self._arguments)}"
+            )
+        return type(self)(**{**self._arguments, **changes})
+
     def _restate(self, **arguments: Any) -> None:
         """Remember arguments in an equal form; those of a subclass's constructor only."""
         self._arguments |= {

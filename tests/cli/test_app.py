@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.cli.outcome import contents
+from tests.cli.outcome import contents, refused
 from tests.surrogate.tiny import RECORD
 from twoscale import Surrogate, __version__
 from twoscale.data import Dataset
@@ -107,6 +107,14 @@ def test_evaluate_on_other_data_uses_all_of_it(twoscale, run_folder, tmp_path):
     assert twoscale("generate", "poisson", *made).status == 0
     metrics = json.loads(twoscale("evaluate", run_folder, "--data", other, "--json").out)
     assert metrics["samples"] == 30
+
+
+def test_evaluate_prints_the_error_of_each_sample(twoscale, run_folder):
+    metrics = json.loads(twoscale("evaluate", run_folder, "--json", "--per-sample").out)
+    errors = metrics["per_sample"]["error"]
+    assert len(errors) == metrics["samples"]
+    assert metrics["mean_sample_error"] == pytest.approx(sum(errors) / len(errors))
+    refused(twoscale("evaluate", run_folder, "--per-sample"), "pass --json as well")
 
 
 def test_predict_of_a_single_field(twoscale, run_folder, tmp_path):

@@ -92,7 +92,7 @@ def test_a_run_is_not_replaced_by_its_own_fine_tuning(twoscale, run_folder, tmp_
     shutil.copytree(run_folder, tmp_path / "a")
     before = contents(tmp_path)
     outcome = twoscale("finetune", tmp_path / "a", "--out", tmp_path / place, "--overwrite")
-    refused(outcome, "holds the run that is fine-tuned", "choose another --out")
+    refused(outcome, "holds the run that is fine-tuned", "choose another path")
     assert contents(tmp_path) == before
 
 

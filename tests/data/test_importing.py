@@ -89,11 +89,11 @@ def _bad(tmp_path, x, u, message, **keys):
 
 
 def test_missing_key_is_listed_against_what_there_is(tmp_path, pair):
-    _bad(tmp_path, *pair, r"no array 'b' \(--input\): it holds a, u", inputs="b")
+    _bad(tmp_path, *pair, r"no array 'b' \(inputs=...\): it holds a, u", inputs="b")
 
 
 def test_key_not_given(tmp_path, pair):
-    _bad(tmp_path, *pair, "say which array .* with --output: it holds a, u", outputs=None)
+    _bad(tmp_path, *pair, "say which array .* with outputs=...: it holds a, u", outputs=None)
 
 
 def test_mismatched_shapes(tmp_path, pair):
@@ -109,7 +109,7 @@ def test_nan_is_located(tmp_path, pair):
 
 def test_wrong_dimensions(tmp_path, pair):
     scalars = np.ones(12)
-    _bad(tmp_path, scalars, pair[1], r"got \(12,\): give scalars of each sample with --parameters")
+    _bad(tmp_path, scalars, pair[1], r"got \(12,\): give scalars of each sample as parameters=...")
     _bad(
         tmp_path, pair[0], scalars, r"output fields must have shape \(samples, height, width\), .*"
     )
@@ -158,7 +158,7 @@ def test_three_files(tmp_path, pair):
     files = _npy(tmp_path, *pair)
     with pytest.raises(
         TwoscaleError,
-        match=r"say which of the 3 files is which with --input, .*: they hold a, u, a",
+        match=r"say which of the 3 files is which with inputs=..., .*: they hold a, u, a",
     ):
         import_fields([*files, files[0]], tmp_path / "d")
 
@@ -365,15 +365,15 @@ def test_the_same_arrays_make_the_same_dataset(tmp_path):
         ({"inputs": "b", "parameters": "nan"}, "the parameters contain NaN .* in sample 7"),
         ({"inputs": ["b", "bad"]}, "the input fields 'bad' contain NaN .* in sample 3"),
         ({"inputs": "b", "parameters": "c"}, "parameters must be real numbers, got .*two channels"),
-        ({"inputs": "b", "parameters": "x"}, r"no array 'x' \(--parameters\)"),
-        ({}, "say which array .* with --input: it holds a, b"),
+        ({"inputs": "b", "parameters": "x"}, r"no array 'x' \(parameters=...\)"),
+        ({}, "say which array .* with inputs=...: it holds a, b"),
         ({"inputs": "a", "problem": Poisson()}, "poisson has 1 input .* got 2 on 10x14 and"),
         ({"inputs": "b", "parameters": "p", "problem": Poisson()}, "got 1 on 10x14 and 1 on 6x7"),
         (
             {"inputs": "b", "problem": Poisson(), "periodic": (True, False)},
             "got 1 on 10px14 and 1 on 6px7: leave the problem out",
         ),
-        ({"parameters": "p", "outputs": ()}, "say which array .* with --output"),
+        ({"parameters": "p", "outputs": ()}, "say which array .* with outputs=..."),
         ({"inputs": ["b", "last"]}, r"'last' \(12, 10, 14, 3\); 10 channels on 14x3 nodes: if the"),
     ],
 )

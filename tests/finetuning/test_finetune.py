@@ -135,7 +135,7 @@ def test_a_kernel_has_nothing_to_tune(arrays):
     surrogate.fit(x[:40], u[:40], validation=(xv, uv))
     wanted = "weights can be trained, and this one has none: fit with another predictor"
     with pytest.raises(TwoscaleError, match=wanted):
-        surrogate.check_finetuning(objective="A1")
+        surrogate.finetuning_keeps_fields(objective="A1")
 
 
 @pytest.mark.parametrize("objective", ["A3", "A5"])

@@ -146,7 +146,7 @@ def test_the_optimiser_brings_its_rate():
 def test_its_settings_are_its_own():
     assert make().settings["objective"] == "field"
     assert "hidden_width" not in make().settings
-    assert not make().passes_over_fields
+    assert make().parts.trains_on_fields
     with pytest.raises(TwoscaleError, match="no setting 'ridge'"):
         make(ridge=0.1)
     with pytest.raises(TwoscaleError, match="clip must be"):

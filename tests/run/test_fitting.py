@@ -108,7 +108,9 @@ def test_fields_that_are_too_large_are_read_on_each_pass(dataset, tmp_path):
     small = fit(dataset, tmp_path / "r", memory=1000)
     whole = fit(dataset, tmp_path / "whole")
     assert metrics(small)["mre"] == pytest.approx(metrics(whole)["mre"], rel=1e-4)
-    with pytest.raises(TwoscaleError, match=r"fno trains on whole fields .* give more --memory"):
+    with pytest.raises(
+        TwoscaleError, match=r"fno trains on whole fields .* give more \(memory=...\)"
+    ):
         fit(dataset, tmp_path / "f", method="fno", settings={}, memory=1000)
     assert not (tmp_path / "f").exists()
 

@@ -33,8 +33,8 @@ def test_it_names_choice_errors_and_shares():
 def test_a_short_code_is_to_be_longer():
     text = told(found(error=0.05, training_error=0.05, oracle=0.05))
     assert (
-        "The representation limits the error: a code longer than 20 would help "
-        "(--set coarse_components=80 --set residual_variance=0.999)."
+        "The representation limits the error: a code longer than 20 would help; "
+        "set coarse_components=80, residual_variance=0.999."
     ) in text
     assert "samples would" not in text
 
@@ -74,8 +74,8 @@ def test_a_search_cut_short_asks_for_time():
 @pytest.mark.parametrize(
     ("chain", "size", "words"),
     [
-        ("conforming", None, "(--set code_size=40)."),
-        ("global", None, "(--set code_size=40)."),
+        ("conforming", None, "set code_size=40."),
+        ("global", None, "set code_size=40."),
     ],
 )
 def test_how_a_longer_code_is_asked_for(chain, size, words):

@@ -149,7 +149,7 @@ def test_a_damaged_run_folder_is_named_with_what_to_do(copy):
 
 
 def test_scales_do_not_mix(done):
-    with pytest.raises(TwoscaleError, match="is a record at the paper scale: choose another --out"):
+    with pytest.raises(TwoscaleError, match="is a record at the paper scale: choose another path"):
         run_study(tiny_study(), done, scale="small", device="cpu")
 
 

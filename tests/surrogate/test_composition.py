@@ -167,11 +167,12 @@ def test_other_things_are_refused(part, value, words):
 def test_the_repr_shows_the_parts():
     surrogate = compose(inputs=PatchPCA(0.99), predictor=Affine(), outputs=TwoScale(patches=(2, 2)))
     assert repr(surrogate) == (
-        "Surrogate(inputs=PatchPCA(0.99), predictor=Affine(), outputs=TwoScale(patches=(2, 2)))"
+        "Surrogate(inputs=PatchPCA(0.99), predictor=Affine(), outputs=TwoScale(patches=(2, 2)), "
+        "seed=1)"
     )
     refined = compose(correction=Refinement(epochs=3), predictor=MLP(epochs=7))
     assert "predictor=MLP(epochs=7)" in repr(refined)
-    assert repr(refined).endswith("correction=Refinement(epochs=3))")
+    assert repr(refined).endswith("correction=Refinement(epochs=3), seed=1)")
 
 
 def test_parts_are_left_as_they_were_given(arrays):

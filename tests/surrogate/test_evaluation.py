@@ -1,8 +1,10 @@
+import math
+
 import pytest
 import torch
 
 from tests.representation.contract import Chunks
-from twoscale import Grid, PatchLayout, Poisson
+from twoscale import Grid, PatchLayout, Poisson, Surrogate
 from twoscale.errors import TwoscaleWarning
 from twoscale.methods.recipes import assemble, resolve
 from twoscale.networks import count_parameters
@@ -34,13 +36,12 @@ def held_out(poisson16):
     return x[150:], u[150:]
 
 
-def evaluate(operator, fields, *, predict=None, problem=None, lengths=(50,)):
+def evaluate(operator, fields, *, predict=None, lengths=(50,), **options):
     x, u = fields
     pairs = FieldPairs(Chunks(x, lengths), Chunks(u, lengths))
     with torch.no_grad():
-        return evaluate_operator(
-            operator, predict or operator, pairs, common=COMMON, problem=problem, names=("0",)
-        )
+        options = {"problem": None, "names": ("0",)} | options
+        return evaluate_operator(operator, predict or operator, pairs, common=COMMON, **options)
 
 
 def test_the_metrics_by_their_formulas(overlap, held_out):
@@ -141,3 +142,33 @@ def test_relative_errors_of_zero_fields_are_none(overlap):
     metrics = evaluate_operator(overlap, overlap, zeros, common=COMMON, problem=None, names=("0",))
     assert metrics["mre"] is None
     assert metrics["mae"] > 0
+
+
+def test_two_overall_errors_and_those_of_each_sample(overlap, held_out):
+    x, u = held_out
+    x, u = x[:6], u[:6] * torch.tensor([1, 1, 1, 1, 0.01, 0]).reshape(-1, 1, 1, 1)
+    metrics = evaluate(overlap, (x, u), lengths=(4,), per_sample=True)
+    with torch.no_grad():
+        errors = (overlap(x) - u).double().flatten(1).norm(dim=1) / u.double().flatten(1).norm(
+            dim=1
+        )
+    assert metrics["pooled_error"] == metrics["mre"]
+    assert metrics["mean_sample_error"] == pytest.approx(float(errors[:5].mean()), rel=1e-6)
+    assert metrics["mean_sample_error"] != pytest.approx(metrics["mre"], rel=0.1)
+    assert metrics["per_sample"].keys() == {"error"}
+    assert metrics["per_sample"]["error"][:5] == pytest.approx(errors[:5].numpy(), rel=1e-6)
+    assert math.isnan(metrics["per_sample"]["error"][5])  # relative to a field of zeros
+    assert "per_sample" not in evaluate(overlap, (x, u))
+
+
+def test_errors_of_each_sample_and_channel():
+    x = torch.randn(30, 8, 8, generator=torch.Generator().manual_seed(0))
+    u = torch.stack([x, 1000 * x.cumsum(1)], 1)
+    surrogate = Surrogate("global", predictor="affine", code_size=20, device="cpu").fit(x, u)
+    metrics = surrogate.evaluate(x, u, per_sample=True)
+    each = metrics["per_sample"]["channels"]
+    assert list(each) == list(metrics["channels"])
+    squares = [values**2 for values in each.values()]
+    assert metrics["per_sample"]["error"] == pytest.approx((sum(squares) / 2) ** 0.5)
+    error = (surrogate.predict(x) - u)[:, 1].flatten(1).norm(dim=1) / u[:, 1].flatten(1).norm(dim=1)
+    assert list(each.values())[1] == pytest.approx(error.numpy(), rel=1e-4)

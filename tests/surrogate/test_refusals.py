@@ -206,7 +206,7 @@ def test_unknown_names_are_refused_at_once():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_a_missing_gpu_is_told():
     assert Surrogate("local").device.type == "cpu"
-    with pytest.raises(TwoscaleError, match="no device cuda here: use --device cpu or auto"):
+    with pytest.raises(TwoscaleError, match="no device cuda here: use device='cpu'"):
         Surrogate("local", device="cuda")
 
 
@@ -218,7 +218,7 @@ def test_a_device_that_is_none_is_told(name):
 
 @pytest.mark.parametrize("name", ["cpu:1", "cuda:99"])
 def test_a_device_number_that_is_not_here_is_told(name):
-    with pytest.raises(TwoscaleError, match=f"no device {name} here: use --device cpu or auto"):
+    with pytest.raises(TwoscaleError, match=f"no device {name} here: use device='cpu'"):
         Surrogate("local", device=name)
 
 

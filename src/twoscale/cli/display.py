@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any, TextIO
@@ -17,20 +17,11 @@ from twoscale.data.check import Finding
 from twoscale.errors import missing_extra
 from twoscale.files import to_json
 from twoscale.report import tables
-from twoscale.runtime.progress import Progress as Reporter
+from twoscale.runtime.progress import Progress, progress_bars
 from twoscale.search.record import HEADINGS, table_rows
 
 try:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.table import Column
     from rich.text import Text
 except ImportError as error:
     raise missing_extra(error.name or "rich", "cli") from error
@@ -43,78 +34,28 @@ class _Terminal(Console):
         raise BrokenPipeError
 
 
-@contextmanager
-def progress_bar(label: str = "") -> Iterator[Reporter]:
+def progress_bar(label: str = "") -> AbstractContextManager[Progress]:
     """Give a progress function that draws one bar per stage on stderr, if that is a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[remark]}"),
-    )
-    console = _Terminal(stderr=True)
-    shown = console.is_terminal and not is_quiet()
-    with Progress(*columns, console=console, transient=True, disable=not shown) as bars:
-        tasks: dict[str, Any] = {}
-
-        def report(stage: str, done: int, total: int, remark: str) -> None:
-            if stage not in tasks:
-                name = f"{label} {stage}".strip()
-                tasks[stage] = bars.add_task(name, total=total, remark=remark)
-            bars.update(tasks[stage], completed=done, remark=remark)
-
-        yield report
+    return _bars(label, terminal_only=True)
 
 
-def study_bars(label: str) -> AbstractContextManager[Reporter]:
+def study_bars(label: str) -> AbstractContextManager[Progress]:
     """Give a progress function with one bar over the cells of a study and one for what runs now."""
-    return _nested_bars(label, "cells")
+    return _bars(label, over="cells")
 
 
-def search_bars() -> AbstractContextManager[Reporter]:
+def search_bars() -> AbstractContextManager[Progress]:
     """Give a progress function with one bar over a search's seconds and one for what runs now."""
-    return _nested_bars("search", "seconds")
+    return _bars("search", over="seconds")
 
 
-@contextmanager
-def _nested_bars(label: str, over: str) -> Iterator[Reporter]:
-    """Give a progress function with one bar over the stage `over` and one for all others.
+def _bars(label: str, **options: Any) -> AbstractContextManager[Progress]:
+    """Give a progress function; a quiet command draws nothing."""
+    return nullcontext(_ignore) if is_quiet() else progress_bars(label, **options)
 
-    Where stderr is no terminal, a line is written there for every step of that stage instead.
-    """
-    console = _Terminal(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        # These are never cut off; the time moves even without a report.
-        MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=len("100/300"))),
-        TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=len("0:00:00"))),
-        TextColumn("{task.fields[remark]}"),
-    )
-    shown = console.is_terminal and not is_quiet()
-    with Progress(*columns, console=console, transient=True, disable=not shown) as bars:
-        outer = bars.add_task(label, total=None, remark="")
-        inside = bars.add_task("", total=None, remark="", visible=False)
 
-        def report(stage: str, done: int, total: int, remark: str) -> None:
-            if stage != over:
-                bars.update(
-                    inside,
-                    description=f"  {stage}",
-                    completed=done,
-                    total=total,
-                    remark=remark,
-                    visible=True,
-                )
-                return
-            bars.update(outer, completed=done, total=total, remark=remark)
-            bars.update(inside, visible=False)  # until it tells something
-            if not shown and not is_quiet():
-                line = f"{label}: {done} of {total} {over}, {remark}".rstrip(", ")
-                print(line, file=sys.stderr, flush=True)
-
-        yield report
+def _ignore(stage: str, done: int, total: int, remark: str) -> None:
+    pass
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:

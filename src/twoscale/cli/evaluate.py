@@ -16,6 +16,9 @@ def evaluate(
         Path | None,
         typer.Option(metavar="DATA", help="Another dataset with the same channels and grids."),
     ] = None,
+    per_sample: Annotated[
+        bool, typer.Option("--per-sample", help="Add the error of each sample to the JSON.")
+    ] = False,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
@@ -24,13 +27,16 @@ def evaluate(
     from twoscale.cli.paths import expect_kind
     from twoscale.data import Dataset
     from twoscale.data.kinds import Kind
+    from twoscale.errors import TwoscaleError
     from twoscale.run import Run
 
     expect_kind(run, Kind.RUN)
     if data is not None:
         expect_kind(data, Kind.DATASET)
+    if per_sample and not json:
+        raise TwoscaleError("--per-sample adds arrays to the JSON: pass --json as well")
     opened = Run.open(run, device=device)
-    metrics = opened.evaluate(Dataset(data) if data else None)
+    metrics = opened.evaluate(Dataset(data) if data else None, per_sample=per_sample)
     if opened.search and not json:
         say(opened.search["explanation"][0])
     show_metrics({opened.surrogate.method: metrics}, json, f"{run} on {data or 'its test split'}")

@@ -128,7 +128,7 @@ class _Array:
             return
         advice = ""
         if self.rank == 1 and role == "input":
-            advice = ": give scalars of each sample with --parameters"
+            advice = ": give scalars of each sample as parameters=..."
         elif self.rank == 5:
             advice = (
                 ": of fields in three dimensions give slices, or the planes as channels of a field "

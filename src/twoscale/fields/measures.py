@@ -253,15 +253,48 @@ ACCURACY: dict[str, Measure] = {
 }
 
 
-def median_sample(prediction: Tensor, truth: Tensor) -> int:
-    """Return the sample whose relative error is closest to the median: neither best nor worst.
+def unexplained_share(mean: Tensor) -> Measure:
+    """Return ||prediction - truth||² / ||truth - mean||², one ratio over all samples: 1 - R².
 
-    A sample's error is the root mean square of those of its channels.
+    `mean` (channels, height, width) is the mean of the true fields. Over all channels it is the
+    mean of their ratios.
+    """
+
+    def parts(batch: Batch) -> Parts:
+        variation = (batch.truth - mean.to(batch.truth)).square()
+        return _channel_sums(batch.error.square()), _channel_sums(variation)
+
+    return Measure(parts, _ratios, _mean_known_ratio)
+
+
+def _mean_known_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    divisor, count = divisors(denominator)
+    return (numerator / divisor).sum() / count
+
+
+def sample_errors(prediction: Tensor, truth: Tensor) -> Tensor:
+    """Return the relative L2 error of each sample and channel, (batch, channels), in float64.
+
+    Where the true field is zero everywhere there is no relative error: it is NaN.
     """
     truth = truth.double()  # squares of single precision may be infinite
-    divisor, count = divisors(truth.flatten(2).norm(dim=2))
-    errors = ((prediction - truth).flatten(2).norm(dim=2) / divisor).norm(dim=1) / count.sqrt()
-    return int((errors - errors.median()).abs().argmin())
+    sizes = truth.flatten(2).norm(dim=2)
+    errors = (prediction - truth).flatten(2).norm(dim=2) / sizes
+    return errors.masked_fill(sizes == 0, torch.nan)
+
+
+def over_channels(errors: Tensor) -> Tensor:
+    """Return errors (batch,) of whole samples: the root mean square of those of their channels.
+
+    Channels without an error (NaN) do not count.
+    """
+    return errors.square().nanmean(dim=1).sqrt()
+
+
+def median_sample(prediction: Tensor, truth: Tensor) -> int:
+    """Return the sample whose relative error is closest to the median: neither best nor worst."""
+    errors = over_channels(sample_errors(prediction, truth))
+    return int((errors - errors.nanmedian()).abs().nan_to_num(torch.inf).argmin())
 
 
 # Seams

@@ -300,4 +300,4 @@ def _busy(subject: str, owner: Path) -> str:
     with suppress(TwoscaleError):
         facts = read_json(owner)
         who = f" (process {facts['process']} on {facts['host']})"
-    return f"another command is {subject}{who}: wait for it, or choose another --out"
+    return f"another command is {subject}{who}: wait for it, or choose another path"

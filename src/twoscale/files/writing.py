@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from twoscale.files.moves import replace_file
 
 
@@ -28,11 +30,16 @@ def rewrite_json(path: Path, content: Any) -> None:
 
 
 def plain_json(value: Any) -> Any:
-    """Return a value as JSON will hold it: lists for tuples, text for keys, null for infinity."""
+    """Return a value as JSON will hold it.
+
+    Tuples and arrays become lists, keys text, and numbers that are not finite null.
+    """
     if isinstance(value, dict):
         return {str(k): plain_json(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain_json(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return plain_json(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

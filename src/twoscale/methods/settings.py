@@ -270,7 +270,10 @@ def _unknown(owner: str, name: str, defaults: Mapping[str, Any], owners: Sequenc
     return f"{owner} has no setting '{name}'{hint}: it has {', '.join(sorted(defaults))}"
 
 
-_OPTIONS = {"seed": "--seed", "device": "--device", "method": "--method", "problem": "the dataset"}
+_ARGUMENTS = {
+    **{name: f"give it as {name}=..." for name in ("seed", "device", "method")},
+    "problem": "it comes from the dataset",
+}
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, str]:
@@ -281,8 +284,8 @@ def parse_assignments(assignments: list[str]) -> dict[str, str]:
         if not equals or not name or not value:
             raise TwoscaleError(f"a setting is written key=value, got '{text}'")
         key = name.strip().replace("-", "_")
-        if key in _OPTIONS or not key.isidentifier() or key == "self":
-            place = f": it comes from {_OPTIONS[key]}" if key in _OPTIONS else ""
+        if key in _ARGUMENTS or not key.isidentifier() or key == "self":
+            place = f": {_ARGUMENTS[key]}" if key in _ARGUMENTS else ""
             raise TwoscaleError(f"'{key}' is not a setting{place}")
         pairs[key] = value.strip()
     return pairs

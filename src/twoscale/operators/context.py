@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,16 @@ from twoscale.files import Checkpoints
 from twoscale.parts import describe
 from twoscale.representation import Representation
 from twoscale.representation.base import space_of
+from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.precision import check_variation
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.stages import TRAINING
-from twoscale.runtime.timing import Clock, device_peak_gigabytes, reset_peak_memory
+from twoscale.runtime.timing import (
+    Clock,
+    device_peak_gigabytes,
+    duration_text,
+    reset_peak_memory,
+)
 from twoscale.training import History, Task, mean_loss, train_together
 
 
@@ -100,6 +107,12 @@ class FitContext:
             fit = self.shared[key] = SharedFit(representation.state_dict(), clock.seconds, peak)
             if checkpoint and checkpoint.worthwhile():
                 checkpoint.save(fit.state, {"stages": fit.seconds, "peak": peak})
+        LOGGER.info(
+            "%s representation: %d numbers per field, in %s",
+            name,
+            representation.code_size,
+            duration_text(sum(self.shared[key].seconds.values())),
+        )
         for stage, taken in self.shared[key].seconds.items():
             self.clock.add(stage, taken)
         self.count_peak(self.shared[key].peak_gigabytes)
@@ -146,6 +159,13 @@ def train_members(
     peak = device_peak_gigabytes()
     seconds = clock.seconds[stage] + max(history.earlier_seconds for history in histories)
     for context, history, start in zip(contexts, histories, starts, strict=True):
+        LOGGER.info(
+            "%s: %d epochs in %s, least validation loss %.3g",
+            stage,
+            len(history.validation_loss),
+            duration_text(seconds / len(tasks)),
+            min(history.validation_loss, default=math.nan),
+        )
         _warn_of_divergence(history, start, stage)
         context.clock.add(stage, seconds / len(tasks))
         context.count_peak(peak)

@@ -36,8 +36,7 @@ def read_studies(folder: Path) -> Studies:
     paths = record_files(folder)
     if not paths:
         raise TwoscaleError(
-            f"{folder} holds no records: run a study with --out {folder}, or give the folder "
-            "of its records"
+            f"{folder} holds no records: run a study into it, or give the folder of its records"
         )
     return make_studies(folder, {path: read_record(path) for path in paths})
 

@@ -160,9 +160,24 @@ def residual_map(stage: Representation) -> Callable[[Tensor], Tensor]:
 
 
 def register_representation(representation: type[Representation]) -> type[Representation]:
-    """Make a representation of one's own known by its `name`; also as a decorator.
+    """Make a representation of your own known by its `name`; also as a decorator.
 
-    A surrogate is saved with the names of its parts: whoever loads it registers them before.
+    Parameters
+    ----------
+    representation
+        A subclass of `Representation` with a `name` of its own. Surrogates are saved with the names
+        of their parts: register the class before you load one that uses it.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Examples
+    --------
+    >>> @register_representation  # doctest: +SKIP
+    ... class RowPCA(BlockPCA):
+    ...     name = "row-pca"
     """
     if not (isinstance(representation, type) and issubclass(representation, Representation)):
         raise TwoscaleError(

@@ -36,7 +36,7 @@ def finetune_run(
     checkpoint, unless `resume` is false.
     """
     if base.path.resolve().is_relative_to(resolve_target(out)):
-        raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another --out")
+        raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another path")
     dataset = data or base.dataset
     start = base.surrogate.with_problem(dataset.problem)
     start.check_spaces(dataset.input_space, dataset.output_space)
@@ -72,6 +72,6 @@ def _check_kept(dataset: Dataset, split: Split, allowed: int) -> None:
     if kept > 0.75 * allowed:
         raise TwoscaleError(
             "this objective looks at whole fields in each step, which need "
-            f"{size_text(kept / 0.75)} of memory here: give more --memory, or choose an objective "
-            "that leaves them on disk, such as A3"
+            f"{size_text(kept / 0.75)} of memory here: give more (memory=...), or choose an "
+            "objective that leaves them on disk, such as A3"
         )

@@ -20,6 +20,7 @@ from twoscale.run.pairs import Pair, loaded_pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
+from twoscale.surrogate.manifest import write_surrogate
 
 Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
 
@@ -77,7 +78,7 @@ class Run:
         dataset = Dataset(self.config["dataset"].get("path", ""))
         if dataset.identity != self.identity:
             raise TwoscaleError(
-                f"{dataset.path} has changed since {self.path} was fitted on it: pass --data"
+                f"{dataset.path} has changed since {self.path} was fitted on it: pass data=..."
             )
         return dataset
 
@@ -95,9 +96,13 @@ class Run:
         return data.identity == self.identity
 
     def evaluate(
-        self, data: Dataset | None = None, *, samples: Sequence[int] | None = None
+        self,
+        data: Dataset | None = None,
+        *,
+        samples: Sequence[int] | None = None,
+        per_sample: bool = False,
     ) -> dict[str, Any]:
-        """Return the metrics on some samples of `data`.
+        """Return the metrics on some samples of `data`, as `Surrogate.evaluate` does.
 
         Without `samples`: on the run's test split, or on all samples of another dataset.
         """
@@ -106,7 +111,8 @@ class Run:
         if samples is None:
             samples = self.test_samples if self.fitted_on(data) else range(data.samples)
         pair = loaded_pair(data, samples)
-        return self.surrogate.with_problem(data.problem).evaluate(*pair)
+        measured = self.surrogate.with_problem(data.problem)
+        return measured.evaluate(*pair, per_sample=per_sample)
 
 
 def write_run(
@@ -122,7 +128,7 @@ def write_run(
     if progress:
         progress("evaluation", 0, 1, "")
     metrics = surrogate.evaluate(*test)
-    surrogate.write(folder)
+    write_surrogate(surrogate, folder)
     write_json(folder / CONFIG, config)
     write_json(folder / SPLIT, split.as_dict())
     write_json(folder / HISTORY, surrogate.history_)

@@ -25,7 +25,7 @@ def reads_on_each_pass(
     """
     stored = dataset.nbytes > (memory or available_memory()) // 2
     for surrogate in surrogates:
-        if stored and memory and not surrogate.passes_over_fields:
+        if stored and memory and surrogate.parts.trains_on_fields:
             raise whole_fields_refused(dataset, surrogate.method)
     return stored
 
@@ -68,6 +68,6 @@ def whole_fields_refused(dataset: Dataset, method: str) -> TwoscaleError:
     """Return the error of a method that trains on whole fields, which are to stay on disk."""
     return TwoscaleError(
         f"{method} trains on whole fields with these settings, which need "
-        f"{size_text(2 * dataset.nbytes)} here: give more --memory, or choose a PCA method with a "
-        "predictor that reads codes"
+        f"{size_text(2 * dataset.nbytes)} here: give more (memory=...), or choose a PCA method "
+        "with a predictor that reads codes"
     )

@@ -81,8 +81,8 @@ def _fit_missing(
         with suppress(TwoscaleError):  # left by a command that was killed at its very end
             WorkFolder(place).remove()
         raise TwoscaleError(
-            f"{requests[0].out.parent} exists already, with all these runs: choose another --out "
-            "or pass --overwrite"
+            f"{requests[0].out.parent} exists already, with all these runs: choose another "
+            "path, or pass overwrite=True"
         )
     for request in missing:
         check_target(request.out, overwrite=overwrite, may_replace=is_replaceable)

@@ -1,8 +1,201 @@
-"""The function that long work calls to report its progress."""
+"""The progress of long work: the function that is called, and the bars that show it.
+
+In a terminal the bars are rich's, if it is installed. Elsewhere one line of text is enough: it is
+rewritten in a notebook, and printed once per stage into a file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from twoscale.errors import TwoscaleError
 
 Progress = Callable[[str, int, int, str], None]
 """Called as progress(stage, done, total, remark)."""
+
+ShowProgress = Progress | bool | None
+"""What users give as `progress`: True for a bar, a function to be called, or nothing."""
+
+_WIDTH = 100  # characters of a line of text
+_BAR = 20  # characters of its bar
+_PAUSE = 0.1  # seconds between two changes of a line
+
+
+@contextmanager
+def reporting(
+    progress: ShowProgress, label: str = "", *, over: str | None = None
+) -> Iterator[Progress | None]:
+    """Give the function to report to: the user's own, one that draws bars, or None."""
+    if progress is None or progress is False:
+        yield None
+    elif progress is True:
+        with progress_bars(label, over=over) as report:
+            yield report
+    elif callable(progress):
+        yield progress
+    else:
+        raise TwoscaleError(
+            f"progress is True, False or a function of (stage, done, total, remark), got "
+            f"{progress!r}"
+        )
+
+
+@contextmanager
+def progress_bars(
+    label: str = "", *, over: str | None = None, terminal_only: bool = False
+) -> Iterator[Progress]:
+    """Give a progress function that draws on stderr.
+
+    With `over`, the name of a stage, there is one bar for it and one for whatever runs inside.
+    Without, each stage has its own. With `terminal_only` nothing is drawn anywhere else.
+    """
+    in_terminal = sys.stderr.isatty()
+    if in_terminal and _has_rich():
+        with _rich_bars(label, over) as report:
+            yield report
+    elif terminal_only and not in_terminal:
+        yield lambda stage, done, total, remark: None
+    else:
+        line = TextBar(label, over=over, rewrites=in_terminal or "ipykernel" in sys.modules)
+        try:
+            yield line
+        finally:
+            line.close()
+
+
+class TextBar:
+    """A progress function that writes one line of text, such as `training: 45%|█████    | 9/20`.
+
+    Parameters
+    ----------
+    label
+        What the line starts with.
+    over
+        The stage that the bar counts. By default it counts the stage that reported last.
+    rewrites
+        Whether the line is rewritten in place. If not, a line is written for every step of `over`,
+        or for every stage that is complete.
+    stream
+        Where it is written, stderr by default.
+    """
+
+    def __init__(
+        self,
+        label: str = "",
+        *,
+        over: str | None = None,
+        rewrites: bool = True,
+        stream: TextIO | None = None,
+    ) -> None:
+        self.label = label
+        self.over = over
+        self.rewrites = rewrites
+        self.stream = stream or sys.stderr
+        self._stage = ""
+        self._start = self._drawn = time.monotonic()
+        self._line = ""  # as it stands, without its end
+        self._outer = (0, 0, "")
+
+    def __call__(self, stage: str, done: int, total: int, remark: str) -> None:
+        if self.over is not None and stage != self.over:
+            if self.rewrites:
+                outer, count, text = self._outer
+                self._draw(self.over, outer, count, f"{text} · {stage} {done}/{total}")
+            return
+        self._outer = (done, total, remark)
+        if stage != self._stage:
+            self.close()
+            self._stage, self._start, self._drawn = stage, time.monotonic(), 0.0
+        if self.rewrites:
+            self._draw(stage, done, total, remark, at_once=done >= total)
+        elif self.over is not None or done >= total:
+            counted = (
+                f"{done} of {total} {self.over}" if self.over else f"{stage} {done} of {total}"
+            )
+            line = f"{self.label}: {counted}, {remark}".removeprefix(": ").rstrip(", ")
+            print(line, file=self.stream, flush=True)
+
+    def close(self) -> None:
+        """End the line that is being rewritten, if there is one."""
+        if self._line:
+            print(file=self.stream, flush=True)
+            self._line = ""
+
+    def _draw(
+        self, stage: str, done: int, total: int, remark: str, *, at_once: bool = False
+    ) -> None:
+        moment = time.monotonic()
+        if not at_once and moment - self._drawn < _PAUSE:
+            return
+        self._drawn = moment
+        text = self._text(stage, done, total, remark)[:_WIDTH]
+        print(f"\r{text.ljust(len(self._line))}", end="", file=self.stream, flush=True)
+        self._line = text
+
+    def _text(self, stage: str, done: int, total: int, remark: str) -> str:
+        share = min(1.0, done / total) if total else 0.0
+        bar = ("█" * round(_BAR * share)).ljust(_BAR)
+        seconds = round(time.monotonic() - self._start)
+        name = f"{self.label} {stage}".strip()
+        clock = f"{seconds // 60}:{seconds % 60:02d}"
+        return f"{name}: {100 * share:3.0f}%|{bar}| {done}/{total} [{clock}] {remark}".rstrip()
+
+
+def _has_rich() -> bool:
+    try:
+        import rich.progress  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@contextmanager
+def _rich_bars(label: str, over: str | None) -> Iterator[Progress]:
+    """Give a progress function that draws rich's bars; they disappear in the end."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bars
+    from rich.table import Column
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        # These are never cut off; the elapsed time moves even without a report.
+        MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=len("100/300"))),
+        (TimeElapsedColumn if over else TimeRemainingColumn)(
+            table_column=Column(no_wrap=True, min_width=len("0:00:00"))
+        ),
+        TextColumn("{task.fields[remark]}"),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str | None, Any] = {}
+
+        def task(key: str | None, name: str) -> Any:
+            if key not in tasks:
+                tasks[key] = bars.add_task(name, total=None, remark="")
+            return tasks[key]
+
+        def each(stage: str, done: int, total: int, remark: str) -> None:
+            place = task(stage, f"{label} {stage}".strip())
+            bars.update(place, completed=done, total=total, remark=remark)
+
+        def nested(stage: str, done: int, total: int, remark: str) -> None:
+            outer, inside = task(over, label), task(None, "")
+            is_inside = stage != over
+            bars.update(inside, visible=is_inside)  # until it tells something
+            place, name = (inside, f"  {stage}") if is_inside else (outer, label)
+            bars.update(place, description=name, completed=done, total=total, remark=remark)
+
+        if over is not None:
+            task(over, label)  # it is there from the start
+        yield each if over is None else nested

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,33 +13,56 @@ from twoscale.fields.samples import Fields
 from twoscale.fields.source import in_memory
 from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.problems import Problem
-from twoscale.runtime.progress import Progress
+from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.threads import worthwhile_threads
-from twoscale.runtime.timing import now, parse_duration
+from twoscale.runtime.timing import duration_text, now, parse_duration
 from twoscale.search.candidates import SearchSpace
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal, Resumed
 from twoscale.search.policy import DEFAULT_BUDGET, Report, search
-from twoscale.search.record import as_record
+from twoscale.search.record import HEADINGS, as_record, table_rows
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
+from twoscale.surrogate.display import card_html, table_html
 from twoscale.surrogate.inputs import Door
 from twoscale.surrogate.options import problem_symmetries
 
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a search: a fitted surrogate like any other, and how it was found."""
+    """The result of a search: a fitted surrogate like any other, and how it was found.
+
+    Attributes
+    ----------
+    surrogate
+        The fitted surrogate of least validation error.
+    search
+        All trials, with their errors and seconds.
+    record
+        Trials, choice and explanation as plain values, as a run folder stores them.
+    """
 
     surrogate: Surrogate
     search: Search
-    record: dict[str, Any]  # trials, choice and explanation, as it is stored
+    record: dict[str, Any]
 
     @property
     def explanation(self) -> list[str]:
         """Return, in sentences, where the remaining error comes from and what would help."""
         return self.record["explanation"]
+
+    def __repr__(self) -> str:
+        best = self.search.best
+        error = "" if best is None else f", validation error {100 * best.error:.3g} %"
+        tried, seconds = len(self.search.trials), duration_text(self.search.seconds)
+        return f"Found({self.surrogate!r}{error}, {tried} tried in {seconds})"
+
+    def _repr_html_(self) -> str:
+        table = table_html(table_rows(self.record), HEADINGS)
+        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.explanation)
+        caption = "<p>Relative L2 errors of the validation fields in %; * is the chosen one.</p>"
+        return card_html(repr(self), caption, table, sentences)
 
 
 def fit_auto(
@@ -54,7 +78,7 @@ def fit_auto(
     periodic: bool | tuple[bool, bool] | None = None,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
     clock: Callable[[], float] = now,
     start: float | None = None,
     journal_folder: Path | None = None,
@@ -62,13 +86,39 @@ def fit_auto(
 ) -> Found:
     """Return the surrogate of least validation error that a search finds within a time budget.
 
-    Fields, `parameters` and names are those of `Surrogate.fit`; seed, device, problem and
-    `periodic` those of `Surrogate`. `budget` is in seconds, or a text such as "2min". Other
-    settings are the same in all candidates that have them; only `symmetries` is a declaration: the
-    search tries with and without them. Without `validation`, the last tenth of a shuffle is held
-    out, as `Surrogate.fit` does. The budget starts at the time `start` of the clock, now by
-    default. An interruption ends the search with the best surrogate so far. A search that was
-    killed goes on from its `journal_folder`, if the call is the same.
+    An interruption ends the search with the best surrogate so far.
+
+    Parameters
+    ----------
+    inputs, outputs, parameters, validation, input_names, output_names, progress
+        As for `Surrogate.fit`.
+    budget
+        Seconds, or a text such as "90s", "2min" or "1h"; 120 s by default.
+    seed, device, problem, periodic
+        As for `Surrogate`.
+    clock
+        A function that returns the time in seconds.
+    start
+        The time of that clock at which the budget begins; now by default.
+    journal_folder
+        A folder in which the search is noted. A search that was killed goes on from there, if the
+        call is the same. By default nothing is kept.
+    settings
+        Settings that are the same in all candidates that have them. Only `symmetries` is a
+        declaration: the search tries with and without them.
+
+    Returns
+    -------
+    Found
+        The fitted surrogate, all trials, and an explanation of the error that is left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).standard_normal((60, 8, 8))
+    >>> found = fit_auto(x, x.cumsum(axis=2), budget="1s", predictor="affine")
+    >>> found.surrogate.predict(x[:3]).shape
+    (3, 8, 8)
     """
     seconds = parse_duration(budget)
     begun = clock() if start is None else start
@@ -99,14 +149,14 @@ def fit_auto(
     def elapsed() -> float:
         return before + clock() - begun
 
-    fitter.progress = _ticking(progress, journal, elapsed)
-    with worthwhile_threads():
+    with worthwhile_threads(), reporting(progress, "search", over="seconds") as reported:
+        fitter.progress = _ticking(reported, journal, elapsed)
         found = search(
             space,
             fitter,
             budget=seconds,
             clock=elapsed,
-            report=_reporter(progress, elapsed),
+            report=_reporter(reported, elapsed),
             journal=journal,
             resumed=resumed,
         )

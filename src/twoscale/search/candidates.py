@@ -131,7 +131,7 @@ class SearchSpace:
             resolve(FIRST_CHAIN, self._own("predictor", name))  # raises, and says what there is
         raise TwoscaleError(
             f"no method that is searched has all of {', '.join(sorted(wanted))}: "
-            "name a --method, or give fewer settings"
+            "name a method, or give fewer settings"
         )
 
     @property
@@ -141,7 +141,7 @@ class SearchSpace:
         if kind_of(predictor).probe is None and _reads_fields(predictor):
             raise TwoscaleError(
                 f"a search cannot tell how long '{predictor}' takes, which reads whole fields: "
-                "name a --method to use it"
+                "name a method to use it"
             )
         first = Candidate(chain=self.chains[0], predictor=predictor)
         return self.probed(first, predictor) if kind_of(predictor).probe else first

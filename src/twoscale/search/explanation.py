@@ -80,10 +80,10 @@ def _longer_code(
         yield "The representation limits the error, but longer codes were no better."
         return
     longer = _longer_settings(candidate, outcome, space)
-    settings = " ".join(f"--set {name}={value}" for name, value in longer.items())
+    settings = ", ".join(f"{name}={value}" for name, value in longer.items())
     yield (
         f"The representation limits the error: a code longer than {outcome.output_code} would "
-        f"help ({settings})."
+        f"help; set {settings}."
     )
 
 

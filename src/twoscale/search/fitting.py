@@ -54,12 +54,14 @@ class FieldFitter:
 
     def resume(self, best: Surrogate, error: float) -> None:
         """Take over the best surrogate of a search that was stopped."""
+        best.errors_["validation"] = error
         self.best, self._least = best, error
 
     def fit(self, candidate: Candidate) -> Outcome:
         """Fit a candidate and measure its errors."""
         with _refused_if_too_large(candidate):
             surrogate, outcome = self._measured(candidate)
+        surrogate.errors_["validation"] = outcome.error
         if outcome.error < self._least:
             self._least, self.best = outcome.error, surrogate
         return outcome

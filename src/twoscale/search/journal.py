@@ -23,6 +23,7 @@ from twoscale.search.candidates import Candidate
 from twoscale.search.neighbours import Step
 from twoscale.search.trials import Outcome, Trial
 from twoscale.surrogate import Surrogate
+from twoscale.surrogate.manifest import write_surrogate
 
 _HISTORY = "history.json"
 
@@ -96,7 +97,7 @@ class Journal:
         self._number += 1
         folder = self._folder(self._number)
         new_folder(folder)
-        best.write(folder)
+        write_surrogate(best, folder)
         write_json(folder / _HISTORY, best.history_)
         self._written = best
 

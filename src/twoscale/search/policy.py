@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from twoscale.errors import TwoscaleError
+from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.timing import duration_text
 from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.journal import Journal, Resumed, Underway
@@ -99,10 +100,18 @@ def _explore(
         if journal:
             journal.begin(found.trials, underway)
         found.trials.append(_attempt(underway, fitter, clock))
+        _log(found.trials[-1])
         step, expected = _next(found, space, fitter, seen, clock)
         if step is None:
             return
         underway = Underway(step, expected, clock())
+
+
+def _log(trial: Trial) -> None:
+    failure = f"failed: {trial.failure}"
+    result = failure if trial.outcome is None else f"validation error {100 * trial.error:.3g} %"
+    label, seconds = trial.candidate.label, duration_text(trial.seconds)
+    LOGGER.info("tried %s (%s) in %s: %s", label, trial.reason, seconds, result)
 
 
 def _attempt(underway: Underway, fitter: Fitter, clock: Callable[[], float]) -> Trial:

@@ -50,13 +50,13 @@ class StudyFolder:
         self.path = Path(path)
         check_name(self.path)
         if os.path.lexists(self.path) and not os.path.isdir(self.path):
-            raise TwoscaleError(f"{self.path} is not a folder: choose another --out")
+            raise TwoscaleError(f"{self.path} is not a folder: choose another path")
         for name in _PARTS:
             part = self.path / name
             if os.path.lexists(part) and not part.is_dir():
                 raise TwoscaleError(
                     f"{part} is in the way of a folder of that name: move it, or choose another "
-                    "--out"
+                    "path"
                 )
         self._recorded: dict[str, Result] = {}
         for record in read_records(self.path / "records"):

@@ -116,7 +116,7 @@ class _GrowingRecord:
         old = read_record(file) if file.exists() else None
         if old is not None and old["scale"] != self.scale:
             raise TwoscaleError(
-                f"{file} is a record at the {old['scale']} scale: choose another --out for the "
+                f"{file} is a record at the {old['scale']} scale: choose another path for the "
                 f"{self.scale} scale"
             )
         return old

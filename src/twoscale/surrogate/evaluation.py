@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from twoscale.errors import TwoscaleWarning
-from twoscale.fields.measures import ACCURACY, Batch, measure_channels, seam_measures
+from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.fields.measures import (
+    ACCURACY,
+    Batch,
+    measure_all,
+    measure_channels,
+    over_channels,
+    sample_errors,
+    seam_measures,
+    unexplained_share,
+)
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.patches import PatchLayout
 from twoscale.networks import count_parameters
@@ -19,10 +29,11 @@ from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_measures, has_flux, residual_measures
+from twoscale.runtime.progress import Progress
 from twoscale.runtime.stages import INFERENCE
 from twoscale.runtime.timing import Clock
-
-Predict = Callable[[Tensor], Tensor]
+from twoscale.surrogate.display import Metrics
+from twoscale.surrogate.prediction import Predict
 
 
 def evaluate_operator(
@@ -33,12 +44,15 @@ def evaluate_operator(
     common: PatchLayout,
     problem: Problem | None,
     names: Sequence[str],
+    per_sample: bool = False,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Return all metrics on `test` as fractions; one that does not apply is None.
 
     `common` is the non-overlapping layout whose seams are shared by all methods; methods with
     patches of their own also report on those (native) seams. Of several channels, called `names`,
-    each has its own errors under `channels`.
+    each has its own errors under `channels`. With `per_sample` the errors of each sample are under
+    that name.
     """
     measures = dict(ACCURACY)
     for prefix, layout in (("native", operator.layout or common), ("common", common)):
@@ -48,11 +62,13 @@ def evaluate_operator(
         measures |= {f"{prefix}.{name}": measure for name, measure in on_seams.items()}
     if problem is not None:
         measures |= residual_measures(problem)
-    clock = Clock()
-    values, apart = measure_channels(measures, _batches(test, predict, clock))
+    clock, errors = Clock(), _SampleErrors()
+    batches = _reported(_batches(test, predict, clock), test.outputs.shape[0], progress)
+    values, apart = measure_channels(measures, errors.collected(batches))
     oracle, oracle_apart = _oracle(operator, test, common)
     metrics: dict[str, Any] = {"oracle_mre": oracle.get("mre")}
     metrics |= {k: v for k, v in values.items() if "." not in k}
+    metrics |= {"pooled_error": values["mre"], "mean_sample_error": errors.mean}
     metrics |= _under(values, "native")
     metrics["common_seams"] = _under(values, "common")
     if len(names) > 1:
@@ -69,7 +85,70 @@ def evaluate_operator(
     metrics["parameters"] = count_parameters(operator)
     metrics["samples"] = test.outputs.shape[0]
     metrics["timings"] = dict(clock.seconds)
+    if per_sample:
+        metrics["per_sample"] = errors.arrays(names)
     return {name: _finite(value) for name, value in metrics.items()}
+
+
+class _SampleErrors:
+    """The relative L2 errors of all samples, collected while batches pass."""
+
+    def __init__(self) -> None:
+        self.parts: list[Tensor] = []  # each (batch, channels)
+
+    def collected(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            self.parts.append(sample_errors(batch.prediction, batch.truth).cpu())
+            yield batch
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of the samples' errors; samples without one do not count."""
+        return float(over_channels(torch.cat(self.parts)).nanmean())
+
+    def arrays(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the error of each sample, and of several channels that of each channel."""
+        errors = torch.cat(self.parts)
+        found: dict[str, Any] = {"error": over_channels(errors).numpy()}
+        if len(names) > 1:
+            found["channels"] = {name: errors[:, i].numpy() for i, name in enumerate(names)}
+        return found
+
+
+def _reported(batches: Iterable[Batch], samples: int, progress: Progress | None) -> Iterator[Batch]:
+    """Yield batches, and report how many samples have passed."""
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch.truth)
+        if progress:
+            progress("fields", done, samples, "")
+
+
+@torch.no_grad()
+def coefficient_of_determination(predict: Predict, test: FieldPairs) -> float:
+    """Return R² = 1 - sum ||prediction - truth||² / sum ||truth - mean truth||².
+
+    Sums are over all nodes and samples. Of several channels it is the mean of their R².
+    """
+    total = reduce(torch.add, (chunk.double().sum(0) for chunk in test.outputs.chunks()))
+    measure = {"share": unexplained_share(total / test.outputs.shape[0])}
+    share = measure_all(measure, _batches(test, predict, Clock()))["share"]
+    if not math.isfinite(share):
+        raise TwoscaleError(
+            "a score compares errors with the variation of the outputs, and these do not vary: "
+            f"give at least 2 outputs that differ, got {test.outputs.shape[0]}"
+        )
+    return 1.0 - share
+
+
+def with_facts_of_fit(metrics: dict[str, Any], surrogate: Any) -> Metrics:
+    """Return metrics with the fit's own: seconds of its stages, memory, networks side by side."""
+    timings = surrogate.timings_ | metrics["timings"]
+    facts: dict[str, Any] = {"timings": timings | {"total": sum(timings.values())}}
+    if surrogate.peak_device_gigabytes_ is not None:
+        facts["peak_device_gigabytes"] = surrogate.peak_device_gigabytes_
+    return Metrics(metrics | facts | {"trained_together": surrogate.trained_together_})
 
 
 def _of_channels(

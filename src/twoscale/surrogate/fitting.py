@@ -1,11 +1,11 @@
-"""A fit in progress, and the checkpoints from which it goes on after a kill."""
+"""A fit or fine-tuning of a surrogate: its beginning, its results, and its checkpoints."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,16 @@ import torch
 
 from twoscale.fields.source import ArraySource, FieldSource
 from twoscale.files import Checkpoints, WorkFolder, tensor_digest, working
+from twoscale.finetuning.finetune import FinetunePlan, finetune_operator
+from twoscale.operators.assembly import Assembly
 from twoscale.operators.context import FieldPairs, FitContext
-from twoscale.operators.operators import FieldOperator
+from twoscale.operators.operators import FieldOperator, LatentOperator
+from twoscale.predictors.base import check_weights
+from twoscale.problems import Problem
+from twoscale.runtime.timing import reset_peak_memory
 from twoscale.surrogate.artifact import environment
+from twoscale.surrogate.inputs import Pair
+from twoscale.surrogate.options import declared_processes
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,83 @@ class Fitting:
         inputs, outputs = (ArraySource(torch.empty(0, *one.shape)) for one in spaces)
         none = FieldPairs(inputs, outputs, spaces)
         return replace(self, training=none, validation=none)
+
+
+def begin_fit(
+    parts: Assembly,
+    problem: Problem | None,
+    training: Pair,
+    validation: Pair,
+    context: FitContext,
+    device: torch.device,
+) -> Fitting:
+    """Return a fit of some parts that is ready to be done: all checked, fields on the device."""
+    declared_processes()  # raises if the variable is wrong: before the work, not after it
+    reset_peak_memory()
+    if problem is not None:
+        problem.check_spaces(training.inputs.space, training.outputs.space)
+    operator = parts.operator()
+    operator.check(training.inputs.space, training.outputs.space, len(training.inputs))
+    return Fitting(
+        operator,
+        training.fields(device),
+        validation.fields(device),
+        context,
+        samples=len(training.inputs),
+        ranks=training.ranks,
+    )
+
+
+def fitted_state(fitting: Fitting, device: torch.device) -> dict[str, Any]:
+    """Return what a fit has made and measured, under the names of the surrogate's attributes."""
+    operator, histories = fitting.operator, fitting.context.histories
+    return {
+        **_measured_state(operator, fitting.context, fitting.samples),
+        "operator_": operator.to(device),
+        "input_space_": fitting.training.input_space,
+        "output_space_": fitting.training.output_space,
+        "ranks_": fitting.ranks,
+        "finetuning_": None,
+        "chosen_": dict(operator.latent.predictor.chosen),
+        "trained_together_": max((one.get("members", 1) for one in histories.values()), default=1),
+    }
+
+
+def finetuned_state(
+    operator: LatentOperator,
+    training: Pair,
+    validation: Pair,
+    *,
+    plan: FinetunePlan,
+    context: FitContext,
+    device: torch.device,
+    **options: Any,
+) -> dict[str, Any]:
+    """Return what a fine-tuning has changed, under the names of the surrogate's attributes.
+
+    Options are those of `finetune_operator`.
+    """
+    # Fields are passed over twice and then never again: they need not stay on the device.
+    fields, held_out = (pair.fields(device, resident=False) for pair in (training, validation))
+    reset_peak_memory()
+    tuned, record = finetune_operator(operator, fields, held_out, plan, context, **options)
+    state = _measured_state(tuned, context, len(training.inputs))
+    state["history_"]["finetuning"]["components"] = record.components
+    weights = {**asdict(plan), "weights": record.weights}
+    return {**state, "operator_": tuned, "finetuning_": weights}
+
+
+def _measured_state(operator: FieldOperator, context: FitContext, samples: int) -> dict[str, Any]:
+    """Return the attributes that every fit or fine-tuning measures; check the weights."""
+    check_weights(operator)
+    context.end_part()
+    return {
+        "training_samples_": samples,
+        "timings_": dict(context.clock.seconds),
+        "peak_device_gigabytes_": context.peak_gigabytes,
+        "history_": context.histories,
+        "errors_": {},
+    }
 
 
 def kept_checkpoints(

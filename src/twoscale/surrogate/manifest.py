@@ -22,6 +22,7 @@ from twoscale.parts import PARTS
 from twoscale.predictors.base import check_stored_weights
 from twoscale.problems import Problem, describe_problem, problem_from
 from twoscale.runtime.memory import available_memory
+from twoscale.surrogate.artifact import environment, write_artifact
 from twoscale.surrogate.options import COMPOSED, resolve_seed
 
 _NODE_BYTES = 64  # of memory for each value of a field, at least: some copies of it
@@ -70,6 +71,23 @@ class Stored:
             "trained_together": self.trained_together_,
             "finetuning": self.finetuning_,
         }
+
+
+def write_surrogate(surrogate: Any, folder: Path) -> None:
+    """Write the manifest and the weights of a fitted surrogate into an existing folder."""
+    manifest = Stored.of(surrogate).manifest()
+    manifest["retained"] = retained_dimensions(surrogate.operator_)
+    manifest["provenance"] = environment(surrogate.device)
+    write_artifact(folder, manifest, surrogate.operator_.state_dict())
+
+
+def retained_dimensions(operator: FieldOperator) -> dict[str, Any]:
+    """Return code sizes and the rank of each block, if the outputs are compressed."""
+    latent = operator.latent
+    sides = {"input": latent.inputs, "output": latent.outputs}
+    if not latent.outputs.compresses:
+        return {}
+    return {side: {"code": part.code_size, "ranks": part.ranks} for side, part in sides.items()}
 
 
 def restored(

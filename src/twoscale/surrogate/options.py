@@ -1,10 +1,10 @@
-"""What users say of a surrogate, checked: its parts and settings, device, seed, periodic axes."""
+"""The arguments of a surrogate, checked: its parts and settings, device, seed, periodic axes."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +16,73 @@ from twoscale.methods.recipes import assemble, resolve, settings_of
 from twoscale.methods.settings import check_arguments
 from twoscale.operators.assembly import Assembly
 from twoscale.parts import Part
-from twoscale.problems import Problem
+from twoscale.problems import Problem, get_problem
 from twoscale.representation import WholeField
 
 COMPOSED = "composed"
 """The method of a surrogate that has parts of the user's own choice."""
 
+_ANY_RECIPE = "two-scale"  # where all parts are given: its own are not used
+
 _SHARED = {"symmetries", "average_symmetries", "patches", "evaluation_batch"}
 """Settings that concern the whole surrogate; patches also those whose seams are measured."""
+
+
+PLACES = ("inputs", "predictor", "outputs", "correction")
+"""The arguments that may be parts."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What the arguments of a surrogate stand for, under the names of its attributes."""
+
+    method: str
+    settings: dict[str, Any]
+    parts: Assembly
+    seed: int
+    device: torch.device
+    problem: Problem | None
+    periodic: tuple[bool, bool]
+
+
+def resolve_arguments(
+    *,
+    method: str,
+    seed: Any,
+    device: str | torch.device,
+    problem: str | Problem | None,
+    periodic: Any,
+    **others: Any,
+) -> Resolved:
+    """Return what the arguments of `Surrogate` stand for; raise if one of them is wrong."""
+    seed, place = resolve_seed(seed), resolve_device(device)
+    known = get_problem(problem) if isinstance(problem, str) else problem
+    if known is not None and not isinstance(known, Problem):
+        raise TwoscaleError(f"the problem is a name or a Problem, got {problem!r}")
+    wraps = resolve_periodic(periodic, known)
+    given = {name: value for name, value in others.items() if name not in PLACES}
+    own = {name: others[name] for name in PLACES if others.get(name) is not None}
+    if isinstance(own.get("predictor"), str):
+        given["predictor"] = own.pop("predictor")
+    return Resolved(*compose(method, given, own, known), seed, place, known, wraps)
+
+
+def equal_arguments(resolved: Any, device: str | torch.device) -> dict[str, Any]:
+    """Return arguments of a surrogate that was loaded: they stand for its attributes."""
+    given: dict[str, Any] = {
+        "method": resolved.method,
+        **dict.fromkeys(PLACES),
+        "seed": resolved.seed,
+        "device": device,
+        "problem": resolved.problem,
+        "periodic": resolved.periodic,
+    }
+    if resolved.method != COMPOSED:
+        return given | resolved.settings
+    parts = resolved.parts
+    given |= {name: getattr(parts, name) for name in PLACES} | {"method": _ANY_RECIPE}
+    given |= {"symmetries": parts.symmetries, "average_symmetries": parts.average_symmetries}
+    return given | {k: v for k, v in resolved.settings.items() if k in _SHARED}
 
 
 class Composed(NamedTuple):
@@ -64,8 +123,9 @@ def compose(
     return Composed(COMPOSED, kept, composed)
 
 
-def resolve_device(name: str) -> torch.device:
-    """Return the device called `name`; "auto" is a GPU where there is one."""
+def resolve_device(device: str | torch.device) -> torch.device:
+    """Return the device of a name; "auto" is a GPU where there is one."""
+    name = str(device)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     kind, _, number = name.partition(":")
@@ -73,7 +133,7 @@ def resolve_device(name: str) -> torch.device:
         raise TwoscaleError(f"the device is auto, cpu or cuda, got '{name}'")
     devices = torch.cuda.device_count() if kind == "cuda" else 1
     if int(number or 0) >= devices:
-        raise TwoscaleError(f"there is no device {name} here: use --device cpu or auto")
+        raise TwoscaleError(f"there is no device {name} here: use device='cpu'")
     return torch.device(name)
 
 

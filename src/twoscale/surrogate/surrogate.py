@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -17,42 +16,45 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout, as_pair
-from twoscale.fields.samples import (
-    Fields,
-    as_parameters,
-    check_prediction,
-    four_axes,
-    users_rank,
-)
-from twoscale.fields.source import chunk_length, slices
+from twoscale.fields.samples import Fields, check_prediction, users_rank
+from twoscale.fields.source import chunk_length
 from twoscale.files import Checkpoints, atomic_output
-from twoscale.finetuning.finetune import FinetunePlan, finetune_operator, keeps_fields, tunable
+from twoscale.finetuning.finetune import FinetunePlan, keeps_fields, tunable
+from twoscale.operators.assembly import Assembly
 from twoscale.operators.context import FitContext
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors import CodePredictor
-from twoscale.predictors.base import check_weights
-from twoscale.problems import Problem, get_problem
+from twoscale.problems import Problem
 from twoscale.representation import Representation
-from twoscale.runtime.progress import Progress
-from twoscale.runtime.replay import replayed
-from twoscale.runtime.timing import add_seconds, reset_peak_memory
-from twoscale.surrogate.artifact import (
-    environment,
-    is_replaceable,
-    read_artifact,
-    write_artifact,
+from twoscale.runtime.logs import LOGGER
+from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.runtime.timing import add_seconds, duration_text
+from twoscale.surrogate.artifact import is_replaceable, read_artifact
+from twoscale.surrogate.display import Metrics, constructor_text, surrogate_html
+from twoscale.surrogate.evaluation import (
+    coefficient_of_determination,
+    evaluate_operator,
+    warn_of_failure,
+    with_facts_of_fit,
 )
-from twoscale.surrogate.evaluation import Predict, evaluate_operator, warn_of_failure
-from twoscale.surrogate.fitting import Fitting, fit_checkpoints
-from twoscale.surrogate.inputs import Door, Pair, check_alike, check_shape, input_batch
-from twoscale.surrogate.manifest import Stored, restored
-from twoscale.surrogate.options import (
-    compose,
-    declared_processes,
-    resolve_device,
-    resolve_periodic,
-    resolve_seed,
+from twoscale.surrogate.fitting import (
+    Fitting,
+    begin_fit,
+    finetuned_state,
+    fit_checkpoints,
+    fitted_state,
 )
+from twoscale.surrogate.inputs import Door, Pair, check_alike, input_batch
+from twoscale.surrogate.manifest import restored, retained_dimensions, write_surrogate
+from twoscale.surrogate.options import equal_arguments, resolve_arguments, resolve_device
+from twoscale.surrogate.prediction import (
+    Predict,
+    asks_for_gradient,
+    in_batches,
+    matching_parts,
+    prediction_of,
+)
+from twoscale.surrogate.protocol import changed_parameters, parameters_by_name, regressor_tags
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 
@@ -64,22 +66,60 @@ class Surrogate:
 
     Fields are (samples, height, width), with channels (samples, channels, height, width), or
     (samples, length) on a line; NumPy or torch. Predictions have the axes of the training outputs.
+    A surrogate follows the habits of scikit-learn: `clone`, pipelines and grid searches work.
 
     Parameters
     ----------
     method
-        The name of a recipe for the three parts: see `METHODS`. Any of its settings may follow by
-        name, such as `epochs=100`.
-    inputs, predictor, outputs, correction
-        Parts as objects, in place of the recipe's: `outputs=TwoScale(patches=(2, 2))`. The
-        predictor may also be named: `predictor="affine"`.
-    seed, device
-        The seed of everything random; "auto", "cpu" or "cuda".
+        The name of a recipe for the three parts, "two-scale" by default: see `METHODS`.
+    inputs, outputs
+        Representations as objects, in place of the recipe's: `outputs=TwoScale(patches=(2, 2))`.
+    predictor
+        A predictor as an object, or the name of one: `predictor="affine"`. By default it is the
+        recipe's, a network.
+    correction
+        A predictor on fields that maps the predicted field to a better one. By default only the
+        method "refinement" has one.
+    seed
+        The seed of everything random, a whole number from 0; 0 by default.
+    device
+        "auto", "cpu" or "cuda". By default ("auto") a GPU is used where there is one.
     problem
-        The equation, by name or as an object, if it is known. Residuals need it.
+        The equation, by name or as an object, if it is known. Residuals need it. None by default.
     periodic
         Whether the fields are periodic: a bool, or a pair for rows and columns. By default it is
         the problem's, or false.
+    settings
+        Settings of the method and its predictor by name, such as `epochs=100`.
+
+    Attributes
+    ----------
+    settings, parts
+        All settings with their values, and the parts they stand for; known before the fit.
+    operator_
+        The fitted map from field batches to field batches, a torch module.
+    input_space_, output_space_
+        Channels and grids of the training fields.
+    ranks_
+        Numbers of axes of the user's inputs and outputs.
+    n_features_in_
+        Number of values in one input field.
+    training_samples_
+        Number of training pairs.
+    timings_
+        Seconds of each stage of the fit.
+    history_
+        Losses of each training, epoch by epoch.
+    chosen_
+        What a predictor in closed form chose on the validation fields.
+    errors_
+        Relative errors that were measured: "validation" by `fit_auto`, "test" by `evaluate`.
+    finetuning_
+        The plan of the fine-tuning, or None.
+    peak_device_gigabytes_
+        Most GPU memory in use at once (10⁹ bytes) in the latest fit or fine-tuning; None without.
+    trained_together_
+        Number of networks that shared the time of the training.
 
     Examples
     --------
@@ -89,14 +129,25 @@ class Surrogate:
     (3, 16, 16)
     """
 
+    method: str
+    settings: dict[str, Any]
+    parts: Assembly
+    seed: int
+    device: torch.device
+    problem: Problem | None
+    periodic: tuple[bool, bool]
     operator_: FieldOperator
     input_space_: Space
     output_space_: Space
-    ranks_: tuple[int, int]  # numbers of axes of the user's inputs and outputs
+    ranks_: tuple[int, int]
+    training_samples_: int
+    timings_: dict[str, float]
+    history_: dict[str, dict[str, Any]]
+    chosen_: dict[str, Any]
+    errors_: dict[str, float | None]
     finetuning_: dict[str, Any] | None
-    chosen_: dict[str, Any]  # what a predictor in closed form chose on the validation fields
-    peak_device_gigabytes_: float | None  # of the latest fit or fine-tuning, on a GPU
-    trained_together_: int  # networks that shared the time of training
+    peak_device_gigabytes_: float | None
+    trained_together_: int
 
     def __init__(
         self,
@@ -107,28 +158,70 @@ class Surrogate:
         outputs: Representation | None = None,
         correction: CodePredictor | None = None,
         seed: int = 0,
-        device: str = "auto",
+        device: str | torch.device = "auto",
         problem: str | Problem | None = None,
         periodic: bool | tuple[bool, bool] | None = None,
         **settings: Any,
     ) -> None:
-        self.seed = resolve_seed(seed)
-        self.device = resolve_device(device)
-        self.problem = get_problem(problem) if isinstance(problem, str) else problem
-        self.periodic = resolve_periodic(periodic, self.problem)
-        own = {"inputs": inputs, "outputs": outputs, "correction": correction}
-        if isinstance(predictor, str):
-            settings["predictor"] = predictor
-        else:
-            own["predictor"] = predictor
-        given = {name: part for name, part in own.items() if part is not None}
-        self.method, self.settings, self.parts = compose(method, settings, given, self.problem)
+        self._take_arguments(
+            {
+                "method": method,
+                "inputs": inputs,
+                "predictor": predictor,
+                "outputs": outputs,
+                "correction": correction,
+                "seed": seed,
+                "device": device,
+                "problem": problem,
+                "periodic": periodic,
+                **settings,
+            }
+        )
+
+    def _take_arguments(self, given: dict[str, Any]) -> None:
+        """Remember arguments, and what they stand for; a wrong one raises and changes nothing."""
+        resolved = resolve_arguments(**given)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # results of a fit with other arguments
+        self._given = given
+        vars(self).update(vars(resolved))
 
     def __repr__(self) -> str:
-        names = ["inputs", "predictor", "outputs"]
-        names += ["correction"] if self.parts.correction is not None else []
-        names += ["symmetries"] if self.parts.symmetries != "none" else []
-        return f"Surrogate({', '.join(f'{name}={getattr(self.parts, name)!r}' for name in names)})"
+        return constructor_text(self)
+
+    def _repr_html_(self) -> str:
+        return surrogate_html(self)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor by name, as scikit-learn expects it.
+
+        These are all named arguments, and the settings that were given. With `deep` the arguments
+        of parts follow: `outputs__patches` is the argument `patches` of the part `outputs`.
+        """
+        return parameters_by_name(self._given, deep=deep)
+
+    def set_params(self, **changes: Any) -> Self:
+        """Change arguments of the constructor, and any setting, by name; return the surrogate.
+
+        Arguments of parts are named as in `get_params`. A fitted surrogate is unfitted after any
+        change. If a name or a value is wrong, nothing changes.
+        """
+        if changes:
+            self._take_arguments(changed_parameters(self._given, changes))
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        return regressor_tags()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "operator_")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Return the number of values in one input field, of all its channels."""
+        if not hasattr(self, "operator_"):
+            raise AttributeError("a surrogate has n_features_in_ once it is fitted")
+        return self.input_space_.field_channels * self.input_space_.grid.nodes
 
     def fit(
         self,
@@ -139,62 +232,59 @@ class Surrogate:
         validation: tuple[Any, ...] | None = None,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: ShowProgress = None,
         checkpoint: str | Path | Checkpoints | None = None,
     ) -> Self:
-        """Fit on pairs of fields; without `validation`, the last tenth of a shuffle is held out.
+        """Fit the representations and the predictor on pairs of fields.
 
-        `parameters` (samples, P) come beside the input fields, or instead of them (`inputs=None`).
-        `validation` is (inputs, outputs), or (inputs, outputs, parameters). The channels may be
-        given names. With a path as `checkpoint` the state of a long fit is kept beside it, and the
-        same call goes on from there after the process was killed.
+        Parameters
+        ----------
+        inputs
+            Input fields, one per sample; None if there are parameters only.
+        outputs
+            Solution fields of the same samples.
+        parameters
+            Scalars of each sample, (samples, P), beside the input fields or instead of them.
+        validation
+            (inputs, outputs), or (inputs, outputs, parameters), on which weights and settings are
+            chosen. By default the last tenth of a shuffle by the seed is held out.
+        input_names, output_names
+            Names of the channels. By default they have numbers.
+        progress
+            True shows a bar; a function is called as progress(stage, done, total, remark). By
+            default nothing is shown.
+        checkpoint
+            A path beside which the state of a long fit is kept. The same call goes on from there
+            after the process was killed. By default nothing is kept.
+
+        Returns
+        -------
+        Surrogate
+            The surrogate itself.
         """
         door = Door(self.periodic, input_names, output_names)
         pairs = door.both(inputs, outputs, parameters, validation, self.seed)
-        fitting = self.begin(*pairs, progress=progress)
-        asked = {"parts": self.parts.describe(), "seed": self.seed}
-        data = (fitting.training, fitting.validation)
-        with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
-            fitting.context.checkpoints = kept
-            fitting.operator.fit(*data, fitting.context)
+        with reporting(progress) as report:
+            fitting = self.begin(*pairs, progress=report)
+            asked = {"parts": self.parts.describe(), "seed": self.seed}
+            data = (fitting.training, fitting.validation)
+            with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
+                fitting.context.checkpoints = kept
+                fitting.operator.fit(*data, fitting.context)
         return self.finish(fitting)
 
     def begin(
         self, training: Pair, validation: Pair, *, progress: Progress | None = None
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
-        declared_processes()  # raises if the variable is wrong: before the work, not after it
-        reset_peak_memory()
-        if self.problem is not None:
-            self.problem.check_spaces(training.inputs.space, training.outputs.space)
-        operator = self.parts.operator()
-        operator.check(training.inputs.space, training.outputs.space, len(training.inputs))
-        return Fitting(
-            operator,
-            training.fields(self.device),
-            validation.fields(self.device),
-            FitContext(seed=self.seed, progress=progress),
-            samples=len(training.inputs),
-            ranks=training.ranks,
-        )
+        LOGGER.info("fitting %r on %s, %d pairs", self, self.device, len(training.inputs))
+        context = FitContext(seed=self.seed, progress=progress)
+        return begin_fit(self.parts, self.problem, training, validation, context, self.device)
 
     def finish(self, fitting: Fitting) -> Self:
         """Take over what a fit has made and measured."""
-        operator, context = fitting.operator, fitting.context
-        check_weights(operator)
-        self.operator_ = operator.to(self.device)
-        self.input_space_ = fitting.training.input_space
-        self.output_space_ = fitting.training.output_space
-        self.ranks_ = fitting.ranks
-        self.training_samples_ = fitting.samples
-        self.finetuning_ = None
-        self.chosen_ = dict(operator.latent.predictor.chosen)
-        self.timings_ = dict(context.clock.seconds)
-        context.end_part()
-        self.peak_device_gigabytes_ = context.peak_gigabytes
-        self.history_ = context.histories
-        shares = [history.get("members", 1) for history in context.histories.values()]
-        self.trained_together_ = max(shares, default=1)
+        vars(self).update(fitted_state(fitting, self.device))
+        LOGGER.info("fitted in %s", duration_text(sum(self.timings_.values())))
         return self
 
     def finetune(
@@ -204,58 +294,53 @@ class Surrogate:
         *,
         parameters: Any = None,
         validation: tuple[Any, ...] | None = None,
-        progress: Progress | None = None,
+        progress: ShowProgress = None,
         checkpoints: Checkpoints | None = None,
         **plan: Any,
     ) -> Self:
         """Return a copy whose predictor is fine-tuned on an objective of the assembled field.
 
-        `plan` holds options of `FinetunePlan`, the objective first of all: A1 to A5, or flux.
-        Timings of the copy are cumulative. With `checkpoints` a later call with the same data and
-        plan goes on from where this one stopped.
+        Parameters
+        ----------
+        inputs, outputs, parameters, validation, progress
+            As for `fit`.
+        checkpoints
+            Where the state is kept. A later call with the same data and plan goes on from there.
+            By default nothing is kept.
+        plan
+            Options of `FinetunePlan`, such as `objective` ("A1" to "A5", or "flux") and `epochs`.
+
+        Returns
+        -------
+        Surrogate
+            The copy. Its timings include those of the first fit.
         """
         steps = FinetunePlan.of(plan)
         operator = self._tunable(steps)
         pairs = self._door.both(inputs, outputs, parameters, validation, self.seed)
         for pair in pairs:
             self.check_spaces(pair.inputs.space, pair.outputs.space)
-        # Fields are passed over twice and then never again: they need not stay on the device.
-        training, held_out = (pair.fields(self.device, resident=False) for pair in pairs)
-        context = FitContext(seed=self.seed, progress=progress, checkpoints=checkpoints)
-        reset_peak_memory()
+        LOGGER.info("fine-tuning on %s, %d pairs", steps.objective, len(pairs[0].inputs))
         tuned = copy.copy(self)
-        tuned.operator_, record = finetune_operator(
-            operator,
-            training,
-            held_out,
-            steps,
-            context,
-            common=self._common_layout(),
-            problem=self.problem,
-        )
-        check_weights(tuned.operator_)
-        tuned.timings_ = add_seconds(self.timings_, context.clock.seconds)
-        tuned.training_samples_ = len(pairs[0].inputs)
-        context.end_part()
-        tuned.peak_device_gigabytes_ = context.peak_gigabytes
-        tuned.history_ = context.histories
-        tuned.history_["finetuning"]["components"] = record.components
-        tuned.finetuning_ = {**asdict(steps), "weights": record.weights}
+        with reporting(progress) as report:
+            context = FitContext(seed=self.seed, progress=report, checkpoints=checkpoints)
+            state = finetuned_state(
+                operator,
+                *pairs,
+                plan=steps,
+                context=context,
+                device=self.device,
+                common=self._common_layout(),
+                problem=self.problem,
+            )
+        state["timings_"] = add_seconds(self.timings_, state["timings_"])
+        vars(tuned).update(state)
         return tuned
-
-    @property
-    def passes_over_fields(self) -> bool:
-        """Say whether a fit only passes over fields, so that they may stay on disk."""
-        return not self.parts.trains_on_fields
-
-    def check_finetuning(self, **plan: Any) -> None:
-        """Raise if the surrogate cannot be fine-tuned in this way; needs no data to tell."""
-        self._tunable(FinetunePlan.of(plan))
 
     def finetuning_keeps_fields(self, **plan: Any) -> bool:
         """Say whether a fine-tuning needs its fields in memory; otherwise they may stay on disk."""
-        self.check_finetuning(**plan)
         steps = FinetunePlan.of(plan)
+        self._tunable(steps)  # raises if it cannot be fine-tuned in this way
         return keeps_fields(steps, common=self._common_layout(), problem=self.problem)
 
     def _tunable(self, plan: FinetunePlan) -> LatentOperator:
@@ -266,7 +351,8 @@ class Surrogate:
     def with_problem(self, problem: Problem | None) -> Self:
         """Return the same surrogate for pairs of another equation, or of an unknown one."""
         other = copy.copy(self)
-        other.problem = problem
+        other.problem, other.errors_ = problem, {}
+        other._given = self._given | {"problem": problem}
         return other
 
     def _common_layout(self) -> PatchLayout:
@@ -282,28 +368,61 @@ class Surrogate:
         seen = None if inputs.names is None else inputs.names[: inputs.field_channels]
         return Door(self.periodic, seen, outputs.names, fitted=True)
 
-    @torch.no_grad()
     def predict(
-        self, inputs: Array | None, *, parameters: Any = None, batch_size: int | None = None
+        self,
+        inputs: Array | None,
+        *,
+        parameters: Any = None,
+        batch_size: int | None = None,
+        progress: ShowProgress = None,
     ) -> Array:
-        """Return the solution fields of inputs, as NumPy or torch like these."""
+        """Return the solution fields of inputs, as NumPy or torch like these.
+
+        Parameters
+        ----------
+        inputs
+            Input fields with the axes of the training inputs; None if there are parameters only.
+            If a tensor asks for gradients (`requires_grad`), so does the prediction.
+        parameters
+            Scalars of each sample, (samples, P), if the surrogate was fitted with some. Gradients
+            go through them as well.
+        batch_size
+            Fields that are predicted at a time; by default as many as fit a chunk of memory.
+        progress
+            As for `fit`.
+
+        Returns
+        -------
+        array
+            The predicted fields, with the axes of the training outputs.
+        """
         self._check_fitted()
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
         fields = input_batch(inputs, parameters, self.input_space_)
-        predicted = self._replayed(fields, batch_size or self._batch_size())
-        check_prediction(fields, predicted)  # only now: on CUDA it waits for the device
+        predict = prediction_of(self.operator_, fields)
+        with torch.set_grad_enabled(asks_for_gradient(fields)), reporting(progress) as report:
+            predicted = self._apply(predict, fields, batch_size, report)
+        # Only now: on CUDA it waits for the device.
+        check_prediction(fields.detach(), predicted.detach())
         result = users_rank(predicted, self.ranks_[1])
-        given = parameters if inputs is None else inputs
-        return result if isinstance(given, Tensor) else result.numpy()  # type: ignore[return-value]
+        is_torch = isinstance(parameters if inputs is None else inputs, Tensor)
+        return result if is_torch or result.requires_grad else result.numpy()  # type: ignore[return-value]
 
     @torch.no_grad()
     def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
         """Return the predictions of a field batch, parameters among its channels; unchecked."""
-        return self._replayed(fields, batch_size or self._batch_size())
+        return self._apply(prediction_of(self.operator_, fields), fields, batch_size)
 
-    def _replayed(self, fields: Tensor, length: int) -> Tensor:
-        return self._apply(partial(replayed, self.operator_), fields, length)
+    def _apply(
+        self,
+        predict: Predict,
+        fields: Tensor,
+        length: int | None = None,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """Return the predictions of checked fields, on their own device, `length` at a time."""
+        return in_batches(predict, fields, length or self._batch_size(), self.device, progress)
 
     def predict_parts(
         self, inputs: np.ndarray | None, *, parameters: np.ndarray | None = None
@@ -312,24 +431,8 @@ class Surrogate:
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
-        if inputs is not None and (not 2 <= inputs.ndim <= 4 or not len(inputs)):
-            four_axes(np.asarray(inputs), "input")  # raises
-        scalars = None if parameters is None else as_parameters(parameters).numpy()
-        counts = [len(one) for one in (inputs, scalars) if one is not None]
-        if len(set(counts)) > 1:
-            raise TwoscaleError(
-                f"there are {counts[0]} input fields but parameters of {counts[1]} samples"
-            )
-        for part in slices(max(counts, default=1), self._batch_size()):
-            fields, some = (None if one is None else one[part] for one in (inputs, scalars))
-            yield part, self.predict(fields, parameters=some)
-
-    def _apply(self, predict: Predict, fields: Tensor, length: int) -> Tensor:
-        """Return the predictions of checked fields, on their own device, `length` at a time."""
-        if len(fields) <= length:
-            return predict(fields.to(self.device)).to(fields.device)
-        parts = slices(len(fields), length)
-        return torch.cat([self._apply(predict, fields[part], length) for part in parts])
+        for part, fields, scalars in matching_parts(inputs, parameters, self._batch_size()):
+            yield part, self.predict(fields, parameters=scalars)
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
@@ -339,11 +442,6 @@ class Surrogate:
     def _check_fitted(self) -> None:
         if not hasattr(self, "operator_"):
             raise TwoscaleError("this surrogate is not fitted yet: call fit or load first")
-
-    def check_inputs(self, shape: Sequence[int]) -> None:
-        """Raise if the surrogate was not fitted on input fields of (channels, height, width)."""
-        self._check_fitted()
-        check_shape("input", self.input_space_, shape)
 
     def check_spaces(self, inputs: Space, outputs: Space) -> None:
         """Raise if the surrogate was not fitted on fields of these spaces, and for its problem."""
@@ -355,57 +453,88 @@ class Surrogate:
 
     @torch.no_grad()
     def evaluate(
-        self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None
-    ) -> dict[str, Any]:
-        """Return the metrics on held-out pairs; timings include the stages of the fit.
+        self,
+        inputs: Fields | None,
+        outputs: Fields,
+        *,
+        parameters: Any = None,
+        per_sample: bool = False,
+        progress: ShowProgress = None,
+    ) -> Metrics:
+        """Return the metrics on held-out pairs, as fractions.
 
-        For pairs of another equation than the surrogate's own, see `with_problem`.
+        Parameters
+        ----------
+        inputs, outputs, parameters
+            Pairs that were not in the training, as for `fit`. For pairs of another equation than
+            the surrogate's own, see `with_problem`.
+        per_sample
+            Whether to add `per_sample`: a dictionary with the array `error`, the relative L2 error
+            of each sample, and of several channels `channels` with an array for each. NaN stands
+            for a true field of zeros. False by default.
+        progress
+            As for `fit`.
+
+        Returns
+        -------
+        Metrics
+            A dictionary. `pooled_error`, also called `mre`, is one ratio of norms over all samples.
+            `mean_sample_error` is the mean of the samples' own ratios. The other names are those of
+            `metrics.json`. Timings include the stages of the fit.
         """
+        pair = self._test_pair(inputs, outputs, parameters)
+        with reporting(progress) as report:
+            metrics = evaluate_operator(
+                self.operator_,
+                partial(self._apply, self.operator_),
+                pair.fields(self.device),
+                common=self._common_layout(),
+                problem=self.problem,
+                names=self.output_space_.channel_names,
+                per_sample=per_sample,
+                progress=report,
+            )
+        warn_of_failure(metrics)
+        self.errors_["test"] = metrics["pooled_error"]
+        LOGGER.info("evaluated on %d pairs: error %s", len(pair.inputs), metrics["pooled_error"])
+        return with_facts_of_fit(metrics, self)
+
+    def score(self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None) -> float:
+        """Return R² of the predictions of held-out pairs: 1 is perfect, larger is better.
+
+        R² = 1 - sum ||prediction - truth||² / sum ||truth - mean truth||², with sums over all nodes
+        and samples; of several channels the mean of their R². Predicting the mean field scores 0.
+        """
+        pair = self._test_pair(inputs, outputs, parameters)
+        predict = partial(self._apply, self.operator_)
+        return coefficient_of_determination(predict, pair.fields(self.device))
+
+    def _test_pair(self, inputs: Fields | None, outputs: Fields, parameters: Any) -> Pair:
         self._check_fitted()
         pair = self._door.pair(inputs, outputs, parameters, "test")
         self.check_spaces(pair.inputs.space, pair.outputs.space)
-        metrics = evaluate_operator(
-            self.operator_,
-            lambda fields: self._apply(self.operator_, fields, self._batch_size()),
-            pair.fields(self.device),
-            common=self._common_layout(),
-            problem=self.problem,
-            names=self.output_space_.channel_names,
-        )
-        warn_of_failure(metrics)
-        timings = self.timings_ | metrics["timings"]
-        metrics["timings"] = timings | {"total": sum(timings.values())}
-        if self.peak_device_gigabytes_ is not None:
-            metrics["peak_device_gigabytes"] = self.peak_device_gigabytes_
-        metrics["trained_together"] = self.trained_together_
-        return metrics
+        return pair
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the surrogate as a folder; it appears complete or not at all."""
         self._check_fitted()
         with atomic_output(path, overwrite=overwrite, may_replace=is_replaceable) as folder:
             folder.mkdir()
-            self.write(folder)
-
-    def write(self, folder: Path) -> None:
-        """Write manifest and weights into an existing folder."""
-        self._check_fitted()
-        manifest = Stored.of(self).manifest()
-        manifest |= {"retained": self.retained, "provenance": environment(self.device)}
-        write_artifact(folder, manifest, self.operator_.state_dict())
+            write_surrogate(self, folder)
+        LOGGER.info("saved as %s", path)
 
     @property
     def retained(self) -> dict[str, Any]:
         """Return the retained PCA dimensions: code sizes and the rank of each block."""
-        latent = self.operator_.latent
-        sides = {"input": latent.inputs, "output": latent.outputs}
-        if not latent.outputs.compresses:
-            return {}
-        return {side: {"code": part.code_size, "ranks": part.ranks} for side, part in sides.items()}
+        return retained_dimensions(self.operator_)
 
     @classmethod
     def load(
-        cls, path: str | Path, *, device: str = "auto", problem: Problem | None = None
+        cls,
+        path: str | Path,
+        *,
+        device: str | torch.device = "auto",
+        problem: Problem | None = None,
     ) -> Self:
         """Return the surrogate saved at `path`.
 
@@ -415,7 +544,7 @@ class Surrogate:
         surrogate = cls.__new__(cls)
         surrogate.device = resolve_device(device)
         stored = restored(path, manifest, tensors, surrogate.device, problem)
-        for name, value in vars(stored).items():
-            setattr(surrogate, name, value)
-        surrogate.history_ = {}
+        vars(surrogate).update(vars(stored))
+        surrogate._given = equal_arguments(surrogate, device)
+        surrogate.history_, surrogate.errors_ = {}, {}
         return surrogate

@@ -13,7 +13,7 @@ from torch import Tensor
 from twoscale.files import Checkpoints
 from twoscale.networks import DenseNetwork
 from twoscale.operators.context import SharedFits, train_members
-from twoscale.runtime.progress import Progress
+from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.timing import reset_peak_memory
 from twoscale.surrogate.fitting import Fitting
 from twoscale.surrogate.inputs import Door
@@ -33,7 +33,7 @@ def fit_together(
     data: Iterable[GivenData],
     *,
     same: Sequence[Hashable] | None = None,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
     finished: Callable[[int], None] | None = None,
     failed: Failed | None = None,
     checkpoints: Checkpoints | None = None,
@@ -46,14 +46,17 @@ def fit_together(
     Parameters
     ----------
     surrogates
-        Seeds and variants of any methods.
+        Surrogates to be fitted: seeds and variants of any methods.
     data
         (inputs, outputs, validation) of each surrogate, where validation is None or as for `fit`;
         parameters may follow. Or functions that return them: then only one surrogate's fields are
         in memory at a time.
     same
         A name for the data of each surrogate. Neighbours with the same data share equal
-        representations.
+        representations. By default all data differ.
+    progress
+        True shows a bar; a function is called as progress(stage, done, total, remark). By default
+        nothing is shown.
     finished
         Called with the place of each surrogate that is ready.
     failed
@@ -61,17 +64,27 @@ def fit_together(
         the error is raised.
     checkpoints
         Where the state is kept. A later call goes on with surrogates of the same parts, seed and
-        data (by their name in `same`).
+        data (by their name in `same`). By default nothing is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).standard_normal((40, 8, 8))
+    >>> seeds = [Surrogate("global", seed=seed, epochs=2) for seed in (0, 1)]
+    >>> fit_together(seeds, [(x, x.cumsum(axis=2), None)] * 2, same=["x", "x"])
+    >>> seeds[1].predict(x[:3]).shape
+    (3, 8, 8)
     """
     names = [repr(one) for one in same or range(len(surrogates))]
-    fits = _Fits(surrogates, progress, finished, failed, checkpoints, names)
-    shared: SharedFits = {}
-    for place, given in enumerate(data):
-        if same is None or not place or same[place] != same[place - 1]:
-            shared = {}
-        fits.attempt(place, partial(fits.begin, given=given, shared=shared))
-        del given  # before the next one's fields are loaded
-    fits.train()
+    with reporting(progress) as report:
+        fits = _Fits(surrogates, report, finished, failed, checkpoints, names)
+        shared: SharedFits = {}
+        for place, given in enumerate(data):
+            if same is None or not place or same[place] != same[place - 1]:
+                shared = {}
+            fits.attempt(place, partial(fits.begin, given=given, shared=shared))
+            del given  # before the next one's fields are loaded
+        fits.train()
 
 
 @dataclass(frozen=True)

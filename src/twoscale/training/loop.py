@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoint, Checkpoints
 from twoscale.networks import DenseNetwork
+from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.precision import tensor_cores
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.threads import one_thread
@@ -213,6 +214,13 @@ def _train_bank(
             for index, member in enumerate(members):
                 if not member.schedule.exhausted:
                     member.record_epoch(training_losses[index], validation_losses[index])
+            LOGGER.debug(
+                "%s, epoch %d of %d: validation loss %s",
+                name,
+                epoch + 1,
+                plan.epochs,
+                validation_losses,
+            )
             if progress:
                 best = min(member.schedule.best for member in members)
                 text = remark() if remark else f"validation loss {best:.3g}"

@@ -13,8 +13,8 @@ from twoscale.data.readers.npz import open_npz
 from twoscale.errors import TwoscaleError
 from twoscale.files import open_file, open_npy
 
-ROLES = {"input": "--input", "output": "--output", "parameters": "--parameters"}
-"""The options that name the arrays of each role."""
+ROLES = {"input": "inputs=...", "output": "outputs=...", "parameters": "parameters=..."}
+"""The arguments that name the arrays of each role, as messages name them."""
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _WANTED = "give one npz, HDF5 or MAT file with all arrays, or npy files of one array each"
 _SHOWN = 20  # names of arrays in a sentence
