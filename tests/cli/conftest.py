@@ -9,6 +9,7 @@ import pytest
 from twoscale.cli import main
 from twoscale.data import generate
 from twoscale.problems import Poisson
+from twoscale.report.run_page import FOOTER
 
 
 class Outcome(NamedTuple):
@@ -32,6 +33,18 @@ def twoscale(capsys, monkeypatch):
         return Outcome(status, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def drawn_pages():
+    """Let fits and reports draw runs; without it their pages are empty, which takes no time."""
+
+
+@pytest.fixture(autouse=True)
+def empty_pages(request, monkeypatch):
+    if "drawn_pages" not in request.fixturenames:
+        for name in ("run_page.run_page", "run_report.run_page", "run_report.runs_page"):
+            monkeypatch.setattr(f"twoscale.report.{name}", lambda runs: f"<!doctype html>{FOOTER}")
 
 
 @pytest.fixture(scope="session")

@@ -36,14 +36,12 @@ def test_field_panels_draw_every_seam(fields):
 
 def test_all_pictures_render(fields, tmp_path):
     inputs, truth, predictions = fields
-    history = {"training_loss": [2.0, 1.0], "validation_loss": [3.0, 2.0], "best_epoch": 1}
     pictures = [
         figures.field_panels(inputs, truth, predictions, 1, SEAMS),
         figures.residual_panels(Poisson(), inputs, predictions, 1),
         figures.seam_profile(truth, predictions, 1, SEAMS),
         figures.spectra(truth, predictions),
         figures.densities(truth, predictions),
-        figures.loss_curves({"training": history}),
         figures.bars({"error": {"local": 1.0, "two-scale": 0.1}}),
     ]
     for number, picture in enumerate(pictures):

@@ -65,5 +65,8 @@ app.command(
     epilog="Examples: twoscale predict runs/a input.npy --out prediction.npy · "
     "twoscale predict runs/b --parameters parameters.npy --out prediction.npy"
 )(predict)
-app.command(epilog="Example: twoscale report studies")(report)
+app.command(
+    epilog="Examples: twoscale report runs/a · twoscale report runs/a runs/b --out compared.html · "
+    "twoscale report studies"
+)(report)
 app.command(epilog="Example: twoscale bench train --json")(bench)

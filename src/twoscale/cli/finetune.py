@@ -53,10 +53,11 @@ def finetune(
 ) -> None:
     """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
     from twoscale.cli.display import print_metrics, progress_bar, show_metrics
+    from twoscale.cli.next_steps import print_next
     from twoscale.cli.paths import expect_kind
     from twoscale.data import Dataset
     from twoscale.data.kinds import Kind
-    from twoscale.report.run_figures import illustrate_run
+    from twoscale.report.run_page import illustrate_run
     from twoscale.run import Run, finetune_run
     from twoscale.runtime.memory import parse_size
 
@@ -88,3 +89,4 @@ def finetune(
         before = base.evaluate(dataset, samples=tuned.test_samples)
     rows = {base.surrogate.method: before, f"+ {objective}": tuned.metrics}
     print_metrics(rows, title=f"{out}: fine-tuned from {run}, time cumulative")
+    print_next([tuned])

@@ -73,11 +73,12 @@ def fit(
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
+    from twoscale.cli.next_steps import print_next
     from twoscale.cli.paths import expect_kind
     from twoscale.data import Dataset
     from twoscale.data.kinds import Kind
     from twoscale.methods.settings import parse_assignments, parse_seeds
-    from twoscale.report.run_figures import illustrate_run
+    from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration
@@ -121,6 +122,8 @@ def fit(
         labels = [f"{method} {k}" for k in several]
         rows = {k: run.metrics for k, run in zip(labels, runs, strict=True)}
         show_metrics(rows, json, title, out)
+    if not json:
+        print_next(runs, out)
 
 
 def _search(
@@ -128,7 +131,8 @@ def _search(
 ) -> None:
     """Fit what a search finds, and show how it was found."""
     from twoscale.cli.display import print_search, search_bars, show_metrics
-    from twoscale.report.run_figures import illustrate_run
+    from twoscale.cli.next_steps import print_next
+    from twoscale.report.run_page import illustrate_run
     from twoscale.run import auto_run
 
     with search_bars() as progress:
@@ -145,3 +149,5 @@ def _search(
         print_search(run.search or {})
     title = f"{out}: test split of {data.path}"
     show_metrics({run.surrogate.method: run.metrics}, json, title, out)
+    if not json:
+        print_next([run])

@@ -1,40 +1,117 @@
-"""The command that turns records of studies into a page."""
+"""The command that turns runs, or records of studies, into a page."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.options import JsonOption, OverwriteOption
+from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption
+from twoscale.errors import TwoscaleError
+
+if TYPE_CHECKING:
+    from twoscale.report.run_record import RunRecord
 
 
 def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder of studies, or of their records.")
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR|RUN...",
+            help="Runs, folders of runs such as several seeds, or one folder of studies.",
+        ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where the result goes: a new page; DIR/report.html by default. Figures go to a "
-            "folder beside it.",
+            help="Where the result goes: a new page; report.html in the folder by default. "
+            "Figures of studies go to a folder beside it.",
         ),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DATA", help="Another dataset to show runs on, instead of their test samples."
+        ),
+    ] = None,
+    device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Write one page from the records of studies: tables, figures, and the paper's numbers.
+    """Write one page: of runs, their errors in pictures and what to do next; of studies, tables.
 
-    The page needs no other file and no network; figures are also written to a folder beside it.
+    The page needs no other file and no network.
     """
-    from twoscale.cli.display import print_outcome
+    from twoscale.cli.display import print_outcome, progress_bar, say
     from twoscale.cli.paths import expect_kind
+    from twoscale.data import Dataset
     from twoscale.data.kinds import Kind
+    from twoscale.report.run_report import find_runs, write_run_report
+
+    studies = (Kind.STUDIES, Kind.RECORDS)
+    rest = (Kind.EMPTY, Kind.FOLDER)
+    kinds = [expect_kind(path, Kind.RUN, Kind.RUNS, *studies, or_else=rest) for path in paths]
+    if len(paths) == 1 and kinds[0] not in (Kind.RUN, Kind.RUNS):
+        _report_study(paths[0], out, data, overwrite=overwrite, json=json)
+        return
+    for path, kind in zip(paths, kinds, strict=True):
+        if kind not in (Kind.RUN, Kind.RUNS):
+            raise TwoscaleError(
+                f"{path} holds no run: several paths are runs, or folders of runs; a folder of "
+                "studies is given alone"
+            )
+    runs = list(dict.fromkeys(run for path in paths for run in find_runs(path)))
+    with progress_bar("report") as progress:
+        written = write_run_report(
+            runs,
+            out,
+            data=Dataset(data) if data else None,
+            device=device,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    if not json:
+        for name, run in written.runs.items():
+            for suggestion in run.suggestions[:1]:
+                say(f"{name}: {suggestion.text}")
+    content = {"runs": {name: _numbers(run) for name, run in written.runs.items()}}
+    print_outcome(str(written.page), written.page, content, json=json)
+
+
+def _numbers(run: RunRecord) -> dict[str, Any]:
+    """Return the numbers of a run's page that are worth reading by a program."""
+    from twoscale.report.run_commands import suggested_command
+
+    samples = run.samples
+    some = None if samples is None else samples.finite
+    return {
+        "path": str(run.path),
+        "method": run.surrogate.method,
+        "mre": run.error,
+        "oracle_mre": run.metrics["oracle_mre"],
+        "training_mre": run.metrics.get("training_mre"),
+        "fit_seconds": run.fit_seconds,
+        "prediction_seconds": run.prediction_seconds,
+        "shares": run.findings.shares if run.findings else None,
+        "samples": 0 if samples is None else len(samples.errors),
+        "worst_sample": None if samples is None or samples.worst is None else samples.worst.number,
+        "worst_error": None if some is None or not len(some) else float(some.max()),
+        "suggestions": [
+            {"text": one.text, "command": suggested_command(run, one)} for one in run.suggestions
+        ],
+    }
+
+
+def _report_study(
+    folder: Path, out: Path | None, data: Path | None, *, overwrite: bool, json: bool
+) -> None:
+    from twoscale.cli.display import print_outcome
     from twoscale.report.study_page import write_report
 
-    expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
+    if data is not None:
+        raise TwoscaleError(f"--data is for reports of runs, and {folder} is none: drop it")
     page = write_report(folder, out, overwrite=overwrite)
     figures = page.parent / "figures"
     sentence = f"{page}, and every figure as PNG and SVG in {figures}"

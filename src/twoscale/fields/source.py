@@ -185,6 +185,18 @@ def gather(source: FieldSource) -> Tensor:
     return fields
 
 
+def first_fields(source: FieldSource, count: int) -> Tensor:
+    """Return the first `count` fields of a source, or all if it has fewer; reads no others."""
+    found: list[Tensor] = []
+    missing = min(count, source.shape[0])
+    for chunk in source.chunks():
+        found.append(chunk[:missing])
+        missing -= len(found[-1])
+        if not missing:
+            break
+    return torch.cat(found) if found else torch.empty(0, *source.shape[1:])
+
+
 def in_memory(source: FieldSource) -> bool:
     """Say whether the fields of a source are held in memory, parameters beside them or not."""
     if isinstance(source, WithParameters):

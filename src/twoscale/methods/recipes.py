@@ -279,6 +279,15 @@ def resolve(name: str, given: Settings) -> dict[str, Any]:
     return resolve_settings(owner, known, given, table=table, owners=owners)
 
 
+def changed_settings(name: str, given: Settings) -> dict[str, Any]:
+    """Return the given settings that differ from what the method would use without them."""
+    resolved = resolve(name, given)
+    # Choices bring defaults of their own. They are themselves compared with the method's defaults.
+    usual = resolve(name, {key: given[key] for key in CHOICES if key in given})
+    usual |= {key: value for key, value in resolve(name, {}).items() if key in CHOICES}
+    return {key: resolved[key] for key in sorted(given) if resolved[key] != usual[key]}
+
+
 def _owners(name: str, setting: str, given: Settings) -> list[str]:
     """Return the predictors that bring a method the setting it lacks, or else the methods."""
     base = {key: given[key] for key in given if key == "base"}

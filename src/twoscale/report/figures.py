@@ -90,16 +90,16 @@ def draw_fields(
     top = float(np.abs(truth).max()) or 1.0
     low = -top if truth.min() < 0 else 0.0
     title = f"{TRUTH}, {name}" if name else TRUTH
-    image = _field(axes[0, 0], truth, title, vmin=low, vmax=top, cmap="viridis")
+    image = draw_field(axes[0, 0], truth, title, vmin=low, vmax=top, cmap="viridis")
     if inputs is None:
         axes[1, 0].set_axis_off()
     else:
-        _field(axes[1, 0], inputs.astype(np.float64), "input", cmap="cividis")
+        draw_field(axes[1, 0], inputs.astype(np.float64), "input", cmap="cividis")
     for column, (method, error) in enumerate(errors.items(), 1):
-        _field(axes[0, column], fields[method], method, vmin=low, vmax=top, cmap="viridis")
+        draw_field(axes[0, column], fields[method], method, vmin=low, vmax=top, cmap="viridis")
         size = float(np.linalg.norm(truth))
         words = f"error, {100 * np.linalg.norm(error) / size:.2g} %" if size else "error"
-        shown = _field(axes[1, column], error, words, vmin=-worst, vmax=worst, cmap="RdBu_r")
+        shown = draw_field(axes[1, column], error, words, vmin=-worst, vmax=worst, cmap="RdBu_r")
         draw_seams(axes[1, column], seams)
     if image is not None:
         figure = axes[0, 0].figure
@@ -127,7 +127,7 @@ def residual_panels(
         top = max(float(np.quantile(size, 0.999)) for size in sizes.values()) or 1.0
         for axis, (name, size) in zip(axes[row], sizes.items(), strict=True):
             norm = matplotlib.colors.LogNorm(top / 1e3, top)
-            image = _field(axis, np.maximum(size, top / 1e3), name, norm=norm, cmap="magma")
+            image = draw_field(axis, np.maximum(size, top / 1e3), name, norm=norm, cmap="magma")
         if image is not None:
             figure.colorbar(image, ax=list(axes[row]), shrink=0.8, label="|residual|")
     return figure
@@ -210,19 +210,6 @@ def _channel_panels(fields: Tensor) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(1, shown, squeeze=False)[0])
 
 
-def loss_curves(histories: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Draw training and validation loss against epochs, one panel per trained network."""
-    figure = _figure(2 * len(histories), 1.2)
-    axes = figure.subplots(1, len(histories), squeeze=False)[0]
-    for axis, (name, history) in zip(axes, histories.items(), strict=True):
-        axis.semilogy(history["training_loss"], color="#0072B2", label="training")
-        axis.semilogy(history["validation_loss"], color="#D55E00", label="validation")
-        axis.axvline(history["best_epoch"], color="0.6", linestyle="--", label="weights kept")
-        axis.set(xlabel="epoch", ylabel="loss", title=name)
-        axis.legend(frameon=False)
-    return figure
-
-
 def bars(values: Mapping[str, Mapping[str, float]]) -> Figure:
     """Draw one logarithmic bar panel per quantity, one bar per method."""
     figure = _figure(1.3 * len(values), 1)
@@ -258,7 +245,7 @@ def _figure(columns: float, rows: float) -> Figure:
     return Figure(figsize=size, layout="constrained")
 
 
-def _field(axis: Axes, values: np.ndarray, title: str, **options: Any) -> Any:
+def draw_field(axis: Axes, values: np.ndarray, title: str, **options: Any) -> Any:
     """Draw a field (height, width) as an image, or as a curve (and return None) if it is a line."""
     axis.set_title(title, fontsize=10)
     axis.spines[:].set_visible(True)
@@ -288,9 +275,9 @@ def _curve(
         axis.set_ylim(vmin - room, vmax + room)
 
 
-def draw_seams(axis: Axes, seams: Seams) -> None:
-    """Draw the borders of patches over a field."""
+def draw_seams(axis: Axes, seams: Seams, *, colour: str = "black") -> None:
+    """Draw the borders of patches as thin lines over an image."""
     for row in seams.rows:
-        axis.axhline(row - 0.5, color="black", linewidth=0.5, alpha=0.5)
+        axis.axhline(row - 0.5, color=colour, linewidth=0.5, alpha=0.5)
     for column in seams.columns:
-        axis.axvline(column - 0.5, color="black", linewidth=0.5, alpha=0.5)
+        axis.axvline(column - 0.5, color=colour, linewidth=0.5, alpha=0.5)

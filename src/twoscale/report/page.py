@@ -17,7 +17,7 @@ except ImportError as error:
 
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?(?![\w.])")  # page.js has the same
 
-__all__ = ["Cell", "Numbers", "Picture", "Row", "Section", "Table", "Tile", "page_text"]
+__all__ = ["Cell", "Numbers", "Picture", "Row", "Section", "Step", "Table", "Tile", "page_text"]
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,16 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A thing to do, in words, and the command for it."""
+
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
-    """A part of the page: question, tables, pictures, and tables that are hidden at first.
+    """A part of the page: question, steps, tables, pictures, tables that are hidden at first.
 
     A section with `fold` shows only its title and lead until it is opened.
     """
@@ -65,6 +73,7 @@ class Section:
     title: str
     lead: str = ""
     facts: Sequence[tuple[str, str]] = ()
+    steps: Sequence[Step] = ()
     tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = ()
     remarks: Sequence[str] = ()

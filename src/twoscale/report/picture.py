@@ -99,7 +99,7 @@ class Picture:
         for kind in ("png", "svg"):
             getattr(self, kind)
 
-    @property
+    @cached_property
     def source(self) -> Markup:
         """Return the picture as a data URL, so that the page needs no other file."""
         if self.vector:
@@ -108,7 +108,7 @@ class Picture:
         Image.open(io.BytesIO(self.png)).convert("RGB").save(buffer, "webp", quality=_QUALITY)
         return Markup("data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode())
 
-    @property
+    @cached_property
     def narrow_source(self) -> Markup | None:
         """Return the drawing for phones as a data URL without spaces, which `srcset` needs."""
         if self.narrow is None:

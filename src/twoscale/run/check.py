@@ -18,7 +18,7 @@ from twoscale.run.folder import (
     read_run_json,
 )
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.artifact import MANIFEST, WEIGHTS
+from twoscale.surrogate.artifact import MANIFEST, PAGE, WEIGHTS
 
 
 def check_run(path: Path) -> list[Finding]:
@@ -63,7 +63,7 @@ def _file_findings(path: Path) -> Iterator[Finding]:
     if not damaged:
         yield Finding("ok", f"all {len(names)} files of the run match their checksums")
     held = {str(one.relative_to(path)) for one in path.rglob("*") if one.is_file()}
-    if others := sorted(held - {*names, SUMS}):
+    if others := sorted(held - {*names, SUMS, PAGE}):
         yield Finding("warning", f"files that the run did not write: {', '.join(others[:5])}")
 
 

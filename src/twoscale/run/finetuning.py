@@ -8,7 +8,7 @@ from typing import Any
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
 from twoscale.files import claimed, new_folder, read_json, resolve_target
-from twoscale.run.folder import Illustrate, Run, run_config, write_run
+from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import split_pairs
 from twoscale.runtime.memory import available_memory, size_text
 from twoscale.runtime.progress import Progress
@@ -61,7 +61,8 @@ def finetune_run(
         )
         config = run_config(dataset, surrogate, len(split.training), base=base.config["hash"])
         new_folder(output.content)
-        write_run(output.content, surrogate, test, split, config, progress, illustrate)
+        fitted = Fitted(Path(out), surrogate, config, split, training, test)
+        write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)
 

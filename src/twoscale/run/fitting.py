@@ -9,7 +9,7 @@ from typing import Any
 
 from twoscale.data import Dataset, Split, split_samples
 from twoscale.files import claimed, new_folder
-from twoscale.run.folder import Illustrate, Run, run_config, write_run
+from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import reads_on_each_pass, split_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
@@ -60,8 +60,8 @@ def fit_run(
 
     `memory` is the memory to stay within, in bytes, by default the machine's free memory. Fields
     that would take more than half of it are read from disk on every pass. `illustrate` is called
-    with the unfinished folder, the surrogate and the test pair, to add pictures before the run
-    appears. A fit that was stopped goes on from its last checkpoint, unless `resume` is false.
+    with the unfinished folder and what was fitted, to add a page before the run appears. A fit that
+    was stopped goes on from its last checkpoint, unless `resume` is false.
     """
     request = Request(Path(out), method, seed, settings or {}, training_samples)
     surrogate, split = request.surrogate(dataset, device), request.split(dataset)
@@ -73,7 +73,8 @@ def fit_run(
         surrogate.fit(*training, validation=validation, progress=progress, checkpoint=kept)
         new_folder(output.content)
         config = run_config(dataset, surrogate, len(split.training))
-        write_run(output.content, surrogate, test, split, config, progress, illustrate)
+        fitted = Fitted(request.out, surrogate, config, split, training, test)
+        write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(request.out, surrogate, config)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from twoscale.data import Dataset, Split
 from twoscale.errors import TwoscaleError
-from twoscale.fields.samples import Samples
-from twoscale.fields.source import in_memory
+from twoscale.fields.measures import Batch, measure_all, relative_l2
+from twoscale.fields.pairs import paired_chunks
+from twoscale.fields.source import ArraySource, first_fields
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
 from twoscale.run.pairs import Pair, loaded_pair
 from twoscale.runtime.progress import Progress
@@ -22,7 +22,7 @@ from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
 from twoscale.surrogate.manifest import write_surrogate
 
-Illustrate = Callable[[Path, Surrogate, Tensor, Tensor], None]
+_TRAINING_SAMPLES = 200  # on which the error on training fields is measured, at most
 
 CONFIG, SPLIT, HISTORY = "config.json", "split.json", "history.json"
 METRICS, ENVIRONMENT, SEARCH = "metrics.json", "environment.json", "search.json"
@@ -115,35 +115,61 @@ class Run:
         return measured.evaluate(*pair, per_sample=per_sample)
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted surrogate that becomes a run: where it will appear, and the samples it is of."""
+
+    out: Path
+    surrogate: Surrogate
+    config: dict[str, Any]
+    split: Split
+    training: Pair  # all training pairs, or the first of them
+    test: Pair
+
+
+Illustrate = Callable[[Path, Fitted], None]
+"""Adds a page to the folder of a run, which has all its files but the checksums."""
+
+
 def write_run(
-    folder: Path,
-    surrogate: Surrogate,
-    test: Pair,
-    split: Split,
-    config: dict[str, Any],
-    progress: Progress | None,
-    illustrate: Illustrate | None,
+    folder: Path, fitted: Fitted, progress: Progress | None, illustrate: Illustrate | None
 ) -> None:
     """Evaluate a fitted surrogate on the test split and write all files of a run."""
     if progress:
         progress("evaluation", 0, 1, "")
-    metrics = surrogate.evaluate(*test)
+    surrogate = fitted.surrogate
+    metrics = surrogate.evaluate(*fitted.test)
+    metrics["training_mre"] = _error_on(surrogate, first_pairs(fitted.training))
     write_surrogate(surrogate, folder)
-    write_json(folder / CONFIG, config)
-    write_json(folder / SPLIT, split.as_dict())
+    write_json(folder / CONFIG, fitted.config)
+    write_json(folder / SPLIT, fitted.split.as_dict())
     write_json(folder / HISTORY, surrogate.history_)
     write_json(folder / METRICS, metrics)
     write_json(folder / ENVIRONMENT, environment(surrogate.device))
-    if illustrate:
-        illustrate(folder, surrogate, *(_in_memory(fields) for fields in test))
     write_sums(folder)
+    if illustrate:
+        illustrate(folder, fitted)
     if progress:
         progress("evaluation", 1, 1, "")
 
 
-def _in_memory(samples: Samples) -> Tensor:
-    """Return the fields, or only the first chunk if they are on disk."""
-    return samples.tensor() if in_memory(samples.source) else next(iter(samples.source.chunks()))
+def first_pairs(pair: Pair, count: int = _TRAINING_SAMPLES) -> Pair:
+    """Return the first of some pairs, in memory."""
+    inputs, outputs = (
+        replace(side, source=ArraySource(first_fields(side.source, count))) for side in pair
+    )
+    return inputs, outputs
+
+
+def _error_on(surrogate: Surrogate, pair: Pair) -> float | None:
+    """Return the relative L2 error on some pairs, all channels together; None if not finite."""
+    inputs, outputs = (side.source for side in pair)
+    batches = (
+        Batch(surrogate.predict_fields(seen).double(), truth.double())
+        for seen, truth in paired_chunks(inputs, outputs)
+    )
+    error = measure_all({"mre": relative_l2}, batches)["mre"]
+    return error if math.isfinite(error) else None
 
 
 def run_config(

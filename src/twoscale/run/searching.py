@@ -9,7 +9,7 @@ from typing import Any
 from twoscale.data import Dataset, split_samples
 from twoscale.files import claimed, new_folder, write_json
 from twoscale.predictors import get_predictor
-from twoscale.run.folder import SEARCH, Illustrate, Run, run_config, write_run
+from twoscale.run.folder import SEARCH, Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import reads_on_each_pass, split_pairs, whole_fields_refused
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
@@ -75,6 +75,7 @@ def auto_run(
         config = run_config(dataset, surrogate, len(split.training))
         new_folder(output.content)
         write_json(output.content / SEARCH, found.record)
-        write_run(output.content, surrogate, test, split, config, progress, illustrate)
+        fitted = Fitted(Path(out), surrogate, config, split, training, test)
+        write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)

@@ -25,7 +25,7 @@ from twoscale.files import (
     working,
 )
 from twoscale.run.fitting import Request, fit_run, fits_asked
-from twoscale.run.folder import Illustrate, Run, run_config, write_run
+from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import Pair, reads_on_each_pass, split_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import fit_together
@@ -183,6 +183,7 @@ class _RequestedFits:
         self.checkpoints: Checkpoints | None = None
         self.loaded: tuple[Any, list[Pair]] = (None, [])
         self.tests: dict[int, Pair] = {}  # by seed
+        self.learned: dict[tuple[int, int | None], Pair] = {}  # some training pairs of each split
 
     def own_checkpoints(self, output: Output, *, resume: bool) -> Checkpoints:
         """Return the checkpoints beside an output: those of the same fits, or none yet."""
@@ -218,7 +219,7 @@ class _RequestedFits:
                 self.dataset, self.splits[place], stored=self.stored, progress=self.progress
             )
             self.loaded = (part, pairs)
-            self.tests[part[0]] = pairs[2]
+            self.tests[part[0]], self.learned[part] = pairs[2], first_pairs(pairs[0])
         return self.loaded[1]
 
     def _training(self, place: int) -> Data:
@@ -229,7 +230,7 @@ class _RequestedFits:
         """Write a fitted run into an open folder."""
         surrogate, split = self.surrogates[place], self.splits[place]
         config = run_config(self.dataset, surrogate, len(split.training))
-        write_run(
-            folder, surrogate, self.tests[surrogate.seed], split, config, self.progress, illustrate
-        )
-        return Run(self.requests[place].out, surrogate, config)
+        out, learned = self.requests[place].out, self.learned[self._part(place)]
+        fitted = Fitted(out, surrogate, config, split, learned, self.tests[surrogate.seed])
+        write_run(folder, fitted, self.progress, illustrate)
+        return Run(out, surrogate, config)

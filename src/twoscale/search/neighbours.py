@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from twoscale.search.advice import PERFECT
 from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
 from twoscale.search.chains import CHAINS, CODES
 from twoscale.search.kinds import KINDS
-from twoscale.search.trials import PERFECT, Outcome, Search
+from twoscale.search.trials import Outcome, Search
 
 LONGER = 4  # times the epochs of a short training: a long one has at least as many
 _MOST_EPOCHS = 300

@@ -13,11 +13,12 @@ from typing import Protocol
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.timing import duration_text
+from twoscale.search.advice import PERFECT
 from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.journal import Journal, Resumed, Underway
 from twoscale.search.neighbours import LONGER, Step, longer_training, steps
 from twoscale.search.timing import CAUTION, expected_seconds, training_pace
-from twoscale.search.trials import PERFECT, Outcome, Search, Trial
+from twoscale.search.trials import Outcome, Search, Trial
 
 DEFAULT_BUDGET = 120.0  # seconds
 

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from twoscale.search.advice import error_shares
 from twoscale.search.candidates import Candidate
-
-PERFECT = 1e-6  # relative error: about the limit of single precision
 
 
 @dataclass(frozen=True)
@@ -25,21 +24,8 @@ class Outcome:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Return the shares of the squared error by their cause; they add up to one.
-
-        representation
-            The oracle error: the code cannot express it.
-        data
-            Overfitting: validation minus training error.
-        predictor
-            The rest, which is not learned even on training fields.
-        """
-        whole = max(self.error, PERFECT) ** 2
-        representation = min(1.0, self.oracle**2 / whole)
-        gap = (self.error**2 - self.training_error**2) / whole
-        data = min(max(0.0, gap), 1.0 - representation)
-        predictor = 1.0 - representation - data
-        return {"representation": representation, "data": data, "predictor": predictor}
+        """Return the shares of the squared error by their cause; they add up to one."""
+        return error_shares(self.error, self.training_error, self.oracle)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from twoscale.data.split import largest_training
 from twoscale.errors import TwoscaleError
 from twoscale.finetuning.finetune import OBJECTIVES
-from twoscale.methods.recipes import CHOICES, resolve
+from twoscale.methods.recipes import changed_settings, resolve
 from twoscale.methods.settings import parse_assignments
 from twoscale.problems import get_problem
 
@@ -44,7 +44,7 @@ class Case:
             raise TwoscaleError(
                 f"no objective is called '{self.objective}': known are {', '.join(OBJECTIVES)}"
             )
-        object.__setattr__(self, "settings", _non_default(self.method, self.settings))
+        object.__setattr__(self, "settings", changed_settings(self.method, self.settings))
         if self.training == largest_training(self.samples):
             object.__setattr__(self, "training", None)
 
@@ -95,15 +95,6 @@ def parse_case(name: str, *, samples: int = SAMPLES) -> Case:
         training=None if training is None else int(training),
         samples=samples,
     )
-
-
-def _non_default(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given settings that differ from what the method would use without them."""
-    resolved = resolve(method, given)
-    # Choices bring defaults of their own. They are themselves compared with the method's defaults.
-    defaults = resolve(method, {name: given[name] for name in CHOICES if name in given})
-    defaults |= {name: value for name, value in resolve(method, {}).items() if name in CHOICES}
-    return {name: resolved[name] for name in sorted(given) if resolved[name] != defaults[name]}
 
 
 def setting_text(value: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,8 @@ FORMAT = "twoscale-surrogate"
 FORMAT_VERSION = 3
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
+PAGE = "report.html"
+"""The page that shows a run. It follows from the other files, and has no checksum."""
 _RUN_FILES = {
     f"{name}.json" for name in ("config", "split", "history", "metrics", "environment", "search")
 }
@@ -51,8 +52,7 @@ def is_replaceable(path: Path) -> bool:
     if not is_surrogate(path):
         return False
     held = {str(one.relative_to(path)) for one in path.rglob("*")}
-    figures = {name for name in held if re.fullmatch(r"figures(/[a-z]+(-\d+)?\.png)?", name)}
-    return held - figures <= {MANIFEST, WEIGHTS, *_RUN_FILES, SUMS}
+    return held <= {MANIFEST, WEIGHTS, *_RUN_FILES, SUMS, PAGE}
 
 
 def write_artifact(folder: Path, manifest: dict[str, Any], tensors: dict[str, Tensor]) -> None:

@@ -1,0 +1,122 @@
+"""Commands about a run: how to repeat it, how to use it, how to do what its report suggests."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from twoscale.data.split import largest_training
+from twoscale.methods.recipes import changed_settings
+from twoscale.report.run_record import RunRecord
+from twoscale.search.advice import Suggestion
+from twoscale.study.cases import setting_text
+from twoscale.surrogate.artifact import PAGE
+
+_BUDGET = "2min"
+_LONGER = 3  # times the budget of the first search
+
+
+def repeat_command(run: RunRecord) -> str:
+    """Return the command that makes the same run again."""
+    if tuning := run.surrogate.finetuning_:
+        plan = [
+            f"--{name.replace('_', '-')} {tuning[name]}"
+            for name in ("objective", "epochs", "warm_up", "ramp")
+        ]
+        return " ".join(["twoscale finetune BASE_RUN", *plan, "--out", _path(run.path)])
+    if run.search is not None:
+        budget = f"--budget {run.search['budget']:g}s"
+        return " ".join([*_fit(run), budget, *_rest(run), "--out", _path(run.path)])
+    return fit_command(run, {}, run.path)
+
+
+def fit_command(run: RunRecord, other: Mapping[str, Any], out: Path) -> str:
+    """Return the command that fits a run's method with some other settings."""
+    method, settings = run.surrogate.method, dict(run.surrogate.settings)
+    changed = changed_settings(method, settings) | dict(other)
+    options = [f"--set {shlex.quote(f'{name}={setting_text(v)}')}" for name, v in changed.items()]
+    words = [*_fit(run), "--method", method, *_rest(run), *options, "--out", _path(out)]
+    return " ".join(words)
+
+
+def _fit(run: RunRecord) -> list[str]:
+    return ["twoscale", "fit", _path(run.dataset_path)]
+
+
+def _rest(run: RunRecord) -> list[str]:
+    """Return the options that every fit of the same split has."""
+    words = ["--seed", str(run.surrogate.seed)] if run.surrogate.seed else []
+    used = run.config["training_samples"]
+    if used != largest_training(run.config["dataset"]["samples"]):
+        words += ["--train-samples", str(used)]
+    return words
+
+
+def suggested_command(run: RunRecord, suggestion: Suggestion) -> str:
+    """Return the command that does what is suggested; empty if there is none."""
+    if suggestion.objective:
+        out = _path(_beside(run, suggestion.objective))
+        return f"twoscale finetune {_path(run.path)} --objective {suggestion.objective} --out {out}"
+    if suggestion.search:
+        budget = _BUDGET
+        if run.search is not None:
+            budget = f"{_LONGER * run.search['budget']:g}s"
+        out = _path(_beside(run, "search"))
+        return " ".join([*_fit(run), *_rest(run), f"--budget {budget}", "--out", out])
+    if suggestion.method:
+        words = [*_fit(run), "--method", suggestion.method, *_rest(run)]
+        return " ".join([*words, "--out", _path(_beside(run, suggestion.method))])
+    if suggestion.settings:
+        return fit_command(run, suggestion.settings, _beside(run, "next"))
+    return ""
+
+
+def predict_command(run: RunRecord) -> str:
+    """Return the command that predicts new inputs."""
+    space = run.surrogate.input_space_
+    words = ["twoscale", "predict", _path(run.path)]
+    words += ["inputs.npy"] if space.field_channels else []
+    words += ["--parameters", "parameters.npy"] if space.parameters else []
+    return " ".join([*words, "--out", "predictions.npy"])
+
+
+def next_commands(run: RunRecord) -> list[tuple[str, str]]:
+    """Return three things to do next, in words and as commands."""
+    found = [
+        ("Open the report", f"python -m webbrowser {_path(run.path / PAGE)}"),
+        ("Predict new inputs", predict_command(run)),
+    ]
+    for suggestion in run.suggestions:
+        if command := suggested_command(run, suggestion):
+            return [*found, (suggestion.text, command)]
+    return [
+        *found,
+        ("Measure it on other data", f"twoscale evaluate {_path(run.path)} --data DATA"),
+    ]
+
+
+def compare_command(folder: Path) -> str:
+    """Return the command that compares all runs in a folder."""
+    return f"twoscale report {_path(folder)}"
+
+
+def python_line(run: RunRecord) -> str:
+    """Return the line of Python that uses the run."""
+    space = run.surrogate.input_space_
+    given = "x" if space.field_channels else "None"
+    given += ", parameters=p" if space.parameters else ""
+    return f"from twoscale import Surrogate; u = Surrogate.load({str(run.path)!r}).predict({given})"
+
+
+def _beside(run: RunRecord, ending: str) -> Path:
+    return run.path.with_name(f"{run.name}-{ending}")
+
+
+def _path(path: Path) -> str:
+    """Return a path for a command line: relative, where it lies below the working folder."""
+    with suppress(OSError, ValueError):
+        path = path.resolve().relative_to(Path.cwd().resolve())
+    return shlex.quote(str(path))
