@@ -14,12 +14,11 @@ from twoscale.fields.grid import Space
 from twoscale.fields.patches import Seams
 from twoscale.fields.spectra import radial_spectrum
 from twoscale.problems import Problem
+from twoscale.report.figure_style import styled
 from twoscale.report.method_looks import TRUTH, colour
 
 try:
     import matplotlib
-
-    matplotlib.use("Agg")
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 except ImportError as error:
@@ -39,6 +38,7 @@ def channel_names(space: Space) -> Names:
     return space.names or [f"channel {name}" for name in space.channel_names]
 
 
+@styled
 def field_panels(
     inputs: Tensor | None,
     truth: Tensor,
@@ -107,6 +107,7 @@ def draw_fields(
         figure.colorbar(shown, ax=list(axes[1]), shrink=0.8)
 
 
+@styled
 def residual_panels(
     problem: Problem, inputs: Tensor, predictions: Predictions, sample: int
 ) -> Figure:
@@ -138,6 +139,7 @@ def _planes(residual: Tensor) -> np.ndarray:
     return residual.reshape(-1, *residual.shape[-2:]).numpy()
 
 
+@styled
 def seam_profile(
     truth: Tensor, predictions: Predictions, sample: int, seams: Seams, names: Names = ()
 ) -> Figure:
@@ -165,6 +167,7 @@ def _middle_row(seams: Seams, height: int) -> int:
     return (start + stop) // 2
 
 
+@styled
 def spectra(truth: Tensor, predictions: Predictions, names: Names = ()) -> Figure:
     """Draw the mean radial energy spectra of truth and predictions, a panel per channel."""
     figure, axes = _channel_panels(truth)
@@ -180,6 +183,7 @@ def spectra(truth: Tensor, predictions: Predictions, names: Names = ()) -> Figur
     return figure
 
 
+@styled
 def densities(truth: Tensor, predictions: Predictions, names: Names = ()) -> Figure:
     """Draw the densities of all values of truth and predictions, a panel per channel."""
     figure, axes = _channel_panels(truth)
@@ -210,6 +214,7 @@ def _channel_panels(fields: Tensor) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(1, shown, squeeze=False)[0])
 
 
+@styled
 def bars(values: Mapping[str, Mapping[str, float]]) -> Figure:
     """Draw one logarithmic bar panel per quantity, one bar per method."""
     figure = _figure(1.3 * len(values), 1)
@@ -217,11 +222,11 @@ def bars(values: Mapping[str, Mapping[str, float]]) -> Figure:
     for axis, (title, heights) in zip(axes, values.items(), strict=True):
         names = list(heights)
         drawn = axis.bar(names, list(heights.values()), color=[colour(name) for name in names])
-        axis.bar_label(drawn, fmt="%.2g", fontsize=8)
+        axis.bar_label(drawn, fmt="%.2g", fontsize=9)
         axis.set(title=title, yscale="log")
         axis.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
         axis.margins(y=0.2)
-        axis.tick_params(axis="x", labelsize=8)
+        axis.tick_params(axis="x", labelsize=9)
     return figure
 
 

@@ -80,7 +80,9 @@ const csvOf = (lines) => {
 };
 
 const showSheet = ({ header, rows, note }, title, name) => {
-  const line = (cells, tag) => make("tr", {}, ...cells.map((text) => make(tag, { textContent: text })));
+  const line = ([first, ...others], tag) => make(
+    "tr", {}, make("th", { textContent: first }), ...others.map((text) => make(tag, { textContent: text })),
+  );
   const head = make("thead", {}, line(header, "th"));
   const body = make("tbody", {}, ...rows.map((cells) => line(cells, "td")));
   sheet.querySelector("strong").textContent = title;
@@ -208,7 +210,7 @@ const makeIndex = () => all("main > section").map((section) => ({
     rows: [...block.querySelector("tbody").rows].map((row) => ({ row, text: [...row.cells].map(textOf).join(" ") })),
   })),
   figures: all("figure", section).map((figure) => ({
-    figure, text: `${textOf(figure.querySelector("h3"))} ${textOf(figure.querySelector("figcaption"))}`,
+    figure, text: ["h3", "figcaption", "script"].map((part) => textOf(figure.querySelector(part))).join(" "),
   })),
 }));
 

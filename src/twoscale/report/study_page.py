@@ -25,6 +25,7 @@ from twoscale.report.study_tables import (
     UNSHARED_NOTE,
     StudyTable,
     Value,
+    compared_title,
     study_tables,
 )
 from twoscale.report.summary import sentences, tiles
@@ -275,7 +276,7 @@ def compared_table(rows: Sequence[Compared], title: str) -> Table:
         [
             Row(
                 [
-                    Cell(row.cell),
+                    Cell(compared_title(row.cell)),
                     Cell(display(row.metric).heading),
                     Cell(_written(row, row.paper, row.paper_sd), row.paper),
                     Cell(_written(row, row.ours, row.ours_sd), row.ours),

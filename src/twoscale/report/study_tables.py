@@ -139,6 +139,22 @@ def case_title(case: str) -> str:
     return ", ".join([f"{title} + {objective}" if plus else title, *rest])
 
 
+def compared_title(cell: str) -> str:
+    """Return the name of a case, or of two cases, that is compared with the paper.
+
+    >>> compared_title("darcy-256 two-scale+A3 against darcy-256 two-scale")
+    'Darcy 256²: Two-scale + A3 against Two-scale'
+    """
+    cases = cell.split(" against ")
+    places = [place_title(case.partition(" ")[0]) for case in cases]
+    names = [case_title(case).replace("_", " ").replace("=", " ") for case in cases]
+    if len(set(places)) > 1:
+        return " against ".join(
+            f"{place}: {name}" for place, name in zip(places, names, strict=True)
+        )
+    return f"{places[0]}: {' against '.join(names)}"
+
+
 def measured(case: CaseResult | None, name: str, paper: Compared | None) -> Value:
     """Return a quantity of a case, which may not have been run, with the paper's number."""
     if case is None:

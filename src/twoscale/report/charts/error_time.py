@@ -13,7 +13,6 @@ from twoscale.report.charts.labels import label_points
 from twoscale.report.charts.points import pareto_front
 from twoscale.report.charts.style import (
     GREY,
-    chart_style,
     lighten,
     log_axis,
     panels,
@@ -22,6 +21,7 @@ from twoscale.report.charts.style import (
     shared_legend,
 )
 from twoscale.report.display import display
+from twoscale.report.figure_style import chart_style
 from twoscale.report.method_looks import colour, marker
 from twoscale.report.results import CaseResult, StudyResult, place_title
 from twoscale.study.paper.roles import PROPOSED

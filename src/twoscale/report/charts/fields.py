@@ -17,7 +17,9 @@ from twoscale.report.figures import draw_fields
 from twoscale.report.method_looks import TRUTH, colour
 from twoscale.report.results import CaseResult, StudyResult
 
-_SIDE = 1.75  # inches of one field
+_SIDE, _SMALL_SIDE = 1.75, 1.4  # inches of one field, and of one among many
+_MANY = 5  # columns
+_LETTERS = 12  # of a title per inch
 
 
 def qualitative(study: StudyResult, *, place: str | None = None) -> Figure:
@@ -33,14 +35,15 @@ def qualitative(study: StudyResult, *, place: str | None = None) -> Figure:
             f"{study.record.with_suffix('.npz').name} holds them, run the study again"
         )
     truth = study.fields[f"{where}/truth"]
-    predictions = {_title(case): study.fields[_array(where, case)] for case in cases}
-    seams = PatchLayout.seams_of(Grid(*truth.shape), tuple(cases[0].settings["patches"])).seams
     columns = 1 + len(cases)
-    size = (max(_SIDE * columns + 0.8, 8), 2 * _SIDE + 3.3)
-    figure = new_figure(*size)
-    upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=[2 * _SIDE + 0.5, 2.8])[
-        :, 0
-    ]
+    side = _SIDE if columns <= _MANY else _SMALL_SIDE
+    predictions = {
+        fill(case.label, int(_LETTERS * side)): study.fields[_array(where, case)] for case in cases
+    }
+    seams = PatchLayout.seams_of(Grid(*truth.shape), tuple(cases[0].settings["patches"])).seams
+    figure = new_figure(max(side * columns + 0.8, 8), 2 * side + 3.3)
+    heights = [2 * side + 0.5, 2.8]
+    upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
     draw_fields(
         upper.subplots(2, columns, squeeze=False),
         study.fields[f"{where}/input"],
@@ -59,10 +62,6 @@ def qualitative(study: StudyResult, *, place: str | None = None) -> Figure:
 
 def _array(place: str, case: CaseResult) -> str:
     return f"{place}/prediction/{case.id}"
-
-
-def _title(case: CaseResult) -> str:
-    return fill(case.label, 22)
 
 
 def _spectra(

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.report.charts import audits, bars, fields, lines, numbers, pairs, points
-from twoscale.report.charts.style import chart_style
+from twoscale.report.figure_style import chart_style
 from twoscale.report.picture import Numbers
 from twoscale.report.related import COMMON, chosen_cases
 from twoscale.report.results import StudyResult

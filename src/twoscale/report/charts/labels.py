@@ -30,6 +30,7 @@ def label_points(axis: Axes, points: Mapping[str, Point], *, others: Iterable[Po
         width, height = 5.1 * per_point * len(name), 10 * per_point
         offsets = [(9, -3, 0.0), (-9, -3, 1.0), (0, 8, 0.5), (0, -14, 0.5)]
         offsets += [(9, 8, 0.0), (9, -14, 0.0), (-9, 8, 1.0), (-9, -14, 1.0)]
+        offsets += [(0, 20, 0.5), (0, -26, 0.5), (9, 20, 0.0), (9, -26, 0.0)]
         boxes = [
             _Box.of(x + across * per_point - share * width, y + up * per_point, width, height)
             for across, up, share in offsets

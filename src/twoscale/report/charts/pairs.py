@@ -35,13 +35,14 @@ def oracle_against_learned(study: StudyResult) -> Figure:
     }
     places = {place: cases for place, cases in places.items() if cases}
     require_any(places, "case with an oracle")
-    tallest = max(len(cases) for cases in places.values())
     labels = [case.label for cases in places.values() for case in cases]
+    columns = 2 if label_width(labels) < _WIDE else 1
+    sizes = [len(cases) for cases in places.values()]
     figure, axes = panels(
         len(places),
         width=3.2 + label_width(labels),
-        height=0.8 + 0.3 * tallest,
-        columns=2 if label_width(labels) < _WIDE else 1,
+        columns=columns,
+        heights=[0.8 + 0.3 * max(sizes[k : k + columns]) for k in range(0, len(sizes), columns)],
     )
     for axis, (place, cases) in zip(axes, places.items(), strict=True):
         style = styles(cases)

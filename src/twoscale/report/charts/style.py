@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
@@ -50,29 +48,6 @@ _RANGE = 2.5  # from here on an axis is logarithmic
 _MANTISSAS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3))  # of the numbers on a logarithmic axis
 _LARGEST = 2000.0  # square inches of a figure: some 130 MB of pixels
 _LETTER = 0.07  # inches of a letter in a legend
-
-
-def chart_style() -> AbstractContextManager[None]:
-    """Return the context in which charts are drawn."""
-    return matplotlib.rc_context(
-        {
-            "font.size": 9,
-            "axes.titlesize": 10,
-            "axes.labelsize": 9,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.axisbelow": True,
-            "axes.grid": True,
-            "grid.color": "#e4e7eb",
-            "grid.linewidth": 0.7,
-            "legend.frameon": False,
-            "legend.fontsize": 9,
-            "hatch.linewidth": 0.7,
-            "errorbar.capsize": 2.5,
-            "lines.markersize": 6.5,
-            "svg.hashsalt": "twoscale",
-        }
-    )
 
 
 @dataclass(frozen=True)
@@ -179,15 +154,18 @@ def panels(
     height: float = _HEIGHT,
     columns: int = _AT_MOST,
     labels: Collection[str] = (),
+    heights: Sequence[float] | None = None,
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure of some panels, a few in a row, and their axes.
 
     `width` and `height` are of one panel in inches; `labels` stand left or right of each row.
+    `heights` gives each row of panels its own height.
     """
     across = min(count, columns)
     down = -(-count // across)
-    figure = new_figure(width * across + label_width(labels) + 0.3, height * down + 0.3)
-    axes = list(figure.subplots(down, across, squeeze=False).flat)
+    heights = [height] * down if heights is None else heights
+    figure = new_figure(width * across + label_width(labels) + 0.3, sum(heights) + 0.3)
+    axes = list(figure.subplots(down, across, squeeze=False, height_ratios=heights).flat)
     for axis in axes[count:]:
         axis.remove()
     return figure, axes[:count]
