@@ -16,12 +16,12 @@ from twoscale.report.charts.points import pareto_front
 from twoscale.report.charts.style import (
     GREY,
     bar,
-    chart_style,
     log_axis,
     new_figure,
     stage_look,
 )
 from twoscale.report.display import display
+from twoscale.report.figure_style import chart_style
 from twoscale.report.method_looks import colour, marker
 from twoscale.report.run_fields import HALF, PREDICTION, short, shown_channels
 from twoscale.report.run_samples import RunSamples
