@@ -37,6 +37,9 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 OPTIONAL = [
     "zarr",
     "h5py",
+    "xarray",
+    "h5netcdf",
+    "PIL",
     "typer",
     "rich",
     "matplotlib",

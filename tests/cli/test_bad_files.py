@@ -38,9 +38,14 @@ def test_things_that_are_no_files(twoscale, run_folder, tmp_path, words, make):
 def test_two_files_of_several_arrays(twoscale, tmp_path):
     np.savez(tmp_path / "p.npz", a=np.ones((3, 8, 8)))
     np.save(tmp_path / "a.npy", np.ones((3, 8, 8)))
-    for files in (("p.npz", "p.npz"), ("a.npy", "p.npz")):
+    np.savez(tmp_path / "q.npz", b=np.ones((3, 8, 8)))
+    for files, words in (
+        (("p.npz", "q.npz"), "the set of 2 files holds one array, 'a'"),
+        (("p.npz", "a.npy"), "several files must be of one kind"),
+        (("a.npy", "p.npz"), "several files must be of one kind"),
+    ):
         outcome = twoscale("import", *(tmp_path / file for file in files), "--out", tmp_path / "d")
-        refused(outcome, "several files must be npy files", "p.npz")
+        refused(outcome, words)
 
 
 def test_prediction_from_headers_that_lie(twoscale, run_folder, tmp_path):

@@ -48,19 +48,18 @@ def test_import_of_parameters_alone(twoscale, arrays, tmp_path):
     assert Dataset(tmp_path / "d").arrays == ("parameters", "output")
 
 
-def test_channels_that_may_be_last_are_pointed_out(twoscale, arrays, tmp_path):
-    outcome = twoscale(
-        "import", arrays, "--input", "last", "--output", "p", "--out", tmp_path / "d"
-    )
-    assert outcome.status == 0
-    assert "input: 8 channels on 9x2 nodes" in outcome.out
-    assert "moveaxis" in outcome.out
+def test_channels_that_may_be_last_are_asked_about(twoscale, arrays, tmp_path):
+    command = ("import", arrays, "--input", "last", "--output", "p", "--out", tmp_path / "d")
+    refused(twoscale(*command), "8 channels of 9x2", "--axes nhw,nhwc")
+    assert not (tmp_path / "d").exists()
+    assert twoscale(*command, "--axes", "nhwc").status == 0
+    assert Dataset(tmp_path / "d").input_space.shape == (2, 8, 9)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--output", "p"), ("--input", "it holds vx, vy")),
+        (("--output", "p"), ("--input", "it holds vx (11, 8, 9), vy")),
         (("--input", "vx", "--output", "p,"), ("like a or a,b", "p,")),
         (("--input", "vx", "--output", "p", "--periodic", "x"), ("none, rows, columns, both",)),
         (("--input", "vx,p", "--output", "p"), ("agree in samples and grid", "(11, 5, 6)")),

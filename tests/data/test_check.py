@@ -163,5 +163,5 @@ def test_repetitions_are_of_fields_and_parameters_together(tmp_path):
 
 
 def test_channels_that_may_be_last_are_pointed_out(tmp_path):
-    warnings = _only(_stack(tmp_path, inputs="last"), "warning")
+    warnings = _only(_stack(tmp_path, inputs="last", axes="nhw,nchw"), "warning")
     assert [one for one in warnings if one.startswith("input: 8 channels on 8x2 nodes: if the")]

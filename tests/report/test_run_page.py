@@ -80,7 +80,7 @@ def check(text, *others):
     wanted |= {"losses", *others}
     assert set(pictures(text)) == wanted
     assert "Not drawn" not in text
-    assert not re.search(r"http(?!:(//|%2F%2F)www\.w3\.org)", text)
+    assert not re.search(r"https?:(?!(//|%2F%2F)www\.w3\.org)", text)
     assert len(text) < 1_000_000
     alternatives = re.findall(r'alt="([^"]+)" data-name', text)
     assert len(alternatives) == len(wanted)

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.completion import complete_problem, one_of
+from twoscale.cli.completion import complete_problem
 from twoscale.cli.names import PROBLEMS
 from twoscale.cli.options import DeviceOption, JsonOption, OutDataset, OverwriteOption, SeedOption
+from twoscale.cli.reading import (
+    AxesOption,
+    InputKeys,
+    OutputKeys,
+    ParameterKeys,
+    PeriodicOption,
+    SelectOption,
+    TimeOption,
+    reading_options,
+)
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
     from twoscale.data import Dataset
-
-_PERIODIC = {
-    "none": (False, False),
-    "rows": (True, False),
-    "columns": (False, True),
-    "both": (True, True),
-}
 
 
 def generate(
@@ -66,40 +69,21 @@ def generate(
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="One npz, HDF5 or MAT file; or npy files.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A file or folder of arrays (npz, npy, HDF5, MAT, NetCDF, Zarr, .pt, PNG, TIFF); "
+            "the input's and the output's file; or files of one sample each."
+        ),
+    ],
     out: OutDataset,
-    input_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--input",
-            metavar="KEY[,KEY...]",
-            help="Keys of the input arrays; several are channels.",
-        ),
-    ] = None,
-    output_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            metavar="KEY[,KEY...]",
-            help="Keys of the output arrays; several are channels.",
-        ),
-    ] = None,
-    parameter_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--parameters",
-            metavar="KEY[,KEY...]",
-            help="Keys of scalars of each sample, beside the input fields or instead of them.",
-        ),
-    ] = None,
-    periodic: Annotated[
-        str | None,
-        typer.Option(
-            metavar="AXES",
-            help=f"Axes that wrap: {', '.join(_PERIODIC)}; none by default.",
-            autocompletion=one_of(tuple(_PERIODIC)),
-        ),
-    ] = None,
+    input_keys: InputKeys = None,
+    output_keys: OutputKeys = None,
+    parameter_keys: ParameterKeys = None,
+    axes: AxesOption = None,
+    select: SelectOption = None,
+    time: TimeOption = None,
+    periodic: PeriodicOption = None,
     problem: Annotated[
         str | None,
         typer.Option(
@@ -116,19 +100,17 @@ def import_(
     from twoscale.cli.paths import ARRAYS, expect_kind
     from twoscale.data import import_fields
     from twoscale.data.check import layout_findings
-    from twoscale.data.kinds import Kind
     from twoscale.problems import get_problem
 
     for file in files:
-        expect_kind(file, *ARRAYS, or_else=(Kind.FILE,))
+        expect_kind(file, *ARRAYS)
+    asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
+    options = reading_options(*asked)
     with progress_bar() as progress:
         dataset = import_fields(
             files,
             out,
-            inputs=_keys(input_keys),
-            outputs=_keys(output_keys),
-            parameters=_keys(parameter_keys),
-            periodic=_axes(periodic),
+            **options,
             problem=get_problem(problem) if problem else None,
             overwrite=overwrite,
             progress=progress,
@@ -156,25 +138,6 @@ def _assignments(texts: list[str]) -> dict[str, str]:
             raise TwoscaleError(f"a parameter is set by key=value, got '{text}'")
         found[key] = value
     return found
-
-
-def _keys(text: str | None) -> list[str] | None:
-    """Return the names in a text such as `a,b`."""
-    if text is None:
-        return None
-    keys = [key.strip() for key in text.split(",")]
-    if not all(keys):
-        raise TwoscaleError(f"names of arrays are given like a or a,b, got '{text}'")
-    return keys
-
-
-def _axes(name: str | None) -> tuple[bool, bool] | None:
-    """Return whether rows and columns wrap."""
-    if name is None:
-        return None
-    if name not in _PERIODIC:
-        raise TwoscaleError(f"--periodic is one of {', '.join(_PERIODIC)}, got '{name}'")
-    return _PERIODIC[name]
 
 
 def check(

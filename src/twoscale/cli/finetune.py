@@ -43,7 +43,9 @@ def finetune(
     ] = _DEFAULTS.ramp,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="Another dataset with the same channels and grids."),
+        typer.Option(
+            metavar="DATA", help="Another dataset, or a file, with the same channels and grids."
+        ),
     ] = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
@@ -54,8 +56,7 @@ def finetune(
     """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
     from twoscale.cli.display import print_metrics, progress_bar, show_metrics
     from twoscale.cli.next_steps import print_next
-    from twoscale.cli.paths import expect_kind
-    from twoscale.data import Dataset
+    from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.data.kinds import Kind
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import Run, finetune_run
@@ -63,10 +64,10 @@ def finetune(
 
     expect_kind(run, Kind.RUN)
     if data is not None:
-        expect_kind(data, Kind.DATASET)
+        expect_kind(data, *PAIRS)
     base = Run.open(run, device=device)
     before = base.metrics
-    dataset = Dataset(data) if data else base.dataset
+    dataset = base.open_data(data) if data else base.dataset
     with progress_bar(objective) as progress:
         tuned = finetune_run(
             base,

@@ -17,6 +17,16 @@ from twoscale.cli.options import (
     ResumeOption,
     SeedOption,
 )
+from twoscale.cli.reading import (
+    AxesOption,
+    InputKeys,
+    OutputKeys,
+    ParameterKeys,
+    PeriodicOption,
+    SelectOption,
+    TimeOption,
+    reading_of,
+)
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
@@ -26,7 +36,7 @@ _AUTO = "auto"  # in place of a method: search for one
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="A dataset.")],
+    data: Annotated[Path, typer.Argument(help="A dataset, or a file or folder of fields.")],
     out: Annotated[
         Path,
         typer.Option(
@@ -65,6 +75,13 @@ def fit(
     train_samples: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Use only this many training samples.")
     ] = None,
+    input_keys: InputKeys = None,
+    output_keys: OutputKeys = None,
+    parameter_keys: ParameterKeys = None,
+    axes: AxesOption = None,
+    select: SelectOption = None,
+    time: TimeOption = None,
+    periodic: PeriodicOption = None,
     memory: MemoryOption = None,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
@@ -74,16 +91,15 @@ def fit(
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
     from twoscale.cli.next_steps import print_next
-    from twoscale.cli.paths import expect_kind
-    from twoscale.data import Dataset
-    from twoscale.data.kinds import Kind
+    from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.data import open_data
     from twoscale.methods.settings import parse_assignments, parse_seeds
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration
 
-    expect_kind(data, Kind.DATASET)
+    expect_kind(data, *PAIRS)
     options: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,
@@ -92,20 +108,22 @@ def fit(
         "overwrite": overwrite,
         "resume": resume,
     }
+    asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
+    dataset = open_data(data, reading_of(*asked))
     if method == _AUTO:
         if seeds is not None:
             raise TwoscaleError(
                 "a search is for one seed: search with --seed, then fit the --method and settings "
                 "it finds with --seeds"
             )
-        _search(Dataset(data), out, parse_duration(budget or SEARCH_SECONDS), seed, options, json)
+        _search(dataset, out, parse_duration(budget or SEARCH_SECONDS), seed, options, json)
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
     several = None if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
     with progress_bar(method) as progress:
         runs = fit_runs(
-            Dataset(data),
+            dataset,
             several or {seed: out},
             method=method,
             progress=progress,

@@ -8,8 +8,13 @@ from pathlib import Path
 from twoscale.data.kinds import Kind, kind_of, runs_in
 from twoscale.errors import TwoscaleError
 
-ARRAYS = (Kind.NPY, Kind.NPZ, Kind.HDF5, Kind.MAT, Kind.NETCDF, Kind.TORCH)
-"""Files that hold arrays."""
+_ARRAY_FILES = (Kind.NPY, Kind.NPZ, Kind.HDF5, Kind.MAT, Kind.NETCDF, Kind.TORCH, Kind.ZARR)
+ARRAYS = (*_ARRAY_FILES, Kind.FOLDER, Kind.EMPTY, Kind.FILE)
+"""What may hold arrays: the readers say what is wrong with a folder or with an unknown file."""
+
+PAIRS = (Kind.DATASET, *ARRAYS)
+"""What may hold pairs of fields."""
+
 
 _NEXT = {
     Kind.DATASET: "fit it with 'twoscale fit {path} --out RUN'",
@@ -37,9 +42,10 @@ def expect_kind(path: Path, *wanted: Kind, or_else: Collection[Kind] = ()) -> Ki
     found = kind_of(path)
     if found is None or found in wanted or found in or_else:
         return found
-    advice = _NEXT.get(found, _IMPORT if found in ARRAYS else _OTHER)
+    advice = _NEXT.get(found, _IMPORT if found in _ARRAY_FILES else _OTHER)
     first = runs_in(path)[0] if found is Kind.RUNS else ""
-    words = " or ".join(kind.value for kind in wanted)
+    named = [kind.value for kind in wanted if kind not in ARRAYS]
+    words = " or ".join([*named, "a file of arrays"] if {*wanted} & {*ARRAYS} else named)
     raise TwoscaleError(
         f"{path} is {found.value}, not {words}: {advice.format(path=path, first=first)}"
     )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption
+from twoscale.cli.reading import AxesOption, InputKeys, SelectOption, TimeOption, reading_of
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from twoscale.data import Reading
     from twoscale.surrogate import Surrogate
 
 
@@ -25,44 +29,59 @@ def predict(
         Path | None,
         typer.Argument(
             metavar="[INPUT]",
-            help="Input fields, an npy file with the axes of the training inputs; or one sample. "
-            "Left out if the surrogate reads parameters only.",
+            help="Input fields: an npy file with the axes of the training inputs, or one sample; "
+            "or a file or folder that 'twoscale import' reads. Left out if the surrogate reads "
+            "parameters only.",
         ),
     ] = None,
     parameters: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="FILE",
-            help="Parameters (samples, P), an npy file, if the surrogate reads them.",
+            metavar="FILE|KEY[,KEY...]",
+            help="Parameters (samples, P), if the surrogate reads them: an npy file, or names of "
+            "arrays in INPUT.",
         ),
     ] = None,
+    input_keys: InputKeys = None,
+    axes: AxesOption = None,
+    select: SelectOption = None,
+    time: TimeOption = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Predict the solution fields of an npy file's inputs, a part at a time.
+    """Predict the solution fields of a file's inputs, a part at a time.
 
-    The result has the axes of the training outputs.
+    A run remembers the names and axes of the arrays it was fitted on: files of the same layout need
+    no options. The result has the axes of the training outputs.
     """
     import numpy as np
 
     from twoscale.cli.display import print_outcome, progress_bar
-    from twoscale.cli.paths import expect_kind
+    from twoscale.cli.paths import ARRAYS, expect_kind
+    from twoscale.data import Reading
     from twoscale.data.kinds import Kind
     from twoscale.fields.samples import sample_shape
     from twoscale.files import atomic_output, check_target, is_file, open_npy
+    from twoscale.run.folder import recorded_reading
     from twoscale.surrogate import Surrogate
 
     expect_kind(run, Kind.RUN, Kind.SURROGATE)
-    for file in (inputs, parameters):
-        if file is not None:
-            expect_kind(file, Kind.NPY, or_else=(Kind.FILE,))
+    if inputs is not None:
+        expect_kind(inputs, *ARRAYS)
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
-    _check_given(surrogate, inputs, parameters)
-    fields = None if inputs is None else open_npy(inputs)
-    scalars = None if parameters is None else open_npy(parameters)
-    fields, scalars, single = _batches(surrogate, fields, scalars)
+    scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
+    asked = reading_of(input_keys, None, None if scalar_file else parameters, axes, select, time)
+    if inputs is None or (inputs.suffix == ".npy" and asked == Reading()):
+        _check_given(surrogate, inputs, scalar_file)
+        given_fields = None if inputs is None else open_npy(inputs)
+        given_scalars = None if scalar_file is None else open_npy(scalar_file)
+        fields, scalars, single = _batches(surrogate, given_fields, given_scalars)
+    else:
+        reading = recorded_reading(run).for_other(asked)
+        fields, scalars = _read_arrays(surrogate, inputs, scalar_file, reading)
+        single = False
     given = scalars if fields is None else fields
     samples = len(given) if given is not None and given.ndim else 0
     shape = sample_shape(surrogate.output_space_, surrogate.ranks_[1])
@@ -80,6 +99,33 @@ def predict(
             progress("fields", part.stop, samples, "")
     content = {"samples": samples, "shape": list(written)}
     print_outcome(f"{samples} fields in {out}", out, content, json=json)
+
+
+def _is_file(text: str) -> bool:
+    """Say whether parameters are given as a file, not as names of arrays."""
+    return text.endswith(".npy") or os.path.lexists(text)
+
+
+def _read_arrays(
+    surrogate: Surrogate, inputs: Path, scalar_file: Path | None, reading: Reading
+) -> tuple[Any, np.ndarray | None]:
+    """Return the input fields and the parameters that a file of arrays holds."""
+    from twoscale.data import FileInputs
+    from twoscale.files import open_npy
+
+    space = surrogate.input_space_
+    if scalar_file is not None or not space.parameters:
+        reading = replace(reading, parameters=())
+    elif not reading.parameters:
+        raise TwoscaleError(
+            f"this surrogate reads {space.parameters} parameters of each sample: name their arrays "
+            f"in {inputs} with --parameters, or give an npy file"
+        )
+    if not space.field_channels:
+        reading = replace(reading, inputs=())
+    held = FileInputs(inputs, reading, fields=space.field_channels > 0)
+    scalars = held.parameters if scalar_file is None else open_npy(scalar_file)
+    return held.fields, scalars
 
 
 def _check_given(surrogate: Surrogate, inputs: Path | None, parameters: Path | None) -> None:

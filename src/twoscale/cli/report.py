@@ -33,7 +33,8 @@ def report(
     data: Annotated[
         Path | None,
         typer.Option(
-            metavar="DATA", help="Another dataset to show runs on, instead of their test samples."
+            metavar="DATA",
+            help="Another dataset or file to show runs on, instead of their test samples.",
         ),
     ] = None,
     device: DeviceOption = "auto",
@@ -45,11 +46,12 @@ def report(
     The page needs no other file and no network.
     """
     from twoscale.cli.display import print_outcome, progress_bar, say
-    from twoscale.cli.paths import expect_kind
-    from twoscale.data import Dataset
+    from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.data.kinds import Kind
     from twoscale.report.run_report import find_runs, write_run_report
 
+    if data is not None:
+        expect_kind(data, *PAIRS)
     studies = (Kind.STUDIES, Kind.RECORDS)
     rest = (Kind.EMPTY, Kind.FOLDER)
     kinds = [expect_kind(path, Kind.RUN, Kind.RUNS, *studies, or_else=rest) for path in paths]
@@ -67,7 +69,7 @@ def report(
         written = write_run_report(
             runs,
             out,
-            data=Dataset(data) if data else None,
+            data=data,
             device=device,
             overwrite=overwrite,
             progress=progress,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _OPTIONS = {
+    "axes": "--axes",
     "data": "--data",
     "device": "--device",
     "inputs": "--input",
@@ -13,7 +14,10 @@ _OPTIONS = {
     "outputs": "--output",
     "overwrite": "--overwrite",
     "parameters": "--parameters",
+    "periodic": "--periodic",
     "seed": "--seed",
+    "select": "--select",
+    "time": "--time",
     "warm_up": "--warm-up",
 }
 """The option of each Python argument that messages name."""

@@ -1,17 +1,27 @@
 """Datasets on disk: written, read, imported, checked, split."""
 
 from twoscale.data.check import Finding, check_dataset
+from twoscale.data.direct import FileDataset, FileInputs, is_stored, open_data, reopen_data
 from twoscale.data.generation import generate
-from twoscale.data.importing import import_fields
+from twoscale.data.importing import FieldArrays, import_fields, load_fields
+from twoscale.data.reading import Reading
 from twoscale.data.split import Split, split_samples
 from twoscale.data.store import Dataset
 
 __all__ = [
     "Dataset",
+    "FieldArrays",
+    "FileDataset",
+    "FileInputs",
     "Finding",
+    "Reading",
     "Split",
     "check_dataset",
     "generate",
     "import_fields",
+    "is_stored",
+    "load_fields",
+    "open_data",
+    "reopen_data",
     "split_samples",
 ]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from twoscale import problems
 from twoscale.data.chunks import StoredChunks
-from twoscale.data.description import SIDES, layout_of, read_description
+from twoscale.data.description import SIDES, Layout, layout_of, read_description
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.source import (
@@ -41,12 +41,18 @@ class Dataset:
     a side as a source, in which parameters are the last channels of the input.
     """
 
+    path: Path
+    metadata: dict[str, Any]
+    layout: Layout
+    _arrays: Mapping[str, Any]
+    _held: dict[str, Tensor]
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.metadata = read_description(self.path)
         self.layout = layout_of(self.metadata)
         self._arrays = self._open_arrays()
-        self._held: dict[str, Tensor] = {}
+        self._held = {}
 
     def _open_arrays(self) -> dict[str, StoredChunks]:
         spaces = (self.input_space, self.output_space)
@@ -59,6 +65,11 @@ class Dataset:
             }
         except TwoscaleError as error:
             raise TwoscaleError(f"{self.path} is damaged: {error}") from error
+
+    @property
+    def _workers(self) -> int:
+        """Return how many threads read at once."""
+        return file_workers()
 
     @property
     def samples(self) -> int:
@@ -128,7 +139,7 @@ class Dataset:
                 raise self._damaged(name, first + part.start, first + part.stop)
         return values[start - first : stop - first]
 
-    def _array(self, name: str) -> StoredChunks:
+    def _array(self, name: str) -> Any:
         if name not in self._arrays:
             held = ", ".join(f"'{one}'" for one in self._arrays)
             raise TwoscaleError(f"{self.path} has no array '{name}': it holds {held}")
@@ -210,7 +221,7 @@ class Dataset:
             values = self.read(name, start, min(start + length, self.samples))
             return start, values.reshape(-1, *inner)
 
-        yield from prefetch(read, (int(start) for start in starts), workers=file_workers())
+        yield from prefetch(read, (int(start) for start in starts), workers=self._workers)
 
     def inner_shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of one sample in memory: (channels, height, width), or (parameters,)."""

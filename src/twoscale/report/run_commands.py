@@ -16,6 +16,9 @@ from twoscale.study.cases import setting_text
 from twoscale.surrogate.artifact import PAGE
 
 _BUDGET = "2min"
+_READING = {"inputs": "--input", "outputs": "--output", "parameters": "--parameters"}
+_READING |= {name: f"--{name}" for name in ("axes", "select", "time")}
+_WRAPS = {(True, False): "rows", (False, True): "columns", (True, True): "both"}
 _LONGER = 3  # times the budget of the first search
 
 
@@ -43,7 +46,17 @@ def fit_command(run: RunRecord, other: Mapping[str, Any], out: Path) -> str:
 
 
 def _fit(run: RunRecord) -> list[str]:
-    return ["twoscale", "fit", _path(run.dataset_path)]
+    """Return the start of a fit on the run's data: a dataset, or files and how they are read."""
+    data = run.config["dataset"]
+    path, files = run.dataset_path, data.get("files", ())
+    words = ["twoscale", "fit", _path(path.parent if len(files) > 1 else path)]
+    reading = data.get("reading") or {}
+    for name, option in _READING.items():
+        if value := reading.get(name):
+            text = value if isinstance(value, str) else ",".join(value)
+            words += [option, shlex.quote(text)]
+    wraps = tuple(reading.get("periodic") or ())
+    return [*words, *(["--periodic", _WRAPS[wraps]] if any(wraps) else [])]
 
 
 def _rest(run: RunRecord) -> list[str]:

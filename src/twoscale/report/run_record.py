@@ -46,7 +46,7 @@ class RunRecord:
     search: Mapping[str, Any] | None
     test_samples: Sequence[int]
     samples: RunSamples | None = None
-    data: Path | None = None
+    data: Dataset | None = None
 
     @property
     def name(self) -> str:
@@ -186,7 +186,7 @@ def read_run(run: Run, data: Dataset | None = None, *, look: bool = True) -> Run
         run.search,
         numbers,
         samples,
-        None if own or data is None else data.path,
+        None if own else data,
     )
 
 

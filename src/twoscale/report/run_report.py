@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, check_target, is_file
 from twoscale.report.run_page import FOOTER, run_page
@@ -53,7 +52,7 @@ def write_run_report(
     folders: Sequence[Path],
     out: Path | None = None,
     *,
-    data: Dataset | None = None,
+    data: Path | None = None,
     device: str = "auto",
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -81,7 +80,8 @@ def write_run_report(
     for done, folder in enumerate(folders):
         if progress:
             progress("runs", done, len(folders), folder.name)
-        records.append(read_run(Run.open(folder, device=device), data))
+        run = Run.open(folder, device=device)
+        records.append(read_run(run, run.open_data(data) if data else None))
     names = run_names(records)
     text = run_page(records[0]) if len(records) == 1 else runs_page(names)
     with atomic_output(page, overwrite=overwrite or own) as prepared:

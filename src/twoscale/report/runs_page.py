@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from twoscale.data import Dataset
+from twoscale.data import reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.report import run_fields, run_figures, tables
 from twoscale.report.display import display, number
@@ -194,7 +194,7 @@ def _same_sample(runs: Mapping[str, RunRecord]) -> tuple[dict[str, Shown], str]:
     middle = float(np.median(first.samples.finite))
     place = min(known, key=lambda k: abs(float(first.samples.errors[k]) - middle))  # type: ignore
     chosen = int(numbers[place])
-    pair = loaded_pair(Dataset(first.data or first.dataset_path), [chosen])
+    pair = loaded_pair(first.data or reopen_data(first.config["dataset"]), [chosen])
     inputs, truth = (side.tensor() for side in pair)
     return {
         name: show_sample(run.surrogate, inputs, truth, chosen) for name, run in some.items()

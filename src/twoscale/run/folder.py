@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from twoscale.data import Dataset, Split
+from twoscale.data import Dataset, Reading, Split, is_stored, open_data, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import Batch, measure_all, relative_l2
 from twoscale.fields.pairs import paired_chunks
@@ -75,12 +75,17 @@ class Run:
     @property
     def dataset(self) -> Dataset:
         """Return the dataset the run was fitted on."""
-        dataset = Dataset(self.config["dataset"].get("path", ""))
+        dataset = reopen_data(self.config["dataset"])
         if dataset.identity != self.identity:
             raise TwoscaleError(
                 f"{dataset.path} has changed since {self.path} was fitted on it: pass data=..."
             )
         return dataset
+
+    @property
+    def reading(self) -> Reading:
+        """Return how the files were read that the run was fitted on; empty if none were."""
+        return _reading(self.config)
 
     @property
     def identity(self) -> str | None:
@@ -90,6 +95,11 @@ class Run:
     @property
     def test_samples(self) -> list[int]:
         return read_run_json(self.path, SPLIT)["test"]
+
+    def open_data(self, path: str | Path, asked: Reading | None = None) -> Dataset:
+        """Return another dataset, or a file: read as those of the run, but for what is `asked`."""
+        given = asked or Reading()
+        return open_data(path, given if is_stored(path) else self.reading.for_other(given))
 
     def fitted_on(self, data: Dataset) -> bool:
         """Say whether the run was fitted on this dataset or a copy of it."""
@@ -113,6 +123,18 @@ class Run:
         pair = loaded_pair(data, samples)
         measured = self.surrogate.with_problem(data.problem)
         return measured.evaluate(*pair, per_sample=per_sample)
+
+
+def recorded_reading(folder: Path) -> Reading:
+    """Return how the files of a run were read; an empty reading for a saved surrogate."""
+    if not (folder / CONFIG).exists():
+        return Reading()
+    return _reading(read_run_json(folder, CONFIG))
+
+
+def _reading(config: dict[str, Any]) -> Reading:
+    recorded = config["dataset"].get("reading")
+    return Reading() if recorded is None else Reading.from_dict(recorded)
 
 
 @dataclass(frozen=True)
@@ -178,6 +200,8 @@ def run_config(
     """Return the config of a run: method, seed, settings, data, and the hash of all that."""
     names = ("problem", "input", "output", "samples", "seed", "distribution")
     described = {name: dataset.metadata[name] for name in names}
+    if "reading" in dataset.metadata:
+        described["reading"] = dataset.metadata["reading"]
     content: dict[str, Any] = {
         "method": surrogate.method,
         "seed": surrogate.seed,
@@ -190,6 +214,8 @@ def run_config(
     digest = _digest(content)
     path = str(dataset.path.resolve()).encode(errors="replace").decode()  # JSON holds only text
     content["dataset"] = {"path": path, **content["dataset"]}
+    if "files" in dataset.metadata:
+        content["dataset"]["files"] = dataset.metadata["files"]
     return {"hash": digest, **content}
 
 

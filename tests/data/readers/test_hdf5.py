@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.damage import read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, hdf5, open_arrays
+from twoscale.data.readers import base, hdf5, open_archive
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
-KEYS = {"input": ["group/a"], "output": ["u"]}
+KEYS = ("group/a", "u")
 
 
 @pytest.fixture(params=["f.h5", "f.mat"], ids=["HDF5", "MATLAB 7.3"])
@@ -74,7 +74,7 @@ def test_a_link_that_would_wait_for_ever_is_not_opened(file, opened):
     opened["u"] = h5py.ExternalLink("pipe.h5", "/u")
     opened.close()
     refused(file, "is a link to another file")
-    refused(file, r"it holds a$", "v")
+    refused(file, r"it holds a \(\d+, 8, \d+\)$", "v")
 
 
 def test_links_inside_of_a_file_are_told_with_their_target(file, opened):
@@ -133,7 +133,7 @@ def test_groups_and_types_are_no_arrays(file, opened):
     opened["type"] = np.dtype(np.float64)
     opened.close()
     for key in ("group", "type", "a/b", "", "/"):
-        refused(file, rf"has no array '{key}' \(outputs=...\): it holds a$", key)
+        refused(file, rf"has no array '{key}' \(outputs=...\): it holds a \(.*\)$", key)
 
 
 def test_names_of_many_arrays_and_of_circles(tmp_path):
@@ -190,8 +190,8 @@ def test_any_damage_is_told_without_a_traceback(content):
     """Values that changed in place cannot be told: most HDF5 files have no checksums."""
 
     def read(file):
-        with open_arrays([file], KEYS) as chosen, base.reading(file):
-            return [np.array(chosen[role][0].array[slice(0, 2)]) for role in KEYS]
+        with open_archive([file]) as archive, base.reading(file):
+            return [np.array(archive.array(key)[0:2]) for key in KEYS]
 
     def names(file):
         with hdf5.open_hdf5(file) as archive, base.reading(file):

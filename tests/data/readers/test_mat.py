@@ -11,13 +11,13 @@ from scipy.sparse import eye_array
 
 from tests.damage import changed, read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, open_arrays
+from twoscale.data.readers import base, open_archive
 from twoscale.data.readers.mat import open_mat
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
-KEYS = {"input": ["a"], "output": ["u"]}
+KEYS = ("a", "u")
 
 
 def refused(folder, words):
@@ -127,8 +127,8 @@ def packed(compressed):
 @given(changed(packed(False)) | changed(packed(True)) | st.binary(max_size=200))
 def test_any_damage_is_told_without_a_traceback(content):
     def read(path):
-        with open_arrays([path], KEYS) as chosen, base.reading(path):
-            return [np.array(chosen[role][0].array[slice(0, 2)]) for role in KEYS]
+        with open_archive([path]) as archive, base.reading(path):
+            return [np.array(archive.array(key)[0:2]) for key in KEYS]
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "f.mat"

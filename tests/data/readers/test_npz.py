@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.damage import changed, read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, open_arrays
+from twoscale.data.readers import base, open_archive
 from twoscale.data.readers.npz import open_npz
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
-KEYS = {"input": ["a"], "output": ["u"]}
+KEYS = ("a", "u")
 
 
 def packed(save=np.savez, **arrays):
@@ -166,8 +166,8 @@ def test_any_content_is_read_or_refused(data):
     damaged += content[start + 40 :] if data.draw(st.booleans()) else b""
 
     def read(file):
-        with open_arrays([file], KEYS) as chosen, base.reading(file):
-            return [np.array(chosen[role][0].array[slice(0, 2)]) for role in KEYS]
+        with open_archive([file]) as archive, base.reading(file):
+            return [np.array(archive.array(key)[0:2]) for key in KEYS]
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "f.npz"

@@ -1,5 +1,5 @@
 """Arrays in other people's files, whose claims are checked before anything is read."""
 
-from twoscale.data.readers.selection import Chosen, open_arrays
+from twoscale.data.readers.opening import expanded, open_archive
 
-__all__ = ["Chosen", "open_arrays"]
+__all__ = ["expanded", "open_archive"]

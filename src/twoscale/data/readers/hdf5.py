@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from twoscale.data.readers.base import StoredArray, reading
+from twoscale.data.readers.archive import Archive, Found
+from twoscale.data.readers.base import StoredArray, natural, reading
+from twoscale.data.readers.hdf5_layouts import known_array, known_axes, periodic_axes
+from twoscale.data.readers.pieces import Pieces, ReversedArray
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file
 from twoscale.runtime.memory import require_memory
@@ -39,43 +44,134 @@ def open_hdf5(file: Path) -> Iterator[Hdf5Archive]:
             handle.close()
 
 
-class Hdf5Archive:
+class Hdf5Archive(Archive):
     """The arrays of an HDF5 file, by their paths inside of it."""
 
     def __init__(self, file: Path, handle: Any, size: int) -> None:
         self.file = file
         self.handle = handle
         self.size = size
+        self._located: dict[str, list[str]] = {}
 
     def names(self) -> list[str]:
         found: list[str] = []
         self._collect(self.handle, "", found, set())
         return found
 
-    def _collect(self, group: Any, prefix: str, found: list[str], seen: set[int]) -> None:
-        """Add the arrays below a group; a group that holds itself is visited once."""
+    def _collect(
+        self, group: Any, prefix: str, found: list[str], seen: set[int], *, strict: bool = False
+    ) -> None:
+        """Add the arrays below a group; a group that holds itself is visited once.
+
+        `strict`: look at all of them, and raise at a link to another file.
+        """
         address = h5py.h5o.get_info(group.id).addr
         if address in seen or prefix.count("/") > _DEPTH_LIMIT:
             return
         seen.add(address)
         for name in group:
-            if len(found) == _NAMES_LIMIT:
+            if len(found) == _NAMES_LIMIT and not strict:
                 return
-            if _link_type(group, name) != h5py.h5l.TYPE_HARD:
+            kind = _link_type(group, name)
+            if strict and kind not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
+                raise self._other_file(prefix + name)
+            if kind != h5py.h5l.TYPE_HARD:
                 continue
             item = group[name]
             if isinstance(item, h5py.Dataset):
                 found.append(prefix + name)
             elif isinstance(item, h5py.Group):
-                self._collect(item, f"{prefix}{name}/", found, seen)
+                self._collect(item, f"{prefix}{name}/", found, seen, strict=strict)
 
-    def array(self, name: str) -> StoredArray | None:
-        item = self._find(name)
-        if not isinstance(item, h5py.Dataset):
+    def array(self, name: str) -> Found | None:
+        paths = self._paths(name)
+        if not paths:
             return None
-        self._refuse_elsewhere(name, item)
+        found = [self._dataset(path) for path in paths]
+        if len(found) == 1:
+            return known_array(self.handle, paths[0], found[0])
+        return Pieces(
+            name,
+            [partial(_kept_open, one) for one in found],
+            [f"'{path}'" for path in paths],
+            [tuple(one.shape) for one in found],
+            np.result_type(*(one.dtype for one in found)),
+        )
+
+    def axes(self, name: str) -> tuple[str, ...] | None:
+        paths = self._paths(name)
+        if not paths or self.file.suffix == ".mat":
+            return None
+        return known_axes(self.handle, paths[0], self._find(paths[0]))
+
+    def periodic(self) -> tuple[bool, bool] | None:
+        return periodic_axes(self.handle)
+
+    def refuse_links(self) -> None:
+        """Raise if any group holds a link to another file: other libraries would follow it."""
+        self._collect(self.handle, "", [], set(), strict=True)
+
+    def _paths(self, name: str) -> list[str]:
+        if name not in self._located:
+            self._located[name] = self._locate(name)
+        return self._located[name]
+
+    def _locate(self, name: str) -> list[str]:
+        """Return where an array is: at its own path, in the one group that has it, or in many.
+
+        Many groups are the samples of one array: groups that are named by numbers, such as 0000.
+        """
+        if isinstance(self._find(name), h5py.Dataset):
+            return [name]
+        groups = [""] + [f"{one}/" for one in self._groups("")]
+        within = [f"{group}{name}" for group in groups if self._is_array(f"{group}{name}")]
+        if len(within) == 1:
+            return within
+        for group in groups:
+            numbered = self._numbered(group.rstrip("/"))
+            found = [f"{group}{one}/{name}" for one in numbered]
+            if len(numbered) > 1 and self._is_array(found[0]):
+                self._require_all(name, found)
+                return found
+        return []
+
+    def _require_all(self, name: str, paths: list[str]) -> None:
+        missing = [path for path in paths if not self._is_array(path)]
+        if missing:
+            raise TwoscaleError(
+                f"{self.file} has '{paths[0]}' but no '{missing[0]}': '{name}' must be in every "
+                f"one of its {len(paths)} numbered groups"
+            )
+
+    def _is_array(self, path: str) -> bool:
+        return isinstance(self._find(path), h5py.Dataset)
+
+    def _groups(self, path: str) -> list[str]:
+        """Return the names of the groups inside of a group; links are left out."""
+        group = self._find(path)
+        if not isinstance(group, h5py.Group):
+            return []
+        return [
+            one
+            for one in group
+            if _link_type(group, one) == h5py.h5l.TYPE_HARD
+            and group.get(one, getclass=True) is h5py.Group
+        ]
+
+    def _numbered(self, path: str) -> list[str]:
+        """Return the groups that are named by numbers: 0000, 0001, … or sample_1, sample_2, …"""
+        groups = self._groups(path)
+        found = [one for one in groups if re.fullmatch(r"\D*\d+", one)]
+        if len({one.rstrip("0123456789") for one in found}) > 1:
+            return []
+        return sorted(found, key=natural)
+
+    def _dataset(self, path: str) -> Any:
+        """Return an array at its path, checked, with the axes of the program that wrote it."""
+        item = self._find(path)
+        self._refuse_elsewhere(path, item)
         if item.dtype.kind in "fiub":  # what is no number is refused by the caller
-            self._refuse_unwritten(name, item)
+            self._refuse_unwritten(path, item)
         # MATLAB's v7.3 files store axes in reverse, which is undone.
         return ReversedArray(item) if self.file.suffix == ".mat" else item
 
@@ -94,12 +190,15 @@ class Hdf5Archive:
                     f"'{name}' of {self.file} is a link: give the array's own name, '{target}'"
                 )
             if kind != h5py.h5l.TYPE_HARD:
-                raise TwoscaleError(
-                    f"'{name}' of {self.file} is a link to another file, which is not followed: "
-                    f"give that file, or {_ONE_FILE}"
-                )
+                raise self._other_file(name)
             item = item[step]
         return item
+
+    def _other_file(self, name: str) -> TwoscaleError:
+        return TwoscaleError(
+            f"'{name}' of {self.file} is a link to another file, which is not followed: give that "
+            f"file, or {_ONE_FILE}"
+        )
 
     def _refuse_elsewhere(self, name: str, item: Any) -> None:
         if item.is_virtual:
@@ -140,13 +239,6 @@ def _link_type(group: Any, name: str) -> int:
     return group.id.links.get_info(name.encode()).type
 
 
-class ReversedArray:
-    """A stored array seen with its axes in reverse, read slice by slice."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self.dtype = array.dtype
-        self.shape = array.shape[::-1]
-
-    def __getitem__(self, part: slice) -> np.ndarray:
-        return np.asarray(self.array[..., part]).T
+def _kept_open(array: StoredArray) -> AbstractContextManager[StoredArray]:
+    """Give an array of a file that stays open."""
+    return nullcontext(array)

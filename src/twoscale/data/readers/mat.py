@@ -17,7 +17,8 @@ from typing import BinaryIO, Literal, Protocol
 
 import numpy as np
 
-from twoscale.data.readers.base import NO_COMPLEX, StoredArray, reading
+from twoscale.data.readers.archive import Archive, Found
+from twoscale.data.readers.base import NO_COMPLEX, reading
 from twoscale.errors import TwoscaleError
 from twoscale.files import open_file
 from twoscale.runtime.memory import require_memory
@@ -60,7 +61,7 @@ def open_mat(file: Path) -> Iterator[MatArchive]:
         yield archive
 
 
-class MatArchive:
+class MatArchive(Archive):
     """The variables of a MAT file."""
 
     def __init__(self, file: Path, handle: BinaryIO) -> None:
@@ -76,7 +77,11 @@ class MatArchive:
     def names(self) -> list[str]:
         return list(self.variables)
 
-    def array(self, name: str) -> StoredArray | None:
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        variable = self.variables.get(name)
+        return None if variable is None else variable.shape
+
+    def array(self, name: str) -> Found | None:
         variable = self.variables.get(name)
         if variable is None:
             return None

@@ -11,7 +11,8 @@ from typing import IO
 
 import numpy as np
 
-from twoscale.data.readers.base import StoredArray, reading
+from twoscale.data.readers.archive import Archive
+from twoscale.data.readers.base import Index, StoredArray, reading
 from twoscale.errors import TwoscaleError
 from twoscale.files import NpyHeader, open_file, read_npy_header
 from twoscale.runtime.memory import require_memory
@@ -31,7 +32,7 @@ def open_npz(file: Path) -> Iterator[NpzArchive]:
             yield NpzArchive(file, archive)
 
 
-class NpzArchive:
+class NpzArchive(Archive):
     """The members of an npz file whose names end in npy."""
 
     def __init__(self, file: Path, archive: zipfile.ZipFile) -> None:
@@ -42,13 +43,23 @@ class NpzArchive:
         members = self.archive.namelist()
         return [name.removesuffix(_SUFFIX) for name in members if name.endswith(_SUFFIX)]
 
-    def array(self, name: str) -> StoredArray | None:
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        found = self._open(name)
+        return None if found is None else found[2].shape
+
+    def _open(self, name: str) -> tuple[zipfile.ZipInfo, IO[bytes], NpyHeader] | None:
         if name not in self.names():
             return None
         member = self.archive.getinfo(name + _SUFFIX)
         self._refuse_unusual(name, member)
         stream = self.archive.open(member)
-        header = read_npy_header(stream)
+        return member, stream, read_npy_header(stream)
+
+    def array(self, name: str) -> StoredArray | None:
+        found = self._open(name)
+        if found is None:
+            return None
+        member, stream, header = found
         if header.offset + header.nbytes != member.file_size:
             raise TwoscaleError(
                 f"{self.file} is damaged: '{name}' claims the shape {header.shape} of "
@@ -89,29 +100,41 @@ class NpzArchive:
 
 
 class StreamedArray:
-    """An array (samples, ...) unpacked as it is read, in order; a single number is one sample."""
+    """An array (samples, ...) unpacked as it is read; a single number is one sample.
+
+    To read what lies before the last part, the array is unpacked again from its start.
+    """
 
     def __init__(self, stream: IO[bytes], header: NpyHeader) -> None:
         self.shape = header.shape
         self.dtype = header.dtype
         self._samples = header.shape[0] if header.shape else 1
         self._stream = stream
+        self._offset = header.offset
         self._next = 0
 
-    def __getitem__(self, part: slice) -> np.ndarray:
-        if part.start != self._next:
-            raise RuntimeError(f"sample {self._next} comes next, asked for {part.start}")
-        count, inner = part.stop - part.start, self.shape[1:]
-        size = count * math.prod(inner) * self.dtype.itemsize
-        values = np.frombuffer(_exactly(self._stream, size), self.dtype)
-        self._next = part.stop
-        if self._next == self._samples:
+    def __getitem__(self, index: slice | Index) -> np.ndarray:
+        if not index:
+            return self.whole()
+        first, *others = index if isinstance(index, tuple) else (index,)
+        start, stop, step = first.indices(self._samples)
+        return self._rows(start, stop)[(slice(None, None, step), *others)]
+
+    def _rows(self, start: int, stop: int) -> np.ndarray:
+        """Return consecutive samples."""
+        inner = self.shape[1:]
+        row = math.prod(inner) * self.dtype.itemsize
+        if start != self._next:
+            self._stream.seek(self._offset + start * row)
+        values = np.frombuffer(_exactly(self._stream, (stop - start) * row), self.dtype)
+        self._next = stop
+        if stop == self._samples:
             _verify(self._stream)
-        return values.reshape(count, *inner)
+        return values.reshape(stop - start, *inner)
 
     def whole(self) -> np.ndarray:
         """Return the array as it was written."""
-        return self[0 : self._samples].reshape(self.shape)
+        return self._rows(0, self._samples).reshape(self.shape)
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:

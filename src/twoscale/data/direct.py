@@ -1,0 +1,156 @@
+"""Files used as a dataset: fields are read from where they are, nothing is copied."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from twoscale.data.arrays import StackView
+from twoscale.data.description import FORMAT, describe
+from twoscale.data.importing import Files, file_list
+from twoscale.data.layouts import open_fields
+from twoscale.data.reading import Reading
+from twoscale.data.store import Dataset
+from twoscale.errors import TwoscaleError
+from twoscale.files import content_digest, open_file, read_json
+
+_SAMPLED = 2**26  # bytes of all files that a digest reads
+_BLOCK = 2**16
+
+
+class FileDataset(Dataset):
+    """Pairs of inputs and outputs in people's own files, with the interface of a dataset.
+
+    Values are checked to be finite whenever they are read. The identity holds the files' sizes and
+    contents: all of them up to 64 MiB, samples of larger ones.
+    """
+
+    def __init__(self, files: Files, reading: Reading) -> None:
+        self.files = file_list(files)
+        self.path = self.files[0]
+        self._held = {}
+        self._lock = Lock()
+        self._opened = ExitStack()
+        fields = self._opened.enter_context(open_fields(self.files, reading))
+        self.reading = fields.reading
+        self.layout = fields.layout()
+        self._arrays = fields.stacks
+        self.metadata = describe(self.layout, None, seed=None) | {
+            "chunk": self.layout.chunk,
+            "reading": self.reading.as_dict(),
+            "files": [str(file.resolve()) for file in self.files],
+        }
+        asked = {name: self.metadata[name] for name in ("input", "output", "samples", "reading")}
+        self.metadata["digest"] = content_digest(asked | {"files": files_digest(self.files)})
+
+    @property
+    def _workers(self) -> int:
+        return 1  # the libraries behind the formats read one part at a time
+
+    @property
+    def dtype(self) -> str:
+        return "float32"
+
+    def read(self, name: str, start: int, stop: int, *, verify: bool = True) -> np.ndarray:
+        """Return consecutive samples of an array, with the axes a dataset would have."""
+        stack = self._array(name)
+        with self._lock:
+            values = stack.read(slice(start, stop))
+        return values.reshape(stop - start, *self.layout.sample_shapes[name])
+
+    def intact(self, name: str, first: int, values: np.ndarray) -> bool:
+        """Return true: files of others have no checksums of samples."""
+        return True
+
+
+class FileInputs:
+    """Inputs to predict from, in people's own files.
+
+    `fields` is an array (samples, channels, height, width) that is read as it is sliced, or None;
+    `parameters` is (samples, parameters) in memory, or None.
+    """
+
+    def __init__(self, files: Files, reading: Reading, *, fields: bool = True) -> None:
+        self._opened = ExitStack()
+        roles = ("input", "parameters") if fields else ("parameters",)
+        found = self._opened.enter_context(open_fields(file_list(files), reading, roles=roles))
+        given, scalars = found.stacks.get("input"), found.stacks.get("parameters")
+        self.fields = None if given is None else StackView(given, self._opened)
+        self.parameters = None
+        if scalars is not None:
+            self.parameters = scalars.read(slice(0, scalars.samples))[:, :, 0, 0]
+
+
+def open_data(files: Files, reading: Reading | None = None) -> Dataset:
+    """Return a dataset, or files as one; `reading` says how files are to be read."""
+    asked = reading or Reading()
+    if isinstance(files, str | Path) and is_stored(files):
+        if asked != Reading():
+            raise TwoscaleError(
+                f"{files} is a dataset, whose arrays and axes are settled: drop the options that "
+                "say how files are read"
+            )
+        return Dataset(files)
+    return FileDataset(files, asked)
+
+
+def reopen_data(record: Mapping[str, Any]) -> Dataset:
+    """Return the data that a run's config names, stored or in files."""
+    if "files" not in record:
+        return Dataset(record.get("path", ""))
+    return FileDataset(record["files"], Reading.from_dict(record.get("reading")))
+
+
+def is_stored(place: str | Path) -> bool:
+    """Say whether a path is to be opened as a dataset, which also tells what is wrong with it."""
+    path = Path(place)
+    if not os.path.lexists(path):
+        return not any(sign in str(path) for sign in "*?[")
+    if not path.is_dir():
+        return False
+    if not (path / "zarr.json").exists():
+        return not any(path.iterdir()) or (path / "manifest.json").exists()
+    try:
+        described = read_json(path / "zarr.json", require={"attributes": dict})
+    except TwoscaleError:
+        return True
+    return described["attributes"].get("format") == FORMAT
+
+
+def files_digest(paths: Sequence[Path]) -> str:
+    """Return a digest of the names, sizes and contents of files and folders.
+
+    Of files beyond 64 MiB in total, blocks spread over each are read.
+    """
+    files = [(path, file) for path in paths for file in _regular(path)]
+    share = _SAMPLED // max(1, len(files))
+    digest = hashlib.blake2b(digest_size=16)
+    for path, file in files:
+        with open_file(file) as handle:
+            size = os.fstat(handle.fileno()).st_size
+            digest.update(f"{file.relative_to(path.parent)} {size}\n".encode(errors="replace"))
+            for place in _places(size, share):
+                handle.seek(place)
+                digest.update(handle.read(_BLOCK))
+    return digest.hexdigest()
+
+
+def _regular(path: Path) -> Iterable[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.is_file())
+    return [path]
+
+
+def _places(size: int, share: int) -> Iterable[int]:
+    """Return where blocks begin: all of a file, or as many as fit the share, first and last too."""
+    if size <= share:
+        return range(0, size, _BLOCK)
+    count = max(2, share // _BLOCK)
+    return [round(place) for place in np.linspace(0, max(0, size - _BLOCK), count)]

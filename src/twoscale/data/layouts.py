@@ -1,0 +1,232 @@
+"""The arrays of files put together: orders of axes found, samples counted, roles stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twoscale.data.arrays import FieldArray, Stack, refuse_unusual
+from twoscale.data.axes import AxesOrder, Shaped, find_orders, named_order
+from twoscale.data.choosing import ROLES, Choice, Chosen
+from twoscale.data.description import Layout, Side
+from twoscale.data.readers import open_archive
+from twoscale.data.readers.base import StoredArray
+from twoscale.data.readers.pieces import Pieces
+from twoscale.data.reading import Reading
+from twoscale.data.sections import Times, parse_select
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid, Space
+
+_FIELDS = {"input": "inputs", "output": "outputs", "parameters": "parameters"}
+"""By role: where a reading has the names of its arrays."""
+
+
+@dataclass(frozen=True)
+class OpenedFields:
+    """Inputs, outputs and parameters in files, open for reading.
+
+    `reading` is what was asked for, completed by what was found: names and orders of axes.
+    """
+
+    stacks: dict[str, Stack]
+    reading: Reading
+
+    @property
+    def samples(self) -> int:
+        return next(iter(self.stacks.values())).samples
+
+    def input_side(self) -> Side:
+        """Return what the inputs are made of; parameters are the last channels."""
+        given, scalars = self.stacks.get("input"), self.stacks.get("parameters")
+        first = given or scalars
+        assert first is not None
+        known = [stack for stack in (given, scalars) if stack]
+        channels = sum(stack.channels for stack in known)
+        parameters = scalars.channels if scalars else 0
+        return Side(Space(channels, self._grid(first), parameters, _names(known)), first.rank)
+
+    def layout(self) -> Layout:
+        """Return what the arrays are together."""
+        output = self.stacks["output"]
+        space = Space(output.channels, self._grid(output), names=_names([output]))
+        return Layout(output.samples, self.input_side(), Side(space, output.rank))
+
+    def _grid(self, stack: Stack) -> Grid:
+        """Return the grid of a stack; an axis of one node has nothing to wrap."""
+        height, width = stack.grid_shape
+        rows, columns = self.reading.periodic or (False, False)
+        return Grid(height, width, (rows and height > 1, columns and width > 1))
+
+
+@contextmanager
+def open_fields(
+    paths: Sequence[Path], asked: Reading, *, roles: Sequence[str] = tuple(ROLES)
+) -> Iterator[OpenedFields]:
+    """Give the fields of some files, or say what is missing to read them without a guess."""
+    with open_archive(paths) as archive:
+        chosen = Choice(paths, archive).arrays(asked, roles)
+        for one in chosen:
+            refuse_unusual(one, pieces=isinstance(one.array, Pieces))
+        orders = _orders(chosen, asked)
+        arrays = [_field_array(one, orders, asked, paths[0]) for one in chosen]
+        stacks = {
+            role: Stack(role, some)
+            for role in ROLES
+            if (some := [array for array in arrays if array.role == role])
+        }
+        _check_counts(stacks)
+        if all(one.name is not None for one in chosen):
+            names: dict[str, Any] = {
+                field: tuple(one.name for one in chosen if one.role == role)
+                for role, field in _FIELDS.items()
+                if role in roles
+            }
+            known = {array.label: array.order for array in arrays if array.role != "parameters"}
+            asked = replace(asked, **names, known=known)
+        periodic = asked.periodic or archive.periodic()
+        yield OpenedFields(stacks, replace(asked, periodic=periodic))
+
+
+def _orders(chosen: Sequence[Chosen], asked: Reading) -> dict[str, str]:
+    """Return the order of axes of each array of fields: given, named, known, or found.
+
+    An order without samples is that of one sample, which is all that each file or group holds.
+    """
+    given = AxesOrder.parse(asked.axes)
+    orders: dict[str, str] = {}
+    open_question: list[Chosen] = []
+    for one in chosen:
+        if one.role == "parameters" or one.label in orders:
+            continue
+        rank = len(one.array.shape)
+        known = asked.known.get(one.label, "")
+        order = given.of(one.label, rank) or named_order(one.axes)
+        order = order or (known if _fits(known, one) else None)
+        if order is None:
+            open_question.append(one)
+            continue
+        if "n" not in order and not isinstance(one.array, Pieces):
+            raise TwoscaleError(
+                f"the axes {order} of '{one.label}' are without samples (n): one field alone is no "
+                "data to learn from; give several files, or say which axis is that of the samples"
+            )
+        orders[one.label] = order
+    counts = {_samples(one, orders) for one in chosen if one.label in orders}
+    scalars = (_scalar_count(one) for one in chosen if one.role == "parameters")
+    counts |= {count for count in scalars if count is not None}
+    shaped = [Shaped(one.label, _shape(one)) for one in open_question]
+    unique = list({one.name: one for one in shaped}.values())
+    found = find_orders(unique, timed=asked.time is not None and not _timed(orders), samples=counts)
+    return orders | found
+
+
+def _fits(known: str, one: Chosen) -> bool:
+    """Say whether an order found earlier can be that of an array."""
+    rank = len(one.array.shape)
+    ranks = (rank, rank + 1) if isinstance(one.array, Pieces) else (rank,)
+    return bool(known) and len(known) in ranks
+
+
+def _timed(orders: dict[str, str]) -> bool:
+    return any("t" in order for order in orders.values())
+
+
+def _shape(one: Chosen) -> tuple[int, ...]:
+    """Return the shape of an array whose order of axes is not known; pieces are joined."""
+    shape = tuple(int(side) for side in one.array.shape)
+    if not isinstance(one.array, Pieces):
+        return shape
+    count = len(one.array.openers)
+    if one.array.agree() or not one.array.agree(but=0):
+        one.array.require_agreement()
+        order = {1: "w", 2: "hw", 3: "chw", 4: "tchw"}.get(len(shape), "hw")
+        raise TwoscaleError(
+            f"'{one.label}' comes in {count} pieces of shape {shape}, which can be read in two "
+            f"ways: each piece is one sample (axes='{order}', or another order without n), or each "
+            f"holds {shape[0] if shape else 1} samples (axes='n{order[1:]}', or another order with "
+            "n); add the axes=... that is right"
+        )
+    return (sum(piece[0] for piece in one.array.shapes), *shape[1:])
+
+
+def _samples(one: Chosen, orders: dict[str, str]) -> int:
+    """Return the number of samples of an array by its order of axes."""
+    order = orders[one.label]
+    if not isinstance(one.array, Pieces):
+        return int(one.array.shape[order.index("n")])
+    if _is_stacked(one.array, order):
+        return len(one.array.openers)
+    return sum(shape[order.index("n")] for shape in one.array.shapes)
+
+
+def _scalar_count(one: Chosen) -> int | None:
+    """Return the number of samples that parameters have, where that needs no reading."""
+    shape = one.array.shape
+    return int(shape[0]) if len(shape) == 1 and not isinstance(one.array, Pieces) else None
+
+
+def _is_stacked(pieces: Pieces, order: str) -> bool:
+    return len(order) > len(pieces.shape) or "n" not in order
+
+
+def _field_array(one: Chosen, orders: dict[str, str], asked: Reading, file: Path) -> FieldArray:
+    array: StoredArray
+    if one.role == "parameters":
+        array, order = _parameters(one, orders)
+    elif isinstance(one.array, Pieces):
+        order = orders[one.label]
+        if _is_stacked(one.array, order):
+            array, order = one.array.stacked(), "n" + order.replace("n", "")
+        else:
+            array = one.array.joined(order.index("n"))
+    else:
+        array, order = one.array, orders[one.label]
+    return FieldArray(
+        one,
+        array,
+        order,
+        select=parse_select(asked.select),
+        times=None if one.role == "parameters" else Times.parse(asked.time),
+        file=file,
+    )
+
+
+def _parameters(one: Chosen, orders: dict[str, str]) -> tuple[StoredArray, str]:
+    """Return parameters as an array of samples, or of samples and parameters."""
+    if isinstance(one.array, Pieces):
+        samples = len(one.array.openers)
+        stacked = any("n" not in order for order in orders.values()) or not one.array.shape
+        values = one.array.stacked() if stacked else one.array.joined(0)
+        whole = np.asarray(values[tuple(slice(None) for _ in values.shape)])
+        return whole.reshape(len(whole) if not stacked else samples, -1), "nc"
+    if len(one.array.shape) == 1:
+        return one.array, "n"
+    rows, columns = one.array.shape[0], prod(one.array.shape[1:])
+    wide = rows == 1 and columns > 1  # a row of MATLAB's, one number for each sample
+    whole = np.asarray(one.array[(slice(None),) * len(one.array.shape)]).reshape(rows, columns)
+    return (whole.T if wide else whole), "nc"
+
+
+def _check_counts(stacks: dict[str, Stack]) -> None:
+    counts = {role: stack.samples for role, stack in stacks.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{role}: {count}" for role, count in counts.items())
+        raise TwoscaleError(
+            f"the numbers of samples must agree, got {told}; the first axis is that of the samples "
+            "unless axes=... says otherwise"
+        )
+
+
+def _names(stacks: Sequence[Stack]) -> tuple[str, ...] | None:
+    found: list[str] = []
+    for stack in stacks:
+        if stack.names is None:
+            return None
+        found += stack.names
+    return tuple(found)

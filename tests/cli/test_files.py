@@ -1,0 +1,187 @@
+"""Files of others, from the file to the prediction, without a dataset in between."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from tests.cli.outcome import refused
+from tests.data.readers import written
+from tests.data.readers.written import NESTED, WRITERS
+from twoscale import Surrogate
+from twoscale.data import Dataset, FileDataset, Reading, load_fields, open_data
+from twoscale.run import fit_run
+
+SAMPLES = 30
+AFFINE = ("--method", "global", "--set", "predictor=affine")
+
+
+@pytest.fixture(scope="module")
+def pair():
+    rng = np.random.default_rng(0)
+    waves = np.stack([np.outer(np.sin(np.arange(12) * k / 4), np.ones(14)) for k in (1, 2, 3)])
+    x = np.einsum("nk,khw->nhw", rng.standard_normal((SAMPLES, 3)), waves)
+    x = x.astype(np.float32).astype(np.float64)
+    return {"a": x, "u": 2 * x + 1}
+
+
+@pytest.fixture
+def done(twoscale):
+    def run(*arguments):
+        outcome = twoscale(*arguments)
+        assert outcome.status == 0, outcome.err
+        return outcome.out
+
+    return run
+
+
+def affine(file, out, **asked):
+    """Fit a small run from a file."""
+    return fit_run(
+        open_data(file, Reading.of(**asked)), out, method="global", settings={"predictor": "affine"}
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(pair, tmp_path_factory):
+    """The folder of a surrogate that was fitted from a file whose samples are last."""
+    folder = tmp_path_factory.mktemp("fitted")
+    file = written.npz(folder, **{name: np.moveaxis(one, 0, 2) for name, one in pair.items()})
+    affine(file, folder / "run", axes="hwn")
+    return folder / "run"
+
+
+def test_from_a_file_to_a_prediction(twoscale, done, pair, tmp_path):
+    file = written.npz(tmp_path, **pair)
+    run = tmp_path / "run"
+    asked = ("--input", "a", "--output", "u", "--axes", "nhw", "--periodic", "rows")
+    metrics = json.loads(done("fit", file, *asked, *AFFINE, "--out", run, "--json"))
+    assert Surrogate.load(run).input_space_.grid.periodic == (True, False)
+    assert metrics["mre"] < 1e-3
+    recorded = json.loads((run / "config.json").read_text())["dataset"]
+    assert recorded["files"] == [str(file)]
+    assert (recorded["reading"]["inputs"], recorded["reading"]["outputs"]) == (["a"], ["u"])
+    assert json.loads(done("evaluate", run, "--json"))["mre"] == pytest.approx(metrics["mre"])
+    everything = json.loads(done("evaluate", run, "--data", file, "--select", "0:20", "--json"))
+    assert everything["mre"] < 1e-3
+    done("predict", run, file, "--out", tmp_path / "p.npy")
+    predicted = np.load(tmp_path / "p.npy")
+    np.testing.assert_allclose(predicted, pair["u"], rtol=1e-2, atol=1e-2)
+    done("predict", run, file, "--select", "3:9:2", "--out", tmp_path / "q.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "q.npy"), predicted[3:9:2], atol=1e-5)
+    done("check", run)
+    np.savez(file, a=pair["a"] + 1, u=pair["u"])
+    words = ("has changed since", "pass --data")
+    refused(twoscale("evaluate", run), *words)
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
+def test_predictions_from_every_format(done, fitted, pair, tmp_path, write):
+    """The axes of the training file are those of the same arrays in files without names."""
+    path = write(tmp_path, **pair)
+    prefix = NESTED.get(write.__name__, "")
+    named = write.__name__ in ("netcdf4", "netcdf3", "xarray_zarr", "xarray_zarr_2") or (
+        write.__name__ in ("transposed_netcdf", "images", "pages")
+    )
+    extra = ("--input", f"{prefix}a") if prefix else ()
+    extra += () if named else ("--axes", "nhw")
+    done("predict", fitted, path, *extra, "--out", tmp_path / "out.npy")
+    expected = Surrogate.load(fitted).predict(pair["a"].astype(np.float32))
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_run_remembers_names_and_axes(twoscale, done, fitted, pair, tmp_path):
+    moved = {name: np.moveaxis(one, 0, 2)[..., :7] for name, one in pair.items()}
+    file = written.hdf5(tmp_path, **moved, other=moved["a"])
+    done("predict", fitted, file, "--out", tmp_path / "p.npy")
+    assert np.load(tmp_path / "p.npy").shape == (7, 12, 14)
+    metrics = json.loads(done("evaluate", fitted, "--data", file, "--json"))
+    assert metrics["mre"] < 1e-3
+    renamed = written.mat73(tmp_path, k=moved["a"], v=moved["u"])
+    refused(twoscale("predict", fitted, renamed, "--out", tmp_path / "q.npy"), "no array 'a'")
+    done("predict", fitted, renamed, "--input", "k", "--axes", "hwn", "--out", tmp_path / "q.npy")
+    assert np.array_equal(np.load(tmp_path / "q.npy"), np.load(tmp_path / "p.npy"))
+    torch.save(torch.from_numpy(np.array(pair["a"])), tmp_path / "x.pt")
+    done("predict", fitted, tmp_path / "x.pt", "--out", tmp_path / "r.npy")
+    np.testing.assert_allclose(
+        np.load(tmp_path / "r.npy")[:7], np.load(tmp_path / "p.npy"), atol=1e-5
+    )
+
+
+def test_an_imported_dataset_remembers_too(done, pair, tmp_path):
+    file = written.hdf5(tmp_path, k=pair["a"], v=pair["u"], nu=np.arange(float(SAMPLES)))
+    keys = ("--input", "k", "--output", "v", "--parameters", "nu")
+    done("import", file, *keys, "--select", "0:20", "--out", tmp_path / "d")
+    assert Dataset(tmp_path / "d").samples == 20
+    affine(tmp_path / "d", tmp_path / "run")
+    done("predict", tmp_path / "run", file, "--out", tmp_path / "p.npy")
+    assert np.load(tmp_path / "p.npy").shape == (SAMPLES, 12, 14)
+    np.save(tmp_path / "nu.npy", np.arange(float(SAMPLES)))
+    given = ("--parameters", tmp_path / "nu.npy", "--out", tmp_path / "q.npy")
+    done("predict", tmp_path / "run", file, *given)
+    assert np.array_equal(np.load(tmp_path / "q.npy"), np.load(tmp_path / "p.npy"))
+    named = ("--parameters", "nu", "--input", "k", "--out", tmp_path / "r.npy")
+    Surrogate.load(tmp_path / "run").save(tmp_path / "saved")
+    done("predict", tmp_path / "saved", file, *named)
+    assert np.array_equal(np.load(tmp_path / "r.npy"), np.load(tmp_path / "p.npy"))
+
+
+def test_parameters_alone_from_a_file(twoscale, done, pair, tmp_path):
+    scalars = np.random.default_rng(1).random((SAMPLES, 2))
+    fields = scalars[:, :1, None] * pair["u"][0] + scalars[:, 1:, None] * pair["u"][1]
+    file = written.hdf5(tmp_path, p=scalars, u=fields)
+    run = tmp_path / "run"
+    affine(file, run, parameters="p", outputs="u")
+    done("predict", run, file, "--out", tmp_path / "p.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "p.npy"), fields, rtol=1e-2, atol=1e-2)
+    Surrogate.load(run).save(tmp_path / "saved")
+    outcome = twoscale("predict", tmp_path / "saved", file, "--out", tmp_path / "q.npy")
+    refused(outcome, "reads 2 parameters", "with --parameters")
+
+
+def test_times_of_a_file(done, pair, tmp_path):
+    u = np.stack([pair["a"] * (step + 1) for step in range(5)], axis=1)
+    file = written.npz(tmp_path, u=u)
+    affine(file, tmp_path / "run", time="0:2/-1", axes="nthw")
+    done("predict", tmp_path / "run", file, "--out", tmp_path / "p.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "p.npy"), u[:, -1], rtol=1e-2, atol=1e-2)
+
+
+def test_a_file_is_fitted_out_of_core_as_in_memory(pair, tmp_path):
+    file = written.hdf5(tmp_path, **pair)
+    settings = {"predictor": "affine"}
+    made = [
+        fit_run(
+            open_data(file, Reading()), tmp_path / name, method="global", settings=settings, **more
+        )
+        for name, more in (("in", {}), ("out", {"memory": 10_000}))
+    ]
+    predicted = [run.surrogate.predict(pair["a"][:5]) for run in made]
+    np.testing.assert_allclose(*predicted, rtol=1e-3, atol=1e-3)
+
+
+def test_files_in_doubt_are_not_fitted(twoscale, pair, tmp_path):
+    moved = {name: np.moveaxis(one[:, :12, :12], 0, 2) for name, one in pair.items()}
+    file = written.npz(tmp_path, **moved)
+    outcome = twoscale("fit", file, "--out", tmp_path / "run")
+    refused(outcome, "12 samples of 12x30 (--axes nhw)", "30 samples of 12x12 (--axes hwn)")
+    (tmp_path / "f.npz").unlink()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_files_are_not_for_datasets(twoscale, data, run_folder, tmp_path):
+    words = ("is a dataset, whose arrays and axes are settled",)
+    refused(twoscale("fit", data, "--axes", "nhw", "--out", tmp_path / "r"), *words)
+    refused(twoscale("evaluate", run_folder, "--data", data, "--input", "a"), *words)
+
+
+def test_the_identity_of_files(pair, tmp_path):
+    file = written.npz(tmp_path, **pair)
+    first = FileDataset(file, Reading())
+    assert FileDataset(file, Reading()).identity == first.identity
+    assert FileDataset(file, Reading.of(select="0:20")).identity != first.identity
+    x, _, _ = load_fields(file)
+    assert np.array_equal(first.hold().load("input", range(SAMPLES))[:, 0].numpy(), x)
+    written.npz(tmp_path, **(pair | {"u": pair["u"] + 1e-3}))
+    assert FileDataset(file, Reading()).identity != first.identity
