@@ -26,7 +26,7 @@ def commands(data, run_folder, tmp_path, monkeypatch):
     runs = {"local": SimpleNamespace(metrics=LEARNED_NOTHING)}
     monkeypatch.setattr("twoscale.cli.demo_parts.run_demo", lambda *_, **options: runs)
     monkeypatch.setattr("twoscale.bench.run_benchmarks", lambda names, setup: iter(()))
-    monkeypatch.setattr("twoscale.report.run_figures.illustrate_run", lambda *given: None)
+    monkeypatch.setattr("twoscale.report.run_page.illustrate_run", lambda *given: None)
     out = tmp_path / "out"
     to = ("--out", out)
     made = ("--resolution", 9, "--samples", 4, "--device", "cpu")
