@@ -105,9 +105,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless browser; a test that needs one is skipped where there is none."""
+    """A headless browser; a test that needs one is skipped where there is none.
+
+    It ends with its module: a process can have only one of them open at a time.
+    """
     playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
     if BROWSER is None:
         pytest.skip("needs the browser chromium")

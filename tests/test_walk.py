@@ -35,7 +35,7 @@ def walk(function):
 
 x = np.random.default_rng(0).standard_normal((60, 16, 16)).cumsum(axis=2)
 settings = {"epochs": 2, "coarse_components": 4, "device": "cpu"}
-Surrogate = twoscale.Surrogate  # which loads its modules on first use
+Surrogate = twoscale.Surrogate  # imported here: what an import runs is no step of a fit
 surrogate = walk(lambda: Surrogate("two-scale", **settings).fit(x, x.cumsum(axis=1)))
 walk(lambda: surrogate.predict(x[:2]))
 """

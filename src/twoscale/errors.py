@@ -24,7 +24,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     ' (did you mean epochs?)'
     """
     spelled = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), spelled, n=1)
+    close = get_close_matches(str(name).lower(), spelled, n=1)
     return f" (did you mean {spelled[close[0]]}?)" if close else ""
 
 

@@ -180,6 +180,7 @@ def test_the_identity_of_files(pair, tmp_path):
     file = written.npz(tmp_path, **pair)
     first = FileDataset(file, Reading())
     assert FileDataset(file, Reading()).identity == first.identity
+    assert FileDataset(file, Reading.of(axes="nhw")).identity == first.identity
     assert FileDataset(file, Reading.of(select="0:20")).identity != first.identity
     x, _, _ = load_fields(file)
     assert np.array_equal(first.hold().load("input", range(SAMPLES))[:, 0].numpy(), x)

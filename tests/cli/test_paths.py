@@ -41,12 +41,12 @@ WORDS = {
     "yaml": ("is a YAML file, not", "'twoscale study run"),
 }
 COMMANDS = {
-    "fit": (["{path}", "--out", "new"], {"dataset"}),
+    "fit": (["{path}", "--out", "new"], {"dataset", "npy", "npz", "other"}),
     "check": (["{path}"], {"dataset", "run", "saved"}),
     "finetune": (["{path}", "--out", "new"], {"run"}),
     "evaluate": (["{path}"], {"run"}),
     "predict": (["{path}", "x.npy", "--out", "new"], {"run", "saved"}),
-    "import": (["{path}", "--out", "new"], {"npy", "npz"}),
+    "import": (["{path}", "--out", "new"], {"npy", "npz", "empty", "other"}),
     "report": (["{path}", "--out", "new.html"], {"studies", "empty", "other"}),
     "study compare": (["{path}"], {"studies", "empty", "other"}),
     "study run": (["{path}", "--out", "new"], {"yaml"}),
@@ -66,6 +66,8 @@ def test_a_wrong_kind_of_path(twoscale, places, tmp_path, monkeypatch, command):
 def test_options_that_take_paths(twoscale, places, tmp_path):
     run, out = places["run"], ("--out", tmp_path / "new")
     refused(twoscale("evaluate", run, "--data", run), *WORDS["run"], "a dataset")
-    refused(twoscale("finetune", run, "--data", places["npz"], *out), *WORDS["npz"])
-    refused(twoscale("predict", run, places["dataset"], *out), *WORDS["dataset"], "an npy file")
+    refused(twoscale("finetune", run, "--data", places["saved"], *out), *WORDS["saved"])
+    refused(
+        twoscale("predict", run, places["dataset"], *out), *WORDS["dataset"], "a file of arrays"
+    )
     refused(twoscale("predict", run, "--parameters", places["empty"], *out), *WORDS["empty"])

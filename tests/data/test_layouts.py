@@ -283,6 +283,34 @@ def test_parts_of_the_grid(tmp_path):
         load_fields(file, select="50:")
 
 
+def test_channels_keep_their_numbers(tmp_path):
+    a = values(30, 5, 8, 8)
+    file = written.npz(tmp_path, a=a, u=a[:, 0], p=values(30, 2))
+    keys = {"inputs": "a", "outputs": "u", "parameters": "p"}
+    dataset = FileDataset(file, Reading.of(**keys, select="channel=1:4:2"))
+    assert dataset.input_space.names == ("a[1]", "a[3]", "p[0]", "p[1]")
+    assert np.array_equal(dataset.read("input", 0, 30), a[:, 1:4:2])
+    one = FileDataset(file, Reading.of(**keys, select="channel=2:3"))
+    assert one.input_space.names == ("a[2]", "p[0]", "p[1]")
+
+
+def test_parts_along_axes_that_are_not_there(tmp_path):
+    file = written.npz(tmp_path, a=values(30, 8, 8), u=values(30, 8, 8))
+    with pytest.raises(TwoscaleError, match=r"no array has the axis c \(channel\) that select=..."):
+        load_fields(file, select="channel=0:1")
+    with pytest.raises(TwoscaleError, match=r"no array has an axis of time: drop time=..., or say"):
+        load_fields(file, time="0/1", axes="nhw")
+
+
+def test_rows_of_parameters(tmp_path):
+    """MATLAB has no arrays of one axis: the numbers of all samples are a row or a column."""
+    fields = values(30, 8, 8)
+    for shape in ((1, 30), (30, 1), (30,)):
+        file = written.mat5(tmp_path, a=fields, u=fields, p=np.arange(30.0).reshape(shape))
+        found = load_fields(file, inputs="a", outputs="u", parameters="p", select="2:5")
+        assert found.parameters.tolist() == [[2], [3], [4]]
+
+
 @pytest.mark.parametrize(
     "text", ["5", "a:b", "depth=0:2", "time=0:2", "::-1", "::0", "0:2;", "=0:2x"]
 )

@@ -142,8 +142,14 @@ def test_settings_are_read_and_set(settings, expected):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"hihg": 1}, "darcy has no parameter 'hihg': it has medium.alpha, medium.tau, high, low"),
-        ({"medium": 3}, "darcy has no parameter 'medium': it has medium.alpha"),
+        (
+            {"hihg": 1},
+            "darcy has no parameter 'hihg' (did you mean high?): it has medium.alpha",
+        ),
+        (
+            {"medium": 3},
+            "darcy has no parameter 'medium' (did you mean medium.tau?): it has medium.alpha",
+        ),
         ({"high": "much"}, "darcy.high must be a finite number, got 'much'"),
         ({"high": "true"}, "darcy.high must be a finite number, got True"),
         ({"high": "nan"}, "darcy.high must be a finite number, got nan"),

@@ -98,9 +98,8 @@ def test_what_progress_may_be():
         assert report is None
     with reporting(print) as report:
         assert report is print
-    wrong = pytest.raises(TwoscaleError, match="progress is True, False or a function of")
-    with wrong, reporting("yes"):
-        pass
+    with pytest.raises(TwoscaleError, match="progress is True, False or a function of"):
+        reporting("yes")
 
 
 @pytest.mark.filterwarnings("ignore::twoscale.TwoscaleWarning")

@@ -275,7 +275,7 @@ def meter(monkeypatch):
     """A device on which global PCA needs 7 GB, patches 4, networks on codes 3, on fields 5."""
     meter = Meter()
     monkeypatch.setattr(context, "device_peak_gigabytes", lambda: meter.peak)
-    for module in ("operators.context", "surrogate.surrogate", "surrogate.together"):
+    for module in ("operators.context", "surrogate.fitting", "surrogate.together"):
         monkeypatch.setattr(f"twoscale.{module}.reset_peak_memory", meter.forget)
     fit, train = BlockPCA.fit, context.train_together
 

@@ -115,7 +115,7 @@ def import_(
             overwrite=overwrite,
             progress=progress,
         )
-    findings = layout_findings(dataset)
+    findings = list(layout_findings(dataset))
     content = {**_contents(dataset), "findings": [vars(finding) for finding in findings]}
     sentence = f"{dataset.samples} pairs of {dataset.layout} in {out}"
     print_outcome(sentence, out, content, json=json)

@@ -12,7 +12,7 @@ from typing import Any
 from twoscale.cli.layout import wrap
 
 _NAMES = 26  # the widest column of names
-_NARROW = 60  # below, texts stand under their names
+_NARROW = 72  # below, texts stand under their names
 
 
 @dataclass(frozen=True)

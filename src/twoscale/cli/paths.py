@@ -12,9 +12,8 @@ _ARRAY_FILES = (Kind.NPY, Kind.NPZ, Kind.HDF5, Kind.MAT, Kind.NETCDF, Kind.TORCH
 ARRAYS = (*_ARRAY_FILES, Kind.FOLDER, Kind.EMPTY, Kind.FILE)
 """What may hold arrays: the readers say what is wrong with a folder or with an unknown file."""
 
-PAIRS = (Kind.DATASET, *ARRAYS)
+PAIRS = (Kind.DATASET, *(kind for kind in ARRAYS if kind is not Kind.EMPTY))
 """What may hold pairs of fields."""
-
 
 _NEXT = {
     Kind.DATASET: "fit it with 'twoscale fit {path} --out RUN'",

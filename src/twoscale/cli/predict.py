@@ -72,6 +72,8 @@ def predict(
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
     scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
+    if scalar_file is not None:
+        expect_kind(scalar_file, Kind.NPY, or_else=(Kind.FILE,))
     asked = reading_of(input_keys, None, None if scalar_file else parameters, axes, select, time)
     if inputs is None or (inputs.suffix == ".npy" and asked == Reading()):
         _check_given(surrogate, inputs, scalar_file)

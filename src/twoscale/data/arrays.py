@@ -81,11 +81,22 @@ class FieldArray:
         if self.name is None:
             return None
         name = self.name.encode(errors="replace").decode()  # JSON holds only text
-        count = self.shape[1] // len(self.steps or [0])
-        inner = [name] if count == 1 else [f"{name}[{channel}]" for channel in range(count)]
-        if self.steps is None or self.array.shape[self.order.index("t")] == 1:
+        channels = self.ranges.get("c", range(1))
+        inner = [f"{name}[{channel}]" for channel in channels]
+        if len(channels) == 1 and (self.order == "nc" or self._length("c") == 1):
+            inner = [name]
+        if self.steps is None or self._length("t") == 1:
             return inner
         return [f"{one}@{step}" for step in self.steps for one in inner]
+
+    def _length(self, axis: str) -> int:
+        """Return the length of an axis in the file; 1 if there is no such axis."""
+        return int(self.array.shape[self.order.index(axis)]) if axis in self.order else 1
+
+    @property
+    def stored_samples(self) -> int:
+        """Return the number of samples in the file, selected or not."""
+        return self._length("n")
 
     def part_bytes(self, samples: int) -> int:
         """Return the memory that some samples take as they are stored and as they are written."""

@@ -70,7 +70,7 @@ class Choice:
         return [self._find(role, key) for role in ROLES if role in roles for key in keys[role]]
 
     def _is_pair(self) -> bool:
-        return isinstance(self.archive, NamedFiles) and len(self.archive.paths) == 2
+        return isinstance(self.archive, NamedFiles) and self.archive.is_pair
 
     def _in_order(self, roles: Sequence[str]) -> list[Chosen]:
         """Return the arrays of two files: the first is the input, the second the output."""

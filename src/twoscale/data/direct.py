@@ -47,8 +47,10 @@ class FileDataset(Dataset):
             "reading": self.reading.as_dict(),
             "files": [str(file.resolve()) for file in self.files],
         }
-        asked = {name: self.metadata[name] for name in ("input", "output", "samples", "reading")}
-        self.metadata["digest"] = content_digest(asked | {"files": files_digest(self.files)})
+        asked = {name: self.metadata[name] for name in ("input", "output", "samples")}
+        found = self.reading.as_dict() | {"axes": None}  # the orders that were found are `known`
+        counted = asked | {"reading": found, "files": files_digest(self.files)}
+        self.metadata["digest"] = content_digest(counted)
 
     @property
     def _workers(self) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from twoscale.data.arrays import FieldArray, Stack, refuse_unusual
-from twoscale.data.axes import AxesOrder, Shaped, find_orders, named_order
+from twoscale.data.axes import LETTERS, AxesOrder, Shaped, find_orders, named_order
 from twoscale.data.choosing import ROLES, Choice, Chosen
 from twoscale.data.description import Layout, Side
 from twoscale.data.readers import open_archive
@@ -73,8 +72,13 @@ def open_fields(
         chosen = Choice(paths, archive).arrays(asked, roles)
         for one in chosen:
             refuse_unusual(one, pieces=isinstance(one.array, Pieces))
-        orders = _orders(chosen, asked)
-        arrays = [_field_array(one, orders, asked, paths[0]) for one in chosen]
+        orders = _orders(chosen, asked, roles)
+        fields = [_field_array(one, orders, asked, paths[0]) for one in chosen if _is_field(one)]
+        _check_parts(fields, asked, roles)
+        count = fields[0].stored_samples if fields else None
+        arrays = fields + [
+            _parameters(one, orders, count, asked, paths[0]) for one in chosen if not _is_field(one)
+        ]
         stacks = {
             role: Stack(role, some)
             for role in ROLES
@@ -93,7 +97,25 @@ def open_fields(
         yield OpenedFields(stacks, replace(asked, periodic=periodic))
 
 
-def _orders(chosen: Sequence[Chosen], asked: Reading) -> dict[str, str]:
+def _is_field(one: Chosen) -> bool:
+    return one.role != "parameters"
+
+
+def _check_parts(fields: Sequence[FieldArray], asked: Reading, roles: Sequence[str]) -> None:
+    """Raise if a part is asked for along an axis that no array has."""
+    present = set().union(*(field.order for field in fields)) | {"n"}
+    if asked.time and "t" not in present and "output" in roles:
+        raise TwoscaleError(
+            "no array has an axis of time: drop time=..., or say with axes=... which one it is (t)"
+        )
+    for axis in parse_select(asked.select):
+        if axis not in present:
+            raise TwoscaleError(
+                f"no array has the axis {axis} ({LETTERS[axis]}) that select=... names"
+            )
+
+
+def _orders(chosen: Sequence[Chosen], asked: Reading, roles: Sequence[str]) -> dict[str, str]:
     """Return the order of axes of each array of fields: given, named, known, or found.
 
     An order without samples is that of one sample, which is all that each file or group holds.
@@ -102,7 +124,7 @@ def _orders(chosen: Sequence[Chosen], asked: Reading) -> dict[str, str]:
     orders: dict[str, str] = {}
     open_question: list[Chosen] = []
     for one in chosen:
-        if one.role == "parameters" or one.label in orders:
+        if not _is_field(one) or one.label in orders:
             continue
         rank = len(one.array.shape)
         known = asked.known.get(one.label, "")
@@ -122,8 +144,9 @@ def _orders(chosen: Sequence[Chosen], asked: Reading) -> dict[str, str]:
     counts |= {count for count in scalars if count is not None}
     shaped = [Shaped(one.label, _shape(one)) for one in open_question]
     unique = list({one.name: one for one in shaped}.values())
-    found = find_orders(unique, timed=asked.time is not None and not _timed(orders), samples=counts)
-    return orders | found
+    times = Times.parse(asked.time)
+    timed = times is not None and bool(times.inputs or "output" in roles)
+    return orders | find_orders(unique, timed=timed and not _timed(orders), samples=counts)
 
 
 def _fits(known: str, one: Chosen) -> bool:
@@ -177,40 +200,31 @@ def _is_stacked(pieces: Pieces, order: str) -> bool:
 
 def _field_array(one: Chosen, orders: dict[str, str], asked: Reading, file: Path) -> FieldArray:
     array: StoredArray
-    if one.role == "parameters":
-        array, order = _parameters(one, orders)
-    elif isinstance(one.array, Pieces):
-        order = orders[one.label]
-        if _is_stacked(one.array, order):
-            array, order = one.array.stacked(), "n" + order.replace("n", "")
-        else:
-            array = one.array.joined(order.index("n"))
+    order = orders[one.label]
+    if not isinstance(one.array, Pieces):
+        array = one.array
+    elif _is_stacked(one.array, order):
+        array, order = one.array.stacked(), "n" + order.replace("n", "")
     else:
-        array, order = one.array, orders[one.label]
-    return FieldArray(
-        one,
-        array,
-        order,
-        select=parse_select(asked.select),
-        times=None if one.role == "parameters" else Times.parse(asked.time),
-        file=file,
-    )
+        array = one.array.joined(order.index("n"))
+    times, select = Times.parse(asked.time), parse_select(asked.select)
+    return FieldArray(one, array, order, select=select, times=times, file=file)
 
 
-def _parameters(one: Chosen, orders: dict[str, str]) -> tuple[StoredArray, str]:
-    """Return parameters as an array of samples, or of samples and parameters."""
-    if isinstance(one.array, Pieces):
-        samples = len(one.array.openers)
-        stacked = any("n" not in order for order in orders.values()) or not one.array.shape
-        values = one.array.stacked() if stacked else one.array.joined(0)
-        whole = np.asarray(values[tuple(slice(None) for _ in values.shape)])
-        return whole.reshape(len(whole) if not stacked else samples, -1), "nc"
-    if len(one.array.shape) == 1:
-        return one.array, "n"
-    rows, columns = one.array.shape[0], prod(one.array.shape[1:])
-    wide = rows == 1 and columns > 1  # a row of MATLAB's, one number for each sample
-    whole = np.asarray(one.array[(slice(None),) * len(one.array.shape)]).reshape(rows, columns)
-    return (whole.T if wide else whole), "nc"
+def _parameters(
+    one: Chosen, orders: dict[str, str], samples: int | None, asked: Reading, file: Path
+) -> FieldArray:
+    """Return parameters in memory, as an array of samples and parameters."""
+    array = one.array
+    if isinstance(array, Pieces):
+        stacked = not array.shape or any("n" not in order for order in orders.values())
+        array = array.stacked() if stacked else array.joined(0)
+    whole = np.asarray(array[(slice(None),) * len(array.shape)])
+    values = whole.reshape(len(whole), -1)
+    if samples != 1 and values.shape == (1, samples):  # a row of MATLAB's
+        values = values.T
+    select = {axis: part for axis, part in parse_select(asked.select).items() if axis == "n"}
+    return FieldArray(one, values, "nc", select=select, times=None, file=file)
 
 
 def _check_counts(stacks: dict[str, Stack]) -> None:

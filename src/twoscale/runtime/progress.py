@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TextIO
 
 from twoscale.errors import TwoscaleError
@@ -25,23 +25,19 @@ _BAR = 20  # characters of its bar
 _PAUSE = 0.1  # seconds between two changes of a line
 
 
-@contextmanager
 def reporting(
     progress: ShowProgress, label: str = "", *, over: str | None = None
-) -> Iterator[Progress | None]:
+) -> AbstractContextManager[Progress | None]:
     """Give the function to report to: the user's own, one that draws bars, or None."""
     if progress is None or progress is False:
-        yield None
-    elif progress is True:
-        with progress_bars(label, over=over) as report:
-            yield report
-    elif callable(progress):
-        yield progress
-    else:
-        raise TwoscaleError(
-            f"progress is True, False or a function of (stage, done, total, remark), got "
-            f"{progress!r}"
-        )
+        return nullcontext()
+    if progress is True:
+        return progress_bars(label, over=over)
+    if callable(progress):
+        return nullcontext(progress)
+    raise TwoscaleError(
+        f"progress is True, False or a function of (stage, done, total, remark), got {progress!r}"
+    )
 
 
 @contextmanager

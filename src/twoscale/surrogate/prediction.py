@@ -44,12 +44,14 @@ def in_batches(
     progress: Progress | None = None,
 ) -> Tensor:
     """Return the predictions of checked fields, on their own device, `length` at a time."""
+    if len(fields) <= length and progress is None:
+        return predict(fields.to(device)).to(fields.device)
     made = []
     for part in slices(len(fields), length):
         made.append(predict(fields[part].to(device)).to(fields.device))
         if progress:
             progress("fields", part.stop, len(fields), "")
-    return made[0] if len(made) == 1 else torch.cat(made)
+    return torch.cat(made)
 
 
 def matching_parts(

@@ -96,6 +96,21 @@ def test_two_folders_of_images_are_input_and_output(tmp_path):
     assert same(found.outputs, colours.transpose(0, 3, 1, 2))
 
 
+def test_two_folders_of_npy_files(tmp_path, pair):
+    for name, values in pair.items():
+        (tmp_path / name).mkdir()
+        for place, sample in enumerate(values):
+            np.save(tmp_path / name / f"{place}.npy", sample)
+    folders = [tmp_path / "a", tmp_path / "u"]
+    with pytest.raises(TwoscaleError, match=r"'input' comes in 11 pieces of shape \(10, 14\)"):
+        load_fields(folders)
+    found = load_fields(folders, axes="hw")
+    assert same(found.inputs, pair["a"])
+    assert same(found.outputs, pair["u"])
+    part = FileDataset(folders, Reading.of(axes="hw")).load("output", [10, 4])
+    assert torch.equal(part[:, 0], torch.from_numpy(found.outputs[[4, 10]]))
+
+
 def test_sixteen_bit_images(tmp_path):
     values = np.random.default_rng(2).integers(0, 2**16, (3, 8, 8), dtype=np.uint16)
     for name in "au":

@@ -1,8 +1,10 @@
 """Files that are damaged, unsafe or of the wrong content: one sentence that names the way out."""
 
+import contextlib
 import json
 import os
 import pickle
+import random
 import zipfile
 
 import h5py
@@ -112,6 +114,27 @@ def test_truncated_files_and_wrong_content(tmp_path, write):
         refused(file, rf"{file.name} (is damaged|holds more than tensors|cannot be read)")
 
 
+@pytest.mark.parametrize(
+    "write",
+    [written.torch_dict, written.netcdf3, written.netcdf4, written.xarray_zarr_2, written.pages],
+    ids=lambda write: write.__name__,
+)
+def test_random_damage_is_told_without_a_traceback(tmp_path, write):
+    path = write(tmp_path, a=X, u=X)
+    draw = random.Random(0)
+    files = sorted(file for file in (tmp_path if path.is_dir() else path.parent).rglob("*"))
+    for _ in range(15):
+        file = draw.choice([one for one in files if one.is_file()])
+        sound = file.read_bytes()
+        damaged = bytearray(sound)
+        for _ in range(draw.choice((1, 3, 30))):
+            damaged[draw.randrange(min(len(damaged), 2000))] = draw.randrange(256)
+        file.write_bytes(damaged[: draw.choice((len(damaged), draw.randrange(len(damaged))))])
+        with contextlib.suppress(TwoscaleError):
+            load_fields(path)
+        file.write_bytes(sound)
+
+
 def test_truncated_images(tmp_path):
     Image.fromarray(X[0].astype(np.float32)).save(tmp_path / "0.tif")
     content = (tmp_path / "0.tif").read_bytes()
@@ -191,6 +214,13 @@ def test_names_in_doubt_are_listed_with_shapes(tmp_path):
         file, r"say which .* with inputs=... and outputs=...: it holds x \(6, 8, 9\), y \(6, 8, 9\)"
     )
     assert load_fields(written.npz(tmp_path, x=X, y=X, extra=X[0, 0])).inputs.shape == X.shape
+
+
+def test_files_of_a_folder_are_in_no_order(tmp_path):
+    for name in ("p", "q"):
+        np.save(tmp_path / f"{name}.npy", X)
+    refused(tmp_path, r"with inputs=... and outputs=...: it holds p \(6, 8, 9\), q \(6, 8, 9\)")
+    assert load_fields(tmp_path, inputs="q", outputs="p").inputs.shape == X.shape
 
 
 def test_files_that_do_not_belong_together(tmp_path):

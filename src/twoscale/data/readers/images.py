@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from twoscale.data.readers.archive import SingleArchive
-from twoscale.data.readers.base import Index, reading
+from twoscale.data.readers.base import Index, quietly, reading
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file
 
@@ -29,14 +29,14 @@ _COLOURED = {"LA": 2, "RGB": 3, "RGBA": 4}
 def open_image(file: Path) -> Iterator[SingleArchive]:
     """Give the pages of an image file as one array; a single page has no axis of samples."""
     with open_file(file) as handle:
-        with reading(file):
+        with reading(file), quietly():
             image = Image.open(handle, formats=_FORMATS)
             pages = ImagePages(file, image)
         grid = ("height", "width", *(("channel",) if image.mode in _COLOURED else ()))
         if pages.shape[0] > 1:
             yield SingleArchive(file.stem, pages, ("sample", *grid))
         else:
-            with reading(file):
+            with reading(file), quietly():
                 first = pages[(slice(0, 1),)][0]
             yield SingleArchive(file.stem, first, grid)
 

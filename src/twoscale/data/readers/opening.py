@@ -35,11 +35,12 @@ Opened = AbstractContextManager[Archive]
 
 
 @contextmanager
-def open_archive(paths: Sequence[Path]) -> Iterator[Archive]:
+def open_archive(paths: Sequence[Path], *, in_order: bool = True) -> Iterator[Archive]:
     """Give the arrays of one file or folder, or those of several taken together.
 
     Files of one array each (npy, images, a tensor, folders of such files) are arrays with the
-    files' names. Several files of the same arrays are pieces of these arrays.
+    files' names. Several files of the same arrays are pieces of these arrays. `in_order` says that
+    a user gave the paths, so that the first of two is the input.
     """
     if not paths:
         raise TwoscaleError(f"give a file or folder of arrays: {KINDS}")
@@ -52,7 +53,10 @@ def open_archive(paths: Sequence[Path]) -> Iterator[Archive]:
             yield FilesArchive(paths)
             return
         opened = [stack.enter_context(_open_single(path)) for path in paths]
-        yield (NamedFiles(paths, opened) if opened[0].single else FilesArchive(paths))
+        if opened[0].single:
+            yield NamedFiles(paths, opened, in_order=in_order)
+        else:
+            yield FilesArchive(paths)
 
 
 def expanded(files: Sequence[str | Path]) -> list[Path]:
@@ -117,11 +121,11 @@ def _open_folder(folder: Path) -> Opened:
     if all(path.is_file() and path.suffix.lower() in _IMAGES for path in held):
         with _open_one(held[0]) as first:
             many_pages = "sample" in (first.axes(first.names()[0]) or ())
-        return open_archive(held) if many_pages else _open_single(folder)
+        return open_archive(held, in_order=False) if many_pages else _open_single(folder)
     if _hold_several(held[0]) and len(held) > 1:
         _require_one_kind(held)
         return _given(FilesArchive(held))
-    return open_archive(held)
+    return open_archive(held, in_order=False)
 
 
 @contextmanager
@@ -168,9 +172,13 @@ def _require_one_kind(paths: Sequence[Path]) -> None:
 
 
 class NamedFiles(Archive):
-    """Files of one array each, which have the files' names."""
+    """Files of one array each, which have the files' names.
 
-    def __init__(self, paths: Sequence[Path], opened: Sequence[Archive]) -> None:
+    `is_pair`: they are an input and an output, in this order.
+    """
+
+    def __init__(self, paths: Sequence[Path], opened: Sequence[Archive], *, in_order: bool) -> None:
+        self.is_pair = in_order and len(paths) == 2
         self.paths = paths
         self.opened = opened
         for path, one in zip(paths, opened, strict=True):
