@@ -36,7 +36,7 @@ documents: demo
 	$(BIN)/python -m twoscale.report.documents
 	$(BIN)/python -m twoscale.cli.reference
 	$(BIN)/python scripts/docs_figures.py
-	cp demo/figures/fields.png docs/images/seams.png
+	$(BIN)/python -m twoscale.report.readme
 
 # The documentation as a site that needs no server and no network: open site/index.html.
 docs: $(READY)

@@ -184,13 +184,11 @@ def _draw_nothing() -> None:
 
 
 def _make_things_small() -> None:
-    """Let chunks hold 16 fields on 16 x 16 nodes, so that small datasets have several; demos too.
+    """Let chunks hold 16 fields on 16 x 16 nodes, so that small datasets have several.
 
     What commands do with their files stays the same.
     """
-    from twoscale.cli import demo
     from twoscale.data import generation, store
 
-    demo.RESOLUTION = 16
     store._CHUNK_BYTES = 16 * 4 * 16**2
     generation._BATCH_VALUES["cpu"] = 16 * 16**2

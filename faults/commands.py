@@ -9,7 +9,15 @@ from typing import Any
 from faults.contents import meaning, sizes, snapshot
 from faults.operations import read_log, watch
 from faults.rules import last_line
-from faults.templates import FIT, GENERATE, IMPORT, TUNE, Undisturbed, save_at_once
+from faults.templates import (
+    FIT,
+    GENERATE,
+    IMPORT,
+    SMALL_DEMO,
+    TUNE,
+    Undisturbed,
+    save_at_once,
+)
 from faults.trials import Place
 
 
@@ -158,9 +166,7 @@ REPORT = Case(
     "report", ("report", "small-study"), "result.html", ("small-study",), beside=("figures",)
 )
 STUDY = Case("study run", _study, "result", ("tiny.yaml",), growing=True, cost="long")
-DEMO = Case(
-    "demo", ("demo", "--samples", "500", "--epochs", "1"), "result", growing=True, cost="long"
-)
+DEMO = Case("demo", ("demo", *SMALL_DEMO), "result", growing=True, fixed=False, cost="long")
 
 FRESH = (
     GENERATE_DATA,

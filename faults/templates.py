@@ -42,6 +42,10 @@ figures: [{kind: qualitative, place: poisson-16}]
 GENERATE = ("generate", "poisson", "--resolution", "16", "--samples", "60")
 FIT = ("--method", "local", "--set", "patches=2", "--set", "epochs=2")
 IMPORT = ("--input", "a,b", "--parameters", "p", "--output", "u,v", "--periodic", "both")
+SMALL_DEMO = (
+    *("--resolution", "16", "--samples", "200"),
+    *("--budget", "1s", "--epochs", "1"),
+)
 TUNE = ("--objective", "A1", "--epochs", "2", "--warm-up", "0", "--ramp", "1")
 
 _COMMANDS: dict[str, tuple[str, ...]] = {
@@ -56,7 +60,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "prediction.npy": ("predict", "other-run", "inputs.npy"),
     "small-study": ("study", "run", "tiny.yaml", "--scale", "small"),
     "page.html": ("report", "small-study"),
-    "small-demo": ("demo", "--samples", "500", "--epochs", "1", "--seed", "1"),
+    "small-demo": ("demo", *SMALL_DEMO, "--seed", "1"),
 }
 
 

@@ -24,7 +24,8 @@ from twoscale.fields.grid import Grid
 from twoscale.fields.measures import Batch, relative_l2
 from twoscale.fields.patches import PatchLayout, Seams
 from twoscale.report.charts.kinds import draw as draw_chart
-from twoscale.report.charts.style import chart_style, log_axis, panels, shared_legend
+from twoscale.report.charts.style import log_axis, panels, shared_legend
+from twoscale.report.figure_style import chart_style
 from twoscale.report.method_looks import TRUTH, colour, marker, method_title
 from twoscale.report.results import read_study
 from twoscale.representation import Representation

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,10 +23,10 @@ def commands(data, run_folder, tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", rng.random((3, 16, 16)))
     np.savez(tmp_path / "x.npz", a=rng.random((4, 8, 8)), u=rng.random((4, 8, 8)))
     write_record(tmp_path / "records", make_record("mine", ["poisson-128 local"]), fields=False)
-    metrics = {"local": LEARNED_NOTHING}
-    monkeypatch.setattr("twoscale.cli.demo.run_demo", lambda out, **options: metrics)
+    runs = {"local": SimpleNamespace(metrics=LEARNED_NOTHING)}
+    monkeypatch.setattr("twoscale.cli.demo_parts.run_demo", lambda *_, **options: runs)
     monkeypatch.setattr("twoscale.bench.run_benchmarks", lambda names, setup: iter(()))
-    monkeypatch.setattr("twoscale.report.run_figures.illustrate_run", lambda *given: None)
+    monkeypatch.setattr("twoscale.report.run_page.illustrate_run", lambda *given: None)
     out = tmp_path / "out"
     to = ("--out", out)
     made = ("--resolution", 9, "--samples", 4, "--device", "cpu")

@@ -18,10 +18,10 @@ from twoscale.methods.settings import SETTINGS
 from twoscale.predictors import CodePredictor
 from twoscale.predictors.registry import PREDICTORS, defaults_of
 from twoscale.report.charts import KINDS
+from twoscale.report.readme import readme_parts
 from twoscale.report.reproduce import NOTE, reproduce_table
 from twoscale.report.study_documents import (
     beyond_table,
-    headline_table,
     markdown,
     results_page,
 )
@@ -82,10 +82,7 @@ def _refreshed_pages(root: Path, results: Path) -> dict[Path, str]:
     """Return the pages of which only the parts between marks are generated."""
     studies = results / "study"
     parts = {
-        "README.md": {
-            "results": headline_table(studies),
-            "beyond": beyond_table(studies, "In short"),
-        },
+        "README.md": readme_parts(studies),
         "docs/performance.md": {"bench": bench_table(results)},
         "docs/reference/files.md": {
             "faults": faults_table(results),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from twoscale.report.display import display, number
@@ -27,13 +27,13 @@ NOTE = (
 )
 
 
-def header() -> list[str]:
-    """Return the headings."""
-    return ["method", *COLUMNS.values()]
+def header(columns: Iterable[str] = COLUMNS) -> list[str]:
+    """Return the headings, of all columns by default."""
+    return ["method", *(COLUMNS[name] for name in columns)]
 
 
-def cells(metrics: Mapping[str, Any]) -> list[str]:
+def cells(metrics: Mapping[str, Any], columns: Iterable[str] = COLUMNS) -> list[str]:
     """Return the cells of one row, without its name; seams are the common ones."""
     total = metrics.get("timings", {}).get("total")
     flat = {**metrics, **metrics.get("common_seams", {}), "total": total}
-    return [number(flat.get(key), display(key).kind) for key in COLUMNS]
+    return [number(flat.get(key), display(key).kind) for key in columns]
