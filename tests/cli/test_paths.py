@@ -47,7 +47,7 @@ COMMANDS = {
     "evaluate": (["{path}"], {"run"}),
     "predict": (["{path}", "x.npy", "--out", "new"], {"run", "saved"}),
     "import": (["{path}", "--out", "new"], {"npy", "npz", "empty", "other"}),
-    "report": (["{path}", "--out", "new.html"], {"studies", "empty", "other"}),
+    "report": (["{path}", "--out", "new.html"], {"run", "several", "studies", "empty", "other"}),
     "study compare": (["{path}"], {"studies", "empty", "other"}),
     "study run": (["{path}", "--out", "new"], {"yaml"}),
 }

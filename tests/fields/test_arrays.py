@@ -1,11 +1,8 @@
 """Arrays of every kind come in as the same numbers."""
 
-import h5py
 import numpy as np
 import pytest
 import torch
-import xarray
-import zarr
 
 from twoscale import Grid, TwoscaleError
 from twoscale.fields import arrays
@@ -13,6 +10,8 @@ from twoscale.fields.arrays import StoredRows, as_array
 from twoscale.fields.grid import Space
 from twoscale.fields.samples import as_samples, read_shape, rows_or_channels
 from twoscale.fields.source import in_memory
+
+h5py, xarray, zarr = map(pytest.importorskip, ("h5py", "xarray", "zarr"))
 
 VALUES = np.random.default_rng(0).standard_normal((5, 4, 6))
 

@@ -2,16 +2,15 @@
 
 import warnings
 
-import h5py
 import numpy as np
 import pytest
 import torch
-import xarray
-import zarr
 
 from tests.surrogate.test_fields import smooth, surrogate_of
 from twoscale import Surrogate, TwoscaleError, TwoscaleWarning, fit_auto, fit_together
 from twoscale.fields import arrays
+
+h5py, xarray, zarr = map(pytest.importorskip, ("h5py", "xarray", "zarr"))
 
 COUNT = 40
 

@@ -112,7 +112,7 @@ class Split:
 
 def largest_training(samples: int) -> int:
     """Return how many of all samples train when nothing smaller is asked for: 80 %."""
-    return USUAL.counts(samples)[0]
+    return samples - 2 * (samples // 10)
 
 
 def split_samples(

@@ -73,7 +73,9 @@ def tiles(run: RunRecord) -> list[Tile]:
     """Return the numbers at the top of the page."""
     metrics = run.metrics
     found = [
-        Tile(ABSENT if run.error is None else percent(run.error), "relative error, test samples")
+        Tile(
+            ABSENT if run.error is None else percent(run.error), f"relative error, {run.judged_by}"
+        )
     ]
     if metrics["oracle_mre"] is not None:
         found.append(Tile(percent(metrics["oracle_mre"]), "oracle: the representation alone"))

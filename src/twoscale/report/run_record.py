@@ -57,6 +57,13 @@ class RunRecord:
         return Path(self.config["dataset"]["path"])
 
     @property
+    def judged_by(self) -> str:
+        """Return which samples the errors are of, in words."""
+        if self.data is not None:
+            return f"samples of {self.data.path.name}"
+        return f"{self.metrics.get('measured_on', 'test')} samples"
+
+    @property
     def predictor(self) -> str:
         return str(self.surrogate.settings.get("predictor", ""))
 

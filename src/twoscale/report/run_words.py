@@ -16,9 +16,8 @@ def result_sentences(run: RunRecord) -> list[str]:
         f"{run.title} was fitted on {run.config['training_samples']} samples of "
         f"{run.dataset_path.name} ({inputs.contents} to {outputs.contents})."
     )
-    where = f"samples of {run.data.path.name}" if run.data else "test samples"
     size = "infinite or undefined" if run.error is None else percent(run.error)
-    error = f"Its relative error on {run.metrics.get('samples')} {where} is {size}."
+    error = f"Its relative error on {run.metrics.get('samples')} {run.judged_by} is {size}."
     seconds = duration_text(run.fit_seconds)
     time = f"A search of {seconds} chose it" if run.search else f"The fit took {seconds}"
     if run.prediction_seconds is not None:

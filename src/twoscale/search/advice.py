@@ -9,7 +9,7 @@ from typing import Any
 
 from twoscale.fields.grid import Space
 from twoscale.fields.symmetries import symmetry_group
-from twoscale.search.chains import CHAINS
+from twoscale.search.chains import CHAINS, SHARED_BORDERS, longer_settings
 from twoscale.search.kinds import kind_of
 
 PERFECT = 1e-6  # relative error: about the limit of single precision
@@ -20,9 +20,6 @@ _UNEVEN = 2.0  # times the smallest: a channel's error that is worth a look
 _ROUGH = 1.5  # times the error's jumps inside of patches: seams that show
 _LATE = 0.95  # of all epochs: the loss was still falling
 _FEW = 30  # test samples: below, the error itself is uncertain
-_VARIANCES = ("output_variance", "middle_variance", "residual_variance", "variance")
-_CONFORMING = "conforming"
-_FULL = 1e-9  # share of variance below which no longer code is asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,15 +197,7 @@ def _longer_settings(found: Findings) -> dict[str, str]:
     if (kind is not None and kind.sized) or settings.get("code_size") is not None:
         values = prod(found.outputs.shape)
         return {"code_size": str(min(2 * (found.output_code or 1), values))}
-    if kind is not None:
-        return kind.longer_settings(settings)
-    kept = {name: settings[name] for name in _VARIANCES if settings.get(name) is not None}
-    longer = {
-        name: f"{1 - (1 - share) / 10:.12g}" for name, share in kept.items() if 1 - share > _FULL
-    }
-    if "coarse_components" in settings:
-        longer["coarse_components"] = str(2 * settings["coarse_components"])
-    return longer
+    return longer_settings(settings)
 
 
 def _other_predictor(found: Findings) -> Iterator[Suggestion]:
@@ -326,14 +315,14 @@ def _of_samples(found: Findings) -> Iterator[Suggestion]:
 
 def _smoother_seams(found: Findings, ratio: float) -> Iterator[Suggestion]:
     ways = ["fine-tune on the assembled field"] if found.tunable else []
-    if found.method != _CONFORMING:
-        ways.append(f"use the method {_CONFORMING}, whose patches share their borders")
+    if found.method != SHARED_BORDERS:
+        ways.append(f"use the method {SHARED_BORDERS}, whose patches share their borders")
     if ways:
         yield Suggestion(
             f"The slope's error jumps {ratio:.1f} times as much at patch borders as inside of "
             f"patches: {', or '.join(ways)}.",
             objective="A3" if found.tunable else "",
-            method="" if found.tunable else _CONFORMING,
+            method="" if found.tunable else SHARED_BORDERS,
         )
 
 

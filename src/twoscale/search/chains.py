@@ -15,6 +15,8 @@ CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
 """Coarse modes and variance of the residual, from short codes to long ones."""
 
 _COARSE_SIDE = 32  # nodes: a PCA of a larger coarse grid takes long
+_VARIANCES = ("output_variance", "middle_variance", "residual_variance", "variance")
+_FULL = 1e-9  # share of variance below which no longer code is asked for
 _MOST_VALUES = 64 * 64  # of a field that is one block: the PCA of larger ones takes long
 
 
@@ -37,7 +39,7 @@ class ChainKind:
     """A method whose output representation is searched.
 
     A `sized` code grows by its number of modes, the setting `code_size`. Any other grows along
-    `CODES`: `code_settings` says how, and `longer_settings` what is longer than given settings.
+    `CODES`: `code_settings` says how.
     `one_block` says whether fields are not cut into patches; then those of more than `most_values`
     numbers are not searched. `first_values` estimates how many numbers its first stage works on,
     which spans the whole domain.
@@ -48,7 +50,6 @@ class ChainKind:
     most_values: int | None = None
     first_values: Callable[[Space], int] = _coarse_values
     code_settings: CodeSettings = lambda code, outputs: {}
-    longer_settings: Callable[[Mapping[str, Any]], dict[str, str]] = lambda settings: {}
 
 
 def _two_scale_code(code: int, outputs: Space) -> dict[str, Any]:
@@ -61,23 +62,29 @@ def _two_scale_code(code: int, outputs: Space) -> dict[str, Any]:
     }
 
 
-def _longer_two_scale_code(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return twice the coarse modes, and a tenth of the variance that the residual loses."""
-    lost = 1 - settings["residual_variance"]
-    return {
-        "coarse_components": str(2 * settings["coarse_components"]),
-        "residual_variance": f"{1 - lost / 10:.12g}",
+def longer_settings(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return twice the coarse modes, and a tenth of the variance that each stage loses.
+
+    Nothing if the code has all of the variance.
+    """
+    longer = {}
+    if "coarse_components" in settings:
+        longer["coarse_components"] = str(2 * settings["coarse_components"])
+    lost = {name: 1 - settings[name] for name in _VARIANCES if settings.get(name) is not None}
+    return longer | {
+        name: f"{1 - share / 10:.12g}" for name, share in lost.items() if share > _FULL
     }
 
 
 CHAINS: dict[str, ChainKind] = {
-    "two-scale": ChainKind(
-        sized=False, code_settings=_two_scale_code, longer_settings=_longer_two_scale_code
-    ),
+    "two-scale": ChainKind(sized=False, code_settings=_two_scale_code),
     "conforming": ChainKind(),
     "global": ChainKind(one_block=True, most_values=_MOST_VALUES),
     # A method that is added here is searched.
 }
 """By the name of the method; a search starts with the first one that has all given settings."""
+
+SHARED_BORDERS = "conforming"
+"""The method whose patches share their borders, so that it has no seams in value."""
 
 FIRST_CHAIN = next(iter(CHAINS))
