@@ -12,6 +12,7 @@ from twoscale.errors import missing_extra
 from twoscale.fields.grid import Space
 from twoscale.fields.patches import Seams
 from twoscale.report.method_looks import TRUTH
+from twoscale.runtime.texts import percent
 
 try:
     import matplotlib
@@ -51,7 +52,7 @@ def draw_fields(
     for column, (method, error) in enumerate(errors.items(), 1):
         draw_field(axes[0, column], fields[method], method, vmin=low, vmax=top, cmap="viridis")
         size = float(np.linalg.norm(truth))
-        words = f"error, {100 * np.linalg.norm(error) / size:.2g} %" if size else "error"
+        words = f"error, {percent(float(np.linalg.norm(error)) / size, 2)}" if size else "error"
         shown = draw_field(axes[1, column], error, words, vmin=-worst, vmax=worst, cmap="RdBu_r")
         draw_seams(axes[1, column], seams)
     if image is not None:

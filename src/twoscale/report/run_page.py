@@ -22,8 +22,7 @@ from twoscale.report.run_pictures import Drawings
 from twoscale.report.run_record import RunRecord, fresh_run
 from twoscale.report.run_words import limits_text, result_sentences, used_text
 from twoscale.run.folder import Fitted
-from twoscale.runtime.timing import duration_text
-from twoscale.search.advice import percent
+from twoscale.runtime.texts import duration_text, percent, short_duration_text
 from twoscale.search.record import HEADINGS, table_rows
 from twoscale.study.cases import setting_text
 from twoscale.surrogate.artifact import PAGE
@@ -81,8 +80,8 @@ def tiles(run: RunRecord) -> list[Tile]:
         found.append(Tile(percent(metrics["oracle_mre"]), "oracle: the representation alone"))
     found.append(Tile(duration_text(run.fit_seconds), "search" if run.search else "fit"))
     if run.prediction_seconds is not None:
-        milliseconds = f"{1e3 * run.prediction_seconds:.2g} ms"
-        found.append(Tile(milliseconds, "per prediction, among many"))
+        time = short_duration_text(run.prediction_seconds)
+        found.append(Tile(time, "per prediction, among many"))
     if metrics["output_code"] is not None:
         code = f"{metrics['input_code']} → {metrics['output_code']}"
         found.append(Tile(code, "numbers in the codes"))

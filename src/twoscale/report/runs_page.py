@@ -19,8 +19,7 @@ from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import Shown, show_sample
 from twoscale.report.run_words import limits_text, result_sentences, used_text
 from twoscale.run.pairs import loaded_pair
-from twoscale.runtime.timing import duration_text
-from twoscale.search.advice import percent
+from twoscale.runtime.texts import duration_text, percent
 
 _LARGEST = 3_300_000  # letters of all pictures: the page stays below 4 MB
 _SIDE_BY_SIDE = 6  # runs that are drawn beside each other

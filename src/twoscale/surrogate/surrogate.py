@@ -29,7 +29,8 @@ from twoscale.problems import Problem
 from twoscale.representation import Representation
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
-from twoscale.runtime.timing import add_seconds, duration_text
+from twoscale.runtime.texts import duration_text
+from twoscale.runtime.timing import add_seconds
 from twoscale.surrogate.artifact import is_replaceable, read_artifact
 from twoscale.surrogate.display import Metrics, constructor_text, surrogate_html
 from twoscale.surrogate.evaluation import (
@@ -416,7 +417,7 @@ class Surrogate:
             predicted = self._apply(predict, fields, batch_size, report)
             # Only now: on CUDA it waits for the device.
             check_prediction(fields.detach(), predicted.detach())
-            return given.result(predicted, self.output_space_, self.ranks_[1])
+            return given.result(predicted, self._spaces, self.ranks_[1])
 
     @torch.no_grad()
     def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
