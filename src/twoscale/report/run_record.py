@@ -173,7 +173,7 @@ def read_run(run: Run, data: Dataset | None = None, *, look: bool = True) -> Run
     Its predictions are computed only if they are to be looked at.
     """
     dataset = run.test_dataset if data is None else data
-    own = data is None or data.identity == run.test_dataset.identity
+    own = data is None or run.tested_on(data)
     metrics = run.metrics if own else run.evaluate(dataset)
     numbers = sorted(run.test_samples if own else run.measured_samples(dataset)[1])
     samples = None

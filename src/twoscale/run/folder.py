@@ -99,12 +99,17 @@ class Run:
         return self.config["dataset"].get("identity")
 
     @property
+    def _tested_on(self) -> dict[str, Any]:
+        return self.config.get("test_dataset") or self.config["dataset"]
+
+    @property
     def test_dataset(self) -> Dataset:
         """Return the dataset whose samples the run is tested on: its own, or a separate one."""
-        described = self.config.get("test_dataset")
-        if described is None:
-            return self.dataset
-        return self._unchanged(described)
+        return self._unchanged(self._tested_on)
+
+    def tested_on(self, data: Dataset) -> bool:
+        """Say whether the run is tested on samples of this dataset or a copy of it."""
+        return data.identity == self._tested_on.get("identity")
 
     @property
     def split(self) -> Split:
@@ -140,11 +145,12 @@ class Run:
         """Return the metrics on some samples of `data`, as `Surrogate.evaluate` does.
 
         Without `samples`: on the run's test samples, or on all samples of another dataset.
-        `measured_on` tells which. With `resample` the data may be on another grid.
+        `measured_on` tells which: "test", "validation", "training", "all", or "given". With
+        `resample` the data may be on another grid.
         """
         if data is None:
             data = self.test_dataset
-        measured = "all"
+        measured = "given"
         if samples is None:
             measured, samples = self.measured_samples(data)
         surrogate = self.surrogate.with_problem(data.problem)
