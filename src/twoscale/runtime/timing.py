@@ -13,7 +13,6 @@ import torch
 
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
-from twoscale.runtime.texts import duration_text
 
 _UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 
@@ -33,7 +32,7 @@ class Clock:
             self.add(name, now() - start)
 
     def add(self, name: str, seconds: float) -> None:
-        LOGGER.debug("%s: %s", name, duration_text(seconds))
+        LOGGER.debug("%s: %.3f s", name, seconds)
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
