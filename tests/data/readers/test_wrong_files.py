@@ -95,6 +95,14 @@ def test_zarr_codecs_that_could_run_code_are_refused(tmp_path, version):
     assert not (tmp_path / "mark").exists()
 
 
+def test_zarr_chunks_beyond_the_memory_are_refused(tmp_path):
+    def change(one):
+        one["chunk_grid"]["configuration"]["chunk_shape"] = [10**9, 10**4, 10**4]
+
+    words = "one chunk of 'a' needs .* of memory, .*: write it with smaller chunks"
+    refused(zarr_with(tmp_path, 3, change), words, inputs="a", outputs="u")
+
+
 def test_zarr_folders_with_links_are_refused(tmp_path):
     folder = written.plain_zarr(tmp_path, a=X, u=X)
     (folder / "link").symlink_to("/dev/zero")
