@@ -103,6 +103,16 @@ def test_zarr_chunks_beyond_the_memory_are_refused(tmp_path):
     refused(zarr_with(tmp_path, 3, change), words, inputs="a", outputs="u")
 
 
+def test_tensors_that_unpack_beyond_the_memory_are_refused(tmp_path, monkeypatch):
+    file = written.torch_dict(tmp_path, a=np.zeros((6, 64, 64)), u=X)
+    with zipfile.ZipFile(file) as archive, zipfile.ZipFile(tmp_path / "p.pt", "w", 8) as packed:
+        for name in archive.namelist():
+            packed.writestr(name, archive.read(name))
+    free = (tmp_path / "p.pt").stat().st_size
+    monkeypatch.setattr("twoscale.runtime.memory.available_memory", lambda: 2 * free)
+    refused(tmp_path / "p.pt", "reading .* needs .* of memory", inputs="a", outputs="u")
+
+
 def test_zarr_folders_with_links_are_refused(tmp_path):
     folder = written.plain_zarr(tmp_path, a=X, u=X)
     (folder / "link").symlink_to("/dev/zero")
