@@ -219,7 +219,6 @@ def test_other_data_are_shown(twoscale, seeds, tmp_path):
     )
 
 
-@pytest.mark.usefixtures("drawn_pages")
 def test_other_data_are_shown_where_those_of_the_run_are_gone(
     twoscale, run_folder, tmp_path, monkeypatch
 ):
@@ -231,6 +230,7 @@ def test_other_data_are_shown_where_those_of_the_run_are_gone(
     assert outcome.status == 0, outcome.err
 
 
+@pytest.mark.usefixtures("drawn_pages")
 def test_a_search_ends_with_its_page_and_three_commands(twoscale, data, tmp_path):
     run = tmp_path / "run"
     outcome = twoscale("fit", data, "--budget", "1s", "--out", run)

@@ -151,11 +151,19 @@ def _training_section(run: RunRecord, drawn: Drawings) -> Section:
     )
 
 
+def _test_data(run: RunRecord) -> Iterator[tuple[str, str]]:
+    """Yield the separate dataset that a run is tested on, if there is one."""
+    if "test_dataset" in run.config:
+        test = run.config["test_dataset"]
+        yield "Test data", f"{Path(test['path']).name}, {test['identity']}"
+
+
 def origin_section(run: RunRecord, prefix: str = "") -> Section:
     """Return how the run was made: data, device, settings, and the command that repeats it."""
     environment = run.environment
     facts = [
         ("Data", f"{run.dataset_path.name}, {run.config['dataset']['identity']}"),
+        *_test_data(run),
         ("Training samples", str(run.config["training_samples"])),
         ("Seed", str(run.surrogate.seed)),
         ("Device", f"{environment.get('device')}, {environment.get('device_name')}"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twoscale.data import Dataset
+from twoscale.data import Dataset, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.report.method_looks import method_title
 from twoscale.report.run_samples import RunSamples, measure_samples, most_samples
@@ -20,6 +20,7 @@ from twoscale.run.folder import (
     SEARCH,
     Fitted,
     read_run_json,
+    tested_dataset,
 )
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.stages import INFERENCE
@@ -55,6 +56,17 @@ class RunRecord:
     @property
     def dataset_path(self) -> Path:
         return Path(self.config["dataset"]["path"])
+
+    @property
+    def judging_identity(self) -> str:
+        """Return the identity of the dataset whose samples the errors are of."""
+        if self.data is not None:
+            return self.data.identity
+        return str(tested_dataset(self.config)["identity"])
+
+    def judging_dataset(self) -> Dataset:
+        """Return the dataset whose samples the errors are of."""
+        return self.data if self.data is not None else reopen_data(tested_dataset(self.config))
 
     @property
     def judged_by(self) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from twoscale.data import reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.report import run_fields, run_figures, tables
 from twoscale.report.display import display, number
@@ -81,12 +80,9 @@ def _best_sentences(runs: Mapping[str, RunRecord]) -> list[str]:
 
 
 def _summary(runs: Mapping[str, RunRecord]) -> Iterator[str]:
-    data = {run.config["dataset"]["identity"] for run in runs.values()}
+    data = {run.judging_identity for run in runs.values()}
     if len(data) > 1:
-        yield (
-            f"The runs were fitted on {len(data)} different datasets: their errors are of "
-            "different samples."
-        )
+        yield f"The errors are of samples of {len(data)} different datasets."
     errors = [run.error for run in runs.values() if run.error is not None]
     same = len({(run.surrogate.method, str(run.surrogate.settings)) for run in runs.values()}) == 1
     if same and len(errors) > 1:
@@ -182,7 +178,7 @@ def _same_sample(runs: Mapping[str, RunRecord]) -> tuple[dict[str, Shown], str]:
     first = next(iter(some.values()))
     if any(run.samples is None for run in some.values()):
         return {}, ""
-    if first.data is None and len({run.config["dataset"]["identity"] for run in some.values()}) > 1:
+    if len({run.judging_identity for run in some.values()}) > 1:
         return {}, "The runs are of different data: no sample is shown side by side."
     shared = set.intersection(*(set(run.test_samples) for run in some.values()))
     assert first.samples is not None
@@ -193,7 +189,7 @@ def _same_sample(runs: Mapping[str, RunRecord]) -> tuple[dict[str, Shown], str]:
     middle = float(np.median(first.samples.finite))
     place = min(known, key=lambda k: abs(float(first.samples.errors[k]) - middle))  # type: ignore
     chosen = int(numbers[place])
-    pair = loaded_pair(first.data or reopen_data(first.config["dataset"]), [chosen])
+    pair = loaded_pair(first.judging_dataset(), [chosen])
     inputs, truth = (side.tensor() for side in pair)
     return {
         name: show_sample(run.surrogate, inputs, truth, chosen) for name, run in some.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,17 +99,13 @@ class Run:
         return self.config["dataset"].get("identity")
 
     @property
-    def _tested_on(self) -> dict[str, Any]:
-        return self.config.get("test_dataset") or self.config["dataset"]
-
-    @property
     def test_dataset(self) -> Dataset:
         """Return the dataset whose samples the run is tested on: its own, or a separate one."""
-        return self._unchanged(self._tested_on)
+        return self._unchanged(tested_dataset(self.config))
 
     def tested_on(self, data: Dataset) -> bool:
         """Say whether the run is tested on samples of this dataset or a copy of it."""
-        return data.identity == self._tested_on.get("identity")
+        return data.identity == tested_dataset(self.config).get("identity")
 
     @property
     def split(self) -> Split:
@@ -169,6 +165,11 @@ class Run:
         if separate is not None:  # the test samples are those of the other dataset
             split = replace(split, test=split.test[:0])
         return split.measured, split.as_dict()[split.measured]
+
+
+def tested_dataset(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of the dataset that a run is tested on: a separate one, or its own."""
+    return config.get("test_dataset") or config["dataset"]
 
 
 def recorded_reading(folder: Path) -> Reading:
