@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twoscale.data import Dataset, reopen_data
+from twoscale.data import Dataset
+from twoscale.data.direct import reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.report.method_looks import method_title
 from twoscale.report.run_samples import RunSamples, measure_samples, most_samples

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from twoscale.data import Dataset, Reading, Shares, Split, is_stored, open_data, reopen_data
+from twoscale.data import Dataset, Reading, Shares, Split, open_data
+from twoscale.data.direct import is_stored, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import Batch, measure_all, relative_l2
 from twoscale.fields.pairs import paired_chunks
