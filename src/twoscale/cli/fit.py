@@ -30,7 +30,7 @@ from twoscale.cli.reading import (
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
-    from twoscale.data import Dataset
+    from twoscale.data import Dataset, Reading
     from twoscale.run import Run
 
 _AUTO = "auto"  # in place of a method: search for one
@@ -111,7 +111,7 @@ def fit(
 ) -> None:
     """Fit a surrogate, evaluate it on the test split, and write a run folder."""
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data import Shares, open_data
+    from twoscale.data import Shares
     from twoscale.methods.settings import parse_assignments, parse_seeds
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration
@@ -130,8 +130,7 @@ def fit(
         "resume": resume,
     }
     asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
-    dataset = open_data(data, reading_of(*asked))
-    options["test"] = open_data(test, reading_of(*asked)) if test else None
+    dataset, options["test"] = _open_both(data, test, reading_of(*asked))
     if method == _AUTO:
         if seeds is not None:
             raise TwoscaleError(
@@ -209,6 +208,20 @@ def _search(
     show_metrics({run.surrogate.method: run.metrics}, json, _title(run), out)
     if not json:
         print_next([run])
+
+
+def _open_both(data: Path, test: Path | None, reading: Reading) -> tuple[Dataset, Dataset | None]:
+    """Return the data and the test data; how files are read does not concern a stored dataset."""
+    from twoscale.data import Reading, open_data
+    from twoscale.data.direct import is_stored
+
+    places = [data] if test is None else [data, test]
+    stored = [is_stored(place) for place in places]
+    first, *others = (
+        open_data(place, Reading() if known and not all(stored) else reading)
+        for place, known in zip(places, stored, strict=True)
+    )
+    return first, others[0] if others else None
 
 
 def _one_of(data: Path | None, train: Path | None) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from twoscale.data.axes import AxesOrder, is_order
@@ -93,8 +93,9 @@ class Reading:
         return replace(base, **asked)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the reading as plain values, for `from_dict`."""
-        return asdict(self) | {"known": dict(self.known)}
+        """Return the reading as values that JSON can hold, for `from_dict`."""
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
+        return plain | {"known": dict(self.known)}
 
     @classmethod
     def from_dict(cls, stored: Any) -> Reading:
