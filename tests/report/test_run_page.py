@@ -118,7 +118,7 @@ def test_the_page_starts_with_the_result_in_words(run, page):
         f"on 40 test samples is {100 * run.metrics['mre']:.3g}",
         "a prediction takes",
         "The representation alone (oracle) has",
-        "Pictures are of all 40 samples",
+        "Pictures show all 40 samples",
     ):
         assert words in start
     assert "twoscale fit" in page[page.index('id="next"') :]

@@ -46,7 +46,7 @@ def test_a_predictor_that_learns_too_little():
     learned = found(error=0.05, training_error=0.05, oracle=0.001)
     worse = Outcome(0.1, 0.1, 0.001, 10, 20)
     learned.trials.append(Trial(Candidate(predictor="kernel"), "predictor", 1.0, 1.0, worse))
-    assert "More of the input would help" in told(learned)
+    assert "A longer input code would help" in told(learned)
 
 
 def test_more_samples_by_what_half_of_them_lose():
@@ -68,7 +68,7 @@ def test_a_search_cut_short_asks_for_time():
     assert "A longer budget may help." in text
     text = told(found(stopped="interrupted", **errors))
     assert "in 2 s of 60 s; interrupted." in text
-    assert "A search without interruption may find a better one." in text
+    assert "A search without interruption may find a better surrogate." in text
 
 
 @pytest.mark.parametrize(

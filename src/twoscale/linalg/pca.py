@@ -112,7 +112,7 @@ def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
 class RankRule:
     """How many components to keep, per block.
 
-    At least one of both has to be given.
+    Give at least one of the two.
 
     Parameters
     ----------
