@@ -102,9 +102,9 @@ def test_an_exact_fit_has_no_parts_to_name():
 def test_a_gpu_is_for_those_who_have_none():
     kernel = replace(SPACE.first, predictor="kernel")
     learned = found(error=0.05, training_error=0.05, oracle=0.001, candidate=kernel)
-    assert "a larger network, trained on a GPU" in told(learned)
+    assert "A larger network would help, trained on a GPU" in told(learned)
     text = told(learned, replace(SPACE, accelerated=True))
-    assert "a larger network, trained for longer" in text
+    assert "A larger network would help, trained for longer" in text
     assert "GPU" not in text
 
 
