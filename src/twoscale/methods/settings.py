@@ -214,8 +214,8 @@ def resolve_settings(
 ) -> dict[str, Any]:
     """Return `defaults` with the checked `given` values; unknown names and bad values raise.
 
-    `owner` is what has the settings, in the words of the error; `table` says what they may be. Only
-    a part of somebody's own has settings that are not in it: text is read as their defaults are.
+    `owner` is what has the settings, in the words of the error; `table` says what they may be.
+    Settings of users' own parts are not in it: their text is read as the type of their default.
     `owners` tells what else has the settings that this one lacks.
     """
     resolved = dict(defaults)
