@@ -73,7 +73,7 @@ def import_(
         list[Path],
         typer.Argument(
             help="A file or folder of arrays (npz, npy, HDF5, MAT, NetCDF, Zarr, .pt, PNG, TIFF); "
-            "the input's and the output's file; or files of one sample each."
+            "or two, the inputs and the outputs; or one file for each sample."
         ),
     ],
     out: OutDataset,
@@ -88,7 +88,7 @@ def import_(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Equation the pairs solve, if it is a known one.",
+            help="The equation that the pairs solve, if twoscale knows it.",
             autocompletion=complete_problem,
         ),
     ] = None,

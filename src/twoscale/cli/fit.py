@@ -48,27 +48,27 @@ def fit(
         Path | None, typer.Argument(help="A dataset, or a file or folder of fields.")
     ] = None,
     train: Annotated[
-        Path | None, typer.Option(help="The dataset, instead of DATA.", metavar="DATA")
+        Path | None, typer.Option(help="The training data, in place of DATA.", metavar="DATA")
     ] = None,
     test: Annotated[
         Path | None,
         typer.Option(
-            help="Another dataset, to test on all of it; DATA is then split 0.9/0.1/0.",
+            help="Another dataset or file to test on; DATA is then split 0.9/0.1/0.",
             metavar="DATA",
         ),
     ] = None,
     split: Annotated[
         str | None,
         typer.Option(
-            help="Training/validation/test: shares such as 0.8/0.1/0.1, which is the default, or "
-            "numbers of samples such as 800/100/100.",
+            help="Training/validation/test samples: shares such as 0.8/0.1/0.1 (the default), or "
+            "numbers such as 800/100/100.",
             metavar="A/B/C",
         ),
     ] = None,
     method: Annotated[
         str,
         typer.Option(
-            help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best.",
+            help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best one.",
             autocompletion=one_of((_AUTO, *METHODS)),
         ),
     ] = _AUTO,
@@ -109,7 +109,7 @@ def fit(
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Fit a surrogate, evaluate it on the test split, and write a run folder."""
+    """Fit a surrogate, measure it on test samples, and write a run folder with a report."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
     from twoscale.cli.next_steps import print_next
     from twoscale.cli.paths import PAIRS, expect_kind

@@ -35,7 +35,7 @@ ParameterKeys = Annotated[
     typer.Option(
         "--parameters",
         metavar=_KEYS,
-        help="Names of scalars of each sample, beside the input fields or instead of them.",
+        help="Names of scalars of each sample, with the input fields or instead of them.",
     ),
 ]
 AxesOption = Annotated[
@@ -43,8 +43,8 @@ AxesOption = Annotated[
     typer.Option(
         "--axes",
         metavar="ORDER",
-        help="Order of axes: n samples, t time, c channels, h height, w width. nhwc for all arrays "
-        "of four axes; nhw,nthw for arrays of three and of four; a=hwn,u=nhw by name.",
+        help="Order of axes by letters: n samples, t time, c channels, h height, w width. nhwc is "
+        "for all arrays of four axes; nhw,nthw for those of three and four; a=hwn,u=nhw by name.",
     ),
 ]
 SelectOption = Annotated[
@@ -61,8 +61,8 @@ TimeOption = Annotated[
     typer.Option(
         "--time",
         metavar="IN/OUT",
-        help="Times that are inputs, and times that are outputs: 0/-1 from the first to the last, "
-        "0:10/10:20 from ten to the next ten; several times are channels.",
+        help="Which times are inputs and which are outputs. 0/-1: from the first to the last; "
+        "0:10/10:20: from ten to the next ten. Several times are channels.",
     ),
 ]
 PeriodicOption = Annotated[

@@ -111,7 +111,7 @@ def reopen_data(record: Mapping[str, Any]) -> Dataset:
 
 
 def is_stored(place: str | Path) -> bool:
-    """Say whether a path is to be opened as a dataset, which also tells what is wrong with it."""
+    """Say whether a path is to be opened as a dataset; opening it finds what is wrong with it."""
     path = Path(place)
     if not os.path.lexists(path):
         return not any(sign in str(path) for sign in "*?[")

@@ -108,7 +108,7 @@ class Run:
 
     @property
     def split(self) -> Split:
-        """Return the samples that trained, chose and judged."""
+        """Return the training, validation and test samples."""
         return Split(**{k: np.array(v, int) for k, v in read_run_json(self.path, SPLIT).items()})
 
     @property
@@ -121,7 +121,7 @@ class Run:
         return split.as_dict()[split.measured]
 
     def open_data(self, path: str | Path, asked: Reading | None = None) -> Dataset:
-        """Return another dataset, or a file: read as those of the run, but for what is `asked`."""
+        """Return another dataset or file, read like the run's own, except for what is `asked`."""
         given = asked or Reading()
         return open_data(path, given if is_stored(path) else self.reading.for_other(given))
 

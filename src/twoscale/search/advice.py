@@ -94,10 +94,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A sentence on what would help, and what to run for it.
+    """A sentence on what would help, and what to run.
 
-    That is a fit with other `settings` or another `method`, a fine-tuning on an `objective`, or a
-    `search`; or nothing that a command can do.
+    To run is a fit with other `settings` or another `method`, a fine-tuning on an `objective`, or a
+    `search`. Some suggestions have nothing to run.
     """
 
     text: str
@@ -164,7 +164,7 @@ def limits(found: Findings) -> Iterator[Suggestion]:
     if found.short_of_time:
         yield Suggestion("A longer budget may help.", search=True)
     elif found.interrupted:
-        yield Suggestion("A search without interruption may find a better one.", search=True)
+        yield Suggestion("A search without interruption may find a better surrogate.", search=True)
     shares = found.shares
     for part in sorted(shares, key=lambda name: -shares[name]):
         if shares[part] > _NOTABLE:
@@ -211,13 +211,11 @@ def _other_predictor(found: Findings) -> Iterator[Suggestion]:
         )
     elif not linear:
         how = "trained for longer" if found.accelerated else "trained on a GPU"
-        yield Suggestion(
-            f"A predictor that can learn more would help: a larger network, {how}.", search=True
-        )
+        yield Suggestion(f"A larger network would help, {how}.", search=True)
     elif found.tried_predictors:
-        yield Suggestion("More of the input would help: nonlinear predictors were no better.")
+        yield Suggestion("A longer input code would help: nonlinear predictors were no better.")
     else:
-        yield Suggestion("A nonlinear predictor would help, or one that sees more of the input.")
+        yield Suggestion("A nonlinear predictor would help, or a longer input code.")
 
 
 def _trained_too_short(found: Findings) -> Suggestion | None:
@@ -319,8 +317,8 @@ def _smoother_seams(found: Findings, ratio: float) -> Iterator[Suggestion]:
         ways.append(f"use the method {SHARED_BORDERS}, whose patches share their borders")
     if ways:
         yield Suggestion(
-            f"The slope's error jumps {ratio:.1f} times as much at patch borders as inside of "
-            f"patches: {', or '.join(ways)}.",
+            f"Jumps in the slope of the error are {ratio:.1f} times as large at patch borders as "
+            f"inside patches: {', or '.join(ways)}.",
             objective="A3" if found.tunable else "",
             method="" if found.tunable else SHARED_BORDERS,
         )

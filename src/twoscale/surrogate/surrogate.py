@@ -65,7 +65,7 @@ class Surrogate:
 
     Fields are (samples, height, width), with channels (samples, channels, height, width), or
     (samples, length) on a line. They may be NumPy, torch or xarray arrays, Zarr arrays, HDF5
-    datasets or nested lists. A single channel may be left out at one place and given at another.
+    datasets or nested lists. The axis of a single channel may be missing.
     Predictions have the axes of the training outputs.
     A surrogate follows the habits of scikit-learn: `clone`, pipelines and grid searches work.
 
@@ -386,9 +386,9 @@ class Surrogate:
         Parameters
         ----------
         inputs
-            Input fields; None if there are parameters only. A single channel may be left out or
-            not, and so may the axis of samples of one sample. If a tensor asks for gradients
-            (`requires_grad`), so does the prediction.
+            Input fields; None if there are parameters only. The axis of a single channel, or of a
+            single sample, may be missing. If a tensor has `requires_grad`, the prediction can be
+            differentiated.
         parameters
             Scalars of each sample, (samples, P), if the surrogate was fitted with some. Gradients
             go through them as well.
@@ -403,8 +403,8 @@ class Surrogate:
         Returns
         -------
         array
-            The predicted fields, with the axes of the training outputs; of one sample without an
-            axis of samples, as it came. A labelled array (xarray) gives a labelled array.
+            The predicted fields, with the axes of the training outputs. An input without an axis of
+            samples gives a prediction without one. An xarray input gives an xarray prediction.
         """
         self._check_fitted()
         if batch_size is not None and batch_size < 1:
@@ -492,8 +492,8 @@ class Surrogate:
             False by default.
         per_sample
             Whether to add `per_sample`: a dictionary with the array `error`, the relative L2 error
-            of each sample, and of several channels `channels` with an array for each. NaN stands
-            for a true field of zeros. False by default.
+            of each sample. With several channels it also has `channels`, with an array for each.
+            NaN stands for a true field of zeros. False by default.
         progress
             As for `fit`.
 

@@ -148,7 +148,7 @@ class _Checker:
             yield Finding(
                 "warning",
                 "problem",
-                f"the problem '{described['name']}' is not known here, nothing is solved",
+                f"the problem '{described['name']}' is not known here: solutions are not checked",
                 "install the package that defines it",
             )
         yield from layout_findings(dataset)
