@@ -93,8 +93,9 @@ class Reading:
         return replace(base, **asked)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the reading as plain values, for `from_dict`."""
-        return asdict(self) | {"known": dict(self.known)}
+        """Return the reading as JSON would hold it, for `from_dict`."""
+        plain = asdict(self) | {"known": dict(self.known)}
+        return {key: list(one) if isinstance(one, tuple) else one for key, one in plain.items()}
 
     @classmethod
     def from_dict(cls, stored: Any) -> Reading:
