@@ -107,6 +107,12 @@ class Reading:
         empty = {name: () for name in lists[:3] if not stored[name]}
         return cls(**(stored | tuples | empty))
 
+    @classmethod
+    def recorded_in(cls, described: Mapping[str, Any]) -> Reading:
+        """Return how the files were read that a dataset is made of; empty if that is unknown."""
+        stored = described.get("reading")
+        return cls() if stored is None else cls.from_dict(stored)
+
 
 def _listed(keys: Keys) -> tuple[str, ...]:
     listed = [keys] if isinstance(keys, str) else list(keys or ())

@@ -19,6 +19,7 @@ _BUDGET = "2min"
 _READING = {"inputs": "--input", "outputs": "--output", "parameters": "--parameters"}
 _READING |= {name: f"--{name}" for name in ("axes", "select", "time")}
 _WRAPS = {(True, False): "rows", (False, True): "columns", (True, True): "both"}
+_FEW = 10  # files that a command names one by one
 _LONGER = 3  # times the budget of the first search
 
 
@@ -48,8 +49,9 @@ def fit_command(run: RunRecord, other: Mapping[str, Any], out: Path) -> str:
 def _fit(run: RunRecord) -> list[str]:
     """Return the start of a fit on the run's data: a dataset, or files and how they are read."""
     data = run.config["dataset"]
-    path, files = run.dataset_path, data.get("files", ())
-    words = ["twoscale", "fit", _path(path.parent if len(files) > 1 else path)]
+    files = [Path(file) for file in data.get("files", ())] or [run.dataset_path]
+    places = files if len(files) <= _FEW else [files[0].parent]
+    words = ["twoscale", "fit", *(_path(place) for place in places)]
     reading = data.get("reading") or {}
     for name, option in _READING.items():
         if value := reading.get(name):
