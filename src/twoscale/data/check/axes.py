@@ -66,8 +66,8 @@ def order_findings(channels: Sequence[Channel]) -> Iterator[Finding]:
             "samples_last",
             f"{swapped[0].label}: neighbouring samples are nearly the same while neighbouring "
             "columns are as different as samples",
-            "if the last axis is that of the samples, move it to the front (numpy.moveaxis(fields, "
-            "-1, 0)) and import again",
+            "if the last axis is that of the samples, read the file with axes='hwn', or move the "
+            "axis to the front (numpy.moveaxis(fields, -1, 0))",
         )
     elif close and len(close) == len(seen):
         yield Finding(
