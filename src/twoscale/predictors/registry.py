@@ -33,7 +33,8 @@ def get_predictor(name: str) -> type[CodePredictor]:
     if name not in PREDICTORS:
         raise TwoscaleError(
             f"predictor must be one of {', '.join(PREDICTORS)}, got '{name}'"
-            f"{did_you_mean(name, PREDICTORS)}: one of your own has to be made known first, by twoscale.register_predictor"
+            f"{did_you_mean(name, PREDICTORS)}: one of your own has to be made known first, by "
+            "twoscale.register_predictor"
         )
     return PREDICTORS[name]
 
