@@ -42,7 +42,7 @@ WORDS = {
 }
 COMMANDS = {
     "fit": (["{path}", "--out", "new"], {"dataset", "npy", "npz", "other"}),
-    "check": (["{path}"], {"dataset", "run", "saved"}),
+    "check": (["{path}"], {"dataset", "run", "saved", "npy", "npz", "other"}),
     "finetune": (["{path}", "--out", "new"], {"run"}),
     "evaluate": (["{path}"], {"run"}),
     "predict": (["{path}", "x.npy", "--out", "new"], {"run", "saved"}),

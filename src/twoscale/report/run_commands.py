@@ -57,7 +57,7 @@ def _data(run: RunRecord) -> list[str]:
     files = [Path(file) for file in data.get("files", ())] or [run.dataset_path]
     places = files if len(files) <= _FEW else [files[0].parent]
     words = [_path(place) for place in places]
-    read = next((one for one in (data, test) if "files" in one), {})
+    read: dict[str, Any] = next((one for one in (data, test) if "files" in one), {})
     reading = read.get("reading", {})
     for name, option in _READING.items():
         if value := reading.get(name):
