@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from warnings import warn
 
 import typer
 
@@ -25,9 +26,10 @@ from twoscale.cli.reading import (
     PeriodicOption,
     SelectOption,
     TimeOption,
+    one_or_all,
     reading_of,
 )
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, TwoscaleWarning
 
 if TYPE_CHECKING:
     from twoscale.data import Dataset
@@ -45,7 +47,11 @@ def fit(
         ),
     ],
     data: Annotated[
-        Path | None, typer.Argument(help="A dataset, or a file or folder of fields.")
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DATA]...",
+            help="A dataset; a file or folder of fields; the input's and the output's file.",
+        ),
     ] = None,
     train: Annotated[
         Path | None, typer.Option(help="The training data, in place of DATA.", metavar="DATA")
@@ -53,7 +59,7 @@ def fit(
     test: Annotated[
         Path | None,
         typer.Option(
-            help="Another dataset or file to test on; DATA is then split 0.9/0.1/0.",
+            help="Another dataset or file, to test on all of it; DATA is then split 0.9/0.1/0.",
             metavar="DATA",
         ),
     ] = None,
@@ -113,17 +119,17 @@ def fit(
     from twoscale.cli.display import print_json, progress_bar, show_metrics
     from twoscale.cli.next_steps import print_next
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data import Shares, open_data
+    from twoscale.data import Shares, open_with_test
+    from twoscale.data.check import layout_findings
     from twoscale.methods.settings import parse_assignments, parse_seeds
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration
 
-    data = _one_of(data, train)
-    for place in (data, test):
-        if place is not None:
-            expect_kind(place, *PAIRS)
+    files = _one_of(data, train)
+    for place in [*files, *([test] if test else [])]:
+        expect_kind(place, *PAIRS)
     options: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,
@@ -134,8 +140,9 @@ def fit(
         "resume": resume,
     }
     asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
-    dataset = open_data(data, reading_of(*asked))
-    options["test"] = open_data(test, reading_of(*asked)) if test else None
+    dataset, options["test"] = open_with_test(one_or_all(files), test, reading_of(*asked))
+    for finding in layout_findings(dataset):
+        warn(finding.text, TwoscaleWarning, stacklevel=2)
     if method == _AUTO:
         if seeds is not None:
             raise TwoscaleError(
@@ -196,9 +203,9 @@ def _search(
         print_next([run])
 
 
-def _one_of(data: Path | None, train: Path | None) -> Path:
-    """Return the dataset that is given as an argument or as an option."""
-    given = [path for path in (data, train) if path is not None]
+def _one_of(data: list[Path] | None, train: Path | None) -> list[Path]:
+    """Return the dataset or files that are given as arguments or as an option."""
+    given = [one for one in (data, train and [train]) if one]
     if len(given) != 1:
         raise TwoscaleError(
             f"a fit is on one dataset, got {len(given)}: name it as DATA or with --train"

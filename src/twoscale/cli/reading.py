@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -102,6 +104,11 @@ def reading_of(*options: str | None) -> Reading:
     from twoscale.data import Reading
 
     return Reading.of(**reading_options(*options))
+
+
+def one_or_all(paths: Sequence[Path]) -> Path | Sequence[Path]:
+    """Return one path alone, which may be a dataset, or several files."""
+    return paths[0] if len(paths) == 1 else paths
 
 
 def _keys(text: str | None) -> list[str] | None:

@@ -91,7 +91,7 @@ class Run:
     @property
     def reading(self) -> Reading:
         """Return how the files were read that the run was fitted on; empty if none were."""
-        return _reading(self.config)
+        return Reading.recorded_in(self.config["dataset"])
 
     @property
     def identity(self) -> str | None:
@@ -169,12 +169,7 @@ def recorded_reading(folder: Path) -> Reading:
     """Return how the files of a run were read; an empty reading for a saved surrogate."""
     if not (folder / CONFIG).exists():
         return Reading()
-    return _reading(read_run_json(folder, CONFIG))
-
-
-def _reading(config: dict[str, Any]) -> Reading:
-    recorded = config["dataset"].get("reading")
-    return Reading() if recorded is None else Reading.from_dict(recorded)
+    return Reading.recorded_in(read_run_json(folder, CONFIG)["dataset"])
 
 
 @dataclass(frozen=True)

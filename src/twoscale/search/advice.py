@@ -96,8 +96,8 @@ class Findings:
 class Suggestion:
     """A sentence on what would help, and what to run.
 
-    To run is a fit with other `settings` or another `method`, a fine-tuning on an `objective`, or a
-    `search`. Some suggestions have nothing to run.
+    To run is a fit with other `settings` or another `method`, a fine-tuning on an `objective`, a
+    `search`, or a `check` of the data. Some suggestions have nothing to run.
     """
 
     text: str
@@ -105,6 +105,7 @@ class Suggestion:
     method: str = ""
     objective: str = ""
     search: bool = False
+    check: bool = False
 
 
 def error_shares(
@@ -150,7 +151,8 @@ def advise(found: Findings) -> list[Suggestion]:
         return [
             Suggestion(
                 "Predictions are no better than fields of zeros. Check the data first: twoscale "
-                "check names constant fields, duplicates and wrong axes."
+                "check names constant fields, duplicates and wrong axes.",
+                check=True,
             )
         ]
     first = list(limits(found))

@@ -31,7 +31,7 @@ from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.timing import add_seconds, duration_text
 from twoscale.surrogate.artifact import is_replaceable, read_artifact
-from twoscale.surrogate.display import Metrics, constructor_text, surrogate_html
+from twoscale.surrogate.display import Metrics, constructor_text, surrogate_html, surrogate_text
 from twoscale.surrogate.evaluation import (
     coefficient_of_determination,
     warn_of_failure,
@@ -189,6 +189,9 @@ class Surrogate:
 
     def __repr__(self) -> str:
         return constructor_text(self)
+
+    def __str__(self) -> str:
+        return surrogate_text(self)
 
     def _repr_html_(self) -> str:
         return surrogate_html(self)
