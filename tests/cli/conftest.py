@@ -36,3 +36,10 @@ def run_folder(data, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "r"
     fit_run(Dataset(data), path, method="two-scale", settings={"epochs": 3})
     return path
+
+
+@pytest.fixture
+def unsaved(monkeypatch):
+    """Work is never so long that its state is saved, however busy the machine is."""
+    for name in ("due", "worthwhile"):
+        monkeypatch.setattr(f"twoscale.files.checkpoints.Checkpoint.{name}", lambda self: False)

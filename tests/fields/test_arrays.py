@@ -51,6 +51,13 @@ KINDS = STORED | {
 }
 
 
+def test_an_array_of_a_closed_file_is_refused(tmp_path):
+    array = in_hdf5(tmp_path)
+    array.file.close()
+    with pytest.raises(TwoscaleError, match="an array of a file needs the file open"):
+        as_samples(array, "input")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_gives_the_same_samples(kind, tmp_path):
     samples = as_samples(KINDS[kind](tmp_path), "input")

@@ -82,6 +82,13 @@ def test_a_fitted_one_in_a_notebook(pairs):
     assert f"test error {100 * error:.3g} %" in shown(surrogate)
 
 
+def test_a_channel_without_an_error_in_a_notebook(pairs):
+    x, u = pairs
+    outputs = np.stack([u, np.zeros_like(u)], 1)
+    surrogate = Surrogate("global", predictor="affine", device="cpu").fit(x, outputs)
+    assert "mre of 1 infinite or undefined" in shown(surrogate.evaluate(x, outputs))
+
+
 @pytest.fixture(scope="module")
 def found(pairs):
     return fit_auto(*pairs, budget=0.01, predictor="affine", device="cpu")

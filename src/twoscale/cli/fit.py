@@ -116,14 +116,10 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a surrogate, measure it on test samples, and write a run folder with a report."""
-    from twoscale.cli.display import print_json, progress_bar, show_metrics
-    from twoscale.cli.next_steps import print_next
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.data import Shares, open_with_test
     from twoscale.data.check import layout_findings
     from twoscale.methods.settings import parse_assignments, parse_seeds
-    from twoscale.report.run_page import illustrate_run
-    from twoscale.run import fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration
 
@@ -153,7 +149,26 @@ def fit(
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
-    several = None if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
+    several = None if seeds is None else parse_seeds(seeds)
+    _fit_method(dataset, out, method, seed, several, options, json)
+
+
+def _fit_method(
+    dataset: Dataset,
+    out: Path,
+    method: str,
+    seed: int,
+    seeds: list[int] | None,
+    options: dict[str, Any],
+    json: bool,
+) -> None:
+    """Fit one method for one seed or several, and show its metrics."""
+    from twoscale.cli.display import print_json, progress_bar, show_metrics
+    from twoscale.cli.next_steps import print_next
+    from twoscale.report.run_page import illustrate_run
+    from twoscale.run import fit_runs
+
+    several = {} if seeds is None else {k: out / f"seed-{k}" for k in seeds}
     with progress_bar(method) as progress:
         runs = fit_runs(
             dataset,
@@ -164,7 +179,7 @@ def fit(
             **options,
         )
     title = _title(runs[0])
-    if several is None:
+    if not several:
         show_metrics({method: runs[0].metrics}, json, title, out)
     elif json:
         found = {run.path.name: run.metrics for run in runs}

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from twoscale.data.choosing import Chosen
-from twoscale.data.readers.base import NO_COMPLEX, StoredArray, reading
+from twoscale.data.readers.base import StoredArray, reading
 from twoscale.data.readers.npz import StreamedArray
 from twoscale.data.sections import Times
 from twoscale.errors import TwoscaleError
+from twoscale.fields.arrays import NO_COMPLEX
 from twoscale.runtime.memory import require_memory
 
 _INSIDE = "ntchw"

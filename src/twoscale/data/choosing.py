@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from twoscale.data.readers.archive import Archive, Found
 from twoscale.data.readers.base import listed, reading
 from twoscale.data.readers.opening import NamedFiles
 from twoscale.data.reading import Reading
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, did_you_mean
 
 ROLES = {"input": "inputs=...", "output": "outputs=...", "parameters": "parameters=..."}
 """The options that name the arrays of each role."""
@@ -138,9 +137,8 @@ class Choice:
             return Chosen(role, key, array, axes)
         with self._reading():
             names = self.archive.names()
-        close = get_close_matches(key, names, n=1)
-        close += [name for name in names if key and name.endswith(f"/{key}")][:1]
-        hint = f" (did you mean {close[0]}?)" if close else ""
+        inside = [name for name in names if key and name.endswith(f"/{key}")]
+        hint = did_you_mean(inside[0] if inside else key, names)
         raise TwoscaleError(
             f"{self} has no array '{key}' ({ROLES[role]}){hint}: it holds {self._held()}"
         )

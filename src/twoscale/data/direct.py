@@ -13,14 +13,14 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from twoscale.data.arrays import StackView
-from twoscale.data.description import FORMAT, describe
+from twoscale.data.description import describe, may_be_dataset
 from twoscale.data.importing import Files, file_list
 from twoscale.data.layouts import open_fields
 from twoscale.data.readers import is_array_file
 from twoscale.data.reading import Reading
 from twoscale.data.store import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.files import content_digest, open_file, read_json
+from twoscale.files import content_digest, open_file
 
 _SAMPLED = 2**26  # bytes of all files that a digest reads
 _BLOCK = 2**16
@@ -147,11 +147,7 @@ def is_stored(place: str | Path) -> bool:
         return False
     if not (path / "zarr.json").exists():
         return not any(path.iterdir()) or (path / "manifest.json").exists()
-    try:
-        described = read_json(path / "zarr.json", require={"attributes": dict})
-    except TwoscaleError:
-        return True
-    return described["attributes"].get("format") == FORMAT
+    return may_be_dataset(path)
 
 
 def files_digest(paths: Sequence[Path]) -> str:

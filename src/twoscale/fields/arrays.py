@@ -15,7 +15,7 @@ from twoscale.fields.source import Shape, chunk_length, single_precision, slices
 from twoscale.runtime.memory import available_memory
 
 _BYTES = 4  # of a number in single precision
-_COMPLEX = "give the real and the imaginary part as two channels"
+NO_COMPLEX = "give the real and the imaginary part as two channels"
 _SAMPLES = """n s sample samples batch realization realisation member ensemble number trajectory
 trajectories case simulation run index idx"""
 _CHANNELS = "c channel channels component components variable field feature features band nc"
@@ -99,10 +99,8 @@ def as_array(given: Any, name: str) -> np.ndarray | Tensor | StoredRows:
     elif isinstance(given, np.generic) or not hasattr(given, "__array__"):
         advice = ": read a file with twoscale.data.load_fields" if isinstance(given, str) else ""
         raise TwoscaleError(f"the {name} must be an array, got {type(given).__name__}{advice}")
-    elif _stays_on_disk(given):
-        array = StoredRows(given)
     else:
-        array = given if isinstance(given, np.ndarray) else _converted(given, name)
+        array = _opened(given, name)
     _check_real(array.array if isinstance(array, StoredRows) else array, name)
     return array
 
@@ -146,13 +144,16 @@ def _unequal(name: str, shapes: set[tuple[int, ...]]) -> str:
     )
 
 
-def _converted(given: Any, name: str) -> np.ndarray:
-    """Return what an array of another library holds, as NumPy."""
+def _opened(given: Any, name: str) -> np.ndarray | StoredRows:
+    """Return what an array of any library holds as NumPy, or its rows if it is too large."""
     try:
-        return np.asarray(given)
-    except (TypeError, ValueError, RuntimeError) as error:
+        if _stays_on_disk(given):
+            return StoredRows(given)
+        return given if isinstance(given, np.ndarray) else np.asarray(given)
+    except (TypeError, ValueError, RuntimeError, OSError) as error:
         raise TwoscaleError(
-            f"the {name}, a {type(given).__name__}, cannot be turned into a NumPy array: {error}"
+            f"the {name}, a {type(given).__name__}, cannot be turned into a NumPy array (an array "
+            f"of a file needs the file open): {error}"
         ) from error
 
 
@@ -169,10 +170,10 @@ def _stays_on_disk(given: Any) -> bool:
 def _check_real(array: Any, name: str) -> None:
     if isinstance(array, Tensor):
         if array.is_complex():
-            raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {_COMPLEX}")
+            raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {NO_COMPLEX}")
         return
     kind = np.dtype(array.dtype).kind
     if kind == "c":
-        raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {_COMPLEX}")
+        raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {NO_COMPLEX}")
     if kind not in "fiub":
         raise TwoscaleError(f"the {name} must be real numbers, got dtype {array.dtype}")

@@ -22,8 +22,7 @@ from twoscale.report.run_pictures import Drawings
 from twoscale.report.run_record import RunRecord, fresh_run
 from twoscale.report.run_words import limits_text, result_sentences, used_text
 from twoscale.run.folder import Fitted
-from twoscale.runtime.timing import duration_text
-from twoscale.search.advice import percent
+from twoscale.runtime.texts import duration_text, percent, short_duration_text
 from twoscale.search.record import HEADINGS, table_rows
 from twoscale.study.cases import setting_text
 from twoscale.surrogate.artifact import PAGE
@@ -81,8 +80,8 @@ def tiles(run: RunRecord) -> list[Tile]:
         found.append(Tile(percent(metrics["oracle_mre"]), "oracle: the representation alone"))
     found.append(Tile(duration_text(run.fit_seconds), "search" if run.search else "fit"))
     if run.prediction_seconds is not None:
-        milliseconds = f"{1e3 * run.prediction_seconds:.2g} ms"
-        found.append(Tile(milliseconds, "per prediction, in a batch"))
+        time = short_duration_text(run.prediction_seconds)
+        found.append(Tile(time, "per prediction, in a batch"))
     if metrics["output_code"] is not None:
         code = f"{metrics['input_code']} → {metrics['output_code']}"
         found.append(Tile(code, "numbers in the codes"))
@@ -152,11 +151,19 @@ def _training_section(run: RunRecord, drawn: Drawings) -> Section:
     )
 
 
+def _test_data(run: RunRecord) -> Iterator[tuple[str, str]]:
+    """Yield the separate dataset that a run is tested on, if there is one."""
+    if "test_dataset" in run.config:
+        test = run.config["test_dataset"]
+        yield "Test data", f"{Path(test['path']).name}, {test['identity']}"
+
+
 def origin_section(run: RunRecord, prefix: str = "") -> Section:
     """Return how the run was made: data, device, settings, and the command that repeats it."""
     environment = run.environment
     facts = [
         ("Data", f"{run.dataset_path.name}, {run.config['dataset']['identity']}"),
+        *_test_data(run),
         ("Training samples", str(run.config["training_samples"])),
         ("Seed", str(run.surrogate.seed)),
         ("Device", f"{environment.get('device')}, {environment.get('device_name')}"),

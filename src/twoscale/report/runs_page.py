@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from twoscale.data import reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.report import run_fields, run_figures, tables
 from twoscale.report.display import display, number
@@ -19,8 +18,7 @@ from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import Shown, show_sample
 from twoscale.report.run_words import limits_text, result_sentences, used_text
 from twoscale.run.pairs import loaded_pair
-from twoscale.runtime.timing import duration_text
-from twoscale.search.advice import percent
+from twoscale.runtime.texts import duration_text, percent
 
 _LARGEST = 3_300_000  # letters of all pictures: the page stays below 4 MB
 _SIDE_BY_SIDE = 6  # runs that are drawn beside each other
@@ -82,12 +80,9 @@ def _best_sentences(runs: Mapping[str, RunRecord]) -> list[str]:
 
 
 def _summary(runs: Mapping[str, RunRecord]) -> Iterator[str]:
-    data = {run.config["dataset"]["identity"] for run in runs.values()}
+    data = {run.judging_identity for run in runs.values()}
     if len(data) > 1:
-        yield (
-            f"The runs were fitted on {len(data)} different datasets, so their errors are "
-            "measured on different samples."
-        )
+        yield f"The errors are of samples of {len(data)} different datasets."
     errors = [run.error for run in runs.values() if run.error is not None]
     same = len({(run.surrogate.method, str(run.surrogate.settings)) for run in runs.values()}) == 1
     if same and len(errors) > 1:
@@ -183,8 +178,8 @@ def _same_sample(runs: Mapping[str, RunRecord]) -> tuple[dict[str, Shown], str]:
     first = next(iter(some.values()))
     if any(run.samples is None for run in some.values()):
         return {}, ""
-    if first.data is None and len({run.config["dataset"]["identity"] for run in some.values()}) > 1:
-        return {}, "The runs were fitted on different data, so no sample is shown side by side."
+    if len({run.judging_identity for run in some.values()}) > 1:
+        return {}, "The runs were tested on different data, so no sample is shown side by side."
     shared = set.intersection(*(set(run.test_samples) for run in some.values()))
     assert first.samples is not None
     numbers = first.samples.numbers
@@ -194,7 +189,7 @@ def _same_sample(runs: Mapping[str, RunRecord]) -> tuple[dict[str, Shown], str]:
     middle = float(np.median(first.samples.finite))
     place = min(known, key=lambda k: abs(float(first.samples.errors[k]) - middle))  # type: ignore
     chosen = int(numbers[place])
-    pair = loaded_pair(first.data or reopen_data(first.config["dataset"]), [chosen])
+    pair = loaded_pair(first.judging_dataset(), [chosen])
     inputs, truth = (side.tensor() for side in pair)
     return {
         name: show_sample(run.surrogate, inputs, truth, chosen) for name, run in some.items()

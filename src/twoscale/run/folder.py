@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from twoscale.data import Dataset, Reading, Shares, Split, is_stored, open_data, reopen_data
+from twoscale.data import Dataset, Reading, Shares, Split, open_data
+from twoscale.data.direct import is_stored, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import Batch, measure_all, relative_l2
 from twoscale.fields.pairs import paired_chunks
@@ -101,10 +102,11 @@ class Run:
     @property
     def test_dataset(self) -> Dataset:
         """Return the dataset whose samples the run is tested on: its own, or a separate one."""
-        described = self.config.get("test_dataset")
-        if described is None:
-            return self.dataset
-        return self._unchanged(described)
+        return self._unchanged(tested_dataset(self.config))
+
+    def tested_on(self, data: Dataset) -> bool:
+        """Say whether the run is tested on samples of this dataset or a copy of it."""
+        return data.identity == tested_dataset(self.config).get("identity")
 
     @property
     def split(self) -> Split:
@@ -140,11 +142,12 @@ class Run:
         """Return the metrics on some samples of `data`, as `Surrogate.evaluate` does.
 
         Without `samples`: on the run's test samples, or on all samples of another dataset.
-        `measured_on` tells which. With `resample` the data may be on another grid.
+        `measured_on` tells which: "test", "validation", "training", "all", or "given". With
+        `resample` the data may be on another grid.
         """
         if data is None:
             data = self.test_dataset
-        measured = "all"
+        measured = "given"
         if samples is None:
             measured, samples = self.measured_samples(data)
         surrogate = self.surrogate.with_problem(data.problem)
@@ -163,6 +166,11 @@ class Run:
         if separate is not None:  # the test samples are those of the other dataset
             split = replace(split, test=split.test[:0])
         return split.measured, split.as_dict()[split.measured]
+
+
+def tested_dataset(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of the dataset that a run is tested on: a separate one, or its own."""
+    return config.get("test_dataset") or config["dataset"]
 
 
 def recorded_reading(folder: Path) -> Reading:

@@ -9,6 +9,7 @@ from typing import Any
 
 from twoscale.fields.grid import Space
 from twoscale.fields.symmetries import symmetry_group
+from twoscale.runtime.texts import percent
 from twoscale.search.chains import CHAINS, SHARED_BORDERS, longer_settings
 from twoscale.search.kinds import kind_of
 
@@ -327,12 +328,3 @@ def _smoother_seams(found: Findings, ratio: float) -> Iterator[Suggestion]:
 
 
 _ENDS: tuple[Any, Any] = (min, max)
-
-
-def percent(error: float) -> str:
-    """Return an error as text.
-
-    >>> percent(0.01234)
-    '1.23 %'
-    """
-    return f"{100 * error:.3g} %"

@@ -9,7 +9,7 @@ from typing import Any
 from twoscale.fields.grid import Space
 from twoscale.methods.recipes import METHODS, defaults
 from twoscale.networks import count_parameters
-from twoscale.runtime.timing import duration_text
+from twoscale.runtime.texts import duration_text, percent
 from twoscale.surrogate.options import COMPOSED, PLACES
 
 # Colours follow the page's own, light or dark: text in its colour, lines in a part of it.
@@ -97,7 +97,7 @@ def _fitted_rows(surrogate: Any) -> dict[str, str]:
         codes = f"{latent.inputs.code_size} → {latent.outputs.code_size} numbers per field"
         rows["codes"] = codes
     for role, error in surrogate.errors_.items():
-        rows[f"{role} error"] = "undefined" if error is None else f"{100 * error:.3g} %"
+        rows[f"{role} error"] = percent(error)
     return rows
 
 
@@ -106,10 +106,9 @@ class Metrics(dict[str, Any]):
 
     def _repr_html_(self) -> str:
         names = ("pooled_error", "mean_sample_error", "oracle_mre")
-        rows = {name: "undefined" for name in names if self[name] is None}
-        rows |= {name: f"{100 * self[name]:.3g} %" for name in names if name not in rows}
+        rows = {name: percent(self[name]) for name in names}
         for channel, errors in self.get("channels", {}).items():
-            rows[f"mre of {channel}"] = f"{100 * errors['mre']:.3g} %"
+            rows[f"mre of {channel}"] = percent(errors["mre"])
         rows["samples"] = str(self["samples"])
         rows |= {f"{name} time": duration_text(self["timings"][name]) for name in _TIMES}
         title = f"metrics: {len(self)} names, such as 'mse' and 'ssim'"

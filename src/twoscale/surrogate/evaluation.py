@@ -31,6 +31,7 @@ from twoscale.problems import Problem
 from twoscale.problems.measures import flux_measures, has_flux, residual_measures
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.stages import INFERENCE
+from twoscale.runtime.texts import percent
 from twoscale.runtime.timing import Clock
 from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.prediction import Predict
@@ -177,9 +178,9 @@ def warn_of_failure(metrics: Mapping[str, Any]) -> None:
     """Warn if predictions are no better than fields of zeros."""
     error = metrics["mre"]
     if error is None or error >= 1:
-        size = "infinite or undefined" if error is None else f"{100 * error:.3g} %"
         warnings.warn(
-            f"the relative error of the predictions is {size}: fields of zeros would be no worse",
+            f"the relative error of the predictions is {percent(error)}: fields of zeros would be "
+            "no worse",
             TwoscaleWarning,
             stacklevel=2,
         )

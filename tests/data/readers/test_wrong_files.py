@@ -95,6 +95,24 @@ def test_zarr_codecs_that_could_run_code_are_refused(tmp_path, version):
     assert not (tmp_path / "mark").exists()
 
 
+def test_zarr_chunks_beyond_the_memory_are_refused(tmp_path):
+    def change(one):
+        one["chunk_grid"]["configuration"]["chunk_shape"] = [10**9, 10**4, 10**4]
+
+    words = "one chunk of 'a' needs .* of memory, .*: write it with smaller chunks"
+    refused(zarr_with(tmp_path, 3, change), words, inputs="a", outputs="u")
+
+
+def test_tensors_that_unpack_beyond_the_memory_are_refused(tmp_path, monkeypatch):
+    file = written.torch_dict(tmp_path, a=np.zeros((6, 64, 64)), u=X)
+    with zipfile.ZipFile(file) as archive, zipfile.ZipFile(tmp_path / "p.pt", "w", 8) as packed:
+        for name in archive.namelist():
+            packed.writestr(name, archive.read(name))
+    free = (tmp_path / "p.pt").stat().st_size
+    monkeypatch.setattr("twoscale.runtime.memory.available_memory", lambda: 2 * free)
+    refused(tmp_path / "p.pt", "reading .* needs .* of memory", inputs="a", outputs="u")
+
+
 def test_zarr_folders_with_links_are_refused(tmp_path):
     folder = written.plain_zarr(tmp_path, a=X, u=X)
     (folder / "link").symlink_to("/dev/zero")

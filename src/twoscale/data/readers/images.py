@@ -19,7 +19,6 @@ try:
 except ImportError as error:
     raise missing_extra("pillow", "data") from error
 
-IMAGES = (".png", ".tif", ".tiff")
 _FORMATS = ("PNG", "TIFF")
 _PLAIN = {"1": "bool", "L": "u1", "I": "i4", "F": "f4", "I;16": "u2", "I;16B": "u2", "I;16L": "u2"}
 _COLOURED = {"LA": 2, "RGB": 3, "RGBA": 4}

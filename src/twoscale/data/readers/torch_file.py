@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -27,8 +28,11 @@ _ONLY_TENSORS = "save a tensor or a dict of tensors: torch.save({'x': x, 'u': u}
 def open_torch(file: Path) -> Iterator[TorchArchive]:
     """Give the tensors of a file that torch.save wrote."""
     with open_file(file) as handle, reading(file):
-        size = os.fstat(handle.fileno()).st_size
-        require_memory(f"reading {file}", size, "save it as npy or HDF5, which are read in parts")
+        require_memory(
+            f"reading {file}",
+            _unpacked_size(handle),
+            "save it as npy or HDF5, which are read in parts",
+        )
         try:
             with quietly():
                 content = torch.load(handle, map_location="cpu", weights_only=True)
@@ -38,6 +42,16 @@ def open_torch(file: Path) -> Iterator[TorchArchive]:
                 f"{_ONLY_TENSORS}"
             ) from error
     yield TorchArchive(file, content)
+
+
+def _unpacked_size(handle: BinaryIO) -> int:
+    """Return the bytes of a file's content, which may be packed; leave the file at its start."""
+    size = os.fstat(handle.fileno()).st_size
+    if zipfile.is_zipfile(handle):
+        with zipfile.ZipFile(handle) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    handle.seek(0)
+    return size
 
 
 class TorchArchive(Archive):
