@@ -105,7 +105,7 @@ class Metrics(dict[str, Any]):
     """The metrics of an evaluation by name: a dictionary that a notebook shows as a table."""
 
     def _repr_html_(self) -> str:
-        names = ("pooled_error", "mean_sample_error", "oracle_mre")
+        names = ("pooled_error", "mean_relative_l2", "oracle_mre")
         rows = {name: percent(self[name]) for name in names}
         for channel, errors in self.get("channels", {}).items():
             rows[f"mre of {channel}"] = percent(errors["mre"])

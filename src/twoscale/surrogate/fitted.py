@@ -218,7 +218,7 @@ class FittedSurrogate:
         -------
         Metrics
             A dictionary. `pooled_error`, also called `mre`, is one ratio of norms over all samples.
-            `mean_sample_error` is the mean of the samples' own ratios. The other names are those of
+            `mean_relative_l2` is the mean of the samples' own ratios. The other names are those of
             `metrics.json`. Timings include the stages of the fit.
         """
         pair = self._test_pair(inputs, outputs, parameters, resample=resample)
