@@ -1,38 +1,11 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from twoscale.cli import main
 from twoscale.data import generate
 from twoscale.problems import Poisson
-from twoscale.report.run_page import FOOTER
-
-
-class Outcome(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def twoscale(capsys, monkeypatch):
-    """Run a command line in this process; give its exit status, output and error output."""
-
-    def run(*arguments: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["twoscale", *map(str, arguments)])
-        status = 0
-        try:
-            main()
-        except SystemExit as stop:
-            status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        captured = capsys.readouterr()
-        return Outcome(status, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture
@@ -41,10 +14,9 @@ def drawn_pages():
 
 
 @pytest.fixture(autouse=True)
-def empty_pages(request, monkeypatch):
+def empty_pages(request):
     if "drawn_pages" not in request.fixturenames:
-        for name in ("run_page.run_page", "run_report.run_page", "run_report.runs_page"):
-            monkeypatch.setattr(f"twoscale.report.{name}", lambda runs: f"<!doctype html>{FOOTER}")
+        request.getfixturevalue("without_pages")
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,7 @@ def check_words(outcome, out):
     assert rows == ["Search (", "Plain L2L", "L2L + overlap", "Two-scale"]
     assert max(map(len, outcome.out.splitlines())) <= max(80, len(str(out)) + 40)
     assert str(out / "report.html") in outcome.out
-    assert re.findall(r"^  twoscale (\w+)", outcome.out, re.M) == ["import", "fit", "predict"]
+    assert re.findall(r"^  twoscale (\w+)", outcome.out, re.M) == ["fit", "predict", "report"]
 
 
 def check_files(out):

@@ -104,3 +104,12 @@ def test_a_search_in_a_notebook(found):
     assert "* two-scale affine" in text
     assert found.explanation[0] in text
     assert "validation error" in shown(found.surrogate)
+
+
+def test_print_shows_what_a_fit_has_found(pairs):
+    surrogate = Surrogate("global", predictor="affine")
+    assert str(surrogate).startswith("Surrogate('global', predictor='affine')\n  method")
+    assert "not fitted yet" in str(surrogate)
+    shown = str(surrogate.fit(*pairs))
+    assert "2x8x8 fields → 8x8 fields" in shown
+    assert "numbers per field" in shown

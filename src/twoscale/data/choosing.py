@@ -95,10 +95,15 @@ class Choice:
         if len(fields) == 1 and (asked.time or "output" not in roles):
             (name,) = fields.values()
             return {"input": (name,), "output": (name,), "parameters": ()}
-        if len(names) == 1:
+        if not names:
+            raise TwoscaleError(f"{self} holds no arrays: give another file, or another folder")
+        if len(names) == 1 or len(fields) == 1:
+            (name,) = fields.values() if fields else names
+            shape = self._shape(name)
             raise TwoscaleError(
-                f"{self} holds one array, '{names[0]}': give the input's and the output's file, or "
-                "time=... if it has an axis of time"
+                f"{self} holds one array of fields, '{name}' {shape}: if it has an axis of time, "
+                "say which times are inputs and outputs, such as time='0/-1'; if not, give the "
+                "input's and the output's file, or a folder of both"
             )
         options = " and ".join(ROLES[role] for role in roles if role != "parameters")
         raise self._undecided(options)

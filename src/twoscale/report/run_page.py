@@ -32,7 +32,7 @@ FOOTER = f"Made by twoscale {__version__}. The page needs no network."
 
 
 def illustrate_run(folder: Path, fitted: Fitted) -> None:
-    """Write the report of a run into its unfinished folder; a failure is only warned of."""
+    """Write the report of a run into its unfinished folder; a failure only gives a warning."""
     try:
         text = run_page(fresh_run(folder, fitted))
         (folder / PAGE).write_text(text, encoding="utf-8")
@@ -81,7 +81,7 @@ def tiles(run: RunRecord) -> list[Tile]:
     found.append(Tile(duration_text(run.fit_seconds), "search" if run.search else "fit"))
     if run.prediction_seconds is not None:
         time = short_duration_text(run.prediction_seconds)
-        found.append(Tile(time, "per prediction, among many"))
+        found.append(Tile(time, "per prediction, in a batch"))
     if metrics["output_code"] is not None:
         code = f"{metrics['input_code']} → {metrics['output_code']}"
         found.append(Tile(code, "numbers in the codes"))
@@ -100,8 +100,8 @@ def _search_section(search: Mapping[str, Any], drawn: Drawings) -> Section:
     pictures = drawn.picture(
         "candidates",
         "Candidates of the search",
-        "Validation error against the time of each candidate. The ring marks the chosen one. A "
-        "dashed line joins candidates that no other beats in both; numbers are rows of the table.",
+        "Validation error against the time of each candidate. The ring marks the chosen one. The "
+        "dashed line joins candidates that no other one beats in both. Numbers are table rows.",
         lambda: run_figures.candidates(search),
         Numbers(HEADINGS, table_rows(search)),
     )
@@ -115,7 +115,7 @@ def _search_section(search: Mapping[str, Any], drawn: Drawings) -> Section:
                 HEADINGS,
                 table_rows(search),
                 title=f"All {len(search['trials'])} candidates",
-                note="Relative errors of the validation fields in %; * is the chosen one.",
+                note="Relative errors of the validation fields in %; * marks the chosen one.",
                 words=(0, 1),
             )
         ],
@@ -130,7 +130,7 @@ def _training_section(run: RunRecord, drawn: Drawings) -> Section:
         "timings",
         "Time by stage",
         "Seconds of the fit and of predicting all test samples."
-        + (" Of a search: those of the chosen candidate." if run.search else ""),
+        + (" The fit is that of the chosen candidate." if run.search else ""),
         lambda: run_figures.timing_bar(timings),
         run_numbers.timing_numbers(timings),
     )

@@ -191,8 +191,8 @@ class Drawings:
         ratio = samples.seam_ratio
         lead = "Patches meet at borders. A jump of the error there is a seam."
         if ratio is not None:
-            times = f"{ratio:.2g} times as much" if abs(ratio - 1) > 0.15 else "about as much"
-            lead += f" The slope's error jumps {times} there as inside."
+            times = f"{ratio:.2g} times as large" if abs(ratio - 1) > 0.15 else "about as large"
+            lead += f" Jumps in the slope of the error are {times} there as inside patches."
         pictures = self.picture(
             "seams",
             "Jumps at patch borders and inside of patches",

@@ -44,7 +44,7 @@ def _capital(text: str) -> str:
 
 
 def used_text(run: RunRecord) -> str:
-    """Return how many samples the pictures are of, and the range of their errors."""
+    """Return how many samples the pictures show, and the range of their errors."""
     samples = run.samples
     if samples is None or not len(samples.finite):
         return ""
@@ -52,6 +52,6 @@ def used_text(run: RunRecord) -> str:
     of = f"all {used}" if used == tested else f"the first {used} of {tested}"
     low, middle, high = np.quantile(samples.finite, (0.0, 0.5, 1.0))
     return (
-        f"Pictures are of {of} samples. Single samples have errors from {percent(low)} to "
-        f"{percent(high)}, with median {percent(middle)}."
+        f"Pictures show {of} samples. Their errors range from {percent(low)} to {percent(high)}; "
+        f"the median is {percent(middle)}."
     )

@@ -106,8 +106,8 @@ def _scatter(runs: Mapping[str, RunRecord], drawn: Drawings) -> list[Picture]:
     return drawn.picture(
         "error-time",
         "Error against time",
-        "Error on the test samples and seconds of the fit. A dashed line joins runs that no other "
-        "beats in both.",
+        "Error on the test samples and seconds of the fit. The dashed line joins runs that no "
+        "other one beats in both.",
         lambda: run_figures.runs_scatter(points, methods) if points else None,
         Numbers(["run", "s", "error %"], rows),
     )
@@ -179,7 +179,7 @@ def _same_sample(runs: Mapping[str, RunRecord]) -> tuple[dict[str, Shown], str]:
     if any(run.samples is None for run in some.values()):
         return {}, ""
     if len({run.judging_identity for run in some.values()}) > 1:
-        return {}, "The runs are of different data: no sample is shown side by side."
+        return {}, "The runs were tested on different data, so no sample is shown side by side."
     shared = set.intersection(*(set(run.test_samples) for run in some.values()))
     assert first.samples is not None
     numbers = first.samples.numbers
@@ -209,7 +209,7 @@ def _run_section(name: str, run: RunRecord, drawn: Drawings, room: int) -> Secti
     remarks = [sentence for part in parts for sentence in part.remarks]
     if len(kept) < len(pictures):
         remarks.append(
-            f"{len(pictures) - len(kept)} pictures are left out, so that the page stays small: "
+            f"{len(pictures) - len(kept)} pictures are left out to keep the page small: "
             f"twoscale report {name} shows all."
         )
     words = [("Limits", limits_text(run)), ("Samples", used_text(run))]

@@ -92,7 +92,7 @@ class Run:
     @property
     def reading(self) -> Reading:
         """Return how the files were read that the run was fitted on; empty if none were."""
-        return _reading(self.config)
+        return Reading.recorded_in(self.config["dataset"])
 
     @property
     def identity(self) -> str | None:
@@ -110,7 +110,7 @@ class Run:
 
     @property
     def split(self) -> Split:
-        """Return the samples that trained, chose and judged."""
+        """Return the training, validation and test samples."""
         return Split(**{k: np.array(v, int) for k, v in read_run_json(self.path, SPLIT).items()})
 
     @property
@@ -123,7 +123,7 @@ class Run:
         return split.as_dict()[split.measured]
 
     def open_data(self, path: str | Path, asked: Reading | None = None) -> Dataset:
-        """Return another dataset, or a file: read as those of the run, but for what is `asked`."""
+        """Return another dataset or file, read like the run's own, except for what is `asked`."""
         given = asked or Reading()
         return open_data(path, given if is_stored(path) else self.reading.for_other(given))
 
@@ -177,12 +177,7 @@ def recorded_reading(folder: Path) -> Reading:
     """Return how the files of a run were read; an empty reading for a saved surrogate."""
     if not (folder / CONFIG).exists():
         return Reading()
-    return _reading(read_run_json(folder, CONFIG))
-
-
-def _reading(config: dict[str, Any]) -> Reading:
-    recorded = config["dataset"].get("reading")
-    return Reading() if recorded is None else Reading.from_dict(recorded)
+    return Reading.recorded_in(read_run_json(folder, CONFIG)["dataset"])
 
 
 @dataclass(frozen=True)

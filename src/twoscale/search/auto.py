@@ -85,7 +85,7 @@ def fit_auto(
     journal_folder: Path | None = None,
     **settings: Any,
 ) -> Found:
-    """Return the surrogate of least validation error that a search finds within a time budget.
+    """Search within a time budget; return the surrogate with the smallest validation error.
 
     An interruption ends the search with the best surrogate so far.
 
@@ -105,8 +105,8 @@ def fit_auto(
         A folder in which the search is noted. A search that was killed goes on from there, if the
         call is the same. By default nothing is kept.
     settings
-        Settings that are the same in all candidates that have them. Only `symmetries` is a
-        declaration: the search tries with and without them.
+        Settings that hold for all candidates that have them. `symmetries` are only declared: the
+        search tries candidates with and without them.
 
     Returns
     -------

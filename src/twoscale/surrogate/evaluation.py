@@ -69,7 +69,7 @@ def evaluate_operator(
     oracle, oracle_apart = _oracle(operator, test, common)
     metrics: dict[str, Any] = {"oracle_mre": oracle.get("mre")}
     metrics |= {k: v for k, v in values.items() if "." not in k}
-    metrics |= {"pooled_error": values["mre"], "mean_sample_error": errors.mean}
+    metrics |= {"pooled_error": values["mre"], "mean_relative_l2": errors.mean}
     metrics |= _under(values, "native")
     metrics["common_seams"] = _under(values, "common")
     if len(names) > 1:

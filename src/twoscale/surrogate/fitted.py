@@ -103,9 +103,9 @@ class FittedSurrogate:
         Parameters
         ----------
         inputs
-            Input fields; None if there are parameters only. A single channel may be left out or
-            not, and so may the axis of samples of one sample. If a tensor asks for gradients
-            (`requires_grad`), so does the prediction.
+            Input fields; None if there are parameters only. The axis of a single channel, or of a
+            single sample, may be missing. If a tensor has `requires_grad`, the prediction can be
+            differentiated.
         parameters
             Scalars of each sample, (samples, P), if the surrogate was fitted with some. Gradients
             go through them as well.
@@ -120,8 +120,8 @@ class FittedSurrogate:
         Returns
         -------
         array
-            The predicted fields, with the axes of the training outputs; of one sample without an
-            axis of samples, as it came. A labelled array (xarray) gives a labelled array.
+            The predicted fields, with the axes of the training outputs. An input without an axis of
+            samples gives a prediction without one. An xarray input gives an xarray prediction.
         """
         self._check_fitted()
         if batch_size is not None and batch_size < 1:
@@ -218,7 +218,7 @@ class FittedSurrogate:
         -------
         Metrics
             A dictionary. `pooled_error`, also called `mre`, is one ratio of norms over all samples.
-            `mean_sample_error` is the mean of the samples' own ratios. The other names are those of
+            `mean_relative_l2` is the mean of the samples' own ratios. The other names are those of
             `metrics.json`. Timings include the stages of the fit.
         """
         pair = self._test_pair(inputs, outputs, parameters, resample=resample)

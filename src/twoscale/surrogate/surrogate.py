@@ -21,7 +21,7 @@ from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.timing import add_seconds
 from twoscale.surrogate.artifact import is_replaceable, read_artifact
-from twoscale.surrogate.display import constructor_text, surrogate_html
+from twoscale.surrogate.display import constructor_text, surrogate_html, surrogate_text
 from twoscale.surrogate.fitted import FittedSurrogate
 from twoscale.surrogate.fitting import (
     Fitting,
@@ -41,7 +41,7 @@ class Surrogate(FittedSurrogate):
 
     Fields are (samples, height, width), with channels (samples, channels, height, width), or
     (samples, length) on a line. They may be NumPy, torch or xarray arrays, Zarr arrays, HDF5
-    datasets or nested lists. A single channel may be left out at one place and given at another.
+    datasets or nested lists. The axis of a single channel may be missing.
     Predictions have the axes of the training outputs.
     A surrogate follows the habits of scikit-learn: `clone`, pipelines and grid searches work.
 
@@ -156,6 +156,9 @@ class Surrogate(FittedSurrogate):
 
     def __repr__(self) -> str:
         return constructor_text(self)
+
+    def __str__(self) -> str:
+        return surrogate_text(self)
 
     def _repr_html_(self) -> str:
         return surrogate_html(self)

@@ -9,6 +9,7 @@ import numpy as np
 from twoscale.data.axes import THIN
 from twoscale.data.check.finding import Finding
 from twoscale.data.check.statistics import Channel
+from twoscale.data.reading import Reading
 from twoscale.data.store import Dataset
 from twoscale.fields.samples import rows_or_channels
 
@@ -25,7 +26,12 @@ _NAMES = ("rows", "columns")
 
 
 def layout_findings(dataset: Dataset) -> Iterator[Finding]:
-    """Yield a warning of each side whose axes look as if they were in another order."""
+    """Yield a warning of each side whose axes look as if they were in another order.
+
+    Nothing is said where a user has given the order.
+    """
+    if Reading.recorded_in(dataset.metadata).axes is not None:
+        return
     for name, shape in dataset.layout.sample_shapes.items():
         if name == "parameters":
             continue
@@ -60,8 +66,8 @@ def order_findings(channels: Sequence[Channel]) -> Iterator[Finding]:
             "samples_last",
             f"{swapped[0].label}: neighbouring samples are nearly the same while neighbouring "
             "columns are as different as samples",
-            "if the last axis is that of the samples, move it to the front (numpy.moveaxis(fields, "
-            "-1, 0)) and import again",
+            "if the last axis is that of the samples, read the file with axes='hwn', or move the "
+            "axis to the front (numpy.moveaxis(fields, -1, 0))",
         )
     elif close and len(close) == len(seen):
         yield Finding(

@@ -36,7 +36,7 @@ def open_torch(file: Path) -> Iterator[TorchArchive]:
         try:
             with quietly():
                 content = torch.load(handle, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
+        except (pickle.UnpicklingError, LookupError) as error:  # lookups fail on random bytes
             raise TwoscaleError(
                 f"{file} holds more than tensors, or is damaged, and loading it could run code: "
                 f"{_ONLY_TENSORS}"
