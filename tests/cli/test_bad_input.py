@@ -167,7 +167,7 @@ def test_damaged_manifest(twoscale, damaged):
     (damaged / "manifest.json").write_text("{}")
     refused(twoscale("evaluate", damaged), "not a twoscale surrogate's manifest")
     (damaged / "manifest.json").unlink()
-    refused(twoscale("evaluate", damaged), "manifest.json does not exist")
+    refused(twoscale("evaluate", damaged), "has no manifest.json: expected a saved surrogate")
 
 
 def test_damaged_weights(twoscale, damaged):

@@ -119,8 +119,9 @@ def fit(
     from twoscale.cli.display import print_json, progress_bar, show_metrics
     from twoscale.cli.next_steps import print_next
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data import Shares, open_with_test
+    from twoscale.data import Shares
     from twoscale.data.check import layout_findings
+    from twoscale.data.direct import open_with_test
     from twoscale.methods.settings import parse_assignments, parse_seeds
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs

@@ -1,14 +1,7 @@
 """Datasets on disk: written, read, imported, checked, split."""
 
 from twoscale.data.check import Finding, check_dataset
-from twoscale.data.direct import (
-    FileDataset,
-    FileInputs,
-    is_stored,
-    open_data,
-    open_with_test,
-    reopen_data,
-)
+from twoscale.data.direct import FileDataset, FileInputs, is_stored, open_data, reopen_data
 from twoscale.data.generation import generate
 from twoscale.data.importing import FieldArrays, import_fields, load_fields
 from twoscale.data.reading import Reading
@@ -30,7 +23,6 @@ __all__ = [
     "is_stored",
     "load_fields",
     "open_data",
-    "open_with_test",
     "reopen_data",
     "split_samples",
 ]
