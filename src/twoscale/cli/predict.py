@@ -69,7 +69,7 @@ def predict(
 
     expect_kind(run, Kind.RUN, Kind.SURROGATE)
     if inputs is not None:
-        expect_kind(inputs, *PAIRS, Kind.EMPTY)
+        expect_kind(inputs, *PAIRS)
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
     spaces = (surrogate.input_space_, surrogate.output_space_)
