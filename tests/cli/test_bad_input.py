@@ -248,7 +248,10 @@ def test_prediction_from_several_arrays_or_none(twoscale, run_folder, tmp_path):
     (tmp_path / "empty").mkdir()
     out = ("--out", tmp_path / "p.npy")
     refused(twoscale("predict", run_folder, tmp_path / "x.npz", *out), "say which array", "--input")
-    refused(twoscale("predict", run_folder, tmp_path / "empty", *out), "is an empty folder, not a dataset or")
+    refused(
+        twoscale("predict", run_folder, tmp_path / "empty", *out),
+        "is an empty folder, not a dataset or",
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "x.npz"]
 
 
