@@ -131,6 +131,8 @@ def test_an_imported_dataset_remembers_too(done, pair, tmp_path):
     affine(tmp_path / "d", tmp_path / "run")
     done("predict", tmp_path / "run", file, "--out", tmp_path / "p.npy")
     assert np.load(tmp_path / "p.npy").shape == (SAMPLES, 12, 14)
+    done("predict", tmp_path / "run", tmp_path / "d", "--out", tmp_path / "d.npy")
+    assert np.array_equal(np.load(tmp_path / "d.npy"), np.load(tmp_path / "p.npy")[:20])
     np.save(tmp_path / "nu.npy", np.arange(float(SAMPLES)))
     given = ("--parameters", tmp_path / "nu.npy", "--out", tmp_path / "q.npy")
     done("predict", tmp_path / "run", file, *given)
