@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -154,7 +155,15 @@ def main() -> None:
             done.append({"task": task.__name__, "seconds": seconds, "found": json.loads(said)})
             print(f"{task.__name__}: {seconds:.0f} s, {said}")
     if path:
-        path.write_text(json.dumps({"tasks": done}, indent=1) + "\n", encoding="utf-8")
+        commit = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout.strip()
+        record = {"commit": commit, "device": f"{os.cpu_count()} CPU cores", "tasks": done}
+        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
