@@ -15,7 +15,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 import torch
 
-from tests.problems.contract import ProblemContract
+from tests.problems.contract import ResidualContract
 from twoscale import Grid, TwoscaleError
 from twoscale.fields.symmetries import IDENTITY
 from twoscale.problems import (
@@ -42,7 +42,7 @@ def load_example():
 AdvectionDiffusion = load_example().AdvectionDiffusion
 
 
-class TestAdvectionDiffusion(ProblemContract):
+class TestAdvectionDiffusion(ResidualContract):
     problem = AdvectionDiffusion()
     other = AdvectionDiffusion(
         diffusivity=0.5, speed=1 / 3, variation=GaussianRandomField(alpha=3.0, tau=4.0)

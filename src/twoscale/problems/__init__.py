@@ -2,6 +2,7 @@
 
 from twoscale.problems.base import DiffusionProblem, Problem
 from twoscale.problems.darcy import Darcy
+from twoscale.problems.navier_stokes import NavierStokes
 from twoscale.problems.poisson import Poisson
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.problems.registry import (
@@ -19,6 +20,7 @@ __all__ = [
     "Darcy",
     "DiffusionProblem",
     "GaussianRandomField",
+    "NavierStokes",
     "Poisson",
     "Problem",
     "describe_problem",

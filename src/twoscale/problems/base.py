@@ -22,8 +22,8 @@ class Problem(ABC):
     """An equation on a grid: input fields in, solution fields out.
 
     Everything that states the equation, its sign included, is here: `sample`, `solve`,
-    `residual`. The last two axes of a tensor are height and width. Fields of one channel may
-    leave the channel axis out: what comes as (batch, height, width) leaves as such.
+    `residual`, where there is one. The last two axes of a tensor are height and width. Fields of
+    one channel may leave the channel axis out: what comes as (batch, height, width) leaves as such.
 
     A problem with parameters is a dataclass; its fields are stored with datasets and surrogates.
     """
@@ -35,6 +35,7 @@ class Problem(ABC):
     channels: ClassVar[tuple[int, int]] = (1, 1)  # of inputs and of outputs
     periodic: ClassVar[tuple[bool, bool]] = (False, False)  # which axes of its grid wrap
     fewest_nodes: ClassVar[int] = 1  # per side of its grid
+    resolution: ClassVar[int] = 64  # nodes per side of generated fields, by default
     symmetric_under: ClassVar[str] = "none"  # the name of a group of symmetries
     fixed_operator: ClassVar[bool] = False  # what is applied to u does not depend on the input
 
@@ -62,9 +63,24 @@ class Problem(ABC):
     def solve(self, inputs: Tensor) -> Tensor:
         """Return the solutions of `inputs`, in float64, with as many axes."""
 
-    @abstractmethod
+    def pairs(
+        self, grid: Grid, indices: Sequence[int], *, seed: int, device: torch.device | str = "cpu"
+    ) -> tuple[Tensor, Tensor]:
+        """Return the input fields and the solutions of the samples `indices`, float64."""
+        inputs = self.sample(grid, indices, seed=seed, device=device)
+        return inputs, self.solve(inputs)
+
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """Return the discrete residual (batch, ...) at the nodes where the equation holds."""
+        """Return the discrete residual (batch, ...) at the nodes where the equation holds.
+
+        A problem whose output satisfies no equation of its own, such as a field at a later time,
+        leaves this out.
+        """
+        raise TwoscaleError(f"{self.name} has no residual")
+
+    def has_residual(self, grid: Grid) -> bool:
+        """Say whether outputs on this grid have a residual."""
+        return type(self).residual is not Problem.residual
 
     def symmetries(self, grid: Grid) -> Group:
         """Return the maps of the grid onto itself that take solutions to solutions."""
