@@ -203,7 +203,7 @@ class ResidualContract(ProblemContract):
         assert residual.square().mean().sqrt() > 0.1 * self.right_side_scale(inputs)
 
     def test_the_residual_carries_gradients(self):
-        inputs = self.problem.sample(self.small_grid((9, 9)), range(2), seed=0)
+        inputs = self.problem.sample(self.small_grid(self.rectangle), range(2), seed=0)
         outputs = self.problem.solve(inputs).requires_grad_()
         assert torch.autograd.gradcheck(lambda u: self.problem.residual(inputs, u), outputs)
 

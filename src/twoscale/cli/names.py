@@ -68,7 +68,7 @@ SETTINGS = (
     "evaluation_batch",
 )
 
-PROBLEMS = ("poisson", "darcy", "navier-stokes")
+PROBLEMS = ("poisson", "darcy", "helmholtz", "navier-stokes")
 
 OBJECTIVES = ("A1", "A2", "A3", "A4", "A5", "flux")
 

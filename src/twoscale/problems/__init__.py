@@ -2,6 +2,7 @@
 
 from twoscale.problems.base import DiffusionProblem, Problem
 from twoscale.problems.darcy import Darcy
+from twoscale.problems.helmholtz import Helmholtz
 from twoscale.problems.navier_stokes import NavierStokes
 from twoscale.problems.poisson import Poisson
 from twoscale.problems.random_field import GaussianRandomField
@@ -20,6 +21,7 @@ __all__ = [
     "Darcy",
     "DiffusionProblem",
     "GaussianRandomField",
+    "Helmholtz",
     "NavierStokes",
     "Poisson",
     "Problem",

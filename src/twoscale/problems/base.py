@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
+from twoscale.fields.source import slices
 from twoscale.fields.symmetries import Group, symmetry_group
 from twoscale.problems.parameters import build, plain
 
@@ -149,6 +150,17 @@ class DiffusionProblem(Problem):
         """Return the least and largest diffusion coefficient of each sample, (batch,) each."""
         least, largest = self.coefficient(inputs).flatten(1).aminmax(dim=1)
         return least, largest
+
+
+def in_parts(
+    solve: Callable[[Tensor], Tensor], inputs: Tensor, *, values: int, cpu: int, cuda: int
+) -> Tensor:
+    """Return solve(inputs), computed for some samples after the other.
+
+    A sample takes `values` numbers; there is room for `cpu` of them at a time, on a GPU for `cuda`.
+    """
+    length = max(1, (cuda if inputs.is_cuda else cpu) // values)
+    return torch.cat([solve(inputs[part]) for part in slices(len(inputs), length)])
 
 
 def number_of(name: str) -> int:

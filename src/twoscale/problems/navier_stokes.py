@@ -14,13 +14,15 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.grid import Grid
-from twoscale.problems.base import Problem
+from twoscale.problems.base import Problem, in_parts
 from twoscale.problems.parameters import count, positive
 from twoscale.problems.random_field import standard_normals
 from twoscale.problems.registry import register
 
 _DATA = json.loads(files("twoscale.problems").joinpath("navier_stokes.json").read_text("utf-8"))
 _SHIFT = 9.0  # of the eigenvalues of the forcing's covariance
+_SOLVE_VALUES = 2**17  # nodes solved for together: few enough to stay in a CPU's cache
+_SOLVE_VALUES_CUDA = 2**25
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,18 @@ class NavierStokes(Problem):
         grid = self.grid(*inputs.shape[-2:])
         waves = _Waves(grid, inputs.device)
         initial = fields_of(torch.tensor([_DATA["initial"]], dtype=torch.float64), grid)
-        forcing = waves.transform(inputs.double())
-        vorticity = waves.transform(initial[0].to(inputs.device)).expand_as(forcing)
+        start = waves.transform(initial[0].to(inputs.device))
+        return in_parts(
+            lambda part: self._solve(part.double(), start, waves),
+            inputs,
+            values=grid.nodes,
+            cpu=_SOLVE_VALUES,
+            cuda=_SOLVE_VALUES_CUDA,
+        )
+
+    def _solve(self, inputs: Tensor, start: Tensor, waves: _Waves) -> Tensor:
+        forcing = waves.transform(inputs)
+        vorticity = start.expand_as(forcing)
         step = self.time / self.steps
         half = torch.exp(-0.5 * step * self.viscosity * waves.squares)
         for _ in range(self.steps):
