@@ -119,6 +119,7 @@ class ProblemContract:
         inputs, outputs = self.problem.pairs(grid, [3, 1], seed=2)
         assert torch.equal(inputs, self.problem.sample(grid, [3, 1], seed=2))
         assert torch.equal(outputs, self.problem.solve(inputs))
+        assert self.problem.solves(grid)
 
     def test_samples_and_solutions_are_float64(self):
         inputs = self.problem.sample(self.small_grid(), [0], seed=0)
@@ -234,8 +235,9 @@ class DiffusionContract(ResidualContract):
             assert not edge.any()
 
     def test_the_residual_is_that_of_interior_nodes(self):
-        inputs = self.problem.sample(Grid(9, 12), range(2), seed=0)
-        assert self.problem.residual(inputs, inputs).shape == (2, 7, 10)
+        height, width = self.rectangle
+        inputs = self.problem.sample(self.small_grid(self.rectangle), range(2), seed=0)
+        assert self.problem.residual(inputs, inputs).shape == (2, height - 2, width - 2)
 
     def test_bounds_enclose_the_coefficient(self):
         inputs = self.problem.sample(self.small_grid(), range(4), seed=0)

@@ -68,7 +68,7 @@ SETTINGS = (
     "evaluation_batch",
 )
 
-PROBLEMS = ("poisson", "darcy", "helmholtz", "navier-stokes")
+PROBLEMS = ("poisson", "darcy", "helmholtz", "navier-stokes", "darcy-fno")
 
 OBJECTIVES = ("A1", "A2", "A3", "A4", "A5", "flux")
 

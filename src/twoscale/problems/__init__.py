@@ -2,6 +2,7 @@
 
 from twoscale.problems.base import DiffusionProblem, Problem
 from twoscale.problems.darcy import Darcy
+from twoscale.problems.darcy_fno import DarcyFNO
 from twoscale.problems.helmholtz import Helmholtz
 from twoscale.problems.navier_stokes import NavierStokes
 from twoscale.problems.poisson import Poisson
@@ -19,6 +20,7 @@ from twoscale.problems.registry import (
 __all__ = [
     "PROBLEMS",
     "Darcy",
+    "DarcyFNO",
     "DiffusionProblem",
     "GaussianRandomField",
     "Helmholtz",

@@ -71,6 +71,10 @@ class Problem(ABC):
         inputs = self.sample(grid, indices, seed=seed, device=device)
         return inputs, self.solve(inputs)
 
+    def solves(self, grid: Grid) -> bool:
+        """Say whether outputs on this grid are `solve` of their inputs."""
+        return True
+
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
         """Return the discrete residual (batch, ...) at the nodes where the equation holds.
 
