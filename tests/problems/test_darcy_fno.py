@@ -12,7 +12,7 @@ from twoscale.problems import darcy_fno as darcy_fno_module
 class TestDarcyFNO(DiffusionContract):
     problem = DarcyFNO(nodes=25)
     other = DarcyFNO(medium=GaussianRandomField(alpha=3, tau=7), high=100, low=1 / 3, nodes=17)
-    square = rectangle = (25, 25)
+    square = rectangle = smallest = (25, 25)
 
     @pytest.fixture(params=[(25, 25)], ids=str)
     def grid(self, request):

@@ -1,6 +1,8 @@
 """The equations: each owns its sampling, solution, residual, boundary, symmetries."""
 
 from twoscale.problems.base import DiffusionProblem, Problem
+from twoscale.problems.cno_poisson import CNOPoisson
+from twoscale.problems.cno_wave import CNOWave
 from twoscale.problems.darcy import Darcy
 from twoscale.problems.darcy_fno import DarcyFNO
 from twoscale.problems.helmholtz import Helmholtz
@@ -19,6 +21,8 @@ from twoscale.problems.registry import (
 
 __all__ = [
     "PROBLEMS",
+    "CNOPoisson",
+    "CNOWave",
     "Darcy",
     "DarcyFNO",
     "DiffusionProblem",

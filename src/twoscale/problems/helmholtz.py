@@ -90,8 +90,8 @@ class Helmholtz(Problem):
         self, grid: Grid, indices: Sequence[int], *, seed: int, device: torch.device | str = "cpu"
     ) -> Tensor:
         self.check_grid(grid)
-        normals = standard_normals((self.modes, 1), indices, entropy=self.entropy(grid, seed))
-        return self.wave_speed(torch.from_numpy(normals[..., 0]).to(device), grid)
+        normals = standard_normals((self.modes,), indices, entropy=self.entropy(grid, seed))
+        return self.wave_speed(torch.from_numpy(normals).to(device), grid)
 
     def wave_speed(self, coefficients: Tensor, grid: Grid) -> Tensor:
         """Return c (batch, height, width) of the coefficients theta (batch, modes)."""
