@@ -28,7 +28,7 @@ from twoscale.problems.registry import register
 _SHIFT = 9.0  # of the eigenvalues of the medium's covariance
 _DRIVEN = 0.15  # half the width of the driven part of the side y = 1
 _SOLVE_VALUES = 2**24  # of the factors held together while systems are solved
-_SOLVE_VALUES_CUDA = 2**29
+_SOLVE_VALUES_CUDA = 2**30
 
 
 @dataclass(frozen=True)
