@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -94,6 +95,39 @@ def saved(fitted, tmp_path_factory):
     for method, surrogate in fitted.items():
         surrogate.save(root / method)
     return root
+
+
+class Outcome(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def twoscale(capsys, monkeypatch):
+    """Run a command line in this process; give its exit status, output and error output."""
+    from twoscale.cli import main  # needs more than the library does
+
+    def run(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["twoscale", *map(str, arguments)])
+        status = 0
+        try:
+            main()
+        except SystemExit as stop:
+            status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        captured = capsys.readouterr()
+        return Outcome(status, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def without_pages(monkeypatch):
+    """Make fits and reports write empty pages, which takes no time."""
+    from twoscale.report.run_page import FOOTER  # needs more than the library does
+
+    for name in ("run_page.run_page", "run_report.run_page", "run_report.runs_page"):
+        monkeypatch.setattr(f"twoscale.report.{name}", lambda runs: f"<!doctype html>{FOOTER}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -105,7 +105,7 @@ def percentage(printed):
 def test_the_lines_on_own_data_run_on_the_command_line(own_data, monkeypatch):
     (block,) = [text for text in blocks("shell") if "pairs.npz" in text]
     lines = block.splitlines()
-    assert len(lines) == 4
+    assert len(lines) <= 4
     for line in lines:
         monkeypatch.setattr(sys, "argv", line.split())
         with suppress(SystemExit):

@@ -110,7 +110,7 @@ def test_evaluate_prints_the_error_of_each_sample(twoscale, run_folder):
     metrics = json.loads(twoscale("evaluate", run_folder, "--json", "--per-sample").out)
     errors = metrics["per_sample"]["error"]
     assert len(errors) == metrics["samples"]
-    assert metrics["mean_sample_error"] == pytest.approx(sum(errors) / len(errors))
+    assert metrics["mean_relative_l2"] == pytest.approx(sum(errors) / len(errors))
     refused(twoscale("evaluate", run_folder, "--per-sample"), "pass --json as well")
 
 

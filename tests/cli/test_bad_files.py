@@ -40,7 +40,7 @@ def test_two_files_of_several_arrays(twoscale, tmp_path):
     np.save(tmp_path / "a.npy", np.ones((3, 8, 8)))
     np.savez(tmp_path / "q.npz", b=np.ones((3, 8, 8)))
     for files, words in (
-        (("p.npz", "q.npz"), "the set of 2 files holds one array, 'a'"),
+        (("p.npz", "q.npz"), "the set of 2 files holds one array of fields, 'a'"),
         (("p.npz", "a.npy"), "several files must be of one kind"),
         (("a.npy", "p.npz"), "several files must be of one kind"),
     ):

@@ -1,6 +1,7 @@
 """Files of others, from the file to the prediction, without a dataset in between."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -186,3 +187,70 @@ def test_the_identity_of_files(pair, tmp_path):
     assert np.array_equal(first.hold().load("input", range(SAMPLES))[:, 0].numpy(), x)
     written.npz(tmp_path, **(pair | {"u": pair["u"] + 1e-3}))
     assert FileDataset(file, Reading()).identity != first.identity
+
+
+def test_a_fit_on_a_file_ends_with_commands_that_run(done, pair, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written.npz(tmp_path, k=pair["a"], v=pair["u"])
+    np.save("inputs.npy", pair["a"][:2])
+    loose = (*AFFINE, "--set", "code_size=1")
+    keys = ("--input", "k", "--output", "v")
+    done("import", "f.npz", *keys, "--out", "d.zarr")
+    for data, told in ((("f.npz", *keys), "f.npz --input k --output v"), (("d.zarr",), "d.zarr")):
+        out = done("fit", *data, *loose, "--out", "run", "--overwrite")
+        _, predict, again = (line.strip() for line in out.splitlines() if line[:4] == "    ")
+        assert again.startswith(f"twoscale fit {told} --method global")
+        for command in (predict, again):
+            done(*shlex.split(command)[1:], "--overwrite")
+
+
+def test_where_nothing_is_learned_the_data_are_checked(done, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    noise = np.random.default_rng(0).standard_normal((2, SAMPLES, 8, 8))
+    written.npz(tmp_path, a=noise[0], u=noise[1])
+    out = done("fit", "f.npz", *AFFINE, "--set", "ridge=0", "--axes", "nhw", "--out", "run")
+    *_, command = out.rstrip().splitlines()
+    assert command.strip() == "twoscale check f.npz --input a --output u --axes nhw"
+    done(*shlex.split(command)[1:])
+
+
+def test_files_are_checked_as_they_are(twoscale, done, pair, tmp_path):
+    file = written.npz(tmp_path, **pair)
+    assert f"{SAMPLES} pairs of 12x14 fields" in done("check", file)
+    assert "checksums" not in done("check", file)
+    found = json.loads(done("check", file, "--select", "0:20", "--test", file, "--json"))
+    (leak,) = (one for one in found["findings"] if "test samples" in one["message"])
+    assert "20 test samples" in leak["message"]
+    noise = np.random.default_rng(0).standard_normal(200)
+    last = np.multiply.outer(np.add.outer(np.arange(12.0), np.arange(9.0)), noise)
+    wrong = written.npz(tmp_path, a=last, u=2 * last)
+    assert "read the file with --axes hwn" in done("check", wrong, "--axes", "nhw")
+    bad = pair["u"].copy()
+    bad[3, 2, 2] = np.nan
+    outcome = twoscale("check", written.npz(tmp_path, a=pair["a"], u=bad))
+    assert "output: NaN or infinite values in 1 sample (3)" in outcome.out
+    refused(outcome, "has 1 error(s)")
+
+
+def test_two_files_are_an_input_and_an_output(done, pair, tmp_path):
+    files = [tmp_path / "x.npy", tmp_path / "y.npy"]
+    for path, values in zip(files, pair.values(), strict=True):
+        np.save(path, values)
+    out = done("fit", *files, *AFFINE, "--set", "code_size=1", "--out", tmp_path / "run")
+    assert f"twoscale fit {files[0]} {files[1]} --method" in out
+    assert f"{SAMPLES} pairs" in done("check", *files)
+    done("predict", tmp_path / "run", files[0], "--out", tmp_path / "p.npy")
+    assert np.load(tmp_path / "p.npy").shape == pair["u"].shape
+
+
+def test_a_selection_is_one_of_the_data_not_of_the_test_file(done, pair, tmp_path):
+    file = written.npz(tmp_path, k=pair["a"], v=pair["u"])
+    keys = ("--input", "k", "--output", "v")
+    some = ("--select", "0:20", "--test", file)
+    fitted = json.loads(done("fit", file, *keys, *some, *AFFINE, "--out", tmp_path / "r", "--json"))
+    assert fitted["samples"] == SAMPLES
+    done("import", file, *keys, "--out", tmp_path / "d")
+    for data, test in ((file, tmp_path / "d"), (tmp_path / "d", file)):
+        run = tmp_path / f"run-{data.name}"
+        done("fit", data, *keys, "--test", test, *AFFINE, "--out", run)
+        assert json.loads((run / "metrics.json").read_text())["samples"] == SAMPLES

@@ -36,13 +36,13 @@ WORDS = {
     "studies": ("is a study folder, not", "'twoscale report"),
     "empty": ("is an empty folder, not", "choose another path"),
     "other": ("is a folder of something else, not", "choose another path"),
-    "npy": ("is an npy file, not", "'twoscale import"),
-    "npz": ("is an npz file, not", "'twoscale import"),
+    "npy": ("is an npy file, not", "'twoscale fit"),
+    "npz": ("is an npz file, not", "'twoscale fit"),
     "yaml": ("is a YAML file, not", "'twoscale study run"),
 }
 COMMANDS = {
     "fit": (["{path}", "--out", "new"], {"dataset", "npy", "npz", "other"}),
-    "check": (["{path}"], {"dataset", "run", "saved"}),
+    "check": (["{path}"], {"dataset", "run", "saved", "npy", "npz", "other"}),
     "finetune": (["{path}", "--out", "new"], {"run"}),
     "evaluate": (["{path}"], {"run"}),
     "predict": (["{path}", "x.npy", "--out", "new"], {"run", "saved"}),

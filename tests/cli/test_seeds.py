@@ -112,6 +112,7 @@ def test_runs_are_replaced_if_asked(twoscale, data, tmp_path):
     assert (out / "seed-0" / "weights.safetensors").read_bytes() == before
 
 
+@pytest.mark.usefixtures("unsaved")
 @pytest.mark.parametrize("error", [TwoscaleError, KeyboardInterrupt])
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_one_seed_that_fails_leaves_nothing_of_any(data, tmp_path, failing, error):
@@ -126,6 +127,7 @@ def test_one_seed_that_fails_leaves_nothing_of_any(data, tmp_path, failing, erro
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("unsaved")
 def test_a_training_that_diverges_leaves_nothing(twoscale, data, tmp_path, monkeypatch):
     monkeypatch.setattr("twoscale.training.member.mean_loss", lambda *a: float("nan"))
     outcome = twoscale("fit", data, *QUICK, "--seeds", "0-1", "--out", tmp_path / "a" / "r")

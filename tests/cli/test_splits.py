@@ -8,15 +8,11 @@ import pytest
 from tests.cli.outcome import refused
 from twoscale.data import Dataset, generate
 from twoscale.problems import Poisson
+from twoscale.report.run_page import origin_section
+from twoscale.report.run_record import read_run
 from twoscale.run import Run
 
 AFFINE = ("--method", "global", "--set", "predictor=affine")
-
-
-@pytest.fixture(autouse=True)
-def _without_pictures(monkeypatch):
-    """They take most of the time of so small a fit."""
-    monkeypatch.setattr("twoscale.report.run_figures.illustrate_run", None, raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +80,10 @@ def test_a_test_set_of_its_own(twoscale, data, other, tmp_path):
     assert (metrics["measured_on"], metrics["samples"]) == ("test", 30)
     assert metrics["mre"] == pytest.approx(opened.metrics["mre"])
     assert opened.evaluate(Dataset(data))["measured_on"] == "validation"
+    shown = read_run(opened)
+    assert shown.judging_identity == shown.judging_dataset().identity == Dataset(test).identity
+    assert ("Test data", f"d.zarr, {Dataset(test).identity}") in origin_section(shown).facts
+    assert read_run(opened, Dataset(data), look=False).judging_identity == Dataset(data).identity
     tuned = tmp_path / "tuned"
     plan = ("--objective", "A3", "--epochs", 1, "--warm-up", 0, "--ramp", 0)
     assert twoscale("finetune", run, *plan, "--out", tuned).status == 0

@@ -65,6 +65,7 @@ def _interrupted(outcome):
     assert line.partition(";")[0] == "twoscale: interrupted"
 
 
+@pytest.mark.usefixtures("unsaved")
 def test_an_interrupted_fit_leaves_nothing(twoscale, data, tmp_path, monkeypatch):
     monkeypatch.setattr("twoscale.training.member.mean_loss", _interrupt)
     named = ("--method", "two-scale")
@@ -86,6 +87,7 @@ def test_any_command_can_be_interrupted(twoscale, data, run_folder, tmp_path, mo
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
+@pytest.mark.usefixtures("unsaved")
 def test_an_interrupted_fine_tuning_leaves_nothing_and_can_be_repeated(
     twoscale, run_folder, tmp_path, monkeypatch
 ):

@@ -51,6 +51,13 @@ KINDS = STORED | {
 }
 
 
+def test_an_array_of_a_closed_file_is_refused(tmp_path):
+    array = in_hdf5(tmp_path)
+    array.file.close()
+    with pytest.raises(TwoscaleError, match="an array of a file needs the file open"):
+        as_samples(array, "input")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_gives_the_same_samples(kind, tmp_path):
     samples = as_samples(KINDS[kind](tmp_path), "input")
@@ -93,7 +100,12 @@ def test_a_bad_value_on_disk_is_found_when_it_is_read(tmp_path, monkeypatch):
         ([torch.zeros(2), torch.zeros(3)], r"differ in shape \(\(2,\), \(3,\)\)"),
         ([["a"]], "must be real numbers, got dtype <U1"),
         (np.ma.masked_array([1.0]), "are a masked array: fill in"),
-        ("x.npy", "must be an array, got str"),
+        ("x.npy", "must be an array, got str: read a file with"),
+        (
+            xarray.DataArray(VALUES, dims=("y", "x", "sample")),
+            r"have the axes y, x, sample, .* call transpose\('sample', ...\)",
+        ),
+        (xarray.DataArray(VALUES, dims=("n", "x", "c")), r"transpose\('n', 'c', ...\)"),
         (np.float64(3), "must be an array, got float64"),
     ],
 )

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
-import sys
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +12,7 @@ import scipy.sparse.linalg
 import torch
 
 from tests.problems.contract import ResidualContract
+from tests.problems.example import FOLDER, load_example, pretend_installed
 from twoscale import Grid, TwoscaleError
 from twoscale.fields.symmetries import IDENTITY
 from twoscale.problems import (
@@ -25,19 +22,7 @@ from twoscale.problems import (
     known_problems,
     make_problem,
     problem_from,
-    registry,
 )
-
-FOLDER = Path(__file__).parents[2] / "examples" / "advection_diffusion"
-
-
-def load_example():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module("advection_diffusion")
-    finally:
-        sys.path.remove(str(FOLDER))
-
 
 AdvectionDiffusion = load_example().AdvectionDiffusion
 
@@ -127,19 +112,7 @@ def test_parameters_out_of_range_are_refused(name):
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """Make the example look installed, with the entry points of its pyproject.toml."""
-    project = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]
-    folder = tmp_path / "advection_diffusion-1.0.dist-info"
-    folder.mkdir()
-    metadata = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    (folder / "METADATA").write_text(metadata)
-    (group,) = project["entry-points"]
-    lines = [f"{name} = {place}" for name, place in project["entry-points"][group].items()]
-    (folder / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines]))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    ours = {name: registry.PROBLEMS[name] for name in ("poisson", "darcy")}
-    monkeypatch.setattr(registry, "PROBLEMS", ours)
-    monkeypatch.setattr(registry, "_searched", False)
+    pretend_installed(tmp_path, monkeypatch)
 
 
 @pytest.mark.usefixtures("installed")

@@ -118,7 +118,7 @@ def test_the_page_starts_with_the_result_in_words(run, page):
         f"on 40 test samples is {100 * run.metrics['mre']:.3g}",
         "a prediction takes",
         "The representation alone (oracle) has",
-        "Pictures are of all 40 samples",
+        "Pictures show all 40 samples",
     ):
         assert words in start
     assert "twoscale fit" in page[page.index('id="next"') :]
@@ -164,7 +164,7 @@ def test_several_runs_are_compared_first_and_folded(run, undrawn, monkeypatch):
     assert text.count('<details class="fold"') == 2
     assert {"error-time", "histograms", "run-1-median"} <= set(pictures(text))
     assert "Not drawn" not in text
-    assert "pictures are left out, so that the page stays small" in text
+    assert "pictures are left out to keep the page small" in text
     assert "run-1-spectra" not in pictures(text)
 
 

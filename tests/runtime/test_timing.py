@@ -5,7 +5,7 @@ import pytest
 
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import timing as clock_module
-from twoscale.runtime.timing import Clock, add_seconds, duration_text, parse_duration
+from twoscale.runtime.timing import Clock, add_seconds, parse_duration
 
 
 @pytest.fixture
@@ -78,8 +78,3 @@ def test_durations_as_people_write_them(given, seconds):
 def test_durations_that_are_none(given):
     with pytest.raises(TwoscaleError, match="a time is given like 90s, 2min or 1h"):
         parse_duration(given)
-
-
-def test_durations_as_they_are_told():
-    told = [duration_text(seconds) for seconds in (135.4, 10.2, 3.44, 0.5, 0.0321, 0.0)]
-    assert told == ["135 s", "10 s", "3.4 s", "0.5 s", "0.032 s", "0.001 s"]

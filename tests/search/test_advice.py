@@ -86,7 +86,7 @@ def test_known_symmetries_are_named_and_used_ones_are_not():
 def test_seams_are_smoothed_by_what_the_method_allows():
     rough = {"seam_ratio": 2.0, "searched": True}
     (tuned,) = (one for one in advise(replace(PLAIN, tunable=True, **rough)) if one.objective)
-    assert "2.0 times as much at patch borders" in tuned.text
+    assert "2.0 times as large at patch borders" in tuned.text
     assert "fine-tune" not in told(**rough)
     assert "conforming" in told(**rough)
     assert "patch borders" not in told(method="conforming", **rough)

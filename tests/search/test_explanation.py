@@ -46,7 +46,7 @@ def test_a_predictor_that_learns_too_little():
     learned = found(error=0.05, training_error=0.05, oracle=0.001)
     worse = Outcome(0.1, 0.1, 0.001, 10, 20)
     learned.trials.append(Trial(Candidate(predictor="kernel"), "predictor", 1.0, 1.0, worse))
-    assert "More of the input would help" in told(learned)
+    assert "A longer input code would help" in told(learned)
 
 
 def test_more_samples_by_what_half_of_them_lose():
@@ -68,7 +68,7 @@ def test_a_search_cut_short_asks_for_time():
     assert "A longer budget may help." in text
     text = told(found(stopped="interrupted", **errors))
     assert "in 2 s of 60 s; interrupted." in text
-    assert "A search without interruption may find a better one." in text
+    assert "A search without interruption may find a better surrogate." in text
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_an_exact_fit_has_no_parts_to_name():
 def test_a_gpu_is_for_those_who_have_none():
     kernel = replace(SPACE.first, predictor="kernel")
     learned = found(error=0.05, training_error=0.05, oracle=0.001, candidate=kernel)
-    assert "a larger network, trained on a GPU" in told(learned)
+    assert "A larger network would help, trained on a GPU" in told(learned)
     text = told(learned, replace(SPACE, accelerated=True))
-    assert "a larger network, trained for longer" in text
+    assert "A larger network would help, trained for longer" in text
     assert "GPU" not in text
 
 

@@ -82,6 +82,13 @@ def test_a_fitted_one_in_a_notebook(pairs):
     assert f"test error {100 * error:.3g} %" in shown(surrogate)
 
 
+def test_a_channel_without_an_error_in_a_notebook(pairs):
+    x, u = pairs
+    outputs = np.stack([u, np.zeros_like(u)], 1)
+    surrogate = Surrogate("global", predictor="affine", device="cpu").fit(x, outputs)
+    assert "mre of 1 infinite or undefined" in shown(surrogate.evaluate(x, outputs))
+
+
 @pytest.fixture(scope="module")
 def found(pairs):
     return fit_auto(*pairs, budget=0.01, predictor="affine", device="cpu")
@@ -97,3 +104,12 @@ def test_a_search_in_a_notebook(found):
     assert "* two-scale affine" in text
     assert found.explanation[0] in text
     assert "validation error" in shown(found.surrogate)
+
+
+def test_print_shows_what_a_fit_has_found(pairs):
+    surrogate = Surrogate("global", predictor="affine")
+    assert str(surrogate).startswith("Surrogate('global', predictor='affine')\n  method")
+    assert "not fitted yet" in str(surrogate)
+    shown = str(surrogate.fit(*pairs))
+    assert "2x8x8 fields → 8x8 fields" in shown
+    assert "numbers per field" in shown

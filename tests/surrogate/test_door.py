@@ -173,6 +173,19 @@ def test_labels_of_another_grid_are_not_kept(square):
     assert line.predict(labelled(x[:2])).dims == ("run", "lon")
 
 
+def test_axes_that_the_inputs_lack_have_plain_names(square):
+    x, u = square
+    lines = xarray.DataArray(x[:, 0], dims=("run", "lon"))
+    surrogate = Surrogate("global", predictor="affine", device="cpu")
+    predicted = surrogate.fit(lines, u, output_names=["speed"]).predict(lines[:2])
+    assert predicted.dims == ("run", "row", "lon")
+    scalars = xarray.DataArray(x[:, 0, :3], dims=("run", "row"))
+    surrogate.fit(None, u[:, None], parameters=scalars, output_names=["speed"])
+    predicted = surrogate.predict(None, parameters=scalars[:2])
+    assert predicted.dims == ("run", "channel", "output_row", "column")
+    assert predicted.coords["channel"].values.tolist() == ["speed"]
+
+
 def test_plain_arrays_cause_no_warnings(square):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

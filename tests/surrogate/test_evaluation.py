@@ -153,8 +153,8 @@ def test_two_overall_errors_and_those_of_each_sample(overlap, held_out):
             dim=1
         )
     assert metrics["pooled_error"] == metrics["mre"]
-    assert metrics["mean_sample_error"] == pytest.approx(float(errors[:5].mean()), rel=1e-6)
-    assert metrics["mean_sample_error"] != pytest.approx(metrics["mre"], rel=0.1)
+    assert metrics["mean_relative_l2"] == pytest.approx(float(errors[:5].mean()), rel=1e-6)
+    assert metrics["mean_relative_l2"] != pytest.approx(metrics["mre"], rel=0.1)
     assert metrics["per_sample"].keys() == {"error"}
     assert metrics["per_sample"]["error"][:5] == pytest.approx(errors[:5].numpy(), rel=1e-6)
     assert math.isnan(metrics["per_sample"]["error"][5])  # relative to a field of zeros

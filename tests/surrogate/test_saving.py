@@ -141,7 +141,10 @@ def copy(saved, tmp_path):
 
 DAMAGE = {
     "no folder": (lambda f: [p.unlink() for p in f.iterdir()] and f.rmdir(), "is not a folder"),
-    "no manifest": (lambda f: (f / "manifest.json").unlink(), "manifest.json does not exist"),
+    "no manifest": (
+        lambda f: (f / "manifest.json").unlink(),
+        "has no manifest.json: expected a saved surrogate",
+    ),
     "half a manifest": (
         lambda f: (f / "manifest.json").write_text('{"format": '),
         "manifest.json is damaged or not JSON",

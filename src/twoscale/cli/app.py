@@ -19,7 +19,7 @@ from twoscale.cli.report import report
 from twoscale.cli.study import study_app
 
 app = Application(
-    help="Small, fast surrogates of PDE solution operators by two-scale localised PCA.",
+    help="Learn a PDE solver from pairs of fields, and predict new solutions in milliseconds.",
     epilog="First steps: twoscale demo",
 )
 
@@ -54,9 +54,12 @@ app.command(
     epilog="Examples: twoscale import pairs.npz --input a --output u --out data/mine.zarr · "
     "twoscale import flow.h5 --input vx,vy --parameters viscosity --output p --out data/flow.zarr",
 )(import_)
-app.command(epilog="Examples: twoscale check data/p64.zarr · twoscale check runs/a")(check)
 app.command(
-    epilog="Examples: twoscale fit data/p64.zarr --out runs/a --budget 1min · "
+    epilog="Examples: twoscale check pairs.npz --input a --output u · "
+    "twoscale check data/p64.zarr · twoscale check runs/a"
+)(check)
+app.command(
+    epilog="Examples: twoscale fit pairs.npz --input a --output u --out runs/mine --budget 1min · "
     "twoscale fit data/p64.zarr --method two-scale --out runs/b --set epochs=200"
 )(fit)
 app.command(epilog="Example: twoscale finetune runs/a --objective A3 --out runs/b")(finetune)

@@ -16,7 +16,7 @@ from twoscale.cli.quiet import muted
 QuietOption = Annotated[
     bool,
     typer.Option(
-        "--quiet", "-q", help="Print only errors, and with --json JSON, else the result's path."
+        "--quiet", "-q", help="Print only errors and the result's path, or its JSON with --json."
     ),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]

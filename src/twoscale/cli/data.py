@@ -18,6 +18,8 @@ from twoscale.cli.reading import (
     PeriodicOption,
     SelectOption,
     TimeOption,
+    one_or_all,
+    reading_of,
     reading_options,
 )
 from twoscale.errors import TwoscaleError
@@ -78,7 +80,7 @@ def import_(
         list[Path],
         typer.Argument(
             help="A file or folder of arrays (npz, npy, HDF5, MAT, NetCDF, Zarr, .pt, PNG, TIFF); "
-            "the input's and the output's file; or files of one sample each."
+            "or two, the inputs and the outputs; or one file for each sample."
         ),
     ],
     out: OutDataset,
@@ -93,7 +95,7 @@ def import_(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Equation the pairs solve, if it is a known one.",
+            help="The equation that the pairs solve, if twoscale knows it.",
             autocompletion=complete_problem,
         ),
     ] = None,
@@ -103,6 +105,7 @@ def import_(
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
     from twoscale.cli.display import print_outcome, progress_bar, say
     from twoscale.cli.paths import ARRAYS, expect_kind
+    from twoscale.cli.wording import as_options
     from twoscale.data import import_fields
     from twoscale.data.check import layout_findings
     from twoscale.problems import get_problem
@@ -126,7 +129,7 @@ def import_(
     print_outcome(sentence, out, content, json=json)
     if not json:
         for finding in findings:
-            say(finding.text)
+            say(as_options(finding.text))
 
 
 def _contents(dataset: Dataset) -> dict[str, Any]:
@@ -146,31 +149,45 @@ def _assignments(texts: list[str]) -> dict[str, str]:
 
 
 def check(
-    path: Annotated[
-        Path, typer.Argument(metavar="DATA|RUN", help="A dataset, run or saved surrogate.")
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA|RUN...",
+            help="A dataset, run or saved surrogate; or files and folders as for import.",
+        ),
     ],
     test: Annotated[
         Path | None,
         typer.Option(help="A test set whose samples must not be in DATA.", metavar="DATA"),
     ] = None,
+    input_keys: InputKeys = None,
+    output_keys: OutputKeys = None,
+    parameter_keys: ParameterKeys = None,
+    axes: AxesOption = None,
+    select: SelectOption = None,
+    time: TimeOption = None,
+    periodic: PeriodicOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read every value of a dataset or run, and report errors, warnings and what is fine."""
+    """Read every value of data or a run, and report errors, warnings and what is fine."""
     from twoscale.cli.display import print_findings, print_json, progress_bar
-    from twoscale.cli.paths import expect_kind
-    from twoscale.data import Dataset, check_dataset
+    from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.data import check_dataset, open_with_test
     from twoscale.data.kinds import Kind
     from twoscale.run.check import check_run
 
-    kind = expect_kind(path, Kind.DATASET, Kind.RUN, Kind.SURROGATE)
+    path = paths[0]
+    runs = (Kind.RUN, Kind.SURROGATE) if len(paths) == 1 else ()
+    kinds = [expect_kind(one, *runs, *PAIRS) for one in paths]
     if test is not None:
-        expect_kind(test, Kind.DATASET)
+        expect_kind(test, *PAIRS)
+    asked = reading_of(input_keys, output_keys, parameter_keys, axes, select, time, periodic)
     with progress_bar() as progress:
-        if kind in (Kind.RUN, Kind.SURROGATE):
+        if kinds[0] in runs:
             findings = check_run(path)
         else:
-            other = Dataset(test) if test else None
-            findings = check_dataset(Dataset(path), test=other, progress=progress)
+            dataset, other = open_with_test(one_or_all(paths), test, asked)
+            findings = check_dataset(dataset, test=other, progress=progress)
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})
     else:

@@ -20,7 +20,7 @@ from twoscale.report.comparison import SEARCH, write_comparison
 from twoscale.report.figure_folder import check_page
 from twoscale.report.method_looks import method_title
 from twoscale.run import Run, auto_run, fit_run
-from twoscale.runtime.timing import duration_text
+from twoscale.runtime.texts import duration_text
 from twoscale.search.policy import INTERRUPTED
 from twoscale.surrogate.options import resolve_device
 

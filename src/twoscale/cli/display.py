@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from twoscale.bench import Comparison
 from twoscale.cli.layout import table_lines, wrap
 from twoscale.cli.quiet import is_quiet, print_answer
+from twoscale.cli.wording import as_options
 from twoscale.data.check import Finding
 from twoscale.errors import missing_extra
 from twoscale.files import to_json
@@ -128,7 +129,8 @@ def print_findings(findings: Sequence[Finding]) -> None:
     colours = {"ok": "green", "note": "cyan", "warning": "yellow", "error": "red"}
     console, indent = _Terminal(), len("warning ")
     for finding in findings:
-        lines = wrap(f"{finding.level:<{indent}}{finding.text}", terminal_width(), indent=indent)
+        sentence = f"{finding.level:<{indent}}{as_options(finding.text)}"
+        lines = wrap(sentence, terminal_width(), indent=indent)
         text = Text("\n".join(lines))
         text.stylize(colours[finding.level], 0, len(finding.level))
         console.print(text, soft_wrap=True)

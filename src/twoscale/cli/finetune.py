@@ -23,7 +23,7 @@ _DEFAULTS = Finetuning()
 
 
 def finetune(
-    run: Annotated[Path, typer.Argument(help="A run whose outputs are PCA codes.")],
+    run: Annotated[Path, typer.Argument(help="A run whose predictor has weights to train.")],
     out: OutRun,
     objective: Annotated[
         str, typer.Option(help=", ".join(OBJECTIVES) + ".", autocompletion=one_of(OBJECTIVES))
@@ -33,7 +33,9 @@ def finetune(
     ] = _DEFAULTS.epochs,
     warm_up: Annotated[
         int,
-        typer.Option(min=0, metavar="N", help="First epochs, on the reconstruction error alone."),
+        typer.Option(
+            min=0, metavar="N", help="First epochs, which train on the reconstruction only."
+        ),
     ] = _DEFAULTS.warm_up,
     ramp: Annotated[
         int,
@@ -53,7 +55,7 @@ def finetune(
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Fine-tune a run's predictor on an objective of the assembled field; the PCA stays frozen."""
+    """Train a run's predictor further on an objective of the decoded field; PCAs stay frozen."""
     from twoscale.cli.display import print_metrics, progress_bar, show_metrics
     from twoscale.cli.next_steps import print_next
     from twoscale.cli.paths import PAIRS, expect_kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from warnings import warn
 
 import typer
 
@@ -25,9 +26,10 @@ from twoscale.cli.reading import (
     PeriodicOption,
     SelectOption,
     TimeOption,
+    one_or_all,
     reading_of,
 )
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, TwoscaleWarning
 
 if TYPE_CHECKING:
     from twoscale.data import Dataset
@@ -45,30 +47,34 @@ def fit(
         ),
     ],
     data: Annotated[
-        Path | None, typer.Argument(help="A dataset, or a file or folder of fields.")
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DATA]...",
+            help="A dataset; a file or folder of fields; the input's and the output's file.",
+        ),
     ] = None,
     train: Annotated[
-        Path | None, typer.Option(help="The dataset, instead of DATA.", metavar="DATA")
+        Path | None, typer.Option(help="The training data, in place of DATA.", metavar="DATA")
     ] = None,
     test: Annotated[
         Path | None,
         typer.Option(
-            help="Another dataset, to test on all of it; DATA is then split 0.9/0.1/0.",
+            help="Another dataset or file, to test on all of it; DATA is then split 0.9/0.1/0.",
             metavar="DATA",
         ),
     ] = None,
     split: Annotated[
         str | None,
         typer.Option(
-            help="Training/validation/test: shares such as 0.8/0.1/0.1, which is the default, or "
-            "numbers of samples such as 800/100/100.",
+            help="Training/validation/test samples: shares such as 0.8/0.1/0.1 (the default), or "
+            "numbers such as 800/100/100.",
             metavar="A/B/C",
         ),
     ] = None,
     method: Annotated[
         str,
         typer.Option(
-            help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best.",
+            help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best one.",
             autocompletion=one_of((_AUTO, *METHODS)),
         ),
     ] = _AUTO,
@@ -109,21 +115,17 @@ def fit(
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Fit a surrogate, evaluate it on the test split, and write a run folder."""
-    from twoscale.cli.display import print_json, progress_bar, show_metrics
-    from twoscale.cli.next_steps import print_next
+    """Fit a surrogate, measure it on test samples, and write a run folder with a report."""
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data import Shares, open_data
+    from twoscale.data import Shares, open_with_test
+    from twoscale.data.check import layout_findings
     from twoscale.methods.settings import parse_assignments, parse_seeds
-    from twoscale.report.run_page import illustrate_run
-    from twoscale.run import fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration
 
-    data = _one_of(data, train)
-    for place in (data, test):
-        if place is not None:
-            expect_kind(place, *PAIRS)
+    files = _one_of(data, train)
+    for place in [*files, *([test] if test else [])]:
+        expect_kind(place, *PAIRS)
     options: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,
@@ -134,8 +136,9 @@ def fit(
         "resume": resume,
     }
     asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
-    dataset = open_data(data, reading_of(*asked))
-    options["test"] = open_data(test, reading_of(*asked)) if test else None
+    dataset, options["test"] = open_with_test(one_or_all(files), test, reading_of(*asked))
+    for finding in layout_findings(dataset):
+        warn(finding.text, TwoscaleWarning, stacklevel=2)
     if method == _AUTO:
         if seeds is not None:
             raise TwoscaleError(
@@ -146,7 +149,26 @@ def fit(
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
-    several = None if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
+    several = None if seeds is None else parse_seeds(seeds)
+    _fit_method(dataset, out, method, seed, several, options, json)
+
+
+def _fit_method(
+    dataset: Dataset,
+    out: Path,
+    method: str,
+    seed: int,
+    seeds: list[int] | None,
+    options: dict[str, Any],
+    json: bool,
+) -> None:
+    """Fit one method for one seed or several, and show its metrics."""
+    from twoscale.cli.display import print_json, progress_bar, show_metrics
+    from twoscale.cli.next_steps import print_next
+    from twoscale.report.run_page import illustrate_run
+    from twoscale.run import fit_runs
+
+    several = {} if seeds is None else {k: out / f"seed-{k}" for k in seeds}
     with progress_bar(method) as progress:
         runs = fit_runs(
             dataset,
@@ -157,7 +179,7 @@ def fit(
             **options,
         )
     title = _title(runs[0])
-    if several is None:
+    if not several:
         show_metrics({method: runs[0].metrics}, json, title, out)
     elif json:
         found = {run.path.name: run.metrics for run in runs}
@@ -196,9 +218,9 @@ def _search(
         print_next([run])
 
 
-def _one_of(data: Path | None, train: Path | None) -> Path:
-    """Return the dataset that is given as an argument or as an option."""
-    given = [path for path in (data, train) if path is not None]
+def _one_of(data: list[Path] | None, train: Path | None) -> list[Path]:
+    """Return the dataset or files that are given as arguments or as an option."""
+    given = [one for one in (data, train and [train]) if one]
     if len(given) != 1:
         raise TwoscaleError(
             f"a fit is on one dataset, got {len(given)}: name it as DATA or with --train"

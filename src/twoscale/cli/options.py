@@ -31,22 +31,20 @@ DeviceOption = Annotated[
 ScaleOption = Annotated[
     str,
     typer.Option(
-        help="paper, or small for two cores and few minutes.", autocompletion=one_of(SCALES)
+        help="paper, or small for a few minutes on two cores.", autocompletion=one_of(SCALES)
     ),
 ]
 MemoryOption = Annotated[
     str | None,
     typer.Option(
-        metavar="SIZE", help="Memory to use at most, such as 2GB; larger datasets stay on disk."
+        metavar="SIZE", help="Most memory to use, such as 2GB; larger datasets stay on disk."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
 ResampleOption = Annotated[
     bool,
-    typer.Option(
-        "--resample", help="Take fields on another grid than the training one: interpolate."
-    ),
+    typer.Option("--resample", help="Accept fields on another grid, and interpolate them."),
 ]
 ResumeOption = Annotated[
     bool,

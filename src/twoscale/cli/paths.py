@@ -25,11 +25,11 @@ _NEXT = {
     Kind.STUDIES: "show it with 'twoscale report {path}' or 'twoscale study compare {path}'",
     Kind.RECORDS: "show them with 'twoscale report {path}' or 'twoscale study compare {path}'",
     Kind.DEMO: "its data are {path}/*.zarr, its runs {path}/runs/*",
-    Kind.NPY: "make a dataset of it with 'twoscale import {path} OUTPUT.npy --out DATA.zarr'",
+    Kind.NPY: "fit it with 'twoscale fit {path} OUTPUT.npy --out RUN'",
     Kind.PAGE: "open it in a browser",
     Kind.YAML: "if it defines a study, run it with 'twoscale study run {path} --out DIR'",
 }
-_IMPORT = "make a dataset of it with 'twoscale import {path} --input KEY --output KEY --out DATA'"
+_FIT = "fit it with 'twoscale fit {path} --input KEY --output KEY --out RUN'"
 _OTHER = "choose another path"
 
 
@@ -41,7 +41,7 @@ def expect_kind(path: Path, *wanted: Kind, or_else: Collection[Kind] = ()) -> Ki
     found = kind_of(path)
     if found is None or found in wanted or found in or_else:
         return found
-    advice = _NEXT.get(found, _IMPORT if found in _ARRAY_FILES else _OTHER)
+    advice = _NEXT.get(found, _FIT if found in _ARRAY_FILES else _OTHER)
     first = runs_in(path)[0] if found is Kind.RUNS else ""
     named = [kind.value for kind in wanted if kind not in ARRAYS]
     words = " or ".join([*named, "a file of arrays"] if {*wanted} & {*ARRAYS} else named)

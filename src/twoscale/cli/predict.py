@@ -29,8 +29,8 @@ def predict(
         Path | None,
         typer.Argument(
             metavar="[INPUT]",
-            help="Input fields: an npy file, in which the axis of one sample or channel may be "
-            "left out; or a file or folder that 'twoscale import' reads. Left out if the surrogate "
+            help="Input fields: any file or folder that 'twoscale import' reads. In an npy file "
+            "the axis of a single sample or channel may be missing. Not needed if the surrogate "
             "reads parameters only.",
         ),
     ] = None,
@@ -51,7 +51,7 @@ def predict(
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Predict the solution fields of a file's inputs, a part at a time.
+    """Predict solution fields from the inputs in a file, a part at a time.
 
     A run remembers the names and axes of the arrays it was fitted on: files of the same layout need
     no options. The result has the axes of the training outputs.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,7 +37,7 @@ ParameterKeys = Annotated[
     typer.Option(
         "--parameters",
         metavar=_KEYS,
-        help="Names of scalars of each sample, beside the input fields or instead of them.",
+        help="Names of scalars of each sample, with the input fields or instead of them.",
     ),
 ]
 AxesOption = Annotated[
@@ -43,8 +45,8 @@ AxesOption = Annotated[
     typer.Option(
         "--axes",
         metavar="ORDER",
-        help="Order of axes: n samples, t time, c channels, h height, w width. nhwc for all arrays "
-        "of four axes; nhw,nthw for arrays of three and of four; a=hwn,u=nhw by name.",
+        help="Order of axes by letters: n samples, t time, c channels, h height, w width. nhwc is "
+        "for all arrays of four axes; nhw,nthw for those of three and four; a=hwn,u=nhw by name.",
     ),
 ]
 SelectOption = Annotated[
@@ -61,8 +63,8 @@ TimeOption = Annotated[
     typer.Option(
         "--time",
         metavar="IN/OUT",
-        help="Times that are inputs, and times that are outputs: 0/-1 from the first to the last, "
-        "0:10/10:20 from ten to the next ten; several times are channels.",
+        help="Which times are inputs and which are outputs. 0/-1: from the first to the last; "
+        "0:10/10:20: from ten to the next ten. Several times are channels.",
     ),
 ]
 PeriodicOption = Annotated[
@@ -102,6 +104,11 @@ def reading_of(*options: str | None) -> Reading:
     from twoscale.data import Reading
 
     return Reading.of(**reading_options(*options))
+
+
+def one_or_all(paths: Sequence[Path]) -> Path | Sequence[Path]:
+    """Return one path alone, which may be a dataset, or several files."""
+    return paths[0] if len(paths) == 1 else paths
 
 
 def _keys(text: str | None) -> list[str] | None:

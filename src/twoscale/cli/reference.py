@@ -50,7 +50,8 @@ _INTRODUCTION = """\
   already is replaced only with `--overwrite`.
 - **`--json`** prints one JSON object to stdout and nothing else.
 - **`--quiet`** (`-q`) prints no progress, no tables and no warnings. Errors still appear. A command
-  that writes something prints its path. It works before and after the command's name.
+  that writes something prints the path of its result. `--quiet` works before and after the
+  command's name.
 - **`--debug`** shows where an error came from.
 - **Errors** are one sentence on stderr.
 - **Exit codes**: 0 if all went well; 2 for bad input or any other error; 130 after Ctrl-C
@@ -89,8 +90,8 @@ def _json_lines() -> list[str]:
         "## Keys of the JSON objects",
         "",
         "`fit`, `finetune` and `evaluate` have all keys of a run's `metrics.json`; the table shows",
-        "three of them. `study run` has a key per study, with `record`, `ran`, `finished` and",
-        "`failed`.",
+        "three of them. `report` of runs has `runs`, not `figures`. `study run` has a key per",
+        "study, with `record`, `ran`, `finished` and `failed`.",
         "",
         "| command | keys |",
         "|---|---|",

@@ -34,14 +34,14 @@ def report(
         Path | None,
         typer.Option(
             metavar="DATA",
-            help="Another dataset or file to show runs on, instead of their test samples.",
+            help="Another dataset or file to measure runs on, instead of their test samples.",
         ),
     ] = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Write one page: of runs, their errors in pictures and what to do next; of studies, tables.
+    """Write a page on runs (errors in pictures, what to do next) or on studies (tables, figures).
 
     The page needs no other file and no network.
     """

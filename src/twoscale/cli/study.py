@@ -35,7 +35,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="NAME...",
-            help="Studies, all, or YAML files of yours.",
+            help="Names of studies, all, or your own YAML files.",
             autocompletion=one_of((*STUDIES, "all")),
         ),
     ],
@@ -48,7 +48,8 @@ def run(
     ],
     scale: ScaleOption = SCALES[0],
     seeds: Annotated[
-        str | None, typer.Option(help="Instead of the study's own, such as 0-4 or 0,3.")
+        str | None,
+        typer.Option(help="Seeds to run, such as 0-4 or 0,3; by default the study's own."),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -59,7 +60,7 @@ def run(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what is done and what would run.")
+        bool, typer.Option("--dry-run", help="List what is finished and what would run.")
     ] = False,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
@@ -112,7 +113,7 @@ def compare(
         Path, typer.Argument(metavar="DIR", help="A study folder, or a folder of records.")
     ],
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every value, not only a summary.")
+        bool, typer.Option("--all", help="Show every value and why it is off, not only a summary.")
     ] = False,
     times: Annotated[
         bool, typer.Option("--times", help="Show every value, and wall-clock times too.")

@@ -1,7 +1,7 @@
 """Datasets on disk: written, read, imported, checked, split."""
 
 from twoscale.data.check import Finding, check_dataset
-from twoscale.data.direct import FileDataset, FileInputs, is_stored, open_data, reopen_data
+from twoscale.data.direct import FileDataset, FileInputs, open_data, open_with_test
 from twoscale.data.generation import generate
 from twoscale.data.importing import FieldArrays, import_fields, load_fields
 from twoscale.data.reading import Reading
@@ -20,9 +20,8 @@ __all__ = [
     "check_dataset",
     "generate",
     "import_fields",
-    "is_stored",
     "load_fields",
     "open_data",
-    "reopen_data",
+    "open_with_test",
     "split_samples",
 ]

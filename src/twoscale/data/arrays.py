@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from twoscale.data.choosing import Chosen
-from twoscale.data.readers.base import NO_COMPLEX, StoredArray, reading
+from twoscale.data.readers.base import StoredArray, reading
 from twoscale.data.readers.npz import StreamedArray
 from twoscale.data.sections import Times
 from twoscale.errors import TwoscaleError
+from twoscale.fields.arrays import NO_COMPLEX
 from twoscale.runtime.memory import require_memory
 
 _INSIDE = "ntchw"
@@ -103,20 +104,25 @@ class FieldArray:
         count = min(samples, self.shape[0]) * prod(self.shape[1:])
         return count * (self.array.dtype.itemsize + np.dtype(np.float32).itemsize)
 
-    def read(self, part: slice) -> np.ndarray:
-        """Return some samples in single precision, (batch, channels, height, width)."""
+    def read(self, part: slice, *, finite: bool = True) -> np.ndarray:
+        """Return some samples in single precision, (batch, channels, height, width).
+
+        `finite`: raise if there are values that are not.
+        """
         with reading(self.file):
             stored = self._stored(part)
         with np.errstate(over="ignore"):  # what is too large is told below
             values = stored.astype(np.float32, copy=False)
-        finite = np.isfinite(values).all(axis=(1, 2, 3))
-        if not finite.all():
-            bad = int(finite.argmin())
+        good = np.isfinite(values).all(axis=(1, 2, 3))
+        if finite and not good.all():
+            bad = int(good.argmin())
             what = "values beyond the range of single precision (3.4e38)"
+            advice = "scale them"
             if not np.isfinite(stored[bad]).all():
                 what = "NaN or infinite values"
+                advice = "repair such samples, or leave them out"
             place = self.ranges["n"][part.start + bad]
-            raise TwoscaleError(f"{self.subject} contain {what}, first in sample {place}")
+            raise TwoscaleError(f"{self.subject} contain {what}, first in sample {place}: {advice}")
         return values
 
     def _stored(self, part: slice) -> np.ndarray:
@@ -178,9 +184,9 @@ class Stack:
         """Return the memory that some samples take as they are stored and as they are written."""
         return sum(array.part_bytes(samples) for array in self.arrays)
 
-    def read(self, part: slice) -> np.ndarray:
+    def read(self, part: slice, *, finite: bool = True) -> np.ndarray:
         """Return some samples, (batch, channels, height, width)."""
-        parts = [array.read(part) for array in self.arrays]
+        parts = [array.read(part, finite=finite) for array in self.arrays]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 

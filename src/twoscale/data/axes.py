@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.arrays import CHANNEL_AXES, SAMPLE_AXES
 
 LETTERS = {"n": "sample", "t": "time", "c": "channel", "h": "height", "w": "width"}
 _NAMES = {
-    "n": "n s sample samples batch realization realisation member ensemble number trajectory "
-    "trajectories case simulation run index idx",
-    "t": "t time times step steps timestep time_step lead_time nt",
-    "c": "c channel channels component components variable field feature features band nc",
-    "h": "h height y lat latitude row rows ny nlat",
-    "w": "w width x lon longitude column columns col nx nlon",
+    "n": SAMPLE_AXES,
+    "t": ["t", "time", "times", "step", "steps", "timestep", "time_step", "lead_time", "nt"],
+    "c": CHANNEL_AXES,
+    "h": ["h", "height", "y", "lat", "latitude", "row", "rows", "ny", "nlat"],
+    "w": ["w", "width", "x", "lon", "longitude", "column", "columns", "col", "nx", "nlon"],
 }
-_BY_NAME = {name: letter for letter, names in _NAMES.items() for name in names.split()}
+_BY_NAME = {name: letter for letter, names in _NAMES.items() for name in names}
 THIN = 4  # nodes: a grid with so short a side is probably misread
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from twoscale.data.readers.archive import Archive, Found
 from twoscale.data.readers.base import listed, reading
 from twoscale.data.readers.opening import NamedFiles
 from twoscale.data.reading import Reading
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, did_you_mean
 
 ROLES = {"input": "inputs=...", "output": "outputs=...", "parameters": "parameters=..."}
 """The options that name the arrays of each role."""
@@ -96,10 +95,15 @@ class Choice:
         if len(fields) == 1 and (asked.time or "output" not in roles):
             (name,) = fields.values()
             return {"input": (name,), "output": (name,), "parameters": ()}
-        if len(names) == 1:
+        if not names:
+            raise TwoscaleError(f"{self} holds no arrays: give another file, or another folder")
+        if len(names) == 1 or len(fields) == 1:
+            (name,) = fields.values() if fields else names
+            shape = self._shape(name)
             raise TwoscaleError(
-                f"{self} holds one array, '{names[0]}': give the input's and the output's file, or "
-                "time=... if it has an axis of time"
+                f"{self} holds one array of fields, '{name}' {shape}: if it has an axis of time, "
+                "say which times are inputs and outputs, such as time='0/-1'; if not, give the "
+                "input's and the output's file, or a folder of both"
             )
         options = " and ".join(ROLES[role] for role in roles if role != "parameters")
         raise self._undecided(options)
@@ -133,9 +137,8 @@ class Choice:
             return Chosen(role, key, array, axes)
         with self._reading():
             names = self.archive.names()
-        close = get_close_matches(key, names, n=1)
-        close += [name for name in names if key and name.endswith(f"/{key}")][:1]
-        hint = f" (did you mean {close[0]}?)" if close else ""
+        inside = [name for name in names if key and name.endswith(f"/{key}")]
+        hint = did_you_mean(inside[0] if inside else key, names)
         raise TwoscaleError(
             f"{self} has no array '{key}' ({ROLES[role]}){hint}: it holds {self._held()}"
         )

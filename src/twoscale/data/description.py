@@ -163,6 +163,15 @@ def is_dataset(path: Path) -> bool:
     return attributes.get("format") == FORMAT
 
 
+def may_be_dataset(path: Path) -> bool:
+    """Say whether a Zarr folder is a twoscale dataset, or too damaged to tell."""
+    try:
+        attributes = read_json(path / "zarr.json").get("attributes", {})
+    except TwoscaleError:
+        return True
+    return not isinstance(attributes, dict) or attributes.get("format") == FORMAT
+
+
 def is_replaceable(path: Path) -> bool:
     """Say whether a folder is a twoscale dataset, and holds nothing but what we write."""
     if not is_dataset(path):

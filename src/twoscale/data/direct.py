@@ -8,18 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from twoscale.data.arrays import StackView
-from twoscale.data.description import FORMAT, describe
+from twoscale.data.description import describe, may_be_dataset
 from twoscale.data.importing import Files, file_list
 from twoscale.data.layouts import open_fields
+from twoscale.data.readers import is_array_file
 from twoscale.data.reading import Reading
 from twoscale.data.store import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.files import content_digest, open_file, read_json
+from twoscale.files import content_digest, open_file
 
 _SAMPLED = 2**26  # bytes of all files that a digest reads
 _BLOCK = 2**16
@@ -31,6 +32,8 @@ class FileDataset(Dataset):
     Values are checked to be finite whenever they are read. The identity holds the files' sizes and
     contents: all of them up to 64 MiB, samples of larger ones.
     """
+
+    has_checksums = False
 
     def __init__(self, files: Files, reading: Reading) -> None:
         self.files = file_list(files)
@@ -61,10 +64,13 @@ class FileDataset(Dataset):
         return "float32"
 
     def read(self, name: str, start: int, stop: int, *, verify: bool = True) -> np.ndarray:
-        """Return consecutive samples of an array, with the axes a dataset would have."""
+        """Return consecutive samples of an array, with the axes a dataset would have.
+
+        `verify`: raise if values are not finite.
+        """
         stack = self._array(name)
         with self._lock:
-            values = stack.read(slice(start, stop))
+            values = stack.read(slice(start, stop), finite=verify)
         return values.reshape(stop - start, *self.layout.sample_shapes[name])
 
     def intact(self, name: str, first: int, values: np.ndarray) -> bool:
@@ -93,7 +99,7 @@ class FileInputs:
 def open_data(files: Files, reading: Reading | None = None) -> Dataset:
     """Return a dataset, or files as one; `reading` says how files are to be read."""
     asked = reading or Reading()
-    if isinstance(files, str | Path) and is_stored(files):
+    if _is_one_dataset(files):
         if asked != Reading():
             raise TwoscaleError(
                 f"{files} is a dataset, whose arrays and axes are settled: drop the options that "
@@ -103,6 +109,24 @@ def open_data(files: Files, reading: Reading | None = None) -> Dataset:
     return FileDataset(files, asked)
 
 
+def open_with_test(
+    files: Files, test: Files | None, reading: Reading
+) -> tuple[Dataset, Dataset | None]:
+    """Return data to fit on and data to test on; `reading` is for those of them that are files.
+
+    A test file is read as the first file, but for a selection of samples, which is the first's.
+    """
+    if test is None:
+        return open_data(files, reading), None
+    if _is_one_dataset(files) and not _is_one_dataset(test):
+        dataset = Dataset(files)
+        return dataset, FileDataset(test, Reading.recorded_in(dataset.metadata).for_other(reading))
+    dataset = open_data(files, reading)
+    if _is_one_dataset(test):
+        return dataset, Dataset(test)
+    return dataset, FileDataset(test, Reading.recorded_in(dataset.metadata).for_other(Reading()))
+
+
 def reopen_data(record: Mapping[str, Any]) -> Dataset:
     """Return the data that a run's config names, stored or in files."""
     if "files" not in record:
@@ -110,20 +134,20 @@ def reopen_data(record: Mapping[str, Any]) -> Dataset:
     return FileDataset(record["files"], Reading.from_dict(record.get("reading")))
 
 
+def _is_one_dataset(files: Files) -> TypeGuard[str | Path]:
+    return isinstance(files, str | Path) and is_stored(files)
+
+
 def is_stored(place: str | Path) -> bool:
-    """Say whether a path is to be opened as a dataset, which also tells what is wrong with it."""
+    """Say whether a path is to be opened as a dataset; opening it finds what is wrong with it."""
     path = Path(place)
     if not os.path.lexists(path):
-        return not any(sign in str(path) for sign in "*?[")
+        return not (any(sign in str(path) for sign in "*?[") or is_array_file(path))
     if not path.is_dir():
         return False
     if not (path / "zarr.json").exists():
         return not any(path.iterdir()) or (path / "manifest.json").exists()
-    try:
-        described = read_json(path / "zarr.json", require={"attributes": dict})
-    except TwoscaleError:
-        return True
-    return described["attributes"].get("format") == FORMAT
+    return may_be_dataset(path)
 
 
 def files_digest(paths: Sequence[Path]) -> str:

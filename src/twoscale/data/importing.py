@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twoscale.data.axes import THIN
 from twoscale.data.description import describe
 from twoscale.data.layouts import OpenedFields, open_fields
 from twoscale.data.readers import expanded
 from twoscale.data.reading import Keys, Reading
 from twoscale.data.store import Dataset
 from twoscale.data.writer import writing
+from twoscale.fields.samples import users_rank
 from twoscale.fields.source import slices
 from twoscale.problems import Problem
 from twoscale.runtime.memory import require_memory
@@ -90,17 +90,6 @@ def import_fields(
             return writer.finish()
 
 
-def channels_last_hint(shape: Sequence[int]) -> str | None:
-    """Return what to say of fields (samples, channels, height, width) that look channels-last."""
-    if len(shape) != 4 or shape[3] > THIN or min(shape[1:3]) <= THIN:
-        return None
-    _, first, second, last = shape
-    return (
-        f"{first} channels on {second}x{last} nodes: if the last axis is that of the channels, "
-        "import again with axes='nhwc'"
-    )
-
-
 class FieldArrays(NamedTuple):
     """The arrays of some files in memory, float32; None for what was not asked for.
 
@@ -162,4 +151,5 @@ def _whole(opened: OpenedFields, role: str) -> np.ndarray:
     values = stack.read(slice(0, stack.samples))
     if role == "parameters":
         return values[:, :, 0, 0]
-    return values if stack.rank == 4 else values[:, 0] if stack.rank == 3 else values[:, 0, 0]
+    assert stack.rank is not None
+    return users_rank(values, stack.rank)

@@ -6,7 +6,7 @@ import os
 from enum import Enum
 from pathlib import Path
 
-from twoscale.data.description import is_dataset
+from twoscale.data.description import may_be_dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import SUMS, open_file, read_json
 from twoscale.surrogate.artifact import MANIFEST
@@ -87,7 +87,7 @@ def runs_in(folder: Path) -> list[Path]:
 def _kind_of_folder(path: Path) -> Kind:
     held = {entry.name for entry in path.iterdir()}
     if "zarr.json" in held:
-        return Kind.DATASET if is_dataset(path) or not _is_zarr(path) else Kind.ZARR
+        return Kind.DATASET if may_be_dataset(path) else Kind.ZARR
     if held & {".zgroup", ".zarray"}:
         return Kind.ZARR
     if SUMS in held or {MANIFEST, _CONFIG} <= held:
@@ -103,14 +103,6 @@ def _kind_of_folder(path: Path) -> Kind:
     if runs_in(path):
         return Kind.RUNS
     return Kind.RECORDS if _holds_records(path) else Kind.FOLDER
-
-
-def _is_zarr(path: Path) -> bool:
-    """Say whether a store describes itself readably; one of ours may be damaged."""
-    try:
-        return "format" not in read_json(path / "zarr.json").get("attributes", {})
-    except TwoscaleError:
-        return False
 
 
 def _holds_records(path: Path) -> bool:

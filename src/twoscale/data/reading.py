@@ -93,8 +93,9 @@ class Reading:
         return replace(base, **asked)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the reading as plain values, for `from_dict`."""
-        return asdict(self) | {"known": dict(self.known)}
+        """Return the reading as JSON would hold it, for `from_dict`."""
+        plain = asdict(self) | {"known": dict(self.known)}
+        return {key: list(one) if isinstance(one, tuple) else one for key, one in plain.items()}
 
     @classmethod
     def from_dict(cls, stored: Any) -> Reading:
@@ -105,6 +106,12 @@ class Reading:
         tuples = {name: stored[name] and tuple(stored[name]) for name in lists}
         empty = {name: () for name in lists[:3] if not stored[name]}
         return cls(**(stored | tuples | empty))
+
+    @classmethod
+    def recorded_in(cls, described: Mapping[str, Any]) -> Reading:
+        """Return how the files were read that a dataset is made of; empty if that is unknown."""
+        stored = described.get("reading")
+        return cls() if stored is None else cls.from_dict(stored)
 
 
 def _listed(keys: Keys) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ _EXAMPLE = "give training/validation/test as shares such as 0.8/0.1/0.1, or as n
 
 @dataclass(frozen=True)
 class Shares:
-    """How many samples train, choose and judge: shares that sum to 1, or numbers of samples.
+    """How many samples are for training, validation and test: shares of 1, or numbers.
 
     >>> Shares.parse("0.9/0.1/0").counts(50)
     (45, 5, 0)
@@ -31,7 +31,7 @@ class Shares:
     def parse(cls, text: str) -> Shares:
         """Return the shares in a text such as 0.8/0.1/0.1 or 800/100/100; the last may be left out.
 
-        Without the last one no sample judges.
+        Without the last one there are no test samples.
         """
         try:
             parts = [Fraction(part.strip()) for part in text.split("/")]
@@ -50,7 +50,7 @@ class Shares:
         return self.training + self.validation + self.test == 1
 
     def counts(self, samples: int) -> tuple[int, int, int]:
-        """Return how many samples of all train, choose and judge.
+        """Return the numbers of training, validation and test samples.
 
         Shares are rounded down for validation and test, to one sample at least; the rest trains.
         """

@@ -41,6 +41,8 @@ class Dataset:
     a side as a source, in which parameters are the last channels of the input.
     """
 
+    has_checksums = True  # of its samples
+
     path: Path
     metadata: dict[str, Any]
     layout: Layout

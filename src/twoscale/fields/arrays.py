@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -15,7 +15,12 @@ from twoscale.fields.source import Shape, chunk_length, single_precision, slices
 from twoscale.runtime.memory import available_memory
 
 _BYTES = 4  # of a number in single precision
-_COMPLEX = "give the real and the imaginary part as two channels"
+NO_COMPLEX = "give the real and the imaginary part as two channels"
+_SAMPLES = """n s sample samples batch realization realisation member ensemble number trajectory
+trajectories case simulation run index idx"""
+_CHANNELS = "c channel channels component components variable field feature features band nc"
+SAMPLE_AXES, CHANNEL_AXES = _SAMPLES.split(), _CHANNELS.split()
+"""Names that labelled arrays and files give to the axes of samples and of channels."""
 _LISTED = 5  # samples that an error names, at most
 
 
@@ -85,16 +90,17 @@ def as_array(given: Any, name: str) -> np.ndarray | Tensor | StoredRows:
     """
     if isinstance(given, np.ma.MaskedArray):
         raise TwoscaleError(f"the {name} are a masked array: fill in or leave out what is masked")
+    if not isinstance(given, np.ndarray | Tensor) and is_labelled(given):
+        _check_order([str(one) for one in given.dims], name)
     if isinstance(given, Tensor | StoredRows):
         array: Any = given
     elif isinstance(given, list | tuple):
         array = _listed(given, name)
     elif isinstance(given, np.generic) or not hasattr(given, "__array__"):
-        raise TwoscaleError(f"the {name} must be an array, got {type(given).__name__}")
-    elif _stays_on_disk(given):
-        array = StoredRows(given)
+        advice = ": read a file with twoscale.data.load_fields" if isinstance(given, str) else ""
+        raise TwoscaleError(f"the {name} must be an array, got {type(given).__name__}{advice}")
     else:
-        array = given if isinstance(given, np.ndarray) else _converted(given, name)
+        array = _opened(given, name)
     _check_real(array.array if isinstance(array, StoredRows) else array, name)
     return array
 
@@ -102,6 +108,18 @@ def as_array(given: Any, name: str) -> np.ndarray | Tensor | StoredRows:
 def is_labelled(given: Any) -> bool:
     """Say whether an array has names for its axes, as those of xarray do."""
     return all(hasattr(given, name) for name in ("dims", "coords", "values"))
+
+
+def _check_order(axes: Sequence[str], name: str) -> None:
+    """Raise if axes whose names say samples and channels are not the first ones, in this order."""
+    samples = [axis for axis in axes if axis.lower() in SAMPLE_AXES]
+    front = samples + [axis for axis in axes if axis.lower() in CHANNEL_AXES]
+    if list(axes[: len(front)]) != front:
+        words = ", ".join(f"'{axis}'" for axis in front)
+        raise TwoscaleError(
+            f"the {name} have the axes {', '.join(axes)}, but samples come first, then channels, "
+            f"then the grid: call transpose({words}, ...)"
+        )
 
 
 def _listed(given: list[Any] | tuple[Any, ...], name: str) -> np.ndarray | Tensor:
@@ -126,13 +144,16 @@ def _unequal(name: str, shapes: set[tuple[int, ...]]) -> str:
     )
 
 
-def _converted(given: Any, name: str) -> np.ndarray:
-    """Return what an array of another library holds, as NumPy."""
+def _opened(given: Any, name: str) -> np.ndarray | StoredRows:
+    """Return what an array of any library holds as NumPy, or its rows if it is too large."""
     try:
-        return np.asarray(given)
-    except (TypeError, ValueError, RuntimeError) as error:
+        if _stays_on_disk(given):
+            return StoredRows(given)
+        return given if isinstance(given, np.ndarray) else np.asarray(given)
+    except (TypeError, ValueError, RuntimeError, OSError) as error:
         raise TwoscaleError(
-            f"the {name}, a {type(given).__name__}, cannot be turned into a NumPy array: {error}"
+            f"the {name}, a {type(given).__name__}, cannot be turned into a NumPy array (an array "
+            f"of a file needs the file open): {error}"
         ) from error
 
 
@@ -149,10 +170,10 @@ def _stays_on_disk(given: Any) -> bool:
 def _check_real(array: Any, name: str) -> None:
     if isinstance(array, Tensor):
         if array.is_complex():
-            raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {_COMPLEX}")
+            raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {NO_COMPLEX}")
         return
     kind = np.dtype(array.dtype).kind
     if kind == "c":
-        raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {_COMPLEX}")
+        raise TwoscaleError(f"the {name} must be real numbers, got {array.dtype}: {NO_COMPLEX}")
     if kind not in "fiub":
         raise TwoscaleError(f"the {name} must be real numbers, got dtype {array.dtype}")

@@ -76,10 +76,10 @@ class PatchLayout:
     def tiling(
         cls, grid: Grid, counts: Pair, *, overlap: bool = False, smallest: int = 2
     ) -> PatchLayout:
-        """Return `counts` patches per axis side by side, or patches as large at half distance.
+        """Return `counts` patches per axis side by side; with `overlap` also those in between.
 
-        Sides differ by at most one node, and have at least the `smallest` number of them. On a
-        short axis the usual number of patches, four or fewer, is reduced; more are refused.
+        Sides differ by at most one node, and have at least `smallest` nodes. On an axis that is too
+        short, four patches or fewer become fewer still; more than four are refused.
         """
         cut = Cuts.overlapping if overlap else Cuts.equal
         axes = []

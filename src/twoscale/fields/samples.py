@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,8 +21,11 @@ from twoscale.fields.source import (
     Shape,
     WithParameters,
     gather,
+    is_source,
     single_precision,
 )
+
+Array = TypeVar("Array", np.ndarray, Tensor)
 
 _FEW_ROWS = 4  # rows of long fields that are perhaps channels
 _DOT_VALUES = 2**31 - 1  # at most, in one product
@@ -74,7 +77,7 @@ def as_samples(
         raise TwoscaleError(f"the names of channels are a list of texts, got {names!r}")
     if isinstance(fields, Samples):
         return fields
-    if callable(getattr(fields, "chunks", None)):
+    if is_source(fields):
         rank = _rank_of_source(fields, name)
         source: FieldSource = fields
     else:
@@ -224,7 +227,7 @@ def as_parameters(array: Any, name: str = "parameters") -> Tensor:
     return values
 
 
-def users_rank(fields: Tensor, rank: int) -> Tensor:
+def users_rank(fields: Array, rank: int) -> Array:
     """Return fields (batch, channels, height, width) with as many axes as a user's had."""
     return fields if rank == 4 else fields[:, 0] if rank == 3 else fields[:, 0, 0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -37,6 +37,11 @@ class FieldSource(Protocol):
     def to(self, device: torch.device) -> FieldSource:
         """Return the same fields, delivered on `device`."""
         ...
+
+
+def is_source(fields: Any) -> bool:
+    """Say whether fields come as a source; arrays of other libraries have chunks as a property."""
+    return callable(getattr(type(fields), "chunks", None))
 
 
 def chunk_length(*sides: int, cuda: bool = False) -> int:

@@ -112,7 +112,7 @@ def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
 class RankRule:
     """How many components to keep, per block.
 
-    At least one of both has to be given.
+    Give at least one of the two.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class RankRule:
         )
 
     def plain(self) -> float | dict[str, Any]:
-        """Return the rule as plain values, for `of`: a number wherever one says it all."""
+        """Return the rule as plain values, for `of`: one number where that is enough."""
         if self.components is None and self.variance is not None:
             return self.variance
         if self.variance is None and self.components is not None:

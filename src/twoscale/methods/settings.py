@@ -110,57 +110,62 @@ _FACTOR = real(1e-6, 1e6, "a positive number of at most a million")
 _STRENGTH = real(0.0, 1.0, "a fraction from 0 to 1")
 
 SETTINGS: dict[str, Setting] = {
-    "patches": Setting("patches per axis, 4 or 4x2; also the common seams of the metrics", _pair),
-    "input_variance": Setting("variance kept by the input PCA", _VARIANCE),
-    "output_variance": Setting("variance kept by the output PCA", _VARIANCE),
-    "coarse_factor": Setting("coarsening of the global branch's grid", _COUNT),
-    "coarse_components": Setting("global modes kept; with coarse_variance, at most", _COUNT),
-    "coarse_variance": Setting("variance kept by the global branch, or none", _optional(_VARIANCE)),
+    "patches": Setting("patches per axis, 4 or 4x2; their borders are the common seams", _pair),
+    "input_variance": Setting("share of variance kept by the input PCA", _VARIANCE),
+    "output_variance": Setting("share of variance kept by the output PCA", _VARIANCE),
+    "coarse_factor": Setting("nodes per side of a cell of the coarse grid", _COUNT),
+    "coarse_components": Setting("coarse modes kept; with coarse_variance, at most", _COUNT),
+    "coarse_variance": Setting(
+        "share of variance kept by the coarse modes, or none", _optional(_VARIANCE)
+    ),
     "middle_patches": Setting("larger patches of the stage in between, 2 or 2x2", _pair),
-    "middle_variance": Setting("variance kept by each of the larger patches", _VARIANCE),
-    "residual_variance": Setting("variance kept by each residual patch", _VARIANCE),
-    "variance": Setting("variance kept by each block; without effect with code_size", _VARIANCE),
+    "middle_variance": Setting("share of variance kept by each larger patch", _VARIANCE),
+    "residual_variance": Setting("share of variance kept by each residual patch", _VARIANCE),
+    "variance": Setting("share of variance kept by each block; unused with code_size", _VARIANCE),
     "code_size": Setting(
-        "output modes kept in all, shared by energy, in place of variances; or none",
+        "output modes kept in all, those of largest energy; none: shares of variance decide",
         _optional(_COUNT),
     ),
     "seam_width": Setting(
-        "width beside patch borders in which derivatives count, as a share of the side; "
-        "0: plain L2",
+        "width next to patch borders in which slopes count, as a share of the side; 0: plain L2",
         _WIDTH,
     ),
-    "few_features": Setting("insist on fewer coarse nodes than training fields", _switch),
+    "few_features": Setting("require fewer coarse nodes than training fields", _switch),
     "solver": Setting("PCA solver", choice((*SOLVERS, "hybrid"))),
     "symmetries": Setting(
-        "symmetries of the problem that multiply the training fields; problem: its own",
+        "symmetries that multiply the training fields; problem: those of the equation",
         choice((*SYMMETRIES, "problem")),
     ),
     "average_symmetries": Setting("average predictions over the symmetries", _switch),
     "predictor": Setting("map from input code to output code", choice(PREDICTORS)),
     "ridge": Setting(
-        "strength of affine or kernel, relative to the largest eigenvalue; none: chosen",
+        "ridge strength, relative to the largest eigenvalue; none: chosen on validation fields",
         _optional(_STRENGTH),
     ),
     "kernel": Setting("kernel; none: chosen on validation fields", _optional(choice(KERNELS))),
     "length_scale": Setting(
-        "length scale of the kernel, in median distances; none: chosen", _optional(_FACTOR)
+        "length scale of the kernel, in median distances; none: chosen on validation fields",
+        _optional(_FACTOR),
     ),
-    "kernel_samples": Setting("training fields of the kernel at most, or none", _optional(_COUNT)),
-    "objective": Setting("latent objective", choice(OBJECTIVES)),
-    "hidden_layers": Setting("hidden layers of the latent network", whole(0, 1000)),
+    "kernel_samples": Setting("most training fields the kernel uses; none: all", _optional(_COUNT)),
+    "objective": Setting("how errors of the code are weighted", choice(OBJECTIVES)),
+    "hidden_layers": Setting("hidden layers of the network", whole(0, 1000)),
     "hidden_width": Setting("width of the hidden layers", _COUNT),
     "epochs": Setting("passes over the training set", _COUNT, schedule=True, passes=True),
     "batch_size": Setting("samples per optimiser step", _COUNT, schedule=True),
     "learning_rate": Setting(
-        "the optimiser's first rate, or its highest in one cycle; none: the optimiser's default",
+        "the optimiser's first rate, an encoder's highest; none: the optimiser's default",
         _RATE,
     ),
     "weight_decay": Setting("L2 weight decay", _DECAY),
     "patience": Setting(
-        "epochs without progress before the rate is halved", _COUNT, schedule=True, passes=True
+        "epochs without a better validation loss before the rate is halved",
+        _COUNT,
+        schedule=True,
+        passes=True,
     ),
     "early_stop": Setting(
-        "epochs without progress before the end, or none",
+        "epochs without a better validation loss before training ends, or none",
         _optional(_COUNT),
         schedule=True,
         passes=True,
@@ -171,20 +176,24 @@ SETTINGS: dict[str, Setting] = {
     "refinement_learning_rate": Setting("Adam's first rate for the RefinementNet", _RATE),
     "refinement_weight_decay": Setting("L2 weight decay of the RefinementNet", _DECAY),
     "refinement_patience": Setting(
-        "the RefinementNet's plateau patience", _COUNT, schedule=True, passes=True
+        "epochs without a better loss before the RefinementNet's rate is halved",
+        _COUNT,
+        schedule=True,
+        passes=True,
     ),
     "channels": Setting("channels of the RefinementNet", _COUNT),
     "layers": Setting("Fourier layers", whole(1, 1000)),
     "width": Setting("channels of the Fourier layers, or of an encoder's finest level", _COUNT),
     "blocks": Setting("residual blocks of an encoder on each level, down and up", whole(1, 1000)),
     "cut": Setting(
-        "side of the squares of nodes an encoder starts from, or none", _optional(_COUNT)
+        "nodes per side of an encoder's finest cells; none: about 32 cells per direction",
+        _optional(_COUNT),
     ),
     "optimiser": Setting(
         "optimiser of an encoder; rate and clip follow from it", choice(tuple(Encoder.optimisers))
     ),
     "clip": Setting(
-        "largest norm of the gradients of one step; none: the optimiser's default",
+        "limit of the gradients' norm in one step; none: the optimiser's default",
         _optional(_FACTOR),
     ),
     "modes": Setting("Fourier modes kept per direction", _COUNT),
@@ -205,8 +214,8 @@ def resolve_settings(
 ) -> dict[str, Any]:
     """Return `defaults` with the checked `given` values; unknown names and bad values raise.
 
-    `owner` is what has the settings, in the words of the error; `table` says what they may be. Only
-    a part of somebody's own has settings that are not in it: text is read as their defaults are.
+    `owner` is what has the settings, in the words of the error; `table` says what they may be.
+    Settings of users' own parts are not in it: their text is read as the type of their default.
     `owners` tells what else has the settings that this one lacks.
     """
     resolved = dict(defaults)

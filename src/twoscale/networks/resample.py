@@ -37,15 +37,20 @@ def _interpolation(
     """Return the matrix (after, before) that interpolates along one axis."""
     if 1 in (before, after):
         return torch.full((after, before), 1 / before, dtype=dtype, device=device)
-    nodes = torch.arange(after, dtype=torch.float64)
-    # In steps of the grid before. Products of whole numbers first: nodes in common are exact.
-    steps = nodes * before / after if periodic else nodes * (before - 1) / (after - 1)
+    steps = _steps(before, after, periodic)
     lower = steps.floor().long()
     share = (steps - lower)[:, None]
     identity = torch.eye(before, dtype=torch.float64)
     last = before - 1  # of an ordinary axis; its share of what would follow is zero
     upper = (lower + 1) % before if periodic else (lower + 1).clamp(max=last)
     return ((1 - share) * identity[lower] + share * identity[upper]).to(device, dtype)
+
+
+def _steps(before: int, after: int, periodic: bool) -> Tensor:
+    """Return where the nodes of the grid after lie, in steps of the grid before."""
+    nodes = torch.arange(after, dtype=torch.float64)
+    # Products of whole numbers first: nodes in common are exact.
+    return nodes * before / after if periodic else nodes * (before - 1) / (after - 1)
 
 
 def interpolate_cubic(
@@ -78,8 +83,7 @@ def _cubic_interpolation(
     """Return the matrix (after, before) that interpolates by cubics along one axis."""
     if 1 in (before, after):
         return _interpolation(before, after, periodic, device, dtype)
-    nodes = torch.arange(after, dtype=torch.float64)
-    steps = nodes * before / after if periodic else nodes * (before - 1) / (after - 1)
+    steps = _steps(before, after, periodic)
     count = min(4, before)
     first = steps.floor().long() - (count // 2 - 1)  # of the nodes that a cubic goes through
     if not periodic:

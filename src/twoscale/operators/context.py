@@ -24,7 +24,6 @@ from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import (
     Clock,
     device_peak_gigabytes,
-    duration_text,
     reset_peak_memory,
 )
 from twoscale.training import History, Task, mean_loss, train_together
@@ -108,10 +107,10 @@ class FitContext:
             if checkpoint and checkpoint.worthwhile():
                 checkpoint.save(fit.state, {"stages": fit.seconds, "peak": peak})
         LOGGER.info(
-            "%s representation: %d numbers per field, in %s",
+            "%s representation: %d numbers per field, in %.2f s",
             name,
             representation.code_size,
-            duration_text(sum(self.shared[key].seconds.values())),
+            sum(self.shared[key].seconds.values()),
         )
         for stage, taken in self.shared[key].seconds.items():
             self.clock.add(stage, taken)
@@ -160,10 +159,10 @@ def train_members(
     seconds = clock.seconds[stage] + max(history.earlier_seconds for history in histories)
     for context, history, start in zip(contexts, histories, starts, strict=True):
         LOGGER.info(
-            "%s: %d epochs in %s, least validation loss %.3g",
+            "%s: %d epochs in %.2f s, least validation loss %.3g",
             stage,
             len(history.validation_loss),
-            duration_text(seconds / len(tasks)),
+            seconds / len(tasks),
             min(history.validation_loss, default=math.nan),
         )
         _warn_of_divergence(history, start, stage)

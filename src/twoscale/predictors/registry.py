@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.parts import PARTS, register
 from twoscale.predictors.base import CodePredictor
 from twoscale.predictors.closed_form import Affine, AffineMLP, Kernel
@@ -32,8 +32,9 @@ def get_predictor(name: str) -> type[CodePredictor]:
     """Return the predictor of that name."""
     if name not in PREDICTORS:
         raise TwoscaleError(
-            f"predictor must be one of {', '.join(PREDICTORS)}, got '{name}': "
-            "one of your own has to be made known first, by twoscale.register_predictor"
+            f"predictor must be one of {', '.join(PREDICTORS)}, got '{name}'"
+            f"{did_you_mean(name, PREDICTORS)}: one of your own has to be made known first, by "
+            "twoscale.register_predictor"
         )
     return PREDICTORS[name]
 

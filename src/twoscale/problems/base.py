@@ -92,7 +92,7 @@ class Problem(ABC):
         return symmetry_group(self.symmetric_under, grid)
 
     def entropy(self, grid: Grid, seed: int) -> tuple[int, ...]:
-        """Return the words that, with the sample index, seed one sample."""
+        """Return the numbers that seed a sample, together with its index."""
         return (seed, self.number, grid.height, grid.width)
 
     def grid(self, height: int, width: int) -> Grid:

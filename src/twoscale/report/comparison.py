@@ -24,7 +24,7 @@ from twoscale.report.page import Numbers, Picture, Section, Table, page_text
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.progress import Progress
-from twoscale.runtime.timing import duration_text
+from twoscale.runtime.texts import duration_text, percent
 from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
 
 SEARCH = "search"
@@ -185,7 +185,7 @@ def relation(ours: float, others: float) -> str:
 
 
 def _percent(one: Shown) -> str:
-    return f"{100 * one.value('mre'):.2g} %"
+    return percent(one.value("mre"), 2)
 
 
 def _both(draw: Callable[..., Figure], *values: Any, **options: Any) -> dict[str, Any]:

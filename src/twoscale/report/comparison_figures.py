@@ -18,7 +18,7 @@ from twoscale.fields.patches import Seams
 from twoscale.report.charts.style import log_axis, new_figure, shared_legend
 from twoscale.report.figure_style import styled
 from twoscale.report.figures import draw_seams
-from twoscale.runtime.timing import duration_text
+from twoscale.runtime.texts import duration_text, percent, short_duration_text
 
 WIDE, HALF, NARROW = 8.4, 5.6, 3.5  # inches of a page, of half of it, and of a phone
 _ZOOM = 10  # nodes on each side of the seams
@@ -53,12 +53,12 @@ def prediction_picture(
     Fields are (height, width); `seconds` is the time of one prediction.
     """
     error = prediction.astype(np.float64) - truth
-    share = 100 * float(np.linalg.norm(error) / np.linalg.norm(truth))
+    share = float(np.linalg.norm(error) / np.linalg.norm(truth))
     worst = float(np.abs(error).max()) or 1.0
     panels: tuple[tuple[str, np.ndarray, dict[str, Any]], ...] = (
         ("input\n", given, {"cmap": _INPUT}),
-        (f"prediction\nin {time_text(seconds)}", prediction, {"cmap": _FIELD}),
-        (f"error\n{share:.2g} %", error, {"cmap": _ERROR, "vmin": -worst, "vmax": worst}),
+        (f"prediction\nin {short_duration_text(seconds)}", prediction, {"cmap": _FIELD}),
+        (f"error\n{percent(share, 2)}", error, {"cmap": _ERROR, "vmin": -worst, "vmax": worst}),
     )
     figure = new_figure(width, 0.33 * width + 0.9)
     axes = figure.subplots(1, 3)
@@ -82,7 +82,7 @@ def error_maps(
     size = float(np.linalg.norm(truth))
     figure, axes = _square(len(errors), width)
     for axis, (look, error) in zip(axes, errors.items(), strict=True):
-        words = f"{look.lines}\n{100 * np.linalg.norm(error) / size:.2g} %"
+        words = f"{look.lines}\n{percent(float(np.linalg.norm(error)) / size, 2)}"
         image = _image(axis, error, words, cmap=_ERROR, vmin=-worst, vmax=worst)
         draw_seams(axis, seams)
     bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.7, aspect=35)
@@ -171,15 +171,6 @@ def seam_bars(values: Mapping[str, Mapping[Look, float]], *, width: float = WIDE
         axis.margins(x=0.3)
         axis.set_title(words, loc="left")
     return figure
-
-
-def time_text(seconds: float) -> str:
-    """Return a short time as text.
-
-    >>> time_text(0.00025), time_text(1.5)
-    ('0.25 ms', '1.5 s')
-    """
-    return f"{1000 * seconds:.2g} ms" if seconds < 1 else f"{seconds:.2g} s"
 
 
 def _square(count: int, width: float) -> tuple[Figure, list[Axes]]:

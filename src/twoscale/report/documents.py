@@ -125,11 +125,11 @@ def figures_page() -> str:
         "# Figures of studies",
         "",
         "A study's YAML file lists its figures: `{kind: curves, x: training, quantities: [mre]}`.",
-        "Every kind also takes `title`, `caption`, `rows` (patterns of case names, such as",
+        "Every kind also takes `title`, `caption`, `rows` (patterns of case names:",
         f"`[{PLAIN_PATCHES}*, {PROPOSED}]`) and `where` (properties:",
         f"`{{method: [{PLAIN_PATCHES}, {PROPOSED}]}}`).",
-        "A `base` names the properties in which the base case differs from the others, such as",
-        "`{objective: null}` for cases before fine-tuning or `{solver: full}` for a setting.",
+        "`base` says which case the others are compared with, by the properties that differ:",
+        "`{objective: null}` is the case before fine-tuning, `{solver: full}` one with a setting.",
         "This page is generated from the code by `make documents`.",
         "",
     ]
@@ -145,15 +145,15 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "Given as `--set key=value` or as arguments of `Surrogate`. A fit has the settings of its",
-        "method, which choose the representations, and those of its predictor.",
+        "Pass settings as `--set key=value` or as arguments of `Surrogate`. The settings of a",
+        "method choose its representations. The settings of its predictor come in addition.",
         f"Defaults are the paper's protocol. {EXCEPTION}",
         "This page is generated from the code by `make documents`.",
     ]
     for name, method in METHODS.items():
         lines += _table(f"`{name}`: {method.title}", _of_method(name))
         if method.corrected:
-            lines += ["", "The settings of the `base` and of its predictor come beside these."]
+            lines += ["", "The settings of the `base` and of its predictor come in addition."]
     lines += _predictors()
     for name, kind in PREDICTORS.items():
         lines += _table(f"With `predictor={name}`", _of_predictor(kind))

@@ -19,6 +19,7 @@ _BUDGET = "2min"
 _READING = {"inputs": "--input", "outputs": "--output", "parameters": "--parameters"}
 _READING |= {name: f"--{name}" for name in ("axes", "select", "time")}
 _WRAPS = {(True, False): "rows", (False, True): "columns", (True, True): "both"}
+_FEW = 10  # files that a command names one by one
 _LONGER = 3  # times the budget of the first search
 
 
@@ -46,11 +47,18 @@ def fit_command(run: RunRecord, other: Mapping[str, Any], out: Path) -> str:
 
 
 def _fit(run: RunRecord) -> list[str]:
-    """Return the start of a fit on the run's data: a dataset, or files and how they are read."""
-    data = run.config["dataset"]
-    path, files = run.dataset_path, data.get("files", ())
-    words = ["twoscale", "fit", _path(path.parent if len(files) > 1 else path)]
-    reading = data.get("reading") or {}
+    """Return the start of a fit on the run's data."""
+    return ["twoscale", "fit", *_data(run)]
+
+
+def _data(run: RunRecord) -> list[str]:
+    """Return the words for the run's data: a dataset, or files and how they are read."""
+    data, test = run.config["dataset"], run.config.get("test_dataset", {})
+    files = [Path(file) for file in data.get("files", ())] or [run.dataset_path]
+    places = files if len(files) <= _FEW else [files[0].parent]
+    words = [_path(place) for place in places]
+    read: dict[str, Any] = next((one for one in (data, test) if "files" in one), {})
+    reading = read.get("reading", {})
     for name, option in _READING.items():
         if value := reading.get(name):
             text = value if isinstance(value, str) else ",".join(value)
@@ -78,6 +86,8 @@ def _rest(run: RunRecord) -> list[str]:
 
 def suggested_command(run: RunRecord, suggestion: Suggestion) -> str:
     """Return the command that does what is suggested; empty if there is none."""
+    if suggestion.check:
+        return " ".join(["twoscale", "check", *_data(run)])
     if suggestion.objective:
         out = _path(_beside(run, suggestion.objective))
         return f"twoscale finetune {_path(run.path)} --objective {suggestion.objective} --out {out}"
@@ -104,18 +114,29 @@ def predict_command(run: RunRecord) -> str:
     return " ".join([*words, "--out", "predictions.npy"])
 
 
+def _predict_words(run: RunRecord) -> str:
+    """Return what the command to predict does, and which names in it stand for a user's files."""
+    space = run.surrogate.input_space_
+    if space.field_channels and space.parameters:
+        return "Predict new inputs (inputs.npy and parameters.npy are yours)"
+    return f"Predict new inputs ({'inputs' if space.field_channels else 'parameters'}.npy is yours)"
+
+
 def next_commands(run: RunRecord) -> list[tuple[str, str]]:
     """Return three things to do next, in words and as commands."""
     found = [
         ("Open the report", f"python -m webbrowser {_path(run.path / PAGE)}"),
-        ("Predict new inputs", predict_command(run)),
+        (_predict_words(run), predict_command(run)),
     ]
     for suggestion in run.suggestions:
         if command := suggested_command(run, suggestion):
             return [*found, (suggestion.text, command)]
     return [
         *found,
-        ("Measure it on other data", f"twoscale evaluate {_path(run.path)} --data DATA"),
+        (
+            "Measure it on other data (DATA is yours)",
+            f"twoscale evaluate {_path(run.path)} --data DATA",
+        ),
     ]
 
 

@@ -16,6 +16,7 @@ from twoscale.report.figure_style import chart_style
 from twoscale.report.figures import draw_field, draw_seams
 from twoscale.report.method_looks import TRUTH
 from twoscale.report.run_samples import RunSamples, Shown
+from twoscale.runtime.texts import percent
 
 HALF = 4.5  # inches: half of the page, and all of a phone
 _WHOLE = 10.6  # inches: the page
@@ -123,7 +124,7 @@ def _channel_row(shown: Shown, place: int, name: str) -> list[_Panel]:
     low, high = float(truth.min()), float(truth.max())
     top = float(np.abs(error).max()) or 1.0
     size = float(np.linalg.norm(truth))
-    words = f"error, {100 * np.linalg.norm(error) / size:.3g} %" if size else "error"
+    words = f"error, {percent(float(np.linalg.norm(error)) / size)}" if size else "error"
     ending = f", {name}" if name else ""
     scale = {"vmin": low, "vmax": high if high > low else low + 1.0, "cmap": "viridis"}
     spread = {"vmin": -top, "vmax": top, "cmap": "RdBu_r"}
@@ -223,7 +224,7 @@ def side_by_side(samples: Mapping[str, Shown], name: str = "", channel: int = 0)
             field = samples[run].prediction[channel]
             shown = _Panel(short(run, 20), field, "prediction", **scale)
             shown.draw(axes[0, column], None)
-            words = f"error, {100 * samples[run].error:.3g} %"
+            words = f"error, {percent(samples[run].error)}"
             below = _Panel(words, error, "error", vmin=-top, vmax=top, cmap="RdBu_r")
             below.draw(axes[1, column], None)
         if below.image is not None:

@@ -22,8 +22,7 @@ from twoscale.report.run_pictures import Drawings
 from twoscale.report.run_record import RunRecord, fresh_run
 from twoscale.report.run_words import limits_text, result_sentences, used_text
 from twoscale.run.folder import Fitted
-from twoscale.runtime.timing import duration_text
-from twoscale.search.advice import percent
+from twoscale.runtime.texts import duration_text, percent, short_duration_text
 from twoscale.search.record import HEADINGS, table_rows
 from twoscale.study.cases import setting_text
 from twoscale.surrogate.artifact import PAGE
@@ -33,7 +32,7 @@ FOOTER = f"Made by twoscale {__version__}. The page needs no network."
 
 
 def illustrate_run(folder: Path, fitted: Fitted) -> None:
-    """Write the report of a run into its unfinished folder; a failure is only warned of."""
+    """Write the report of a run into its unfinished folder; a failure only gives a warning."""
     try:
         text = run_page(fresh_run(folder, fitted))
         (folder / PAGE).write_text(text, encoding="utf-8")
@@ -81,8 +80,8 @@ def tiles(run: RunRecord) -> list[Tile]:
         found.append(Tile(percent(metrics["oracle_mre"]), "oracle: the representation alone"))
     found.append(Tile(duration_text(run.fit_seconds), "search" if run.search else "fit"))
     if run.prediction_seconds is not None:
-        milliseconds = f"{1e3 * run.prediction_seconds:.2g} ms"
-        found.append(Tile(milliseconds, "per prediction, among many"))
+        time = short_duration_text(run.prediction_seconds)
+        found.append(Tile(time, "per prediction, in a batch"))
     if metrics["output_code"] is not None:
         code = f"{metrics['input_code']} → {metrics['output_code']}"
         found.append(Tile(code, "numbers in the codes"))
@@ -101,8 +100,8 @@ def _search_section(search: Mapping[str, Any], drawn: Drawings) -> Section:
     pictures = drawn.picture(
         "candidates",
         "Candidates of the search",
-        "Validation error against the time of each candidate. The ring marks the chosen one. A "
-        "dashed line joins candidates that no other beats in both; numbers are rows of the table.",
+        "Validation error against the time of each candidate. The ring marks the chosen one. The "
+        "dashed line joins candidates that no other one beats in both. Numbers are table rows.",
         lambda: run_figures.candidates(search),
         Numbers(HEADINGS, table_rows(search)),
     )
@@ -116,7 +115,7 @@ def _search_section(search: Mapping[str, Any], drawn: Drawings) -> Section:
                 HEADINGS,
                 table_rows(search),
                 title=f"All {len(search['trials'])} candidates",
-                note="Relative errors of the validation fields in %; * is the chosen one.",
+                note="Relative errors of the validation fields in %; * marks the chosen one.",
                 words=(0, 1),
             )
         ],
@@ -131,7 +130,7 @@ def _training_section(run: RunRecord, drawn: Drawings) -> Section:
         "timings",
         "Time by stage",
         "Seconds of the fit and of predicting all test samples."
-        + (" Of a search: those of the chosen candidate." if run.search else ""),
+        + (" The fit is that of the chosen candidate." if run.search else ""),
         lambda: run_figures.timing_bar(timings),
         run_numbers.timing_numbers(timings),
     )
@@ -152,11 +151,19 @@ def _training_section(run: RunRecord, drawn: Drawings) -> Section:
     )
 
 
+def _test_data(run: RunRecord) -> Iterator[tuple[str, str]]:
+    """Yield the separate dataset that a run is tested on, if there is one."""
+    if "test_dataset" in run.config:
+        test = run.config["test_dataset"]
+        yield "Test data", f"{Path(test['path']).name}, {test['identity']}"
+
+
 def origin_section(run: RunRecord, prefix: str = "") -> Section:
     """Return how the run was made: data, device, settings, and the command that repeats it."""
     environment = run.environment
     facts = [
         ("Data", f"{run.dataset_path.name}, {run.config['dataset']['identity']}"),
+        *_test_data(run),
         ("Training samples", str(run.config["training_samples"])),
         ("Seed", str(run.surrogate.seed)),
         ("Device", f"{environment.get('device')}, {environment.get('device_name')}"),

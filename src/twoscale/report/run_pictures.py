@@ -16,7 +16,7 @@ from twoscale.report.method_looks import colour
 from twoscale.report.page import Numbers, Picture, Section, Table
 from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import Shown
-from twoscale.search.advice import percent
+from twoscale.runtime.texts import percent, short_duration_text
 
 
 class Drawings:
@@ -84,7 +84,7 @@ class Drawings:
 
         lines = ", with patch borders" if samples.seams is not None else ""
         seconds = self.run.prediction_seconds
-        time = f" A prediction takes {1e3 * seconds:.2g} ms." if seconds else ""
+        time = f" A prediction takes {short_duration_text(seconds)}." if seconds else ""
         channels = len(shown.truth)
         drawn = run_fields.shown_channels(channels)
         few = f" The first {drawn} of {channels} channels are shown." if channels > drawn else ""
@@ -191,8 +191,8 @@ class Drawings:
         ratio = samples.seam_ratio
         lead = "Patches meet at borders. A jump of the error there is a seam."
         if ratio is not None:
-            times = f"{ratio:.2g} times as much" if abs(ratio - 1) > 0.15 else "about as much"
-            lead += f" The slope's error jumps {times} there as inside."
+            times = f"{ratio:.2g} times as large" if abs(ratio - 1) > 0.15 else "about as large"
+            lead += f" Jumps in the slope of the error are {times} there as inside patches."
         pictures = self.picture(
             "seams",
             "Jumps at patch borders and inside of patches",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset
+from twoscale.data.direct import reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.report.method_looks import method_title
 from twoscale.report.run_samples import RunSamples, measure_samples, most_samples
@@ -20,6 +21,7 @@ from twoscale.run.folder import (
     SEARCH,
     Fitted,
     read_run_json,
+    tested_dataset,
 )
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.stages import INFERENCE
@@ -55,6 +57,17 @@ class RunRecord:
     @property
     def dataset_path(self) -> Path:
         return Path(self.config["dataset"]["path"])
+
+    @property
+    def judging_identity(self) -> str:
+        """Return the identity of the dataset whose samples the errors are of."""
+        if self.data is not None:
+            return self.data.identity
+        return str(tested_dataset(self.config)["identity"])
+
+    def judging_dataset(self) -> Dataset:
+        """Return the dataset whose samples the errors are of."""
+        return self.data if self.data is not None else reopen_data(tested_dataset(self.config))
 
     @property
     def judged_by(self) -> str:
@@ -173,7 +186,7 @@ def read_run(run: Run, data: Dataset | None = None, *, look: bool = True) -> Run
     Its predictions are computed only if they are to be looked at.
     """
     dataset = run.test_dataset if data is None else data
-    own = data is None or data.identity == run.test_dataset.identity
+    own = data is None or run.tested_on(data)
     metrics = run.metrics if own else run.evaluate(dataset)
     numbers = sorted(run.test_samples if own else run.measured_samples(dataset)[1])
     samples = None

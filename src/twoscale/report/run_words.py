@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from twoscale.report.run_record import RunRecord
-from twoscale.runtime.timing import duration_text
-from twoscale.search.advice import percent, shares_text
+from twoscale.runtime.texts import duration_text, percent, short_duration_text
+from twoscale.search.advice import shares_text
 
 
 def result_sentences(run: RunRecord) -> list[str]:
@@ -16,12 +16,12 @@ def result_sentences(run: RunRecord) -> list[str]:
         f"{run.title} was fitted on {run.config['training_samples']} samples of "
         f"{run.dataset_path.name} ({inputs.contents} to {outputs.contents})."
     )
-    size = "infinite or undefined" if run.error is None else percent(run.error)
-    error = f"Its relative error on {run.metrics.get('samples')} {run.judged_by} is {size}."
+    tested = f"{run.metrics.get('samples')} {run.judged_by}"
+    error = f"Its relative error on {tested} is {percent(run.error)}."
     seconds = duration_text(run.fit_seconds)
     time = f"A search of {seconds} chose it" if run.search else f"The fit took {seconds}"
     if run.prediction_seconds is not None:
-        time += f", and a prediction takes {1e3 * run.prediction_seconds:.2g} ms"
+        time += f", and a prediction takes {short_duration_text(run.prediction_seconds)}"
     return [fitted, error, f"{time}."]
 
 
@@ -44,7 +44,7 @@ def _capital(text: str) -> str:
 
 
 def used_text(run: RunRecord) -> str:
-    """Return how many samples the pictures are of, and the range of their errors."""
+    """Return how many samples the pictures show, and the range of their errors."""
     samples = run.samples
     if samples is None or not len(samples.finite):
         return ""
@@ -52,6 +52,6 @@ def used_text(run: RunRecord) -> str:
     of = f"all {used}" if used == tested else f"the first {used} of {tested}"
     low, middle, high = np.quantile(samples.finite, (0.0, 0.5, 1.0))
     return (
-        f"Pictures are of {of} samples. Single samples have errors from {percent(low)} to "
-        f"{percent(high)}, with median {percent(middle)}."
+        f"Pictures show {of} samples. Their errors range from {percent(low)} to {percent(high)}; "
+        f"the median is {percent(middle)}."
     )

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from twoscale.data import reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.report import run_fields, run_figures, tables
 from twoscale.report.display import display, number
@@ -19,8 +18,7 @@ from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import Shown, show_sample
 from twoscale.report.run_words import limits_text, result_sentences, used_text
 from twoscale.run.pairs import loaded_pair
-from twoscale.runtime.timing import duration_text
-from twoscale.search.advice import percent
+from twoscale.runtime.texts import duration_text, percent
 
 _LARGEST = 3_300_000  # letters of all pictures: the page stays below 4 MB
 _SIDE_BY_SIDE = 6  # runs that are drawn beside each other
@@ -82,12 +80,9 @@ def _best_sentences(runs: Mapping[str, RunRecord]) -> list[str]:
 
 
 def _summary(runs: Mapping[str, RunRecord]) -> Iterator[str]:
-    data = {run.config["dataset"]["identity"] for run in runs.values()}
+    data = {run.judging_identity for run in runs.values()}
     if len(data) > 1:
-        yield (
-            f"The runs were fitted on {len(data)} different datasets: their errors are of "
-            "different samples."
-        )
+        yield f"The errors are of samples of {len(data)} different datasets."
     errors = [run.error for run in runs.values() if run.error is not None]
     same = len({(run.surrogate.method, str(run.surrogate.settings)) for run in runs.values()}) == 1
     if same and len(errors) > 1:
@@ -111,8 +106,8 @@ def _scatter(runs: Mapping[str, RunRecord], drawn: Drawings) -> list[Picture]:
     return drawn.picture(
         "error-time",
         "Error against time",
-        "Error on the test samples and seconds of the fit. A dashed line joins runs that no other "
-        "beats in both.",
+        "Error on the test samples and seconds of the fit. The dashed line joins runs that no "
+        "other one beats in both.",
         lambda: run_figures.runs_scatter(points, methods) if points else None,
         Numbers(["run", "s", "error %"], rows),
     )
@@ -183,8 +178,8 @@ def _same_sample(runs: Mapping[str, RunRecord]) -> tuple[dict[str, Shown], str]:
     first = next(iter(some.values()))
     if any(run.samples is None for run in some.values()):
         return {}, ""
-    if first.data is None and len({run.config["dataset"]["identity"] for run in some.values()}) > 1:
-        return {}, "The runs are of different data: no sample is shown side by side."
+    if len({run.judging_identity for run in some.values()}) > 1:
+        return {}, "The runs were tested on different data, so no sample is shown side by side."
     shared = set.intersection(*(set(run.test_samples) for run in some.values()))
     assert first.samples is not None
     numbers = first.samples.numbers
@@ -194,7 +189,7 @@ def _same_sample(runs: Mapping[str, RunRecord]) -> tuple[dict[str, Shown], str]:
     middle = float(np.median(first.samples.finite))
     place = min(known, key=lambda k: abs(float(first.samples.errors[k]) - middle))  # type: ignore
     chosen = int(numbers[place])
-    pair = loaded_pair(first.data or reopen_data(first.config["dataset"]), [chosen])
+    pair = loaded_pair(first.judging_dataset(), [chosen])
     inputs, truth = (side.tensor() for side in pair)
     return {
         name: show_sample(run.surrogate, inputs, truth, chosen) for name, run in some.items()
@@ -214,7 +209,7 @@ def _run_section(name: str, run: RunRecord, drawn: Drawings, room: int) -> Secti
     remarks = [sentence for part in parts for sentence in part.remarks]
     if len(kept) < len(pictures):
         remarks.append(
-            f"{len(pictures) - len(kept)} pictures are left out, so that the page stays small: "
+            f"{len(pictures) - len(kept)} pictures are left out to keep the page small: "
             f"twoscale report {name} shows all."
         )
     words = [("Limits", limits_text(run)), ("Samples", used_text(run))]

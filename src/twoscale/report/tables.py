@@ -20,10 +20,10 @@ COLUMNS = {
 """Metric and heading, which is short enough for a terminal."""
 
 NOTE = (
-    "MRE: relative L2 error over the test set; oracle: the same for the representation alone; "
-    "seam u, seam du: mean error of the jump in value and in normal derivative across the borders "
-    "of non-overlapping patches; residual: RMS of the discrete PDE residual; code: output "
-    "coordinates; s: seconds for fit, training and inference."
+    "MRE: relative L2 error over the test set. oracle: that of the representation alone. "
+    "seam u, seam du: mean error of the jump in value and in slope across the borders of "
+    "non-overlapping patches. residual: root mean square of the discrete PDE residual. code: "
+    "numbers in the output code. s: seconds of fit, training and inference."
 )
 
 

@@ -32,8 +32,8 @@ class Chain(Representation):
     stages
         Representations by name, in the order they are fitted in.
     code_size
-        Modes that all stages share, which must then be PCAs: those of the largest energy. The rule
-        of a stage says what it may keep at most. By default each stage follows its own rule.
+        Modes kept in all: those of the largest energy. All stages must then be PCAs. The rule of a
+        stage limits what it keeps. By default each stage follows its own rule.
 
     Attributes
     ----------

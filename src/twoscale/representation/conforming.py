@@ -197,7 +197,7 @@ class BubblePCA(_SkeletonBound):
         return self._layout_for(grid).count
 
     def unaffected_by(self, earlier: Representation) -> bool:
-        """Say so of a skeleton's PCA: a harmonic extension has no bubbles."""
+        """Return true for a skeleton's PCA: a harmonic extension has no bubbles."""
         return isinstance(earlier, SkeletonPCA) and earlier.patches == self.patches
 
     def scale_channels_as(self, skeleton: SkeletonPCA) -> None:
@@ -236,8 +236,8 @@ class BubblePCA(_SkeletonBound):
 class Conforming(Chain):
     """Global modes from the traces on the patch skeleton, then bubbles inside the patches.
 
-    Neighbouring patches share the values on the lines between them: for any code whatsoever the
-    decoded field has no seams.
+    Neighbouring patches share the values on the lines between them. So the decoded field of any
+    code has no jump there.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class WholeField(Representation):
         self.scale = Normaliser()
 
     def check(self, space: Space, samples: int) -> None:
-        """Any number of fields will do."""
+        """Accept any number of fields."""
 
     def fit(
         self,

@@ -9,7 +9,7 @@ from twoscale.data import Dataset, Split, split_samples
 from twoscale.errors import TwoscaleError
 from twoscale.files import claimed, new_folder, read_json, resolve_target
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import split_pairs
+from twoscale.run.pairs import reads_on_each_pass, split_pairs
 from twoscale.runtime.memory import available_memory, size_text
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate.artifact import MANIFEST, is_replaceable
@@ -46,10 +46,9 @@ def finetune_run(
         test = base.test_dataset if "test_dataset" in base.config else None
     else:
         split = split_samples(dataset.samples, seed=start.seed)
-    allowed = memory or available_memory()
     if start.finetuning_keeps_fields(**plan):
-        _check_kept(dataset, split, allowed)
-    stored = dataset.nbytes > allowed // 2
+        _check_kept(dataset, split, memory or available_memory())
+    stored = reads_on_each_pass(dataset, memory, test=test)
     declared_processes()  # raises if the variable is wrong
     with claimed(out, overwrite=overwrite, may_replace=is_replaceable) as output:
         asked = {

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from twoscale.data import Dataset, Reading, Shares, Split, is_stored, open_data, reopen_data
+from twoscale.data import Dataset, Reading, Shares, Split, open_data
+from twoscale.data.direct import is_stored, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import Batch, measure_all, relative_l2
 from twoscale.fields.pairs import paired_chunks
@@ -91,7 +92,7 @@ class Run:
     @property
     def reading(self) -> Reading:
         """Return how the files were read that the run was fitted on; empty if none were."""
-        return _reading(self.config)
+        return Reading.recorded_in(self.config["dataset"])
 
     @property
     def identity(self) -> str | None:
@@ -101,14 +102,15 @@ class Run:
     @property
     def test_dataset(self) -> Dataset:
         """Return the dataset whose samples the run is tested on: its own, or a separate one."""
-        described = self.config.get("test_dataset")
-        if described is None:
-            return self.dataset
-        return self._unchanged(described)
+        return self._unchanged(tested_dataset(self.config))
+
+    def tested_on(self, data: Dataset) -> bool:
+        """Say whether the run is tested on samples of this dataset or a copy of it."""
+        return data.identity == tested_dataset(self.config).get("identity")
 
     @property
     def split(self) -> Split:
-        """Return the samples that trained, chose and judged."""
+        """Return the training, validation and test samples."""
         return Split(**{k: np.array(v, int) for k, v in read_run_json(self.path, SPLIT).items()})
 
     @property
@@ -121,7 +123,7 @@ class Run:
         return split.as_dict()[split.measured]
 
     def open_data(self, path: str | Path, asked: Reading | None = None) -> Dataset:
-        """Return another dataset, or a file: read as those of the run, but for what is `asked`."""
+        """Return another dataset or file, read like the run's own, except for what is `asked`."""
         given = asked or Reading()
         return open_data(path, given if is_stored(path) else self.reading.for_other(given))
 
@@ -140,11 +142,12 @@ class Run:
         """Return the metrics on some samples of `data`, as `Surrogate.evaluate` does.
 
         Without `samples`: on the run's test samples, or on all samples of another dataset.
-        `measured_on` tells which. With `resample` the data may be on another grid.
+        `measured_on` tells which: "test", "validation", "training", "all", or "given". With
+        `resample` the data may be on another grid.
         """
         if data is None:
             data = self.test_dataset
-        measured = "all"
+        measured = "given"
         if samples is None:
             measured, samples = self.measured_samples(data)
         surrogate = self.surrogate.with_problem(data.problem)
@@ -165,16 +168,16 @@ class Run:
         return split.measured, split.as_dict()[split.measured]
 
 
+def tested_dataset(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of the dataset that a run is tested on: a separate one, or its own."""
+    return config.get("test_dataset") or config["dataset"]
+
+
 def recorded_reading(folder: Path) -> Reading:
     """Return how the files of a run were read; an empty reading for a saved surrogate."""
     if not (folder / CONFIG).exists():
         return Reading()
-    return _reading(read_run_json(folder, CONFIG))
-
-
-def _reading(config: dict[str, Any]) -> Reading:
-    recorded = config["dataset"].get("reading")
-    return Reading() if recorded is None else Reading.from_dict(recorded)
+    return Reading.recorded_in(read_run_json(folder, CONFIG)["dataset"])
 
 
 @dataclass(frozen=True)

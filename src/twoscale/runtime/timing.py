@@ -1,4 +1,4 @@
-"""Wall-clock seconds per stage, including work queued on a GPU; peak GPU memory; time as text."""
+"""Wall-clock seconds per stage, including work queued on a GPU; peak GPU memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Clock:
             self.add(name, now() - start)
 
     def add(self, name: str, seconds: float) -> None:
-        LOGGER.debug("%s: %s", name, duration_text(seconds))
+        LOGGER.debug("%s: %.3f s", name, seconds)
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
@@ -78,12 +78,3 @@ def parse_duration(given: float | str) -> float:
     if not 0 < seconds < math.inf:
         raise TwoscaleError(f"a time is given like 90s, 2min or 1h, got '{given}'")
     return seconds
-
-
-def duration_text(seconds: float) -> str:
-    """Return seconds as text: whole ones from 10 s on, two digits below.
-
-    >>> duration_text(37.2), duration_text(0.032)
-    ('37 s', '0.032 s')
-    """
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{max(seconds, 0.001):.2g} s"

@@ -9,6 +9,7 @@ from typing import Any
 
 from twoscale.fields.grid import Space
 from twoscale.fields.symmetries import symmetry_group
+from twoscale.runtime.texts import percent
 from twoscale.search.chains import CHAINS, SHARED_BORDERS, longer_settings
 from twoscale.search.kinds import kind_of
 
@@ -94,10 +95,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A sentence on what would help, and what to run for it.
+    """A sentence on what would help, and what to run.
 
-    That is a fit with other `settings` or another `method`, a fine-tuning on an `objective`, or a
-    `search`; or nothing that a command can do.
+    To run is a fit with other `settings` or another `method`, a fine-tuning on an `objective`, a
+    `search`, or a `check` of the data. Some suggestions have nothing to run.
     """
 
     text: str
@@ -105,6 +106,7 @@ class Suggestion:
     method: str = ""
     objective: str = ""
     search: bool = False
+    check: bool = False
 
 
 def error_shares(
@@ -150,7 +152,8 @@ def advise(found: Findings) -> list[Suggestion]:
         return [
             Suggestion(
                 "Predictions are no better than fields of zeros. Check the data first: twoscale "
-                "check names constant fields, duplicates and wrong axes."
+                "check names constant fields, duplicates and wrong axes.",
+                check=True,
             )
         ]
     first = list(limits(found))
@@ -164,7 +167,7 @@ def limits(found: Findings) -> Iterator[Suggestion]:
     if found.short_of_time:
         yield Suggestion("A longer budget may help.", search=True)
     elif found.interrupted:
-        yield Suggestion("A search without interruption may find a better one.", search=True)
+        yield Suggestion("A search without interruption may find a better surrogate.", search=True)
     shares = found.shares
     for part in sorted(shares, key=lambda name: -shares[name]):
         if shares[part] > _NOTABLE:
@@ -211,13 +214,11 @@ def _other_predictor(found: Findings) -> Iterator[Suggestion]:
         )
     elif not linear:
         how = "trained for longer" if found.accelerated else "trained on a GPU"
-        yield Suggestion(
-            f"A predictor that can learn more would help: a larger network, {how}.", search=True
-        )
+        yield Suggestion(f"A larger network would help, {how}.", search=True)
     elif found.tried_predictors:
-        yield Suggestion("More of the input would help: nonlinear predictors were no better.")
+        yield Suggestion("A longer input code would help: nonlinear predictors were no better.")
     else:
-        yield Suggestion("A nonlinear predictor would help, or one that sees more of the input.")
+        yield Suggestion("A nonlinear predictor would help, or a longer input code.")
 
 
 def _trained_too_short(found: Findings) -> Suggestion | None:
@@ -319,20 +320,11 @@ def _smoother_seams(found: Findings, ratio: float) -> Iterator[Suggestion]:
         ways.append(f"use the method {SHARED_BORDERS}, whose patches share their borders")
     if ways:
         yield Suggestion(
-            f"The slope's error jumps {ratio:.1f} times as much at patch borders as inside of "
-            f"patches: {', or '.join(ways)}.",
+            f"Jumps in the slope of the error are {ratio:.1f} times as large at patch borders as "
+            f"inside patches: {', or '.join(ways)}.",
             objective="A3" if found.tunable else "",
             method="" if found.tunable else SHARED_BORDERS,
         )
 
 
 _ENDS: tuple[Any, Any] = (min, max)
-
-
-def percent(error: float) -> str:
-    """Return an error as text.
-
-    >>> percent(0.01234)
-    '1.23 %'
-    """
-    return f"{100 * error:.3g} %"

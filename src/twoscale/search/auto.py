@@ -14,8 +14,9 @@ from twoscale.fields.source import in_memory
 from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
-from twoscale.runtime.timing import duration_text, now, parse_duration
+from twoscale.runtime.timing import now, parse_duration
 from twoscale.search.candidates import SearchSpace
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
@@ -54,7 +55,7 @@ class Found:
 
     def __repr__(self) -> str:
         best = self.search.best
-        error = "" if best is None else f", validation error {100 * best.error:.3g} %"
+        error = "" if best is None else f", validation error {percent(best.error)}"
         tried, seconds = len(self.search.trials), duration_text(self.search.seconds)
         return f"Found({self.surrogate!r}{error}, {tried} tried in {seconds})"
 
@@ -84,7 +85,7 @@ def fit_auto(
     journal_folder: Path | None = None,
     **settings: Any,
 ) -> Found:
-    """Return the surrogate of least validation error that a search finds within a time budget.
+    """Search within a time budget; return the surrogate with the smallest validation error.
 
     An interruption ends the search with the best surrogate so far.
 
@@ -104,8 +105,8 @@ def fit_auto(
         A folder in which the search is noted. A search that was killed goes on from there, if the
         call is the same. By default nothing is kept.
     settings
-        Settings that are the same in all candidates that have them. Only `symmetries` is a
-        declaration: the search tries with and without them.
+        Settings that hold for all candidates that have them. `symmetries` are only declared: the
+        search tries candidates with and without them.
 
     Returns
     -------
@@ -213,7 +214,7 @@ def _reporter(progress: Progress | None, elapsed: Callable[[], float]) -> Report
 
     def report(found: Search, current: str) -> None:
         best = found.best
-        so_far = f", best {100 * best.outcome.error:.3g} %" if best and best.outcome else ""
+        so_far = f", best {percent(best.outcome.error)}" if best and best.outcome else ""
         remark = f"{len(found.trials)} tried{so_far}; now {current}"
         progress("seconds", min(int(elapsed()), int(found.budget)), int(found.budget), remark)
 

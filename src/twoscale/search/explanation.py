@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from twoscale.methods.recipes import resolve
-from twoscale.runtime.timing import duration_text
-from twoscale.search.advice import PERFECT, Findings, limits, percent, shares_text
+from twoscale.runtime.texts import duration_text, percent
+from twoscale.search.advice import PERFECT, Findings, limits, shares_text
 from twoscale.search.candidates import SearchSpace
 from twoscale.search.policy import INTERRUPTED, NO_TIME
 from twoscale.search.trials import Outcome, Search, Trial

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
-from twoscale.runtime.timing import duration_text
+from twoscale.runtime.texts import duration_text, percent
 from twoscale.search.advice import PERFECT
 from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.journal import Journal, Resumed, Underway
@@ -110,7 +110,7 @@ def _explore(
 
 def _log(trial: Trial) -> None:
     failure = f"failed: {trial.failure}"
-    result = failure if trial.outcome is None else f"validation error {100 * trial.error:.3g} %"
+    result = failure if trial.outcome is None else f"validation error {percent(trial.error)}"
     label, seconds = trial.candidate.label, duration_text(trial.seconds)
     LOGGER.info("tried %s (%s) in %s: %s", label, trial.reason, seconds, result)
 

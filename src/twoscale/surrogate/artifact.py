@@ -74,6 +74,10 @@ def read_artifact(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return the manifest and the tensors of a saved surrogate; both match their checksums."""
     if not folder.is_dir():
         raise TwoscaleError(f"{folder} is not a folder: expected a saved surrogate or run")
+    if not os.path.lexists(folder / MANIFEST):
+        raise TwoscaleError(
+            f"{folder} has no {MANIFEST}: expected a saved surrogate or run, which has one"
+        )
     manifest = read_json(folder / MANIFEST)
     if manifest.get("format") != FORMAT:
         raise TwoscaleError(f"{folder / MANIFEST} is not a twoscale surrogate's manifest")

@@ -9,7 +9,7 @@ from typing import Any
 from twoscale.fields.grid import Space
 from twoscale.methods.recipes import METHODS, defaults
 from twoscale.networks import count_parameters
-from twoscale.runtime.timing import duration_text
+from twoscale.runtime.texts import duration_text, percent
 from twoscale.surrogate.options import COMPOSED, PLACES
 
 # Colours follow the page's own, light or dark: text in its colour, lines in a part of it.
@@ -58,6 +58,19 @@ def _texts(arguments: Mapping[str, Any]) -> list[str]:
 
 def surrogate_html(surrogate: Any) -> str:
     """Return what a notebook shows of a surrogate: what it is made of, and what a fit has found."""
+    return card_html(constructor_text(surrogate), table_html(_rows(surrogate).items()))
+
+
+def surrogate_text(surrogate: Any) -> str:
+    """Return what `print` shows of a surrogate: the same rows as in a notebook."""
+    rows = _rows(surrogate)
+    width = max(map(len, rows))
+    lines = [f"  {name:<{width}}  {text}" for name, text in rows.items()]
+    return "\n".join([constructor_text(surrogate), *lines])
+
+
+def _rows(surrogate: Any) -> dict[str, str]:
+    """Return names and texts of what a surrogate is made of, and of what a fit has found."""
     parts = surrogate.parts
     known = METHODS.get(surrogate.method)
     rows = {"method": known.title if known else "composed of parts"}
@@ -68,7 +81,7 @@ def surrogate_html(surrogate: Any) -> str:
         rows |= _fitted_rows(surrogate)
     else:
         rows["fit"] = "not fitted yet"
-    return card_html(constructor_text(surrogate), table_html(rows.items()))
+    return rows
 
 
 def _fitted_rows(surrogate: Any) -> dict[str, str]:
@@ -84,7 +97,7 @@ def _fitted_rows(surrogate: Any) -> dict[str, str]:
         codes = f"{latent.inputs.code_size} → {latent.outputs.code_size} numbers per field"
         rows["codes"] = codes
     for role, error in surrogate.errors_.items():
-        rows[f"{role} error"] = "undefined" if error is None else f"{100 * error:.3g} %"
+        rows[f"{role} error"] = percent(error)
     return rows
 
 
@@ -92,11 +105,10 @@ class Metrics(dict[str, Any]):
     """The metrics of an evaluation by name: a dictionary that a notebook shows as a table."""
 
     def _repr_html_(self) -> str:
-        names = ("pooled_error", "mean_sample_error", "oracle_mre")
-        rows = {name: "undefined" for name in names if self[name] is None}
-        rows |= {name: f"{100 * self[name]:.3g} %" for name in names if name not in rows}
+        names = ("pooled_error", "mean_relative_l2", "oracle_mre")
+        rows = {name: percent(self[name]) for name in names}
         for channel, errors in self.get("channels", {}).items():
-            rows[f"mre of {channel}"] = f"{100 * errors['mre']:.3g} %"
+            rows[f"mre of {channel}"] = percent(errors["mre"])
         rows["samples"] = str(self["samples"])
         rows |= {f"{name} time": duration_text(self["timings"][name]) for name in _TIMES}
         title = f"metrics: {len(self)} names, such as 'mse' and 'ssim'"

@@ -31,6 +31,7 @@ from twoscale.problems import Problem
 from twoscale.problems.measures import flux_measures, has_flux, residual_measures
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.stages import INFERENCE
+from twoscale.runtime.texts import percent
 from twoscale.runtime.timing import Clock
 from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.prediction import Predict
@@ -68,7 +69,7 @@ def evaluate_operator(
     oracle, oracle_apart = _oracle(operator, test, common)
     metrics: dict[str, Any] = {"oracle_mre": oracle.get("mre")}
     metrics |= {k: v for k, v in values.items() if "." not in k}
-    metrics |= {"pooled_error": values["mre"], "mean_sample_error": errors.mean}
+    metrics |= {"pooled_error": values["mre"], "mean_relative_l2": errors.mean}
     metrics |= _under(values, "native")
     metrics["common_seams"] = _under(values, "common")
     if len(names) > 1:
@@ -177,9 +178,9 @@ def warn_of_failure(metrics: Mapping[str, Any]) -> None:
     """Warn if predictions are no better than fields of zeros."""
     error = metrics["mre"]
     if error is None or error >= 1:
-        size = "infinite or undefined" if error is None else f"{100 * error:.3g} %"
         warnings.warn(
-            f"the relative error of the predictions is {size}: fields of zeros would be no worse",
+            f"the relative error of the predictions is {percent(error)}: fields of zeros would be "
+            "no worse",
             TwoscaleWarning,
             stacklevel=2,
         )

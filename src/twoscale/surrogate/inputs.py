@@ -26,6 +26,7 @@ from twoscale.fields.samples import (
     usual_array,
     with_parameters,
 )
+from twoscale.fields.source import is_source
 from twoscale.operators.context import FieldPairs
 from twoscale.surrogate.labels import labelled_like
 from twoscale.surrogate.resampling import Resampling, on_grid
@@ -204,10 +205,11 @@ class Given:
     resampling: Resampling | None  # if they came on another grid
     kind: Any  # the user's array
 
-    def result(self, predicted: Tensor, space: Space, rank: int) -> Any:
+    def result(self, predicted: Tensor, spaces: tuple[Space, Space], rank: int) -> Any:
         """Return predictions (b, C, H, W) as an array of the user's kind.
 
-        They have as many axes as the training outputs, without that of the samples for one sample.
+        `spaces` are those of inputs and outputs. Predictions have as many axes as the training
+        outputs, without that of the samples for one sample.
         """
         if self.resampling is not None:
             predicted = self.resampling.leave(predicted)
@@ -216,7 +218,7 @@ class Given:
         if isinstance(self.kind, Tensor) or shown.requires_grad:
             return shown
         if not isinstance(self.kind, np.ndarray) and is_labelled(self.kind):
-            return labelled_like(self.kind, shown.numpy(), space, single=self.single)
+            return labelled_like(self.kind, shown.numpy(), spaces, single=self.single)
         return shown.numpy()
 
 
@@ -346,7 +348,7 @@ def hold_out(
 
 def _rows_of(fields: Any, name: str) -> Any:
     """Return an array of which rows can be taken."""
-    if isinstance(fields, Samples) or callable(getattr(fields, "chunks", None)):
+    if isinstance(fields, Samples) or is_source(fields):
         raise TwoscaleError(
             f"only arrays are split into training and validation fields, got "
             f"{type(fields).__name__}: pass validation=(inputs, outputs)"

@@ -165,5 +165,9 @@ def test_repetitions_are_of_fields_and_parameters_together(tmp_path):
 
 
 def test_channels_that_may_be_last_are_pointed_out(tmp_path):
-    warnings = _only(_stack(tmp_path, inputs="last", axes="nhw,nchw"), "warning")
+    levels = _stack(tmp_path, inputs="last", axes="nhw,nchw")
+    assert not [one for one in _only(levels, "warning") if "8 channels" in one]  # as was asked for
+    dataset = Dataset(tmp_path / "d")
+    dataset.metadata["reading"]["axes"] = None
+    warnings = _only(_levels(dataset), "warning")
     assert [one for one in warnings if one.startswith("input: 8 channels on 8x2 nodes: if the")]

@@ -95,6 +95,24 @@ def test_zarr_codecs_that_could_run_code_are_refused(tmp_path, version):
     assert not (tmp_path / "mark").exists()
 
 
+def test_zarr_chunks_beyond_the_memory_are_refused(tmp_path):
+    def change(one):
+        one["chunk_grid"]["configuration"]["chunk_shape"] = [10**9, 10**4, 10**4]
+
+    words = "one chunk of 'a' needs .* of memory, .*: write it with smaller chunks"
+    refused(zarr_with(tmp_path, 3, change), words, inputs="a", outputs="u")
+
+
+def test_tensors_that_unpack_beyond_the_memory_are_refused(tmp_path, monkeypatch):
+    file = written.torch_dict(tmp_path, a=np.zeros((6, 64, 64)), u=X)
+    with zipfile.ZipFile(file) as archive, zipfile.ZipFile(tmp_path / "p.pt", "w", 8) as packed:
+        for name in archive.namelist():
+            packed.writestr(name, archive.read(name))
+    free = (tmp_path / "p.pt").stat().st_size
+    monkeypatch.setattr("twoscale.runtime.memory.available_memory", lambda: 2 * free)
+    refused(tmp_path / "p.pt", "reading .* needs .* of memory", inputs="a", outputs="u")
+
+
 def test_zarr_folders_with_links_are_refused(tmp_path):
     folder = written.plain_zarr(tmp_path, a=X, u=X)
     (folder / "link").symlink_to("/dev/zero")
@@ -258,3 +276,25 @@ def test_zarr_arrays_alone(tmp_path):
         zarr.create_array(tmp_path / f"{name}.zarr", data=X)
     found = load_fields([tmp_path / "a.zarr", tmp_path / "u.zarr"])
     assert np.array_equal(found.outputs, X.astype(np.float32))
+
+
+def test_texts_with_the_names_of_arrays(tmp_path):
+    (tmp_path / "f.pt").write_text("hello")
+    refused(tmp_path / "f.pt", "holds more than tensors, or is damaged")
+    (tmp_path / "f.png").write_text("hello")
+    refused(tmp_path / "f.png", "is damaged, or neither PNG nor TIFF")
+    np.savez(tmp_path / "f.npz")
+    refused(tmp_path / "f.npz", "holds no arrays: give another file")
+    refused(tmp_path / "g.npz", "g.npz does not exist")
+
+
+def test_one_array_of_fields_beside_coordinates(tmp_path):
+    file = written.npz(tmp_path, tensor=X, t=np.arange(3.0))
+    refused(file, "holds one array of fields, 'tensor' .* such as time='0/-1'; if not, give the in")
+
+
+def test_one_group_per_sample_is_named_once(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        for place, values in enumerate(X):
+            file[f"{place:04d}/k"], file[f"{place:04d}/v"] = values, values
+    refused(tmp_path / "f.h5", r"it holds k \(\d+, \d+\), v \(\d+, \d+\)$")

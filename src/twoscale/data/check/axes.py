@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from twoscale.data.axes import THIN
 from twoscale.data.check.finding import Finding
 from twoscale.data.check.statistics import Channel
-from twoscale.data.importing import channels_last_hint
+from twoscale.data.reading import Reading
 from twoscale.data.store import Dataset
 from twoscale.fields.samples import rows_or_channels
 
@@ -25,11 +26,16 @@ _NAMES = ("rows", "columns")
 
 
 def layout_findings(dataset: Dataset) -> Iterator[Finding]:
-    """Yield a warning of each side whose axes look as if they were in another order."""
+    """Yield a warning of each side whose axes look as if they were in another order.
+
+    Nothing is said where a user has given the order.
+    """
+    if Reading.recorded_in(dataset.metadata).axes is not None:
+        return
     for name, shape in dataset.layout.sample_shapes.items():
         if name == "parameters":
             continue
-        hint = channels_last_hint((dataset.samples, *shape))
+        hint = _channels_last((dataset.samples, *shape))
         if hint is not None:
             seen, _, advice = hint.partition(": ")
             yield Finding("warning", "channels_last", f"{name}: {seen}", advice)
@@ -60,8 +66,8 @@ def order_findings(channels: Sequence[Channel]) -> Iterator[Finding]:
             "samples_last",
             f"{swapped[0].label}: neighbouring samples are nearly the same while neighbouring "
             "columns are as different as samples",
-            "if the last axis is that of the samples, move it to the front (numpy.moveaxis(fields, "
-            "-1, 0)) and import again",
+            "if the last axis is that of the samples, read the file with axes='hwn', or move the "
+            "axis to the front (numpy.moveaxis(fields, -1, 0))",
         )
     elif close and len(close) == len(seen):
         yield Finding(
@@ -153,3 +159,14 @@ def _ends_are_equal(channel: Channel, axis: int) -> bool:
     equal = channel.axes[axis].ends / lines <= _EQUAL * channel.size
     varies = channel.roughness(axis) > _EQUAL
     return equal and varies and float(first.mean()) > 1e-3 * channel.size
+
+
+def _channels_last(shape: Sequence[int]) -> str | None:
+    """Return what to say of fields (samples, channels, height, width) that look channels-last."""
+    if len(shape) != 4 or shape[3] > THIN or min(shape[1:3]) <= THIN:
+        return None
+    _, first, second, last = shape
+    return (
+        f"{first} channels on {second}x{last} nodes: if the last axis is that of the channels, "
+        "import again with axes='nhwc'"
+    )

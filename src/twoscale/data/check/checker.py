@@ -158,18 +158,25 @@ class _Checker:
             yield Finding(
                 "warning",
                 "problem",
-                f"the problem '{described['name']}' is not known here, nothing is solved",
+                f"the problem '{described['name']}' is not known here: solutions are not checked",
                 "install the package that defines it",
             )
         yield from layout_findings(dataset)
-        if self.damaged:
+        if self.damaged and not dataset.has_checksums:
+            yield Finding(
+                "error",
+                "unreadable",
+                f"values cannot be read in {some(self.damaged)}",
+                "the file may be damaged; get or write it again",
+            )
+        elif self.damaged:
             yield Finding(
                 "error",
                 "checksums",
                 f"stored bytes do not match their checksums in {some(self.damaged)}",
                 "generate or import the dataset again",
             )
-        else:
+        elif dataset.has_checksums:
             yield Finding("ok", "checksums", "stored bytes match their checksums")
 
     def _on_samples(self) -> Iterator[Finding]:

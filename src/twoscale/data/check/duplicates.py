@@ -142,8 +142,9 @@ def _leakage(pairs: list[tuple[int, int]], split: Split) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "leakage",
-            f"{some(leaked, 'test sample')} of the usual split with seed 0 also train",
-            "errors look too small then; leave the repetitions out before you fit",
+            f"{some(leaked, 'test sample')} of the default split with seed 0 also occur in the "
+            "training samples",
+            "the test error is too small then; leave the repetitions out before you fit",
         )
 
 
@@ -156,7 +157,7 @@ def leakage_between(training: Fingerprints, test: Fingerprints, count: int) -> F
         "warning",
         "leakage",
         f"inputs of {some(shared, 'test sample')} are also in the data, exactly or up to rounding",
-        "errors look too small then; leave them out of one of the two",
+        "the test error is too small then; leave them out of one of the two",
     )
 
 

@@ -51,7 +51,7 @@ def constant_fields(channel: Channel) -> Finding | None:
         "warning",
         "constant_fields",
         f"{channel.label}: constant fields in {some(channel.constant, 'sample')}",
-        "look whether these samples failed; leave them out if they did",
+        "find out whether these samples failed; leave them out if they did",
     )
 
 
@@ -82,7 +82,7 @@ def constant_nodes(channel: Channel) -> Finding | None:
         "constant_nodes",
         f"{channel.label}: {int(inside.sum())} nodes inside ({share:.2g} %) are the same in all "
         "samples",
-        "right for a mask or an obstacle; otherwise look for a mistake in the data",
+        "fine for a mask or an obstacle; otherwise look for a mistake in the data",
     )
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from twoscale.files import parsing
 
-NO_COMPLEX = "give the real and the imaginary part as two channels"
 _SHOWN = 20  # names of arrays in a sentence
 
 Index = tuple[slice, ...]
@@ -43,6 +42,14 @@ def quietly() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def read_exactly(stream: Any, size: int) -> bytes:
+    """Return the next bytes of a stream; raise if it has fewer."""
+    content = stream.read(size)
+    if len(content) != size:
+        raise ValueError("it ends too early")
+    return content
 
 
 def listed(names: Iterable[str]) -> str:

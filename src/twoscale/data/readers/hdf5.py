@@ -54,8 +54,13 @@ class Hdf5Archive(Archive):
         self._located: dict[str, list[str]] = {}
 
     def names(self) -> list[str]:
+        """Return the paths of arrays; of one group per sample, those inside of the first."""
         found: list[str] = []
-        self._collect(self.handle, "", found, set())
+        numbered = self._numbered("")
+        if len(numbered) > 1 and len(numbered) == len(self.handle):
+            self._collect(self.handle[numbered[0]], "", found, set())
+        else:
+            self._collect(self.handle, "", found, set())
         return found
 
     def _collect(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file
 
 try:
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 except ImportError as error:
     raise missing_extra("pillow", "data") from error
 
-IMAGES = (".png", ".tif", ".tiff")
 _FORMATS = ("PNG", "TIFF")
 _PLAIN = {"1": "bool", "L": "u1", "I": "i4", "F": "f4", "I;16": "u2", "I;16B": "u2", "I;16L": "u2"}
 _COLOURED = {"LA": 2, "RGB": 3, "RGBA": 4}
@@ -30,7 +29,7 @@ def open_image(file: Path) -> Iterator[SingleArchive]:
     """Give the pages of an image file as one array; a single page has no axis of samples."""
     with open_file(file) as handle:
         with reading(file), quietly():
-            image = Image.open(handle, formats=_FORMATS)
+            image = _opened(file, handle)
             pages = ImagePages(file, image)
         grid = ("height", "width", *(("channel",) if image.mode in _COLOURED else ()))
         if pages.shape[0] > 1:
@@ -39,6 +38,13 @@ def open_image(file: Path) -> Iterator[SingleArchive]:
             with reading(file), quietly():
                 first = pages[(slice(0, 1),)][0]
             yield SingleArchive(file.stem, first, grid)
+
+
+def _opened(file: Path, handle: BinaryIO) -> Image.Image:
+    try:
+        return Image.open(handle, formats=_FORMATS)
+    except UnidentifiedImageError as error:
+        raise TwoscaleError(f"{file} is damaged, or neither PNG nor TIFF") from error
 
 
 class ImagePages:

@@ -18,8 +18,9 @@ from typing import BinaryIO, Literal, Protocol
 import numpy as np
 
 from twoscale.data.readers.archive import Archive, Found
-from twoscale.data.readers.base import NO_COMPLEX, reading
+from twoscale.data.readers.base import read_exactly, reading
 from twoscale.errors import TwoscaleError
+from twoscale.fields.arrays import NO_COMPLEX
 from twoscale.files import open_file
 from twoscale.runtime.memory import require_memory
 
@@ -138,7 +139,7 @@ class MatArchive(Archive):
 
     def _tag(self, stream: _Stream) -> tuple[int, int, bytes | None]:
         """Return an element's type and size, and its content where that is inside of the tag."""
-        tag = _exactly(stream, 8)
+        tag = read_exactly(stream, 8)
         first = int.from_bytes(tag[:4], self.order)
         if first >> 16:
             if first >> 16 > 4:
@@ -156,7 +157,7 @@ class MatArchive(Archive):
             if size > _LONGEST:
                 raise ValueError(f"it has a name or a shape of {size} bytes")
             padding = 0 if inline is not None else -size % 8
-            parts.append(_exactly(stream, size + padding)[:size] if inline is None else inline)
+            parts.append(read_exactly(stream, size + padding)[:size] if inline is None else inline)
             start += 8 if inline is not None else 8 + size + padding
         flags = int.from_bytes(parts[0][:4], self.order)
         sides = len(parts[1]) // 4
@@ -178,11 +179,11 @@ class MatArchive(Archive):
     def _unpack(self, variable: _Variable) -> np.ndarray:
         assert variable.packed is not None
         stream = _Unpacked(self.handle, *variable.packed)
-        _exactly(stream, variable.start)
+        read_exactly(stream, variable.start)
         raw = np.empty(variable.stored, np.uint8)
         for start in range(0, variable.stored, _PIECE):
             piece = raw[start : start + _PIECE]
-            piece[:] = np.frombuffer(_exactly(stream, len(piece)), np.uint8)
+            piece[:] = np.frombuffer(read_exactly(stream, len(piece)), np.uint8)
         stream.read(8)  # padding at most; zlib verifies its checksum at the end
         if not stream.inflater.eof:
             raise ValueError("it is packed in a damaged way")
@@ -211,10 +212,3 @@ class _Unpacked:
                 break
             content += piece
         return content
-
-
-def _exactly(stream: _Stream, size: int) -> bytes:
-    content = stream.read(size)
-    if len(content) != size:
-        raise ValueError("it ends too early")
-    return content

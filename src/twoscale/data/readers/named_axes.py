@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from twoscale.data.readers.base import Index, quietly, reading
 from twoscale.data.readers.hdf5 import open_hdf5
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file, read_json
+from twoscale.runtime.memory import require_memory
 
 try:
     import xarray
@@ -54,7 +56,7 @@ def open_zarr(folder: Path) -> Iterator[Archive]:
     """Give the arrays of a Zarr folder."""
     _refuse_unsafe(folder)
     with reading(folder):
-        plain = zarr.open(folder, mode="r")
+        plain = zarr.open(folder, mode="r", use_consolidated=False)  # as xarray below
         if isinstance(plain, zarr.Array) or not _are_named(plain):
             groups = None
         else:
@@ -64,7 +66,7 @@ def open_zarr(folder: Path) -> Iterator[Archive]:
         return
     with ExitStack() as stack:
         stack.callback(_close, groups)
-        yield NamedArchive(groups, None)
+        yield NamedArchive(groups, ZarrArchive(folder.stem, plain))
 
 
 def _opened(function: Any, path: Path, **options: Any) -> Any:
@@ -120,16 +122,17 @@ class NamedArchive(Archive):
     """The variables of xarray datasets, by their names, those of groups by `group/name`."""
 
     def __init__(self, groups: dict[str, Any], checked: Archive | None) -> None:
+        """Take groups of variables, and the same arrays seen by a reader that checks them."""
         self.variables = {
             f"{path}/{name}".strip("/"): variable
             for path, group in groups.items()
             for name, variable in {**group.data_vars, **group.coords}.items()
         }
-        self.fields = [
+        self.fields = sorted(
             f"{path}/{name}".strip("/")
             for path, group in groups.items()
             for name in group.data_vars
-        ]
+        )
         self.checked = checked
 
     def names(self) -> list[str]:
@@ -140,7 +143,7 @@ class NamedArchive(Archive):
         if found is None:
             return None
         if self.checked is not None:
-            self.checked.array(name)  # raises for links, and for what was never written
+            self.checked.array(name)  # raises for what cannot be read safely
         return _Variable(found.variable)
 
     def axes(self, name: str) -> tuple[str, ...] | None:
@@ -160,7 +163,7 @@ class _Variable:
 
 
 class ZarrArchive(Archive):
-    """The arrays of a Zarr folder without names for their axes."""
+    """The arrays of a Zarr folder; chunks that do not fit the memory are refused."""
 
     def __init__(self, name: str, opened: Any) -> None:
         self.single = isinstance(opened, zarr.Array)
@@ -177,4 +180,8 @@ class ZarrArchive(Archive):
         return sorted(self.arrays)
 
     def array(self, name: str) -> Found | None:
-        return self.arrays.get(name)
+        found = self.arrays.get(name)
+        if found is not None:
+            needed = math.prod(found.chunks) * found.dtype.itemsize
+            require_memory(f"one chunk of '{name}'", needed, "write it with smaller chunks")
+        return found

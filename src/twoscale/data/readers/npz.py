@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from twoscale.data.readers.archive import Archive
-from twoscale.data.readers.base import Index, StoredArray, reading
+from twoscale.data.readers.base import Index, StoredArray, read_exactly, reading
 from twoscale.errors import TwoscaleError
 from twoscale.files import NpyHeader, open_file, read_npy_header
 from twoscale.runtime.memory import require_memory
@@ -94,7 +94,7 @@ class NpzArchive(Archive):
         raw = values.view(np.uint8)
         for start in range(0, header.nbytes, _PIECE):
             piece = raw[start : start + _PIECE]
-            piece[:] = np.frombuffer(_exactly(stream, len(piece)), np.uint8)
+            piece[:] = np.frombuffer(read_exactly(stream, len(piece)), np.uint8)
         _verify(stream)
         return values.reshape(header.shape, order="F")
 
@@ -126,7 +126,7 @@ class StreamedArray:
         row = math.prod(inner) * self.dtype.itemsize
         if start != self._next:
             self._stream.seek(self._offset + start * row)
-        values = np.frombuffer(_exactly(self._stream, (stop - start) * row), self.dtype)
+        values = np.frombuffer(read_exactly(self._stream, (stop - start) * row), self.dtype)
         self._next = stop
         if stop == self._samples:
             _verify(self._stream)
@@ -135,13 +135,6 @@ class StreamedArray:
     def whole(self) -> np.ndarray:
         """Return the array as it was written."""
         return self._rows(0, self._samples).reshape(self.shape)
-
-
-def _exactly(stream: IO[bytes], size: int) -> bytes:
-    content = stream.read(size)
-    if len(content) != size:
-        raise ValueError("it ends too early")
-    return content
 
 
 def _verify(stream: IO[bytes]) -> None:

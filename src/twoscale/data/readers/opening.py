@@ -59,6 +59,12 @@ def open_archive(paths: Sequence[Path], *, in_order: bool = True) -> Iterator[Ar
             yield FilesArchive(paths)
 
 
+def is_array_file(path: Path) -> bool:
+    """Say whether a path has the name of a file of arrays."""
+    endings = (".npz", ".npy", ".mat", *_HDF5, *_NETCDF, *_TORCH, *_IMAGES)
+    return path.suffix.lower() in endings
+
+
 def expanded(files: Sequence[str | Path]) -> list[Path]:
     """Return files with patterns such as `runs/*.h5` replaced by what they match."""
     found: list[Path] = []

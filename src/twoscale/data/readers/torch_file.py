@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -27,17 +28,30 @@ _ONLY_TENSORS = "save a tensor or a dict of tensors: torch.save({'x': x, 'u': u}
 def open_torch(file: Path) -> Iterator[TorchArchive]:
     """Give the tensors of a file that torch.save wrote."""
     with open_file(file) as handle, reading(file):
-        size = os.fstat(handle.fileno()).st_size
-        require_memory(f"reading {file}", size, "save it as npy or HDF5, which are read in parts")
+        require_memory(
+            f"reading {file}",
+            _unpacked_size(handle),
+            "save it as npy or HDF5, which are read in parts",
+        )
         try:
             with quietly():
                 content = torch.load(handle, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
+        except (pickle.UnpicklingError, LookupError) as error:  # lookups fail on random bytes
             raise TwoscaleError(
                 f"{file} holds more than tensors, or is damaged, and loading it could run code: "
                 f"{_ONLY_TENSORS}"
             ) from error
     yield TorchArchive(file, content)
+
+
+def _unpacked_size(handle: BinaryIO) -> int:
+    """Return the bytes of a file's content, which may be packed; leave the file at its start."""
+    size = os.fstat(handle.fileno()).st_size
+    if zipfile.is_zipfile(handle):
+        with zipfile.ZipFile(handle) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    handle.seek(0)
+    return size
 
 
 class TorchArchive(Archive):
