@@ -167,7 +167,7 @@ def test_damaged_manifest(twoscale, damaged):
     (damaged / "manifest.json").write_text("{}")
     refused(twoscale("evaluate", damaged), "not a twoscale surrogate's manifest")
     (damaged / "manifest.json").unlink()
-    refused(twoscale("evaluate", damaged), "manifest.json does not exist")
+    refused(twoscale("evaluate", damaged), "has no manifest.json: expected a saved surrogate")
 
 
 def test_damaged_weights(twoscale, damaged):
@@ -248,7 +248,10 @@ def test_prediction_from_several_arrays_or_none(twoscale, run_folder, tmp_path):
     (tmp_path / "empty").mkdir()
     out = ("--out", tmp_path / "p.npy")
     refused(twoscale("predict", run_folder, tmp_path / "x.npz", *out), "say which array", "--input")
-    refused(twoscale("predict", run_folder, tmp_path / "empty", *out), "empty is empty: give a")
+    refused(
+        twoscale("predict", run_folder, tmp_path / "empty", *out),
+        "is an empty folder, not a dataset or",
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "x.npz"]
 
 

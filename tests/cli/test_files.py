@@ -53,6 +53,19 @@ def fitted(pair, tmp_path_factory):
     return folder / "run"
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_fit_from_a_file_ends_with_commands(twoscale, done, pair, tmp_path):
+    file, stored = written.npz(tmp_path, k1=pair["a"], k2=pair["u"]), tmp_path / "t.zarr"
+    asked = (file, "--input", "k1", "--output", "k2")
+    done("import", *asked, "--out", stored)
+    outcome = twoscale("fit", *asked, "--test", stored, *AFFINE, "--out", tmp_path / "run")
+    assert outcome.status == 0, outcome.err
+    assert not outcome.err
+    assert "twoscale evaluate" in outcome.out
+    outcome = twoscale("fit", stored, "--test", *asked, *AFFINE, "--out", tmp_path / "other")
+    assert outcome.status == 0, outcome.err
+
+
 def test_from_a_file_to_a_prediction(twoscale, done, pair, tmp_path):
     file = written.npz(tmp_path, **pair)
     run = tmp_path / "run"
@@ -118,6 +131,8 @@ def test_an_imported_dataset_remembers_too(done, pair, tmp_path):
     affine(tmp_path / "d", tmp_path / "run")
     done("predict", tmp_path / "run", file, "--out", tmp_path / "p.npy")
     assert np.load(tmp_path / "p.npy").shape == (SAMPLES, 12, 14)
+    done("predict", tmp_path / "run", tmp_path / "d", "--out", tmp_path / "d.npy")
+    assert np.array_equal(np.load(tmp_path / "d.npy"), np.load(tmp_path / "p.npy")[:20])
     np.save(tmp_path / "nu.npy", np.arange(float(SAMPLES)))
     given = ("--parameters", tmp_path / "nu.npy", "--out", tmp_path / "q.npy")
     done("predict", tmp_path / "run", file, *given)

@@ -67,7 +67,5 @@ def test_options_that_take_paths(twoscale, places, tmp_path):
     run, out = places["run"], ("--out", tmp_path / "new")
     refused(twoscale("evaluate", run, "--data", run), *WORDS["run"], "a dataset")
     refused(twoscale("finetune", run, "--data", places["saved"], *out), *WORDS["saved"])
-    refused(
-        twoscale("predict", run, places["dataset"], *out), *WORDS["dataset"], "a file of arrays"
-    )
+    refused(twoscale("predict", run, run, *out), *WORDS["run"], "a file of arrays")
     refused(twoscale("predict", run, "--parameters", places["empty"], *out), *WORDS["empty"])

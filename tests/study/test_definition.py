@@ -253,7 +253,7 @@ def test_not_every_study_needs_to_have_what_is_asked_for():
 
 def test_the_documented_study_is_one():
     page = (Path(__file__).parents[2] / "docs/reference/studies.md").read_text(encoding="utf-8")
-    example = page.partition("## A study of one's own\n")[2].partition("\n`protocol`")[0]
+    example = page.partition("## Your own study\n")[2].partition("\n`protocol`")[0]
     study = parse_study(textwrap.dedent(example), name="documented")
     assert [row.label for row in study.rows()][::2] == ["rank 5", "rank 10", "rank 20", None]
     assert len(study.cells()) == 3 * 2 * 3 + 1

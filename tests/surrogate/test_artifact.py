@@ -69,7 +69,7 @@ def test_a_missing_folder_is_told(tmp_path):
 
 def test_a_missing_manifest_is_told(folder):
     (folder / "manifest.json").unlink()
-    with pytest.raises(TwoscaleError, match=r"manifest\.json does not exist"):
+    with pytest.raises(TwoscaleError, match=r"has no manifest\.json"):
         read_artifact(folder)
 
 

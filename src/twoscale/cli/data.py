@@ -172,7 +172,8 @@ def check(
     """Read every value of data or a run, and report errors, warnings and what is fine."""
     from twoscale.cli.display import print_findings, print_json, progress_bar
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data import check_dataset, open_with_test
+    from twoscale.data import check_dataset
+    from twoscale.data.direct import open_with_test
     from twoscale.data.kinds import Kind
     from twoscale.run.check import check_run
 

@@ -117,8 +117,9 @@ def fit(
 ) -> None:
     """Fit a surrogate, measure it on test samples, and write a run folder with a report."""
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data import Shares, open_with_test
+    from twoscale.data import Shares
     from twoscale.data.check import layout_findings
+    from twoscale.data.direct import open_with_test
     from twoscale.methods.settings import parse_assignments, parse_seeds
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.timing import parse_duration

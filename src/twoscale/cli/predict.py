@@ -29,9 +29,9 @@ def predict(
         Path | None,
         typer.Argument(
             metavar="[INPUT]",
-            help="Input fields: any file or folder that 'twoscale import' reads. In an npy file "
-            "the axis of a single sample or channel may be missing. Not needed if the surrogate "
-            "reads parameters only.",
+            help="Input fields: a dataset, or any file or folder that 'twoscale import' reads. In "
+            "an npy file the axis of a single sample or channel may be missing. Not needed if the "
+            "surrogate reads parameters only.",
         ),
     ] = None,
     parameters: Annotated[
@@ -59,18 +59,17 @@ def predict(
     import numpy as np
 
     from twoscale.cli.display import print_outcome, progress_bar
-    from twoscale.cli.paths import ARRAYS, expect_kind
+    from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.data import Reading
     from twoscale.data.kinds import Kind
     from twoscale.fields.samples import sample_shape
     from twoscale.files import atomic_output, check_target, is_file, open_npy
-    from twoscale.run.folder import recorded_reading
     from twoscale.surrogate import Surrogate
     from twoscale.surrogate.inputs import predicted_space, with_samples_axis
 
     expect_kind(run, Kind.RUN, Kind.SURROGATE)
     if inputs is not None:
-        expect_kind(inputs, *ARRAYS)
+        expect_kind(inputs, *PAIRS)
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
     spaces = (surrogate.input_space_, surrogate.output_space_)
@@ -88,8 +87,7 @@ def predict(
             rank=surrogate.ranks_[0],
         )
     else:
-        reading = recorded_reading(run).for_other(asked)
-        fields, scalars = _read_arrays(surrogate, inputs, scalar_file, reading)
+        fields, scalars = _read_arrays(surrogate, run, inputs, scalar_file, asked)
         single = False
     given = scalars if fields is None else fields
     samples = len(given) if given is not None and given.ndim else 0
@@ -119,13 +117,20 @@ def _is_file(text: str) -> bool:
 
 
 def _read_arrays(
-    surrogate: Surrogate, inputs: Path, scalar_file: Path | None, reading: Reading
+    surrogate: Surrogate, run: Path, inputs: Path, scalar_file: Path | None, asked: Reading
 ) -> tuple[Any, np.ndarray | None]:
-    """Return the input fields and the parameters that a file of arrays holds."""
-    from twoscale.data import FileInputs
+    """Return the input fields and the parameters that a dataset or a file of arrays holds."""
+    from twoscale.data import FileInputs, open_data
+    from twoscale.data.direct import DatasetInputs, is_stored
     from twoscale.files import open_npy
+    from twoscale.run.folder import recorded_reading
 
     space = surrogate.input_space_
+    if is_stored(inputs):
+        stored = DatasetInputs(open_data(inputs, asked), fields=space.field_channels > 0)
+        given = stored.parameters if space.parameters else None
+        return stored.fields, given if scalar_file is None else open_npy(scalar_file)
+    reading = recorded_reading(run).for_other(asked)
     if scalar_file is not None or not space.parameters:
         reading = replace(reading, parameters=())
     elif not reading.parameters:

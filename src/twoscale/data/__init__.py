@@ -1,7 +1,7 @@
 """Datasets on disk: written, read, imported, checked, split."""
 
 from twoscale.data.check import Finding, check_dataset
-from twoscale.data.direct import FileDataset, FileInputs, open_data, open_with_test
+from twoscale.data.direct import FileDataset, FileInputs, open_data
 from twoscale.data.generation import generate
 from twoscale.data.importing import FieldArrays, import_fields, load_fields
 from twoscale.data.reading import Reading
@@ -22,6 +22,5 @@ __all__ = [
     "import_fields",
     "load_fields",
     "open_data",
-    "open_with_test",
     "split_samples",
 ]

@@ -78,6 +78,34 @@ class FileDataset(Dataset):
         return True
 
 
+class DatasetInputs:
+    """Inputs to predict from, in a dataset; as `FileInputs`."""
+
+    def __init__(self, dataset: Dataset, *, fields: bool = True) -> None:
+        held = dataset.arrays
+        self.fields = _DatasetView(dataset) if fields and "input" in held else None
+        self.parameters = None
+        if "parameters" in held:
+            self.parameters = dataset.read("parameters", 0, dataset.samples)
+
+
+class _DatasetView:
+    """The input fields of a dataset as an array (samples, channels, height, width)."""
+
+    ndim = 4
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+        self.shape = (dataset.samples, *dataset.inner_shape("input"))
+
+    def __len__(self) -> int:
+        return self.dataset.samples
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        start, stop, _ = part.indices(len(self))
+        return self.dataset.read("input", start, stop).reshape(-1, *self.shape[1:])
+
+
 class FileInputs:
     """Inputs to predict from, in people's own files.
 

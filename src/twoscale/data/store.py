@@ -23,6 +23,7 @@ from twoscale.fields.source import (
     Shape,
     WithParameters,
     chunk_length,
+    single_precision,
     slices,
 )
 from twoscale.problems import Problem
@@ -200,7 +201,7 @@ class Dataset:
             return [self._held[name][torch.from_numpy(one)] for one in chosen]
         loaded = [torch.empty(len(one), *self.inner_shape(name)) for one in chosen]
         for start, values in self.blocks(name, np.unique(np.concatenate(chosen))):
-            block = torch.from_numpy(values)
+            block = single_precision(values)
             for fields, one in zip(loaded, chosen, strict=True):
                 low, high = np.searchsorted(one, (start, start + len(values)))
                 fields[low:high] = block[one[low:high] - start]

@@ -185,12 +185,14 @@ def read_run(run: Run, data: Dataset | None = None, *, look: bool = True) -> Run
 
     Its predictions are computed only if they are to be looked at.
     """
-    dataset = run.test_dataset if data is None else data
-    own = data is None or run.tested_on(data)
-    metrics = run.metrics if own else run.evaluate(dataset)
-    numbers = sorted(run.test_samples if own else run.measured_samples(dataset)[1])
+    if data is None or run.tested_on(data):
+        other, metrics, numbers = None, run.metrics, sorted(run.test_samples)
+    else:
+        other, metrics = data, run.evaluate(data)
+        numbers = sorted(run.measured_samples(data)[1])
     samples = None
     if look:
+        dataset = run.test_dataset if data is None else data
         surrogate = run.surrogate.with_problem(dataset.problem)
         surrogate.check_spaces(dataset.input_space, dataset.output_space)
         most = most_samples(dataset.input_space, dataset.output_space)
@@ -206,7 +208,7 @@ def read_run(run: Run, data: Dataset | None = None, *, look: bool = True) -> Run
         run.search,
         numbers,
         samples,
-        None if own else data,
+        other,
     )
 
 
