@@ -99,6 +99,13 @@ def test_published_samples_are_met(published):
             assert float(solution[i, j]) == pytest.approx(value, abs=1e-8 * float(solution.max()))
 
 
+@pytest.mark.gpu
+def test_published_samples_are_met_on_a_gpu(published):
+    _, speeds, solutions = published
+    there = Helmholtz().solve(speeds.cuda()).cpu()
+    torch.testing.assert_close(there, solutions, rtol=0, atol=1e-9)
+
+
 def test_the_published_samples_have_no_residual(published):
     _, speeds, solutions = published
     residual = Helmholtz().residual(speeds, solutions)
