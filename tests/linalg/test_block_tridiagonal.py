@@ -38,7 +38,7 @@ def test_the_solution_is_that_of_the_whole_matrix(blocks, generator, count):
 
 def test_too_few_couplings_are_an_error(blocks):
     with pytest.raises(ValueError, match="argument 2 is shorter"):
-        solve_block_tridiagonal(blocks[0], blocks[1][:-1], torch.ones(2, 5, 4))
+        solve_block_tridiagonal(blocks[0], blocks[1][:-1], torch.ones(2, 5, 4).double())
 
 
 def test_tridiagonal_matrices():

@@ -22,12 +22,13 @@ def solve_block_tridiagonal(
     pivot, known = next(blocks), right_side[:, 0]
     factors, parts = [], []
     for place, (block, couple) in enumerate(zip(blocks, coupling, strict=True), 1):
-        solved = torch.linalg.solve(pivot, torch.cat([couple, known[..., None]], -1))
-        factor, part = solved[..., :-1], solved[..., -1]
+        triangles = torch.linalg.lu_factor(pivot)
+        factor = torch.linalg.lu_solve(*triangles, couple)
+        part = torch.linalg.lu_solve(*triangles, known[..., None])
         pivot = torch.baddbmm(block, couple.mT, factor, alpha=-1)
-        known = right_side[:, place] - (couple.mT @ part[..., None])[..., 0]
+        known = right_side[:, place] - (couple.mT @ part)[..., 0]
         factors.append(factor)
-        parts.append(part)
+        parts.append(part[..., 0])
     solution = [torch.linalg.solve(pivot, known)]
     for factor, part in zip(reversed(factors), reversed(parts), strict=True):
         solution.append(part - (factor @ solution[-1][..., None])[..., 0])
