@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def generate(
     problem: Annotated[
-        str, typer.Argument(help=" or ".join(PROBLEMS) + ".", autocompletion=complete_problem)
+        str, typer.Argument(help=f"{', '.join(PROBLEMS)}.", autocompletion=complete_problem)
     ],
     out: OutDataset,
     resolution: Annotated[
