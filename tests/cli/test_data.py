@@ -103,3 +103,25 @@ def test_parameters_of_a_problem_are_stored_with_its_data(twoscale, tmp_path):
     problem = Dataset(tmp_path / "d").problem
     assert (problem.high, problem.medium.alpha) == (100.0, 3.0)
     assert twoscale("check", tmp_path / "d").status == 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "fields"),
+    [
+        ("helmholtz", ("--resolution", 17, "--set", "frequency=100"), "17x17"),
+        ("navier-stokes", (), "64px64p"),
+        ("darcy-fno", ("--set", "nodes=43", "--resolution", 22), "22x22"),
+        ("cno-poisson", ("--set", "waves=20"), "64x64"),
+        ("cno-wave", ("--set", "waves=32"), "64x64"),
+    ],
+)
+def test_benchmarks_are_generated_and_sound(twoscale, tmp_path, problem, options, fields):
+    made = (*options, "--samples", 3, "--device", "cpu", "--out", tmp_path / "d")
+    outcome = twoscale("generate", problem, *made)
+    assert f"{problem}: 3 pairs of {fields} fields in" in outcome.out
+    assert twoscale("check", tmp_path / "d").status == 0
+
+
+def test_nodes_that_thinning_cannot_leave_are_refused(twoscale, tmp_path):
+    outcome = twoscale("generate", "darcy-fno", "--resolution", 64, "--out", tmp_path / "d")
+    refused(outcome, "keeps every k-th of 421 nodes", "141", "got 64x64")

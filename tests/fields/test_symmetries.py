@@ -6,6 +6,7 @@ from twoscale import TwoscaleError
 from twoscale.fields.grid import Grid
 from twoscale.fields.symmetries import (
     IDENTITY,
+    MIRROR_ROWS,
     MIRRORS,
     SQUARE,
     SYMMETRIES,
@@ -17,7 +18,12 @@ from twoscale.fields.symmetries import (
     symmetry_group,
 )
 
-GROUPS = {"none": IDENTITY, "mirrors": MIRRORS, "square": SQUARE}
+GROUPS = {
+    "none": IDENTITY,
+    "mirror-rows": MIRROR_ROWS,
+    "mirrors": MIRRORS,
+    "square": SQUARE,
+}
 any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 FIELD = torch.arange(25.0).reshape(5, 5)
 
@@ -82,7 +88,9 @@ def test_a_rectangle_keeps_those_that_fit(name, generator):
 
 
 def test_unknown_symmetries_are_told_with_those_that_are_known():
-    with pytest.raises(TwoscaleError, match="'cube': known are none, mirrors, square, shifts"):
+    with pytest.raises(
+        TwoscaleError, match="'cube': known are none, mirror-rows, mirrors, square, shifts"
+    ):
         symmetry_group("cube", Grid(8, 8))
 
 

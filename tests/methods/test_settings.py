@@ -148,7 +148,7 @@ BAD = [
     ("cut", 0, COUNT),
     ("clip", 0, "a positive number of at most a million"),
     ("optimiser", "sgd", "one of muon, adam"),
-    ("symmetries", "cube", "one of none, mirrors, square, shifts, problem"),
+    ("symmetries", "cube", "one of none, mirror-rows, mirrors, square, shifts, problem"),
     ("average_symmetries", 2, "true or false"),
     ("few_features", "maybe", "true or false"),
     ("ridge", -1, "a fraction from 0 to 1"),

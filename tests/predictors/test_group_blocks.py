@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from twoscale.fields.symmetries import IDENTITY, MIRRORS, SQUARE, irreducible
+from twoscale.fields.symmetries import IDENTITY, MIRROR_ROWS, MIRRORS, SQUARE, irreducible
 from twoscale.predictors.group_blocks import (
     bases,
     decompose,
@@ -11,7 +11,12 @@ from twoscale.predictors.group_blocks import (
     transform_back,
 )
 
-GROUPS = {"none": IDENTITY, "mirrors": MIRRORS, "square": SQUARE}
+GROUPS = {
+    "none": IDENTITY,
+    "mirror-rows": MIRROR_ROWS,
+    "mirrors": MIRRORS,
+    "square": SQUARE,
+}
 any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 
 

@@ -13,30 +13,34 @@ from twoscale.problems.darcy import rounding_residual
 from twoscale.problems.random_field import GaussianRandomField
 
 
+def sparse_solution(field):
+    """Assemble node by node: each neighbour is coupled through the mean coefficient."""
+    height, width = field.shape
+    h = (1 / (height - 1), 1 / (width - 1))
+    number = -np.ones(field.shape, dtype=int)
+    number[1:-1, 1:-1] = np.arange((height - 2) * (width - 2)).reshape(height - 2, width - 2)
+    matrix = scipy.sparse.lil_array((number.max() + 1, number.max() + 1))
+    for i in range(1, height - 1):
+        for j in range(1, width - 1):
+            here = number[i, j]
+            for di, dj, spacing in ((1, 0, h[0]), (-1, 0, h[0]), (0, 1, h[1]), (0, -1, h[1])):
+                weight = (field[i, j] + field[i + di, j + dj]) / 2 / spacing**2
+                matrix[here, here] += weight
+                there = number[i + di, j + dj]
+                if there >= 0:
+                    matrix[here, there] -= weight
+    solution = np.zeros(field.shape)
+    inner = scipy.sparse.linalg.spsolve(matrix.tocsc(), np.ones(number.max() + 1))
+    solution[1:-1, 1:-1] = inner.reshape(height - 2, width - 2)
+    return solution
+
+
 class TestDarcy(DiffusionContract):
     problem = Darcy()
     other = Darcy(medium=GaussianRandomField(alpha=3, tau=7), high=100, low=1 / 3)
 
     def direct_solution(self, field):
-        """Assemble node by node: each neighbour is coupled through the mean coefficient."""
-        height, width = field.shape
-        h = (1 / (height - 1), 1 / (width - 1))
-        number = -np.ones(field.shape, dtype=int)
-        number[1:-1, 1:-1] = np.arange((height - 2) * (width - 2)).reshape(height - 2, width - 2)
-        matrix = scipy.sparse.lil_array((number.max() + 1, number.max() + 1))
-        for i in range(1, height - 1):
-            for j in range(1, width - 1):
-                here = number[i, j]
-                for di, dj, spacing in ((1, 0, h[0]), (-1, 0, h[0]), (0, 1, h[1]), (0, -1, h[1])):
-                    weight = (field[i, j] + field[i + di, j + dj]) / 2 / spacing**2
-                    matrix[here, here] += weight
-                    there = number[i + di, j + dj]
-                    if there >= 0:
-                        matrix[here, there] -= weight
-        solution = np.zeros(field.shape)
-        inner = scipy.sparse.linalg.spsolve(matrix.tocsc(), np.ones(number.max() + 1))
-        solution[1:-1, 1:-1] = inner.reshape(height - 2, width - 2)
-        return solution
+        return sparse_solution(field)
 
     def right_side_scale(self, inputs):
         return 1.0

@@ -11,7 +11,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 import torch
 
-from tests.problems.contract import ProblemContract
+from tests.problems.contract import ResidualContract
 from tests.problems.example import FOLDER, load_example, pretend_installed
 from twoscale import Grid, TwoscaleError
 from twoscale.fields.symmetries import IDENTITY
@@ -27,7 +27,7 @@ from twoscale.problems import (
 AdvectionDiffusion = load_example().AdvectionDiffusion
 
 
-class TestAdvectionDiffusion(ProblemContract):
+class TestAdvectionDiffusion(ResidualContract):
     problem = AdvectionDiffusion()
     other = AdvectionDiffusion(
         diffusivity=0.5, speed=1 / 3, variation=GaussianRandomField(alpha=3.0, tau=4.0)

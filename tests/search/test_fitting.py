@@ -192,7 +192,7 @@ def test_fields_that_single_precision_cannot_square():
         ({"budget": "soon"}, "a time is given like 90s, 2min or 1h, got 'soon'"),
         ({"budget": 0}, "a time is given like"),
         ({"epoch": 3}, "no setting 'epoch'"),
-        ({"symmetries": "round"}, "symmetries must be one of none, mirrors, square"),
+        ({"symmetries": "round"}, "symmetries must be one of none, mirror-rows, mirrors, square"),
         ({"symmetries": "problem"}, "needs a known problem"),
         ({"input_variance": 2}, "input_variance must be a fraction"),
         ({"seed": -1}, "the seed must be"),

@@ -53,7 +53,7 @@ def test_a_known_problem_declares_its_symmetries(arrays, tmp_path):
 
 
 def test_an_unknown_problem_declares_none():
-    wanted = r"needs a known problem: .* \(none, mirrors, square, shifts\)"
+    wanted = r"needs a known problem: .* \(none, mirror-rows, mirrors, square, shifts\)"
     with pytest.raises(TwoscaleError, match=wanted):
         make("local", symmetries="problem")
 

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from twoscale.fields.grid import Grid
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
@@ -38,13 +37,13 @@ class Setup:
 
     def fields(self, problem: Problem, resolution: int, samples: int) -> tuple[Tensor, Tensor]:
         """Return pairs of fields on the device, float32."""
-        grid = Grid.square(resolution)
+        grid = problem.grid(resolution, resolution)
         inputs, outputs = [], []
         for start in range(0, samples, 512):
             indices = range(start, min(start + 512, samples))
-            part = problem.sample(grid, indices, seed=0, device=self.device)
-            inputs.append(part.float())
-            outputs.append(problem.solve(part).float())
+            given, found = problem.pairs(grid, indices, seed=0, device=self.device)
+            inputs.append(given.float())
+            outputs.append(found.float())
         return torch.cat(inputs), torch.cat(outputs)
 
     def report(self, name: str, done: int, total: int, remark: str = "") -> None:

@@ -30,10 +30,15 @@ if TYPE_CHECKING:
 
 def generate(
     problem: Annotated[
-        str, typer.Argument(help=" or ".join(PROBLEMS) + ".", autocompletion=complete_problem)
+        str, typer.Argument(help=f"{', '.join(PROBLEMS)}.", autocompletion=complete_problem)
     ],
     out: OutDataset,
-    resolution: Annotated[int, typer.Option(min=1, metavar="N", help="Nodes per side.")] = 64,
+    resolution: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Nodes per side; by default the problem's own, 64 for most."
+        ),
+    ] = None,
     samples: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs.")] = 2500,
     seed: SeedOption = 0,
     settings: Annotated[

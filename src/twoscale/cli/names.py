@@ -68,7 +68,15 @@ SETTINGS = (
     "evaluation_batch",
 )
 
-PROBLEMS = ("poisson", "darcy")
+PROBLEMS = (
+    "poisson",
+    "darcy",
+    "helmholtz",
+    "navier-stokes",
+    "darcy-fno",
+    "cno-poisson",
+    "cno-wave",
+)
 
 OBJECTIVES = ("A1", "A2", "A3", "A4", "A5", "flux")
 

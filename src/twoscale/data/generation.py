@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.data.description import Layout, Side, describe
+from twoscale.data.description import SIDES, Layout, Side, describe
 from twoscale.data.store import Dataset
 from twoscale.data.writer import writing
 from twoscale.errors import TwoscaleError
@@ -27,7 +27,7 @@ def generate(
     problem: Problem,
     path: str | Path,
     *,
-    resolution: int,
+    resolution: int | None = None,
     samples: int,
     seed: int = 0,
     device: torch.device | str = "cpu",
@@ -36,13 +36,15 @@ def generate(
 ) -> Dataset:
     """Write `samples` pairs of a problem as a dataset; an interrupted call continues.
 
-    Work is cut at fixed sample numbers, so that the bytes do not depend on interruptions.
+    Fields have `resolution` nodes per side, by default as many as the problem says. Work is cut at
+    fixed sample numbers, so that the bytes do not depend on interruptions.
     """
     if samples < 1:
         raise TwoscaleError(f"at least one sample is needed, got {samples}")
     if seed < 0:
         raise TwoscaleError(f"the seed must not be negative, got {seed}")
-    grid = problem.grid(resolution, resolution)
+    nodes = problem.resolution if resolution is None else resolution
+    grid = problem.grid(nodes, nodes)
     given, found = (_side(channels, grid) for channels in problem.channels)
     layout = Layout(samples, given, found)
     description = describe(layout, problem, seed=seed)
@@ -56,11 +58,10 @@ def generate(
             if not writer.missing(part.start, part.stop):
                 return part, {}
             indices = range(part.start, part.stop)
-            inputs = problem.sample(grid, indices, seed=seed, device=device)
-            both = {"input": inputs, "output": problem.solve(inputs)}
+            pairs = problem.pairs(grid, indices, seed=seed, device=device)
             return part, {
                 name: _values(fields, side, f"{name}s of {problem.name}")
-                for (name, fields), side in zip(both.items(), (given, found), strict=True)
+                for name, fields, side in zip(SIDES, pairs, (given, found), strict=True)
             }
 
         # A GPU solves the next samples while these are written.

@@ -63,12 +63,18 @@ Group = tuple[Symmetry, ...]
 IDENTITY: Group = (Symmetry(),)
 SQUARE: Group = tuple(Symmetry(k, mirrored) for mirrored in (False, True) for k in range(4))
 MIRRORS: Group = tuple(g for g in SQUARE if not g.swaps_axes)
+MIRROR_ROWS: Group = (Symmetry(), Symmetry(2, mirrored=True))
 
-_TURNS: dict[str, Group] = {"none": IDENTITY, "mirrors": MIRRORS, "square": SQUARE}
+_TURNS: dict[str, Group] = {
+    "none": IDENTITY,
+    "mirror-rows": MIRROR_ROWS,
+    "mirrors": MIRRORS,
+    "square": SQUARE,
+}
 
 SYMMETRIES = (*_TURNS, "shifts")
-"""Their names: none, the four that keep rows and columns apart, the eight of the square, and shifts
-along periodic axes."""
+"""Their names: none, rows in reverse order, the four that keep rows and columns apart, the eight of
+the square, and shifts along periodic axes."""
 
 _SHIFTS = 16
 _STRIDES = (0.7548776662466927, 0.5698402909980532)  # multiples of them fill a square evenly

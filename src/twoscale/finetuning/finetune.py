@@ -128,6 +128,10 @@ def tunable(
             raise TwoscaleError(
                 f"the {name} objective needs a known problem; this dataset has none"
             )
+    if "residual" in terms and problem is not None and not problem.has_residual(common.grid):
+        raise TwoscaleError(
+            f"{problem.name} has no residual on {common.grid}: use the objective A3"
+        )
     if "flux" in terms and problem is not None and not has_flux(problem):
         reason = (
             f"the flux of {problem.name} is its normal derivative"

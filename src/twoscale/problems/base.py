@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
+from twoscale.fields.source import slices
 from twoscale.fields.symmetries import Group, symmetry_group
 from twoscale.problems.parameters import build, plain
 
@@ -22,8 +23,8 @@ class Problem(ABC):
     """An equation on a grid: input fields in, solution fields out.
 
     Everything that states the equation, its sign included, is here: `sample`, `solve`,
-    `residual`. The last two axes of a tensor are height and width. Fields of one channel may
-    leave the channel axis out: what comes as (batch, height, width) leaves as such.
+    `residual`, where there is one. The last two axes of a tensor are height and width. Fields of
+    one channel may leave the channel axis out: what comes as (batch, height, width) leaves as such.
 
     A problem with parameters is a dataclass; its fields are stored with datasets and surrogates.
     """
@@ -35,6 +36,7 @@ class Problem(ABC):
     channels: ClassVar[tuple[int, int]] = (1, 1)  # of inputs and of outputs
     periodic: ClassVar[tuple[bool, bool]] = (False, False)  # which axes of its grid wrap
     fewest_nodes: ClassVar[int] = 1  # per side of its grid
+    resolution: ClassVar[int] = 64  # nodes per side of generated fields, by default
     symmetric_under: ClassVar[str] = "none"  # the name of a group of symmetries
     fixed_operator: ClassVar[bool] = False  # what is applied to u does not depend on the input
 
@@ -62,9 +64,28 @@ class Problem(ABC):
     def solve(self, inputs: Tensor) -> Tensor:
         """Return the solutions of `inputs`, in float64, with as many axes."""
 
-    @abstractmethod
+    def pairs(
+        self, grid: Grid, indices: Sequence[int], *, seed: int, device: torch.device | str = "cpu"
+    ) -> tuple[Tensor, Tensor]:
+        """Return the input fields and the solutions of the samples `indices`, float64."""
+        inputs = self.sample(grid, indices, seed=seed, device=device)
+        return inputs, self.solve(inputs)
+
+    def solves(self, grid: Grid) -> bool:
+        """Say whether outputs on this grid are `solve` of their inputs."""
+        return True
+
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """Return the discrete residual (batch, ...) at the nodes where the equation holds."""
+        """Return the discrete residual (batch, ...) at the nodes where the equation holds.
+
+        A problem whose output satisfies no equation of its own, such as a field at a later time,
+        leaves this out.
+        """
+        raise TwoscaleError(f"{self.name} has no residual")
+
+    def has_residual(self, grid: Grid) -> bool:
+        """Say whether outputs on this grid have a residual."""
+        return type(self).residual is not Problem.residual
 
     def symmetries(self, grid: Grid) -> Group:
         """Return the maps of the grid onto itself that take solutions to solutions."""
@@ -133,6 +154,17 @@ class DiffusionProblem(Problem):
         """Return the least and largest diffusion coefficient of each sample, (batch,) each."""
         least, largest = self.coefficient(inputs).flatten(1).aminmax(dim=1)
         return least, largest
+
+
+def in_parts(
+    solve: Callable[[Tensor], Tensor], inputs: Tensor, *, values: int, cpu: int, cuda: int
+) -> Tensor:
+    """Return solve(inputs), computed for some samples after the other.
+
+    A sample takes `values` numbers; there is room for `cpu` of them at a time, on a GPU for `cuda`.
+    """
+    length = max(1, (cuda if inputs.is_cuda else cpu) // values)
+    return torch.cat([solve(inputs[part]) for part in slices(len(inputs), length)])
 
 
 def number_of(name: str) -> int:

@@ -12,9 +12,14 @@ from torch.nn import functional
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid
-from twoscale.fields.source import slices
 from twoscale.linalg.krylov import CGResult, conjugate_gradients
-from twoscale.problems.base import DiffusionProblem, diffusion, diffusion_through, face_means
+from twoscale.problems.base import (
+    DiffusionProblem,
+    diffusion,
+    diffusion_through,
+    face_means,
+    in_parts,
+)
 from twoscale.problems.parameters import positive
 from twoscale.problems.poisson import solve_laplace
 from twoscale.problems.random_field import GaussianRandomField
@@ -77,10 +82,14 @@ class Darcy(DiffusionProblem):
         self.check_grid(Grid(*inputs.shape[-2:]))
         if not bool(((inputs > 0) & inputs.isfinite()).all()):
             raise TwoscaleError("Darcy needs a coefficient that is positive everywhere, and finite")
-        nodes = _SOLVE_VALUES_CUDA if inputs.is_cuda else _SOLVE_VALUES
-        length = max(1, nodes // inputs[0].numel())
-        parts = [self.solve_interior(inputs[part]) for part in slices(len(inputs), length)]
-        return functional.pad(torch.cat([part.solution for part in parts]), (1, 1, 1, 1))
+        interior = in_parts(
+            lambda part: self.solve_interior(part).solution,
+            inputs,
+            values=inputs[0].numel(),
+            cpu=_SOLVE_VALUES,
+            cuda=_SOLVE_VALUES_CUDA,
+        )
+        return functional.pad(interior, (1, 1, 1, 1))
 
     def solve_interior(self, inputs: Tensor, *, tolerance: float = 1e-10) -> CGResult:
         """Return the interior solutions of a batch with their iteration counts.

@@ -29,6 +29,17 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def count(name: str, value: Any) -> int:
+    """Return `value`, or refuse what is not a whole number from 1.
+
+    >>> count("steps", 3)
+    3
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise TwoscaleError(f"{name} must be a whole number from 1, got {value!r}")
+    return value
+
+
 def plain(value: Any, name: str) -> Any:
     """Return `value` made of what JSON knows; a dataclass becomes a dictionary of its fields.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,15 +59,31 @@ class GaussianRandomField:
 
 
 def standard_normals(
-    shape: tuple[int, int], indices: Sequence[int], *, entropy: Sequence[int]
+    shape: tuple[int, ...], indices: Sequence[int], *, entropy: Sequence[int]
 ) -> np.ndarray:
     """Return standard normals (len(indices), *shape); sample i depends on (entropy, i) only."""
-    noise = np.empty((len(indices), *shape))
+    return _draws(shape, indices, entropy, lambda rng, out: rng.standard_normal(out=out))
+
+
+def uniforms(
+    shape: tuple[int, ...], indices: Sequence[int], *, entropy: Sequence[int]
+) -> np.ndarray:
+    """Return uniform numbers from -1 to 1, as `standard_normals` does normal ones."""
+    return 2 * _draws(shape, indices, entropy, lambda rng, out: rng.random(out=out)) - 1
+
+
+def _draws(
+    shape: tuple[int, ...],
+    indices: Sequence[int],
+    entropy: Sequence[int],
+    draw: Callable[[np.random.Generator, np.ndarray], Any],
+) -> np.ndarray:
+    numbers = np.empty((len(indices), *shape))
 
     def fill(position: int) -> None:
         seeds = np.random.SeedSequence(entropy, spawn_key=(int(indices[position]),))
-        np.random.default_rng(seeds).standard_normal(out=noise[position])
+        draw(np.random.default_rng(seeds), numbers[position])
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(fill, range(len(indices))))
-    return noise
+    return numbers

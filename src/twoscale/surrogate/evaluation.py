@@ -61,7 +61,7 @@ def evaluate_operator(
         if problem is not None and has_flux(problem):
             on_seams |= flux_measures(problem, layout.seams)
         measures |= {f"{prefix}.{name}": measure for name, measure in on_seams.items()}
-    if problem is not None:
+    if problem is not None and problem.has_residual(common.grid):
         measures |= residual_measures(problem)
     clock, errors = Clock(), _SampleErrors()
     batches = _reported(_batches(test, predict, clock), test.outputs.shape[0], progress)

@@ -230,7 +230,7 @@ def test_symmetries_that_the_data_allow(findings, darcy):
     assert "symmetries=square" in findings(x, u)["symmetries"].advice
     narrow = x[:, :16]
     assert "symmetries=mirrors" in findings(narrow, narrow)["symmetries"].advice
-    heavy = u * np.linspace(1, 2, SIDE)
+    heavy = u * np.add.outer(*[np.linspace(1, 2, SIDE)] * 2)
     finding = findings(x, heavy)["symmetries"]
     assert (finding.level, "output changes under mirroring" in finding.message) == ("ok", True)
     assert "symmetries" not in findings(x[:20], u[:20])
@@ -240,7 +240,7 @@ def test_shifts_along_periodic_axes(findings):
     x = waves()
     assert "symmetries=shifts" in findings(x, x, periodic=(True, True))["symmetries"].advice
     x = waves(400)
-    slope = x * np.linspace(1, 4, 32)
+    slope = x * np.linspace(1, 4, 32)[:, None]
     found = findings(x, slope, periodic=(True, True))["symmetries"]
     assert found.level == "ok"
 

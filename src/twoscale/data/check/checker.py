@@ -23,6 +23,7 @@ from twoscale.data.split import split_samples
 from twoscale.data.store import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
+from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
 
 
@@ -83,12 +84,21 @@ def _channels(dataset: Dataset, name: str) -> list[Channel]:
     return [Channel(label, name, (shape[1], shape[2]), dataset.samples) for label in labels]
 
 
+def _problem_to_solve(dataset: Dataset) -> Problem | None:
+    """Return the dataset's problem if that can solve the inputs again."""
+    problem = dataset.problem
+    if problem is None or "parameters" in dataset.arrays:
+        return None
+    return problem if problem.solves(dataset.output_space.grid) else None
+
+
 class _Checker:
     """Sees a dataset chunk by chunk and then tells what it found."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
         self.problem = dataset.problem
+        self.solved = _problem_to_solve(dataset)
         self.channels = {name: _channels(dataset, name) for name in dataset.arrays}
         self.variety = Variety(dataset.samples, int(np.prod(dataset.output_space.shape)))
         self.fingerprints = Fingerprints()
@@ -110,8 +120,8 @@ class _Checker:
         self.fingerprints.see(part.start, arrays)
         if "input" in arrays:
             self.products.see(arrays["input"], arrays["output"])
-        if self.problem is not None and "parameters" not in arrays:
-            self.distance = max(self.distance, distance_to_solution(self.problem, arrays))
+        if self.solved is not None:
+            self.distance = max(self.distance, distance_to_solution(self.solved, arrays))
 
     def _read(self, name: str, part: slice) -> np.ndarray | None:
         """Return a chunk, noting it as damaged if it cannot be read or has changed."""
@@ -136,8 +146,8 @@ class _Checker:
         yield from self._on_samples()
         if any(one.count for one in every):
             yield from self._on_structure(every)
-        if self.problem is not None and not self.damaged and "parameters" not in self.channels:
-            yield solution_finding(self.problem, self.distance)
+        if self.solved is not None and not self.damaged:
+            yield solution_finding(self.solved, self.distance)
 
     def _as_a_whole(self) -> Iterator[Finding]:
         dataset = self.dataset

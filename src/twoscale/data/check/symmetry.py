@@ -21,6 +21,7 @@ _GAUSSIAN, _HEAVY = 2.0, 20.0  # variance of a squared deviation beside its squa
 _WORDS = {
     "square": "mirroring and quarter turns",
     "mirrors": "mirroring",
+    "mirror-rows": "mirroring of the rows",
     "shifts": "shifts along the periodic axes",
 }
 
@@ -46,7 +47,7 @@ def symmetry_findings(dataset: Dataset, channels: Sequence[Channel]) -> Iterator
             "fit with symmetries=none, or look for a mistake in the data",
         )
         return
-    for names in (("square", "mirrors"), ("shifts",)):
+    for names in (("square", "mirrors", "mirror-rows"), ("shifts",)):
         known = [name for name in names if against[name] is not None]
         holding = next((name for name in known if not against[name]), None)
         if holding is not None:
