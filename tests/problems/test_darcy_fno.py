@@ -4,7 +4,6 @@ import torch
 from tests.problems.contract import DiffusionContract
 from tests.problems.test_darcy import sparse_solution
 from twoscale import Darcy, Grid, Surrogate, TwoscaleError
-from twoscale.data import check_dataset, generate
 from twoscale.problems import DarcyFNO, GaussianRandomField
 from twoscale.problems import darcy_fno as darcy_fno_module
 
@@ -84,6 +83,9 @@ def test_a_fine_grid_without_interior_nodes_is_refused(nodes):
 
 
 def test_a_thinned_dataset_is_sound_and_can_be_fitted(tmp_path):
+    pytest.importorskip("zarr")
+    from twoscale.data import check_dataset, generate
+
     dataset = generate(DarcyFNO(nodes=25), tmp_path / "d", resolution=13, samples=24)
     findings = check_dataset(dataset)
     assert not [one for one in findings if one.level == "error"]
