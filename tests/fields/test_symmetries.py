@@ -100,7 +100,7 @@ def test_a_transposition_needs_rows_like_columns(grid):
 
 def test_unknown_symmetries_are_told_with_those_that_are_known():
     with pytest.raises(
-        TwoscaleError, match="'cube': known are none, mirror-rows, .*, square, shifts"
+        TwoscaleError, match=r"'cube': known are none, mirror-rows, .*, square, shifts"
     ):
         symmetry_group("cube", Grid(8, 8))
 

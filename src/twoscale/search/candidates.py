@@ -80,7 +80,7 @@ class SearchSpace:
     """All candidates for fields of two spaces: what the grids, the user and the problem allow.
 
     `given` settings are the same in all candidates that have them. Symmetries are not: they are
-    `declared`, and tried where they may help.
+    `declared`, and tried where they may help, unless the data speak against them.
     """
 
     inputs: Space
@@ -90,6 +90,7 @@ class SearchSpace:
     given: Mapping[str, Any] = field(default_factory=dict)
     accelerated: bool = False  # on a GPU
     stored: bool = False  # fields are read on each pass, and not held in memory
+    refused: str = ""  # why declared symmetries are not used: the data speak against them
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -154,7 +155,7 @@ class SearchSpace:
         return replace(
             candidate,
             predictor=predictor,
-            symmetries=self.declared,
+            symmetries=self.symmetries,
             samples=None,
             tuned=(),
             epochs=self.probe_settings(predictor)["epochs"],
@@ -194,8 +195,13 @@ class SearchSpace:
 
     @property
     def images(self) -> int:
-        """Return how many training fields the declared symmetries make of one."""
-        return len(symmetry_group(self.declared, self.inputs.grid, self.outputs.grid))
+        """Return how many training fields the symmetries make of one."""
+        return len(symmetry_group(self.symmetries, self.inputs.grid, self.outputs.grid))
+
+    @property
+    def symmetries(self) -> str:
+        """Return the declared symmetries, if the data do not speak against them."""
+        return "none" if self.refused else self.declared
 
     @cached_property
     def patches(self) -> tuple[int, int]:

@@ -184,6 +184,6 @@ def more_data(
         if 2 * best.samples < space.samples:
             yield replace(best, samples=2 * best.samples, tuned=tuned)
     if best.symmetries == "none" and space.images > 1:
-        turned = replace(best, symmetries=space.declared)
+        turned = replace(best, symmetries=space.symmetries)
         yield replace(turned, tuned=tuned)
         yield replace(turned, samples=None, tuned=tuned)

@@ -195,7 +195,8 @@ class _Checker:
             yield finding
         periodic = self.dataset.output_space.grid.periodic
         yield from periodic_findings(seen, periodic)
-        yield from symmetry_findings(self.dataset, seen)
+        if not self.damaged:
+            yield from symmetry_findings(self.dataset)
         yield from boundary([one for one in seen if one.side == "output"], periodic)
 
 
