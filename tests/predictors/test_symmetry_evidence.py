@@ -14,7 +14,7 @@ def evidence(inputs, outputs, **grid):
     """Return the evidence of fields (samples, height, width) or (samples, channels, ...)."""
     sides = [one[:, None] if one.ndim == 3 else one for one in (inputs, outputs)]
     spaces = tuple(Space(one.shape[1], Grid(*one.shape[2:], **grid)) for one in sides)
-    return SymmetryEvidence(*map(ArraySource, sides), spaces)
+    return SymmetryEvidence(tuple(map(ArraySource, sides)), spaces)
 
 
 @pytest.mark.parametrize("name", TURNS)

@@ -17,7 +17,7 @@ from twoscale.fields.source import FieldSource, map_fields
 from twoscale.fields.symmetries import IDENTITY, Group, ImageSource, symmetry_group
 from twoscale.operators.context import FieldPairs, FitContext, train_members
 from twoscale.predictors import CodePredictor, ImagePairs
-from twoscale.representation import Representation, WithParameters
+from twoscale.representation import Representation, beside_parameters
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import one_isometry
 from twoscale.representation.nearest import NearestCodes
@@ -133,9 +133,7 @@ class LatentOperator(FieldOperator):
                     "parameters alone: leave the symmetries out"
                 )
             self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
-        bare = not isinstance(self.inputs, WithParameters)
-        if inputs.parameters and self.inputs.compresses and bare:
-            self.inputs = WithParameters(self.inputs if inputs.field_channels else None)
+        self.inputs = beside_parameters(self.inputs, inputs)
 
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext

@@ -57,6 +57,7 @@ class FieldPredictor(CodePredictor):
         return FieldMap(network, one.shape, other.shape, one.periodic, other.periodic)
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
+        inputs = inputs.affine  # networks read transformed values
         self._ends = (inputs, outputs)
         device = next(outputs.buffers()).device
         self.network = self._network(inputs.space, outputs.space, 0).to(device)

@@ -35,22 +35,20 @@ class SymmetryEvidence:
 
     Parameters
     ----------
-    inputs, outputs
-        Fields of the same samples; those with values that are not finite do not count.
+    pairs
+        Inputs and outputs of the same samples; those with values that are not finite do not count.
     spaces
         Of both.
     """
 
-    def __init__(
-        self, inputs: FieldSource, outputs: FieldSource, spaces: tuple[Space, Space]
-    ) -> None:
+    def __init__(self, pairs: tuple[FieldSource, FieldSource], spaces: tuple[Space, Space]) -> None:
         self.spaces = spaces
         largest = max(space.channels * space.grid.nodes for space in spaces)
         count = min(_SAMPLES, max(_ENOUGH, _VALUES // largest))
-        pair = [first_fields(source, count) for source in (inputs, outputs)]
-        finite = [one.flatten(1).isfinite().all(1) for one in pair]
+        both = [first_fields(source, count) for source in pairs]
+        finite = [one.flatten(1).isfinite().all(1) for one in both]
         sound = finite[0] & finite[1].to(finite[0].device)
-        self.fields = [one[sound.to(one.device)] for one in pair]
+        self.fields = [one[sound.to(one.device)] for one in both]
 
     @property
     def enough(self) -> bool:

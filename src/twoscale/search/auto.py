@@ -182,10 +182,9 @@ def refused_symmetries(declared: str, training: Pair) -> str:
     """Return why declared symmetries are not used, or "" if the data do not speak against them."""
     if declared == "none":
         return ""
-    sides = (training.inputs, training.outputs)
-    evidence = SymmetryEvidence(
-        *(one.source for one in sides), (sides[0].space, sides[1].space)
-    ).against(declared)
+    inputs, outputs = training.inputs, training.outputs
+    found = SymmetryEvidence((inputs.source, outputs.source), (inputs.space, outputs.space))
+    evidence = found.against(declared)
     return evidence and f"The data speak against symmetries={declared}: {evidence}."
 
 

@@ -80,7 +80,7 @@ def warn_of_symmetries(name: str, training: FieldPairs) -> None:
     if name == "none":
         return
     spaces = (training.input_space, training.output_space)
-    against = SymmetryEvidence(training.inputs, training.outputs, spaces).against(name)
+    against = SymmetryEvidence((training.inputs, training.outputs), spaces).against(name)
     if against:
         warnings.warn(
             f"the data speak against symmetries={name}: {against}; fit with symmetries=none and "

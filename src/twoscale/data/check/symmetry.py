@@ -31,10 +31,8 @@ def symmetry_findings(dataset: Dataset) -> Iterator[Finding]:
     if "input" not in dataset.arrays:
         return
     every = range(dataset.samples)
-    spaces = (dataset.input_space, dataset.output_space)
-    evidence = SymmetryEvidence(
-        *(dataset.fields(one, every) for one in ("input", "output")), spaces
-    )
+    pairs = (dataset.fields("input", every), dataset.fields("output", every))
+    evidence = SymmetryEvidence(pairs, (dataset.input_space, dataset.output_space))
     if not evidence.enough:
         return
     if dataset.problem is None:
