@@ -43,6 +43,10 @@ TRANSFORMS = {
 NAMES = tuple(TRANSFORMS)
 
 
+_WIDE = 10  # ratio of largest and smallest value from which on a logarithm may help
+_SEEN = 1000  # samples that are looked at for that
+
+
 def read_transform(value: str | Sequence[str]) -> str | tuple[str, ...]:
     """Return the name of a transform, or names of one per channel, also from text such as log,none.
 
@@ -221,6 +225,21 @@ class Transformed(Representation):
     @property
     def explained_variance(self) -> dict[str, float]:
         return self.fields.explained_variance
+
+
+def worthwhile(fields: FieldSource) -> tuple[str, ...]:
+    """Return the transforms that may help: of positive values that differ by a factor of ten.
+
+    Only the first thousand samples are looked at.
+    """
+    low, high, seen = torch.tensor(torch.inf), torch.tensor(0.0), 0
+    for chunk in fields.chunks():
+        low = torch.minimum(_least(chunk), low.to(chunk))
+        high = torch.maximum(-_least(-chunk), high.to(chunk))
+        seen += len(chunk)
+        if seen >= _SEEN:
+            break
+    return ("log",) if bool(((low > 0) & (high > _WIDE * low)).any()) else ()
 
 
 def _least(fields: Tensor) -> Tensor:

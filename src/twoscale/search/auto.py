@@ -14,6 +14,7 @@ from twoscale.fields.source import in_memory
 from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
+from twoscale.representation.transformed import worthwhile
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
@@ -143,6 +144,7 @@ def fit_auto(
         dict(settings),
         accelerated=plain.device.type == "cuda",
         stored=not in_memory(training.inputs.source),
+        transforms=() if "input_transform" in settings else worthwhile(training.inputs.source),
         refused=refused_symmetries(declared, training),
     )
     fitter = FieldFitter(space, training, held_out, options, clock, None)

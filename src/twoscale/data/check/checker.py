@@ -140,7 +140,7 @@ class _Checker:
         every = [one for channels in self.channels.values() for one in channels]
         for channels in self.channels.values():
             for channel in channels:
-                yield from value_findings(channel, has_problem=self.problem is not None)
+                yield from value_findings(channel)
             if (finding := scales(channels)) is not None:
                 yield finding
         yield from self._on_samples()
