@@ -133,7 +133,8 @@ class LatentOperator(FieldOperator):
                     "parameters alone: leave the symmetries out"
                 )
             self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
-        self.inputs = beside_parameters(self.inputs, inputs)
+        if inputs.parameters:
+            self.inputs = beside_parameters(self.inputs, inputs)
 
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext

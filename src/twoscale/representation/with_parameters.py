@@ -138,7 +138,7 @@ def beside_parameters(inputs: Representation, space: Space) -> Representation:
     if isinstance(inputs, Transformed):
         fields = beside_parameters(inputs.fields, space)
         return inputs if fields is inputs.fields else Transformed(inputs.transform, fields)
-    if not space.parameters or not inputs.compresses or isinstance(inputs, WithParameters):
+    if not inputs.compresses or isinstance(inputs, WithParameters):
         return inputs
     return WithParameters(inputs if space.field_channels else None)
 
