@@ -28,7 +28,7 @@ class Transform:
 
 
 def _positive(values: Tensor) -> Tensor:
-    return torch.where(values > 0, values, torch.nan)
+    return values.masked_fill(values <= 0, torch.nan)
 
 
 TRANSFORMS = {
