@@ -103,6 +103,7 @@ STUDIES = (
     "svd-solver",
     "frontier",
     "beyond",
+    "leaderboard",
 )
 
 SCALES = ("paper", "small")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,18 +11,18 @@ from typing import Any
 
 import torch
 
-from twoscale.data import Dataset, generate
+from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
 from twoscale.linalg.pca import SOLVERS
-from twoscale.problems import get_problem
 from twoscale.representation import PatchPCA
-from twoscale.run import Request, Run, finetune_run, fit_requests
+from twoscale.run import Request, Run, auto_run, finetune_run, fit_requests
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Scale, Study
+from twoscale.study.datasets import generation_seconds, measure_benchmark, open_dataset
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.logs import Log, TimeLeft, with_logs
 from twoscale.study.planning import Group, Plan, make_plan
@@ -31,6 +31,7 @@ from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
 
 OnError = Callable[[Cell, Exception], None]
+Work = Callable[[Dataset, Sequence[Cell], StudyFolder, str, Progress, OnError], None]
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ class _Runner:
         self.checkpoints = checkpoints  # of the group that is being fitted
         self.device = device
         self.progress = progress
-        self.opened: tuple[Data, Dataset] | None = None
+        self.opened: dict[Data, Dataset] = {}
 
     def run(self, plan: Plan) -> None:
         """Run a plan's groups one after the other; write the records after each."""
@@ -204,9 +205,12 @@ class _Runner:
             logs[cell.key].write("".join(traceback.format_exception(error)))
 
         try:
-            dataset = self._dataset(group.data, progress)
-            fit = partial(_fit_cells, checkpoints=self.checkpoints)
-            work = _tune_cells if group.tuned else fit
+            dataset, *tests = self._datasets((group.data, *group.tests), progress)
+            work: Work = _tune_cells
+            if not group.tuned:
+                fit = _search_cells if group.searches else _fit_cells
+                options = self._test_options(group, tests)
+                work = partial(fit, checkpoints=self.checkpoints, options=options)
             work(dataset, group.cells, self.folder, self.device, progress, fail)
         except Exception as error:  # such as one of the dataset: the other groups still run
             for cell in group.cells:
@@ -226,32 +230,32 @@ class _Runner:
         for record in self.records:
             record.note(cell, error)
 
-    def _dataset(self, data: Data, progress: Progress) -> Dataset:
-        """Return the dataset, generated if it is not there yet.
+    def _test_options(self, group: Group, tests: Sequence[Dataset]) -> dict[str, Any]:
+        """Return the options of fits that are tested on datasets of their own."""
+        if not tests:
+            return {}
+        seconds = generation_seconds(self.folder, group.data)
+        measure = partial(measure_benchmark, outside=tests[1:], data_seconds=seconds)
+        return {"test": tests[0], "illustrate": measure}
 
-        It stays open for the groups that follow, in memory if it takes less than a quarter of it.
+    def _datasets(self, wanted: Sequence[Data], progress: Progress) -> list[Dataset]:
+        """Return datasets, generated if they are not there yet.
+
+        They stay open for the groups that follow, in memory if they take less than a quarter of it.
         """
-        if self.opened is None or self.opened[0] != data:
-            self.opened = None  # before the next one is in memory
-            dataset = self._open(data, progress)
-            self.opened = (data, dataset)
-            if dataset.nbytes < available_memory() // 4:
-                dataset.hold()
-        return self.opened[1]
+        for data in self.opened.keys() - set(wanted):
+            del self.opened[data]  # before the next one is in memory
+        for data in wanted:
+            if data not in self.opened:
+                dataset = open_dataset(self.folder, data, self.device, progress)
+                self.opened[data] = dataset
+                if dataset.nbytes < available_memory() // 4:
+                    dataset.hold()
+        return [self.opened[data] for data in wanted]
 
-    def _open(self, data: Data, progress: Progress) -> Dataset:
-        path = self.folder.data(data)
-        if path.exists():
-            return Dataset(path)
-        return generate(
-            get_problem(data.problem),
-            path,
-            resolution=data.resolution,
-            samples=data.samples,
-            seed=data.seed,
-            device=self.device,
-            progress=progress,
-        )
+    def _dataset(self, data: Data, progress: Progress) -> Dataset:
+        (dataset,) = self._datasets([data], progress)
+        return dataset
 
 
 def _warm_up(device: str) -> None:
@@ -281,11 +285,12 @@ def _fit_cells(
     fail: OnError,
     *,
     checkpoints: Checkpoints,
+    options: Mapping[str, Any],
 ) -> None:
     """Fit cells that have the same number of training fields, each into its run folder."""
     places = {folder.cell(cell): cell for cell in cells}
     requests = [
-        Request(place, cell.case.method, cell.seed, cell.settings, cell.training)
+        Request(place, cell.case.method, cell.seed, cell.settings, _training(cell))
         for place, cell in places.items()
     ]
     fit_requests(
@@ -295,7 +300,42 @@ def _fit_cells(
         progress=progress,
         on_error=lambda request, error: fail(places[request.out], error),
         checkpoints=checkpoints,
+        **options,
     )
+
+
+def _training(cell: Cell) -> int | None:
+    """Return how many samples train; None for all that validation leaves of the dataset."""
+    return None if cell.tests else cell.training
+
+
+def _search_cells(
+    dataset: Dataset,
+    cells: Sequence[Cell],
+    folder: StudyFolder,
+    device: str,
+    progress: Progress,
+    fail: OnError,
+    *,
+    checkpoints: Checkpoints,
+    options: Mapping[str, Any],
+) -> None:
+    """Search for surrogates of cells, each into its run folder; the budget limits their time."""
+    del checkpoints  # a search keeps its own
+    for cell in cells:
+        try:
+            auto_run(
+                dataset,
+                folder.cell(cell),
+                seed=cell.seed,
+                training_samples=_training(cell),
+                device=device,
+                progress=progress,
+                **cell.settings,
+                **options,
+            )
+        except Exception as error:
+            fail(cell, error)
 
 
 def _tune_cells(
