@@ -231,7 +231,6 @@ class Study(Strict):
                         settings=dict(zip(entry.settings, values, strict=True)),
                     )
 
-
     def _samples(self, training: int | None) -> int:
         """Return the size of a case's dataset: its training fields if tests have their own."""
         if self.protocol.tests is None:

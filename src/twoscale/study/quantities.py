@@ -235,7 +235,14 @@ _TIMES: dict[str, Reader] = {
 }
 
 _SHARED = {f"timings.{stage.name}" for stage in STAGES.values() if stage.is_shared}
-_SHARED |= {"train", "total", "fit_seconds", "timings.total", "invocation_train", "invocation_total"}
+_SHARED |= {
+    "train",
+    "total",
+    "fit_seconds",
+    "timings.total",
+    "invocation_train",
+    "invocation_total",
+}
 
 
 @lru_cache(maxsize=4)

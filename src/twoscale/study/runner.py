@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,22 +16,19 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
 from twoscale.linalg.pca import SOLVERS
 from twoscale.representation import PatchPCA
-from twoscale.run import Request, Run, auto_run, finetune_run, fit_requests
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
 from twoscale.study.definition import Scale, Study
 from twoscale.study.datasets import generation_seconds, measure_benchmark, open_dataset
+from twoscale.study.fits import Work, fit_cells, search_cells, tune_cells
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.logs import Log, TimeLeft, with_logs
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
 from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
-
-OnError = Callable[[Cell, Exception], None]
-Work = Callable[[Dataset, Sequence[Cell], StudyFolder, str, Progress, OnError], None]
 
 
 @dataclass(frozen=True)
@@ -206,11 +203,12 @@ class _Runner:
 
         try:
             dataset, *tests = self._datasets((group.data, *group.tests), progress)
-            work: Work = _tune_cells
-            if not group.tuned:
-                fit = _search_cells if group.searches else _fit_cells
-                options = self._test_options(group, tests)
-                work = partial(fit, checkpoints=self.checkpoints, options=options)
+            work: Work = tune_cells
+            options = self._test_options(group, tests)
+            if group.searches:
+                work = partial(search_cells, options=options)
+            elif not group.tuned:
+                work = partial(fit_cells, checkpoints=self.checkpoints, options=options)
             work(dataset, group.cells, self.folder, self.device, progress, fail)
         except Exception as error:  # such as one of the dataset: the other groups still run
             for cell in group.cells:
@@ -274,90 +272,6 @@ def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | N
         for row in study.rows()
         for seed in sorted({*row.seeds, *(seed for case, seed in seeds if case == row.case.id)})
     ]
-
-
-def _fit_cells(
-    dataset: Dataset,
-    cells: Sequence[Cell],
-    folder: StudyFolder,
-    device: str,
-    progress: Progress,
-    fail: OnError,
-    *,
-    checkpoints: Checkpoints,
-    options: Mapping[str, Any],
-) -> None:
-    """Fit cells that have the same number of training fields, each into its run folder."""
-    places = {folder.cell(cell): cell for cell in cells}
-    requests = [
-        Request(place, cell.case.method, cell.seed, cell.settings, _training(cell))
-        for place, cell in places.items()
-    ]
-    fit_requests(
-        dataset,
-        requests,
-        device=device,
-        progress=progress,
-        on_error=lambda request, error: fail(places[request.out], error),
-        checkpoints=checkpoints,
-        **options,
-    )
-
-
-def _training(cell: Cell) -> int | None:
-    """Return how many samples train; None for all that validation leaves of the dataset."""
-    return None if cell.tests else cell.training
-
-
-def _search_cells(
-    dataset: Dataset,
-    cells: Sequence[Cell],
-    folder: StudyFolder,
-    device: str,
-    progress: Progress,
-    fail: OnError,
-    *,
-    checkpoints: Checkpoints,
-    options: Mapping[str, Any],
-) -> None:
-    """Search for surrogates of cells, each into its run folder; the budget limits their time."""
-    del checkpoints  # a search keeps its own
-    for cell in cells:
-        try:
-            auto_run(
-                dataset,
-                folder.cell(cell),
-                seed=cell.seed,
-                training_samples=_training(cell),
-                device=device,
-                progress=progress,
-                **cell.settings,
-                **options,
-            )
-        except Exception as error:
-            fail(cell, error)
-
-
-def _tune_cells(
-    dataset: Dataset,
-    cells: Sequence[Cell],
-    folder: StudyFolder,
-    device: str,
-    progress: Progress,
-    fail: OnError,
-) -> None:
-    """Fine-tune cells from the run folders of their bases."""
-    for cell in cells:
-        base = cell.base
-        assert base is not None
-        assert cell.finetuning is not None
-        try:
-            if not folder.has_run(base):
-                raise TwoscaleError(f"there is no {base.name} to fine-tune: it failed before")
-            run = Run.open(folder.cell(base), device=device)
-            finetune_run(run, folder.cell(cell), data=dataset, progress=progress, **cell.finetuning)
-        except Exception as error:
-            fail(cell, error)
 
 
 def _one_line(error: BaseException) -> str:

@@ -85,13 +85,18 @@ def standings(records: Iterable[Mapping[str, Any]]) -> list[Standing]:
 
     Other records have no part in it. A benchmark without measured cells has a standing too.
     """
-    cells = [
+    return standings_of(
         cell
         for record in records
         if record["study"] == STUDY and record["scale"] == "paper"
         for cell in record["cells"]
-    ]
-    return [_standing(benchmark, cells) for benchmark in leaderboard().benchmarks]
+    )
+
+
+def standings_of(cells: Iterable[CellRecord]) -> list[Standing]:
+    """Return where we stand on all benchmarks, from the recorded cells of the study."""
+    listed = list(cells)
+    return [_standing(benchmark, listed) for benchmark in leaderboard().benchmarks]
 
 
 def _standing(benchmark: Benchmark, cells: Iterable[CellRecord]) -> Standing:
