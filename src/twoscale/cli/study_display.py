@@ -17,6 +17,8 @@ from twoscale.files import atomic_output
 from twoscale.study.catalogue import asked_cells, load_study, study_names
 from twoscale.study.definition import Scale, Study
 from twoscale.study.folder import StudyFolder
+from twoscale.study.leaderboard.standings import HEADINGS, NOTE, Standing, table_rows
+from twoscale.study.leaderboard.standings import summary as standings_summary
 from twoscale.study.paper.comparison import Row, agreement, by_study
 from twoscale.study.planning import Plan, make_plan
 from twoscale.study.quantities import values_by_seed
@@ -97,6 +99,20 @@ def _height(rows: list[list[str]]) -> int:
     return len(table_lines(_WORST_HEADINGS, rows, words=3, width=terminal_width()))
 
 
+def show_standings(found: list[Standing]) -> None:
+    """Print where we stand on the benchmarks of others, and what is uncertain about them."""
+    if not found:
+        say("leaderboard: no cell at the paper scale, which published errors are for")
+        return
+    say("Errors in %: published by others, and ours as measured")
+    print_table(HEADINGS, table_rows(found), words=4)
+    for one in found:
+        for caveat in one.benchmark.caveats:
+            say(f"{one.benchmark.name}: {caveat}")
+    say(NOTE)
+    say(standings_summary(found))
+
+
 def show_every_value(rows: list[Row], known: Collection[str], *, times: bool) -> None:
     """Print one row per value of the paper, why values are off, and the counts of every study."""
     shown = [row for row in rows if row.study in known and (times or row.verdict is not None)]
@@ -141,11 +157,12 @@ def show_outcomes(outcomes: Mapping[str, Outcome], *, json: bool) -> None:
             print_answer(outcome.path)
 
 
-def as_json(rows: list[Row]) -> dict[str, Any]:
-    """Return the rows that are judged, and apart from them the times, which are not."""
+def as_json(rows: list[Row], standings: list[Standing]) -> dict[str, Any]:
+    """Return the rows that are judged, the times, which are not, and the leaderboard if it ran."""
     cells = [row.as_dict() for row in rows if row.verdict is not None]
     times = [row.as_dict() for row in rows if row.verdict is None]
-    return {"cells": cells, "times": times}
+    board = {"leaderboard": [one.as_dict() for one in standings]} if standings else {}
+    return {"cells": cells, "times": times, **board}
 
 
 def check_csv(file: Path, *, overwrite: bool) -> None:

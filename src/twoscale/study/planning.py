@@ -9,7 +9,6 @@ from twoscale.predictors import CodePredictor
 from twoscale.study.cells import Cell, Data, passes
 from twoscale.study.folder import StudyFolder
 
-
 _COST_PER_SECOND = 1e8  # of a search, whose time is known; others are counted by their work
 
 

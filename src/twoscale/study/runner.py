@@ -20,8 +20,8 @@ from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
-from twoscale.study.definition import Scale, Study
 from twoscale.study.datasets import generation_seconds, measure_benchmark, open_dataset
+from twoscale.study.definition import Scale, Study
 from twoscale.study.fits import Work, fit_cells, search_cells, tune_cells
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.logs import Log, TimeLeft, with_logs

@@ -16,7 +16,7 @@ from twoscale.report.display import ABSENT, number
 from twoscale.report.figure_style import styled
 from twoscale.report.picture import Numbers
 from twoscale.report.results import StudyResult
-from twoscale.study.leaderboard.published import leaderboard
+from twoscale.study.leaderboard.published import PublishedError, leaderboard
 from twoscale.study.leaderboard.standings import NOT_MEASURED, OURS, Standing, standings_of
 
 _LOOKS = dict(
@@ -31,11 +31,8 @@ _LARGE = {"*": 13.0}  # markers that look smaller than others
 _SIZE = 7.5
 _WIDTH, _ROW = 4.8, 0.62  # inches: fits a phone
 _LINE = 0.16  # of a row, from its middle to the marks of others and to ours
-_PERCENT = 100.0
-_QUANTITIES = {
-    "mean_relative_l2": "mean relative L2",
-    "median_relative_l1": "median relative L1",
-}
+_LETTER = 0.018  # width of a letter, of the axis
+_MARGIN = 1.6  # from the least and the largest error to the ends of the axis
 
 
 def standing_of_study(study: StudyResult) -> Figure:
@@ -48,10 +45,10 @@ def numbers_of_study(study: StudyResult) -> Numbers:
     sources = leaderboard().sources
     rows = []
     for one in _standings(study):
-        start = [one.benchmark.name, measure_words(one)]
+        start = [one.benchmark.name, one.benchmark.measure]
         for other in one.benchmark.published:
             origin = sources[other.source].words + (f" ({other.caveat})" if other.caveat else "")
-            rows.append([*start, other.method, f"{other.percent:g}", ABSENT, origin])
+            rows.append([*start, other.method, other.percent, ABSENT, origin])
         for name, found in one.ours.items():
             deviation = number(found.deviation, "percent")
             seeds = f"measured here, {found.seeds} seeds"
@@ -66,11 +63,6 @@ def _standings(study: StudyResult) -> list[Standing]:
     return standings_of(cell for case in study.cases for cell in case.cells)
 
 
-def measure_words(standing: Standing) -> str:
-    """Return how the errors of a benchmark are measured, in words."""
-    return _QUANTITIES[standing.benchmark.quantity.rpartition(".")[2]]
-
-
 @styled
 def standings_chart(standings: Sequence[Standing]) -> Figure:
     """Draw one row per benchmark: errors in percent on a logarithmic axis.
@@ -82,12 +74,13 @@ def standings_chart(standings: Sequence[Standing]) -> Figure:
     """
     figure = new_figure(_WIDTH, _ROW * len(standings) + 1.5)
     axis = figure.subplots()
-    for row, one in enumerate(standings):
-        _others(axis, row, one)
-        _ours(axis, row, one)
     errors = [value for one in standings for value in _errors(one)]
+    low, high = min(errors) / _MARGIN, max(errors) * _MARGIN
+    for row, one in enumerate(standings):
+        _others(axis, row, one, letter=_LETTER * log(high / low))
+        _ours(axis, row, one)
     log_axis(axis, "x", errors)
-    axis.set_xlim(min(errors) / 1.6, max(errors) * 1.6)
+    axis.set_xlim(low, high)
     axis.set_yticks(range(len(standings)), [_label(one) for one in standings])
     axis.set_ylim(len(standings) - 0.45, -0.6)
     axis.grid(axis="y", visible=False)
@@ -105,45 +98,76 @@ def _label(one: Standing) -> str:
 
 
 def _errors(one: Standing) -> Iterable[float]:
-    yield from (other.percent for other in one.benchmark.published)
-    yield from (_PERCENT * found.mean for found in one.ours.values())
+    yield from (100 * other.error for other in one.benchmark.published)
+    yield from (100 * found.mean for found in one.ours.values())
 
 
-def _others(axis: Axes, row: int, one: Standing) -> None:
-    """Draw published errors with the names of their methods above, in the same order."""
-    published = sorted(one.benchmark.published, key=lambda other: other.percent)
-    if not published:
-        return
-    errors = [other.percent for other in published]
+def _others(axis: Axes, row: int, one: Standing, *, letter: float) -> None:
+    """Draw published errors with the names of their methods above.
+
+    Marks without room for a name each have one label with all their names, in their order.
+    `letter` is the width of a letter on the logarithm of the axis.
+    """
+    published = sorted(one.benchmark.published, key=lambda other: other.error)
     place = row - _LINE
-    axis.plot(errors, [place] * len(errors), **_hollow())
-    axis.plot([errors[0]] * 2, [row - 0.3, row + 0.42], color=GREY, linewidth=0.9, linestyle=":")
-    middle = exp(sum(map(log, (errors[0], errors[-1]))) / 2)
-    names = ", ".join(other.method for other in published)
-    axis.annotate(
-        names,
-        (middle, place),
-        (0, 5),
-        textcoords="offset points",
-        ha="center",
-        fontsize=8,
-        color=GREY,
-    )
+    for close in _with_one_label(published, letter):
+        errors = [100 * other.error for other in close]
+        axis.plot(errors, [place] * len(errors), **_hollow())
+        axis.annotate(
+            _names(close),
+            (exp(_middle(close)), place),
+            (0, 5),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color=GREY,
+        )
+    if published and one.ours:
+        best = 100 * published[0].error
+        axis.plot([best] * 2, [place, row + 0.42], color=GREY, linewidth=0.9, linestyle=":")
+
+
+def _with_one_label(
+    published: Sequence[PublishedError], letter: float
+) -> list[list[PublishedError]]:
+    """Return errors in groups whose labels do not overlap."""
+    groups: list[list[PublishedError]] = []
+    for other in published:
+        groups.append([other])
+        while len(groups) > 1 and _overlap(groups[-2], groups[-1], letter):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    return groups
+
+
+def _overlap(
+    left: Sequence[PublishedError], right: Sequence[PublishedError], letter: float
+) -> bool:
+    room = (len(_names(left)) + len(_names(right))) / 2 + 1
+    return _middle(right) - _middle(left) < room * letter
+
+
+def _names(close: Sequence[PublishedError]) -> str:
+    return ", ".join(other.method for other in close)
+
+
+def _middle(close: Sequence[PublishedError]) -> float:
+    """Return the middle of some sorted errors on the logarithm of the axis."""
+    return (log(100 * close[0].error) + log(100 * close[-1].error)) / 2
 
 
 def _ours(axis: Axes, row: int, one: Standing) -> None:
     """Draw our errors with one standard deviation over seeds, the best one on top."""
     if not one.ours:
         where = ("axes fraction", "data")
-        words = {"va": "center", "fontsize": 8, "color": GREY, "style": "italic"}
+        words: dict[str, Any] = {"va": "center", "fontsize": 8, "color": GREY, "style": "italic"}
         axis.annotate(f"ours: {NOT_MEASURED}", (0.02, row + 0.22), xycoords=where, **words)
     for name, found in one.ours.items():
         colour, marker = _LOOKS.get(name, _OTHER_LOOK)
-        mean = _PERCENT * found.mean
+        mean = 100 * found.mean
         axis.errorbar(
             mean,
             row + _LINE,
-            xerr=min(_PERCENT * (found.deviation or 0.0), 0.95 * mean),
+            xerr=min(100 * (found.deviation or 0.0), 0.95 * mean),
             color=colour,
             marker=marker,
             markersize=_LARGE.get(marker, _SIZE),
@@ -164,5 +188,5 @@ def _legend_entries(axis: Axes, standings: Sequence[Standing]) -> None:
     axis.add_line(Line2D([], [], label="published by others", **_hollow()))
     for name, (colour, marker) in _LOOKS.items():
         if name in measured:
-            look = {"color": colour, "marker": marker, "linestyle": "none"}
+            look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none"}
             axis.add_line(Line2D([], [], markersize=_SIZE, label=name, **look))

@@ -23,6 +23,10 @@ RIVAL = "FNO"
 """The published method that most papers compare with."""
 
 _FILE = "published.yaml"
+_MEASURES = {
+    "mean_relative_l2": "mean relative L2",
+    "median_relative_l1": "median relative L1",
+}
 
 
 class Source(Strict):
@@ -41,17 +45,17 @@ class Source(Strict):
 
 
 class PublishedError(Strict):
-    """An error that somebody else published, in percent as printed."""
+    """An error that somebody else published; `percent` is the text that is printed."""
 
     method: str
-    percent: Annotated[float, Field(gt=0)]
+    percent: Annotated[str, Field(pattern=r"^\d+(\.\d+)?$")]
     source: str
     caveat: str | None = None
 
     @property
     def error(self) -> float:
         """Return the error as a fraction."""
-        return self.percent / 100
+        return float(self.percent) / 100
 
 
 class Benchmark(Strict):
@@ -74,9 +78,14 @@ class Benchmark(Strict):
         return f"{self.title}, {self.resolution}², {self.training:,} fields"
 
     @property
+    def measure(self) -> str:
+        """Return how errors are measured, in words."""
+        return _MEASURES[self.quantity.rpartition(".")[2]]
+
+    @property
     def best(self) -> PublishedError | None:
         """Return the lowest published error."""
-        return min(self.published, key=lambda one: one.percent, default=None)
+        return min(self.published, key=lambda one: one.error, default=None)
 
     @property
     def rival(self) -> PublishedError | None:

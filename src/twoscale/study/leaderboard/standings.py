@@ -13,6 +13,16 @@ from twoscale.study.statistics import Spread, spread
 
 NOT_MEASURED = "not measured yet"
 
+HEADINGS = ("benchmark", "best published", "published FNO", "ours, best", "ours / best", "we are")
+"""Errors in percent, of the kind that the benchmark's papers report."""
+
+NOTE = (
+    "Others measured the published errors, on samples of their own. We measured ours on new "
+    "samples from the same distributions. The best of ours is the best of several methods by its "
+    "test error, as the best published one is. Rows of CNO are medians of relative L1 errors, all "
+    "others means of relative L2 errors."
+)
+
 OURS = {
     SEARCH: "our search",
     "encoder": "our encoder",
@@ -93,6 +103,12 @@ def standings(records: Iterable[Mapping[str, Any]]) -> list[Standing]:
     )
 
 
+def measured_standings(records: Iterable[Mapping[str, Any]]) -> list[Standing]:
+    """Return where we stand on all benchmarks; nothing if the study has not run at paper scale."""
+    found = standings(records)
+    return found if any(one.ours for one in found) else []
+
+
 def standings_of(cells: Iterable[CellRecord]) -> list[Standing]:
     """Return where we stand on all benchmarks, from the recorded cells of the study."""
     listed = list(cells)
@@ -107,6 +123,47 @@ def _standing(benchmark: Benchmark, cells: Iterable[CellRecord]) -> Standing:
     errors = {name: values_by_seed(some, benchmark.quantity) for name, some in found.items()}
     measured = {name: spread(values.values()) for name, values in errors.items() if values}
     return Standing(benchmark, measured, {name: _seconds(found[name]) for name in measured})
+
+
+def table_rows(found: Iterable[Standing]) -> list[list[str]]:
+    """Return standings as rows under `HEADINGS`: errors in percent, means ± deviations."""
+    return [_row(one) for one in found]
+
+
+def _row(one: Standing) -> list[str]:
+    ratio = one.ratio_to(one.benchmark.best)
+    return [
+        one.benchmark.name,
+        _published(one.benchmark.best),
+        _published(one.benchmark.rival),
+        _measured(one),
+        "" if ratio is None else f"{ratio:.2f}",
+        one.verdict,
+    ]
+
+
+def _published(one: PublishedError | None) -> str:
+    return "" if one is None else f"{one.percent} ({one.method})"
+
+
+def _measured(one: Standing) -> str:
+    if one.best is None:
+        return ""
+    best = one.ours[one.best]
+    apart = "" if best.deviation is None else f" ± {100 * best.deviation:.2g}"
+    return f"{100 * best.mean:.3g}{apart} ({one.best.removeprefix('our ')})"
+
+
+def summary(found: Iterable[Standing]) -> str:
+    """Return in a sentence on how many benchmarks we are ahead of all published errors."""
+    listed = list(found)
+    judged = [one for one in listed if one.ahead is not None]
+    ahead = sum(one.ahead is True for one in judged)
+    missing = sum(one.best is None for one in listed)
+    if missing == len(listed):
+        return "None of our errors is measured yet."
+    words = f"Ahead of all published errors on {ahead} of {len(judged)} benchmarks"
+    return f"{words}; {missing} are {NOT_MEASURED}." if missing else f"{words}."
 
 
 def our_name(cell: CellRecord) -> str:
