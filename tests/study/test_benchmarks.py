@@ -25,7 +25,7 @@ cases:
   - {method: search, training: 30}
   - method: global
     training: 30
-    settings: {predictor: affine, objective: field, input_variance: 0.999999, output_variance: 0.999999}
+    settings: {predictor: affine, objective: field, input_variance: 1.0, output_variance: 0.999999}
 """
 
 
@@ -79,9 +79,7 @@ def test_finished_cells_are_not_run_again(done):
 
 
 def test_parameters_and_tests_are_part_of_a_cell():
-    one, other = (
-        study(TEXT.replace("waves: 3", f"waves: {waves}")).cells()[0] for waves in (3, 4)
-    )
+    one, other = (study(TEXT.replace("waves: 3", f"waves: {waves}")).cells()[0] for waves in (3, 4))
     assert one.key != other.key
     assert one.data.name == "cno-poisson-12-30-0-waves=3"
     assert one.data.make_problem().waves == 3

@@ -62,6 +62,14 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what is finished and what would run.")
     ] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Run nothing: write the unfinished cells to a file, for `python -m "
+            "twoscale.study.worker` on a machine without pydantic, PyYAML and Zarr.",
+        ),
+    ] = None,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
     json: JsonOption = False,
@@ -69,7 +77,7 @@ def run(
     """Run the unfinished cells of studies; an interrupted study continues where it stopped."""
     from twoscale.cli.display import study_bars
     from twoscale.cli.paths import expect_kind
-    from twoscale.cli.study_display import show_outcomes, show_plans
+    from twoscale.cli.study_display import show_outcomes, show_plans, write_plan
     from twoscale.data.kinds import Kind
     from twoscale.methods.settings import parse_seeds
     from twoscale.study.catalogue import load_study, study_names
@@ -84,6 +92,9 @@ def run(
         "seeds": None if seeds is None else parse_seeds(seeds),
         "only": tuple(only or ()),
     }
+    if plan is not None:
+        write_plan(studies, out, get_scale(scale), wanted, plan)
+        return
     if dry_run:
         show_plans(studies, out, get_scale(scale), wanted, json=json)
         return

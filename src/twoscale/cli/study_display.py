@@ -13,7 +13,7 @@ from twoscale.cli.display import print_json, print_table, say, terminal_width
 from twoscale.cli.layout import table_lines
 from twoscale.cli.quiet import is_quiet, print_answer
 from twoscale.errors import TwoscaleError
-from twoscale.files import atomic_output
+from twoscale.files import atomic_output, plain_json, write_json
 from twoscale.study.catalogue import asked_cells, load_study, study_names
 from twoscale.study.definition import Scale, Study
 from twoscale.study.folder import StudyFolder
@@ -24,6 +24,7 @@ from twoscale.study.planning import Plan, make_plan
 from twoscale.study.quantities import values_by_seed
 from twoscale.study.runner import Outcome
 from twoscale.study.statistics import spread
+from twoscale.study.worker import planned
 
 _ROOM = 22  # lines of the summary for values that are off
 _WORST_HEADINGS = ("study", "cell", "metric", "paper", "ours")
@@ -254,6 +255,26 @@ def show_plans(
             for case, seeds in plan_of_study["cases"].items()
         ]
         print_table(["case", "done", "pending"], rows)
+
+
+def write_plan(
+    studies: list[Study], out: Path, scale: Scale, wanted: dict[str, Any], file: Path
+) -> None:
+    """Write the unfinished cells of a study to a file, for `twoscale.study.worker`."""
+    if len(studies) > 1:
+        raise TwoscaleError(f"a plan is of one study, got {len(studies)}: name one")
+    name = studies[0].name
+    (cells,) = asked_cells(studies, scale, **wanted)
+    pending = make_plan(StudyFolder(out), cells).pending
+    content = {
+        "study": name,
+        "scale": scale,
+        "command": f"twoscale study run {name} --scale {scale}",
+        "cells": [planned(cell) for cell in pending],
+    }
+    with atomic_output(file, overwrite=False) as prepared:
+        write_json(prepared, plain_json(content))
+    say(f"{name}: {len(pending)} unfinished cells in {file}")
 
 
 def _plan(plan: Plan, folder: StudyFolder, shared: int) -> dict[str, Any]:

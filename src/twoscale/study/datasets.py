@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,15 @@ def generation_seconds(folder: StudyFolder, data: Data) -> float | None:
     return float(read_json(file)["seconds"]) if file.is_file() else None
 
 
-def measure_benchmark(
+def benchmark_options(tests: Sequence[Dataset], data_seconds: float | None) -> dict[str, Any]:
+    """Return the options of fits that are tested on datasets of their own; else none."""
+    if not tests:
+        return {}
+    measure = partial(_measure_benchmark, outside=tests[1:], data_seconds=data_seconds)
+    return {"test": tests[0], "illustrate": measure}
+
+
+def _measure_benchmark(
     folder: Path, fitted: Fitted, *, outside: Sequence[Dataset], data_seconds: float | None
 ) -> None:
     """Add to a run folder the errors on fields of another distribution, and the data's seconds."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
+from twoscale.linalg.pca import SOLVERS
+from twoscale.representation import PatchPCA
 from twoscale.run import Request, Run, auto_run, finetune_run, fit_requests
 from twoscale.runtime.progress import Progress
 from twoscale.search.policy import INTERRUPTED
@@ -18,6 +22,13 @@ OnError = Callable[[Cell, Exception], None]
 Work = Callable[[Dataset, Sequence[Cell], StudyFolder, str, Progress, OnError], None]
 
 
+def warm_up(device: str) -> None:
+    """Solve small PCAs: the first fit's time should not include the start of libraries."""
+    fields = torch.rand(64, 1, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
+    for solver in SOLVERS:
+        PatchPCA(0.9, patches=(2, 2), solver=solver).fit(fields)
+
+
 def fit_cells(
     dataset: Dataset,
     cells: Sequence[Cell],
@@ -26,7 +37,7 @@ def fit_cells(
     progress: Progress,
     fail: OnError,
     *,
-    checkpoints: Checkpoints,
+    checkpoints: Checkpoints | None,
     options: Mapping[str, Any],
 ) -> None:
     """Fit cells that have the same number of training fields, each into its run folder."""

@@ -23,7 +23,6 @@ from twoscale.files import (
 )
 from twoscale.run.folder import CONFIG, ENVIRONMENT, HISTORY, METRICS, SEARCH, read_run_json
 from twoscale.study.cells import Cell, Data
-from twoscale.study.record_check import check_record
 from twoscale.surrogate.artifact import MANIFEST, WEIGHTS
 
 RECORD_FORMAT = 1
@@ -174,6 +173,8 @@ def _training_summary(curve: dict[str, Any]) -> dict[str, Any]:
 
 def read_record(file: Path) -> dict[str, Any]:
     """Return a study's record, checked."""
+    from twoscale.study.record_check import check_record  # needs an optional dependency
+
     record = read_json(file)
     if record.get("format") != RECORD_FORMAT:
         raise TwoscaleError(

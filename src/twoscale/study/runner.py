@@ -14,15 +14,13 @@ import torch
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
-from twoscale.linalg.pca import SOLVERS
-from twoscale.representation import PatchPCA
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
-from twoscale.study.datasets import generation_seconds, measure_benchmark, open_dataset
+from twoscale.study.datasets import benchmark_options, generation_seconds, open_dataset
 from twoscale.study.definition import Scale, Study
-from twoscale.study.fits import Work, fit_cells, search_cells, tune_cells
+from twoscale.study.fits import Work, fit_cells, search_cells, tune_cells, warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.logs import Log, TimeLeft, with_logs
 from twoscale.study.planning import Group, Plan, make_plan
@@ -164,7 +162,7 @@ class _Runner:
     def run(self, plan: Plan) -> None:
         """Run a plan's groups one after the other; write the records after each."""
         if plan.groups:
-            _warm_up(self.device)
+            warm_up(self.device)
         clock = TimeLeft(plan.groups)
         total = sum(len(group.cells) for group in plan.groups)
         done = 0
@@ -204,7 +202,7 @@ class _Runner:
         try:
             dataset, *tests = self._datasets((group.data, *group.tests), progress)
             work: Work = tune_cells
-            options = self._test_options(group, tests)
+            options = benchmark_options(tests, generation_seconds(self.folder, group.data))
             if group.searches:
                 work = partial(search_cells, options=options)
             elif not group.tuned:
@@ -228,14 +226,6 @@ class _Runner:
         for record in self.records:
             record.note(cell, error)
 
-    def _test_options(self, group: Group, tests: Sequence[Dataset]) -> dict[str, Any]:
-        """Return the options of fits that are tested on datasets of their own."""
-        if not tests:
-            return {}
-        seconds = generation_seconds(self.folder, group.data)
-        measure = partial(measure_benchmark, outside=tests[1:], data_seconds=seconds)
-        return {"test": tests[0], "illustrate": measure}
-
     def _datasets(self, wanted: Sequence[Data], progress: Progress) -> list[Dataset]:
         """Return datasets, generated if they are not there yet.
 
@@ -254,13 +244,6 @@ class _Runner:
     def _dataset(self, data: Data, progress: Progress) -> Dataset:
         (dataset,) = self._datasets([data], progress)
         return dataset
-
-
-def _warm_up(device: str) -> None:
-    """Solve small PCAs: the first fit's time should not include the start of libraries."""
-    fields = torch.rand(64, 1, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
-    for solver in SOLVERS:
-        PatchPCA(0.9, patches=(2, 2), solver=solver).fit(fields)
 
 
 def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | None) -> list[Cell]:
