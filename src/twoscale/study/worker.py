@@ -1,4 +1,4 @@
-"""Run planned cells on a machine that has neither pydantic nor PyYAML nor Zarr.
+"""Run planned cells on a machine that has neither typer nor pydantic, PyYAML or Zarr.
 
 `twoscale study run NAME --out DIR --plan cells.json` writes the unfinished cells of a study to a
 file. On the other machine, `python -m twoscale.study.worker cells.json --out records` generates
