@@ -17,7 +17,7 @@ from twoscale.study.worker import planned, read_cell, run_plan
 
 BLOCKED = """
 import sys
-for name in ("zarr", "pydantic", "typer", "rich", "yaml", "h5py", "xarray", "dask", "matplotlib", "jinja2"):
+for name in "zarr pydantic typer rich yaml h5py xarray dask matplotlib jinja2".split():
     sys.modules[name] = None
 from twoscale.study.worker import main
 sys.exit(main(sys.argv[1:]))
