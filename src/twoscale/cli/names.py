@@ -60,6 +60,8 @@ SETTINGS = (
     "layers",
     "width",
     "blocks",
+    "cycles",
+    "members",
     "cut",
     "optimiser",
     "clip",
