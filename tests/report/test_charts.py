@@ -63,6 +63,7 @@ DRAWN = [
     ("ladder", "ladder", {}),
     ("time-projection", "grids", {"to": [512]}),
     ("qualitative", "mechanism", {"place": "poisson-128"}),
+    ("leaderboard", "methods", {}),
 ]
 
 

@@ -105,6 +105,7 @@ STUDIES = (
     "svd-solver",
     "frontier",
     "beyond",
+    "leaderboard",
 )
 
 SCALES = ("paper", "small")
