@@ -130,6 +130,15 @@ def without_pages(monkeypatch):
         monkeypatch.setattr(f"twoscale.report.{name}", lambda runs: f"<!doctype html>{FOOTER}")
 
 
+@pytest.fixture
+def without_drawing(monkeypatch):
+    """Make figures fully, and write small pictures in their place: most time goes into pixels."""
+    from faults.children import small_picture
+    from matplotlib.figure import Figure
+
+    monkeypatch.setattr(Figure, "savefig", small_picture)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if torch.cuda.is_available():
         return

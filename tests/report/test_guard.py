@@ -51,6 +51,7 @@ def report(folder, figures, change=lambda record: None):
         (f"{{kind: curves, quantities: {['mre'] * 101}}}", "has more than 100 entries"),
     ],
 )
+@pytest.mark.usefixtures("without_drawing")
 def test_wrong_options_are_told_on_the_page(figure, words, tmp_path):
     assert words in report(tmp_path, figure)
 
