@@ -24,7 +24,7 @@ CHUNK_BYTES, BATCH_VALUES = 16 * 4 * 16**2, 16 * 16**2
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """Store and generate 16 fields on 16 x 16 nodes at a time, so that few fields are many chunks."""
+    """Store and generate 16 fields on 16 x 16 nodes at a time, for many chunks of few fields."""
     monkeypatch.setattr(description, "_CHUNK_BYTES", CHUNK_BYTES)
     monkeypatch.setitem(generation._BATCH_VALUES, "cpu", BATCH_VALUES)
 

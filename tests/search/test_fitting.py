@@ -30,7 +30,7 @@ def fit(x, u, **options):
 
 @pytest.fixture(scope="module")
 def poisson(poisson16):
-    return fit(*poisson16, problem="poisson", budget=20)
+    return fit(*poisson16, problem="poisson")
 
 
 def test_a_linear_problem_is_learned_well(poisson, poisson16):
@@ -70,7 +70,7 @@ def test_the_record_names_all_that_was_tried(poisson):
 
 
 def test_the_choice_depends_on_data_and_clock_only(poisson, poisson16):
-    again = fit(*poisson16, problem="poisson", budget=20)
+    again = fit(*poisson16, problem="poisson")
     assert again.record == poisson.record
     first = poisson16.inputs[:3]
     assert torch.equal(again.surrogate.predict(first), poisson.surrogate.predict(first))
