@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,10 +16,7 @@ from twoscale import METHODS, Grid, Poisson
 from twoscale.fields.source import ArraySource
 from twoscale.operators.context import FieldPairs
 
-# Everything here is tiny: handing work to other threads costs more than the work, and a great deal
-# more on a busy machine. Processes started by tests inherit the variable and round alike.
-torch.set_num_threads(1)
-os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)  # as tests/__init__.py says
 
 
 class Dataset(NamedTuple):

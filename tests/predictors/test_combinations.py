@@ -184,8 +184,16 @@ def test_an_affine_map_of_whole_fields_learns_poisson(pairs, poisson16):
     [
         ("patches", Encoder(width=8, blocks=1, epochs=15, learning_rate=1e-2), "two-scale"),
         ("patches", Encoder(width=8, blocks=1, epochs=15, learning_rate=1e-2), "whole field"),
-        ("whole field", FNO(**TRANSFORM | {"width": 8, "epochs": 15, "learning_rate": 1e-2}), "two-scale"),
-        ("patches", FNO(**TRANSFORM | {"width": 8, "epochs": 15, "learning_rate": 1e-2}), "whole field"),
+        (
+            "whole field",
+            FNO(**TRANSFORM | {"width": 8, "epochs": 15, "learning_rate": 1e-2}),
+            "two-scale",
+        ),
+        (
+            "patches",
+            FNO(**TRANSFORM | {"width": 8, "epochs": 15, "learning_rate": 1e-2}),
+            "whole field",
+        ),
         ("whole field", MLP(epochs=30, hidden_layers=1), "whole field"),
         ("whole field", Kernel(), "two-scale"),
     ],
