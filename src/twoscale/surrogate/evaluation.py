@@ -70,6 +70,7 @@ def evaluate_operator(
     metrics: dict[str, Any] = {"oracle_mre": oracle.get("mre")}
     metrics |= {k: v for k, v in values.items() if "." not in k}
     metrics |= {"pooled_error": values["mre"], "mean_relative_l2": errors.mean}
+    metrics["median_relative_l1"] = errors.median_l1
     metrics |= _under(values, "native")
     metrics["common_seams"] = _under(values, "common")
     if len(names) > 1:
@@ -92,20 +93,27 @@ def evaluate_operator(
 
 
 class _SampleErrors:
-    """The relative L2 errors of all samples, collected while batches pass."""
+    """The relative L2 and L1 errors of all samples, collected while batches pass."""
 
     def __init__(self) -> None:
         self.parts: list[Tensor] = []  # each (batch, channels)
+        self.l1_parts: list[Tensor] = []
 
     def collected(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         for batch in batches:
             self.parts.append(sample_errors(batch.prediction, batch.truth).cpu())
+            self.l1_parts.append(sample_errors(batch.prediction, batch.truth, power=1).cpu())
             yield batch
 
     @property
     def mean(self) -> float:
         """Return the mean of the samples' errors; samples without one do not count."""
         return float(over_channels(torch.cat(self.parts)).nanmean())
+
+    @property
+    def median_l1(self) -> float:
+        """Return the median of the samples' relative L1 errors."""
+        return float(over_channels(torch.cat(self.l1_parts)).nanquantile(0.5))
 
     def arrays(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the error of each sample, and of several channels that of each channel."""
