@@ -1,0 +1,171 @@
+"""The symbol of a filter at modes that training fields lack, from its values at known modes.
+
+A symbol is a number s for each mode, or several. It is continued by a Gaussian process for
+s |k|^power, where |k| is the length of the mode's wave vector. The process has a constant mean and
+one of a few kernels. The modes next to the unknown ones are left out to choose among them: this is
+the extrapolation that is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from scipy import ndimage
+from torch import Tensor
+
+POWERS = (0, 1, 2, 4)
+LENGTHS = (0.1, 0.3, 1.0, 3.0)  # of the kernels, in units of the largest known |k|
+WAVE_LENGTHS = (0.5, 2.0, 8.0)  # of those that oscillate
+_FREQUENCIES = 20  # tried within the resolution of the known modes
+_LEFT_OUT = 0.25  # share of the known modes that judges the rules
+_MOST_MODES = 600  # that a process learns from
+_NUGGET = 1e-9  # added to the kernel's variance of 1, so that it can be inverted
+
+
+class Values(NamedTuple):
+    """A symbol at some modes."""
+
+    waves: Tensor  # (modes, 2): wave vectors k
+    symbol: Tensor  # (modes, numbers), real
+    variance: Tensor  # (modes, numbers): squared standard errors
+
+    def at(self, places: Tensor) -> Values:
+        return Values(*(one[places] for one in self))
+
+    @property
+    def radius(self) -> Tensor:
+        return self.waves.norm(dim=1)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a symbol s continues: the kernel of a Gaussian process for s |k|^power.
+
+    The kernel is exp(-d^2 / (2 length^2)) cos(frequency d). With `radial` d is the difference of
+    |k|, else the distance of k.
+    """
+
+    power: int
+    radial: bool
+    length: float
+    frequency: float = 0.0
+
+    def __str__(self) -> str:
+        product = f"s |k|^{self.power}" if self.power else "s"
+        place = "|k|" if self.radial else "k"
+        wave = f", cos({self.frequency:.3g} |k|)" if self.frequency else ""
+        return f"{product} as a function of {place}, length {self.length:.3g}{wave}"
+
+    def continued(self, known: Values, waves: Tensor) -> Tensor:
+        """Return the symbol (modes, numbers) at wave vectors (modes, 2)."""
+        known = known.at(_spread(known.radius, _MOST_MODES))
+        weights = known.radius[:, None] ** self.power
+        centre, spread = _mean_and_spread(known.symbol * weights)
+        targets = (known.symbol * weights - centre) / spread
+        noise = (known.variance * (weights / spread).square()).mean(1)
+        matrix = self._kernel(known.waves, known.waves) + torch.diag(noise + _NUGGET)
+        ones = torch.ones_like(targets[:, :1])
+        solved = torch.linalg.solve(matrix, torch.cat([targets, ones], 1))
+        mean = solved[:, :-1].sum(0) / solved[:, -1].sum()
+        rest = solved[:, :-1] - mean * solved[:, -1:]
+        process = centre + spread * (mean + self._kernel(waves, known.waves) @ rest)
+        radius = waves.norm(dim=1, keepdim=True)
+        return torch.where(radius > 0, process / radius**self.power, 0.0 if self.power else process)
+
+    def _kernel(self, one: Tensor, other: Tensor) -> Tensor:
+        if self.radial:
+            one, other = (waves.norm(dim=1, keepdim=True) for waves in (one, other))
+        distance = torch.cdist(one, other)
+        return torch.exp(-0.5 * (distance / self.length).square()) * torch.cos(
+            self.frequency * distance
+        )
+
+
+def continue_symbol(
+    waves: Tensor, symbol: Tensor, variance: Tensor, known: Tensor
+) -> tuple[Tensor, str]:
+    """Return a symbol with its unknown modes filled in, and the rule that was used, in words.
+
+    waves: wave vectors (rows, columns, 2) of all modes.
+    symbol, variance: numbers of the symbol (rows, columns, numbers) and their squared standard
+    errors; what they are at unknown modes does not matter.
+    known: whether a mode is known (rows, columns).
+    """
+    filled = torch.where(known[..., None], symbol, 0.0)
+    if bool(known.all()):
+        return filled, "none needed"
+    values = Values(waves[known], symbol[known], variance[known])
+    rule = _choose(values, _left_out(known, values.radius))
+    if rule is None:
+        return filled, "zero"
+    filled[~known] = rule.continued(values, waves[~known])
+    return filled, str(rule)
+
+
+def _choose(known: Values, left_out: Tensor) -> Rule | None:
+    """Return the rule that continues the symbol best to modes that are left out; or none."""
+    kept, judged = known.at(~left_out), known.at(left_out)
+    if len(kept.waves) < 3 or not len(judged.waves):
+        return None
+    best, least = None, float(judged.symbol.square().sum())
+    for rule in _rules(kept):
+        error = float((rule.continued(kept, judged.waves) - judged.symbol).square().sum())
+        if error < least:
+            best, least = rule, error
+    return best
+
+
+def _rules(known: Values) -> Iterator[Rule]:
+    extent = float(known.radius.max()) or 1.0
+    for power in POWERS:
+        for length in LENGTHS:
+            for radial in (False, True):
+                yield Rule(power, radial, length * extent)
+        wave = Rule(power, radial=True, length=1.0, frequency=_frequency(known, power))
+        for length in WAVE_LENGTHS:
+            yield replace(wave, length=length * extent)
+
+
+def _frequency(known: Values, power: int) -> float:
+    """Return the frequency w of the sinusoid a + b cos(w |k|) + c sin(w |k|) nearest to s |k|^p."""
+    known = known.at(_spread(known.radius, _MOST_MODES))
+    radius = known.radius
+    targets = known.symbol * radius[:, None] ** power
+    targets = (targets - targets.mean(0)) / _mean_and_spread(targets)[1]
+    step = torch.pi / (_FREQUENCIES * float(radius.max() - radius.min()) or 1.0)
+    tried = torch.arange(step, torch.pi, step, dtype=radius.dtype, device=radius.device)
+    angles = tried[:, None] * radius
+    waves = torch.stack([torch.ones_like(angles), angles.cos(), angles.sin()], 2)
+    basis = torch.linalg.qr(waves).Q
+    return float(tried[(basis.mT @ targets).square().sum((1, 2)).argmax()])
+
+
+def _left_out(known: Tensor, radius: Tensor) -> Tensor:
+    """Return which of the known modes (modes,) judge the rules: the quarter nearest to unknown ones.
+
+    Of equally near ones those of larger |k|.
+    """
+    distances = ndimage.distance_transform_edt(known.cpu().numpy())
+    nearness = torch.from_numpy(distances).to(known.device)[known]
+    order = (nearness - radius / (2 * radius.max())).argsort()
+    left_out = torch.zeros_like(radius, dtype=torch.bool)
+    left_out[order[: round(_LEFT_OUT * len(order))]] = True
+    return left_out
+
+
+def _spread(radius: Tensor, most: int) -> Tensor:
+    """Return the places of at most so many modes, evenly spread over the order of their |k|."""
+    order = radius.argsort()
+    count = min(most, len(order))
+    places = torch.linspace(0, len(order) - 1, count, dtype=torch.float64, device=radius.device)
+    return order[places.round().long()]
+
+
+def _mean_and_spread(targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and root mean square deviation of targets (modes, numbers); no deviation is 0."""
+    centre = targets.mean(0)
+    spread = (targets - centre).square().mean(0).sqrt()
+    return centre, torch.where(spread > 0, spread, 1.0)
