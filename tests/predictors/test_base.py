@@ -48,7 +48,7 @@ def test_traits():
     names = {kind.name: kind for kind in EVERY}
     assert [name for name, kind in names.items() if kind.closed_form] == ["affine", "kernel"]
     reading = [name for name, kind in names.items() if kind.reads_fields]
-    assert reading == ["encoder", "fno", "refinement-net"]
+    assert reading == ["encoder", "filter", "fno", "refinement-net"]
 
 
 def test_codes_of_the_nearest_fields_are_learned_with_the_field_objective():

@@ -86,6 +86,11 @@ class TestEncoder(MethodContract):
     }
 
 
+class TestFilter(MethodContract):
+    method = "filter"
+    tunable = False
+
+
 def test_every_method_keeps_the_contract():
     kept = {one.method for one in MethodContract.__subclasses__()}
     assert kept == set(METHODS)

@@ -9,7 +9,7 @@ the extrapolation that is needed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -17,11 +17,12 @@ from scipy import ndimage
 from torch import Tensor
 
 POWERS = (0, 1, 2, 4)
-LENGTHS = (0.1, 0.3, 1.0, 3.0)  # of the kernels, in units of the largest known |k|
-WAVE_LENGTHS = (0.5, 2.0, 8.0)  # of those that oscillate
+LENGTHS = (0.2, 0.6, 2.0)  # of the kernels, in units of the largest known |k|
+WAVE_LENGTHS = (0.6, 2.0, 6.0)  # of those that oscillate
 _FREQUENCIES = 20  # tried within the resolution of the known modes
 _LEFT_OUT = 0.25  # share of the known modes that judges the rules
-_MOST_MODES = 600  # that a process learns from
+_MOST_MODES = 300  # that a process learns from, and that judge it
+_FEWEST = 4  # known modes that can be continued
 _NUGGET = 1e-9  # added to the kernel's variance of 1, so that it can be inverted
 
 
@@ -38,6 +39,12 @@ class Values(NamedTuple):
     @property
     def radius(self) -> Tensor:
         return self.waves.norm(dim=1)
+
+    def few(self) -> Values:
+        """Return the symbol at few of the modes, evenly spread over the order of their |k|."""
+        order = self.radius.argsort()
+        count = min(_MOST_MODES, len(order))
+        return self.at(order[torch.linspace(0, len(order) - 1, count).round().long()])
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Rule:
 
     def continued(self, known: Values, waves: Tensor) -> Tensor:
         """Return the symbol (modes, numbers) at wave vectors (modes, 2)."""
-        known = known.at(_spread(known.radius, _MOST_MODES))
+        known = known.few()
         weights = known.radius[:, None] ** self.power
         centre, spread = _mean_and_spread(known.symbol * weights)
         targets = (known.symbol * weights - centre) / spread
@@ -79,9 +86,8 @@ class Rule:
         if self.radial:
             one, other = (waves.norm(dim=1, keepdim=True) for waves in (one, other))
         distance = torch.cdist(one, other)
-        return torch.exp(-0.5 * (distance / self.length).square()) * torch.cos(
-            self.frequency * distance
-        )
+        kernel = torch.exp(-0.5 * (distance / self.length).square())
+        return kernel * torch.cos(self.frequency * distance) if self.frequency else kernel
 
 
 def continue_symbol(
@@ -96,7 +102,9 @@ def continue_symbol(
     """
     filled = torch.where(known[..., None], symbol, 0.0)
     if bool(known.all()):
-        return filled, "none needed"
+        return filled, "none"
+    if int(known.sum()) < _FEWEST:
+        return filled, "zero"
     values = Values(waves[known], symbol[known], variance[known])
     rule = _choose(values, _left_out(known, values.radius))
     if rule is None:
@@ -107,31 +115,31 @@ def continue_symbol(
 
 def _choose(known: Values, left_out: Tensor) -> Rule | None:
     """Return the rule that continues the symbol best to modes that are left out; or none."""
-    kept, judged = known.at(~left_out), known.at(left_out)
-    if len(kept.waves) < 3 or not len(judged.waves):
-        return None
+    kept, judged = known.at(~left_out).few(), known.at(left_out).few()
     best, least = None, float(judged.symbol.square().sum())
+    rounding = float(judged.variance.sum())  # smaller errors do not differ
     for rule in _rules(kept):
         error = float((rule.continued(kept, judged.waves) - judged.symbol).square().sum())
-        if error < least:
-            best, least = rule, error
+        if max(error, rounding) < least:
+            best, least = rule, max(error, rounding)
     return best
 
 
 def _rules(known: Values) -> Iterator[Rule]:
+    """Yield the rules that are tried, smooth ones first."""
     extent = float(known.radius.max()) or 1.0
     for power in POWERS:
         for length in LENGTHS:
-            for radial in (False, True):
-                yield Rule(power, radial, length * extent)
-        wave = Rule(power, radial=True, length=1.0, frequency=_frequency(known, power))
+            yield from (Rule(power, radial, length * extent) for radial in (True, False))
+    for power in POWERS:
+        frequency = _frequency(known, power)
         for length in WAVE_LENGTHS:
-            yield replace(wave, length=length * extent)
+            yield Rule(power, True, length * extent, frequency)
 
 
 def _frequency(known: Values, power: int) -> float:
     """Return the frequency w of the sinusoid a + b cos(w |k|) + c sin(w |k|) nearest to s |k|^p."""
-    known = known.at(_spread(known.radius, _MOST_MODES))
+    known = known.few()
     radius = known.radius
     targets = known.symbol * radius[:, None] ** power
     targets = (targets - targets.mean(0)) / _mean_and_spread(targets)[1]
@@ -154,14 +162,6 @@ def _left_out(known: Tensor, radius: Tensor) -> Tensor:
     left_out = torch.zeros_like(radius, dtype=torch.bool)
     left_out[order[: round(_LEFT_OUT * len(order))]] = True
     return left_out
-
-
-def _spread(radius: Tensor, most: int) -> Tensor:
-    """Return the places of at most so many modes, evenly spread over the order of their |k|."""
-    order = radius.argsort()
-    count = min(most, len(order))
-    places = torch.linspace(0, len(order) - 1, count, dtype=torch.float64, device=radius.device)
-    return order[places.round().long()]
 
 
 def _mean_and_spread(targets: Tensor) -> tuple[Tensor, Tensor]:

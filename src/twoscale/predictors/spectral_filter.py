@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
 from twoscale.fields.source import chunk_length, slices
 from twoscale.fields.symmetries import IDENTITY, Group
 from twoscale.linalg.ridge import geometric_mean
@@ -68,13 +69,14 @@ class SpectralFilter(CodePredictor):
         super().__init__(objective=objective)
         self._ends: tuple[Representation, ...] = ()  # a tuple, so that torch does not register them
 
-    def bind(self, inputs: Representation, outputs: Representation) -> None:
-        one, other = inputs.space, outputs.space
-        if one.grid != other.grid or not one.field_channels:
+    def check(self, inputs: Space, outputs: Space) -> None:
+        if inputs.grid != outputs.grid or not inputs.field_channels:
             raise TwoscaleError(
-                f"a filter maps fields to fields on the same grid, got {one.contents} to "
-                f"{other.contents}: bring them to one grid, or use another predictor"
+                f"a filter maps fields to fields on the same grid, got {inputs.contents} to "
+                f"{outputs.contents}: bring them to one grid, or use another predictor"
             )
+
+    def bind(self, inputs: Representation, outputs: Representation) -> None:
         self._ends = (inputs, outputs)
 
     @torch.no_grad()
