@@ -89,6 +89,7 @@ class TestEncoder(MethodContract):
 class TestFilter(MethodContract):
     method = "filter"
     tunable = False
+    needs_fields = True
 
 
 def test_every_method_keeps_the_contract():

@@ -70,15 +70,14 @@ class Rule:
         """Return the symbol (modes, numbers) at wave vectors (modes, 2)."""
         known = known.few()
         weights = known.radius[:, None] ** self.power
-        centre, spread = _mean_and_spread(known.symbol * weights)
-        targets = (known.symbol * weights - centre) / spread
-        noise = (known.variance * (weights / spread).square()).mean(1)
+        targets = known.symbol * weights
+        noise = (known.variance * weights.square()).sum(1) / _spread(targets)
         matrix = self._kernel(known.waves, known.waves) + torch.diag(noise + _NUGGET)
         ones = torch.ones_like(targets[:, :1])
         solved = torch.linalg.solve(matrix, torch.cat([targets, ones], 1))
         mean = solved[:, :-1].sum(0) / solved[:, -1].sum()
         rest = solved[:, :-1] - mean * solved[:, -1:]
-        process = centre + spread * (mean + self._kernel(waves, known.waves) @ rest)
+        process = mean + self._kernel(waves, known.waves) @ rest
         radius = waves.norm(dim=1, keepdim=True)
         return torch.where(radius > 0, process / radius**self.power, 0.0 if self.power else process)
 
@@ -142,13 +141,12 @@ def _frequency(known: Values, power: int) -> float:
     known = known.few()
     radius = known.radius
     targets = known.symbol * radius[:, None] ** power
-    targets = (targets - targets.mean(0)) / _mean_and_spread(targets)[1]
     step = torch.pi / (_FREQUENCIES * float(radius.max() - radius.min()) or 1.0)
     tried = torch.arange(step, torch.pi, step, dtype=radius.dtype, device=radius.device)
     angles = tried[:, None] * radius
     waves = torch.stack([torch.ones_like(angles), angles.cos(), angles.sin()], 2)
-    basis = torch.linalg.qr(waves).Q
-    return float(tried[(basis.mT @ targets).square().sum((1, 2)).argmax()])
+    explained = (torch.linalg.qr(waves).Q.mT @ (targets - targets.mean(0))).square().sum((1, 2))
+    return float(tried[explained.argmax()])
 
 
 def _left_out(known: Tensor, radius: Tensor) -> Tensor:
@@ -164,8 +162,7 @@ def _left_out(known: Tensor, radius: Tensor) -> Tensor:
     return left_out
 
 
-def _mean_and_spread(targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean and root mean square deviation of targets (modes, numbers); no deviation is 0."""
-    centre = targets.mean(0)
-    spread = (targets - centre).square().mean(0).sqrt()
-    return centre, torch.where(spread > 0, spread, 1.0)
+def _spread(targets: Tensor) -> Tensor:
+    """Return the variance of targets (modes, numbers), summed over the numbers; 1 if it is 0."""
+    variance = (targets - targets.mean(0)).square().mean(0).sum()
+    return torch.where(variance > 0, variance, 1.0)
