@@ -16,13 +16,17 @@ import torch
 from scipy import ndimage
 from torch import Tensor
 
+from twoscale.runtime.threads import one_thread
+
 POWERS = (0, 1, 2, 4)
 LENGTHS = (0.2, 0.6, 2.0)  # of the kernels, in units of the largest known |k|
 WAVE_LENGTHS = (0.6, 2.0, 6.0)  # of those that oscillate
 _FREQUENCIES = 20  # tried within the resolution of the known modes
 _LEFT_OUT = 0.25  # share of the known modes that judges the rules
+_WORTH = 0.25  # of the squared error of zeros: more, and zeros are safer
 _MOST_MODES = 300  # that a process learns from, and that judge it
 _FEWEST = 4  # known modes that can be continued
+_TILE = 2**15  # modes that are continued together
 _NUGGET = 1e-9  # added to the kernel's variance of 1, so that it can be inverted
 
 
@@ -71,13 +75,14 @@ class Rule:
         known = known.few()
         weights = known.radius[:, None] ** self.power
         targets = known.symbol * weights
-        noise = (known.variance * weights.square()).sum(1) / _spread(targets)
+        noise = (known.variance * weights.square()).sum(1) / _total_variance(targets)
         matrix = self._kernel(known.waves, known.waves) + torch.diag(noise + _NUGGET)
         ones = torch.ones_like(targets[:, :1])
         solved = torch.linalg.solve(matrix, torch.cat([targets, ones], 1))
         mean = solved[:, :-1].sum(0) / solved[:, -1].sum()
         rest = solved[:, :-1] - mean * solved[:, -1:]
-        process = mean + self._kernel(waves, known.waves) @ rest
+        parts = [self._kernel(part, known.waves) @ rest for part in waves.split(_TILE)]
+        process = mean + torch.cat(parts)
         radius = waves.norm(dim=1, keepdim=True)
         return torch.where(radius > 0, process / radius**self.power, 0.0 if self.power else process)
 
@@ -105,18 +110,22 @@ def continue_symbol(
     if int(known.sum()) < _FEWEST:
         return filled, "zero"
     values = Values(waves[known], symbol[known], variance[known])
-    rule = _choose(values, _left_out(known, values.radius))
-    if rule is None:
-        return filled, "zero"
-    filled[~known] = rule.continued(values, waves[~known])
+    with one_thread():  # the matrices are small
+        rule = _choose(values, _left_out(known, values.radius))
+        if rule is None:
+            return filled, "zero"
+        filled[~known] = rule.continued(values, waves[~known])
     return filled, str(rule)
 
 
 def _choose(known: Values, left_out: Tensor) -> Rule | None:
-    """Return the rule that continues the symbol best to modes that are left out; or none."""
+    """Return the rule that continues the symbol best to modes that are left out.
+
+    Return none if no rule is clearly better there than zeros.
+    """
     kept, judged = known.at(~left_out).few(), known.at(left_out).few()
-    best, least = None, float(judged.symbol.square().sum())
-    rounding = float(judged.variance.sum())  # smaller errors do not differ
+    best, least = None, _WORTH * float(judged.symbol.square().sum())
+    rounding = 2 * float(judged.variance.sum())  # smaller errors do not differ
     for rule in _rules(kept):
         error = float((rule.continued(kept, judged.waves) - judged.symbol).square().sum())
         if max(error, rounding) < least:
@@ -141,7 +150,7 @@ def _frequency(known: Values, power: int) -> float:
     known = known.few()
     radius = known.radius
     targets = known.symbol * radius[:, None] ** power
-    step = torch.pi / (_FREQUENCIES * float(radius.max() - radius.min()) or 1.0)
+    step = torch.pi / (_FREQUENCIES * max(1.0, float(radius.max() - radius.min())))
     tried = torch.arange(step, torch.pi, step, dtype=radius.dtype, device=radius.device)
     angles = tried[:, None] * radius
     waves = torch.stack([torch.ones_like(angles), angles.cos(), angles.sin()], 2)
@@ -162,7 +171,7 @@ def _left_out(known: Tensor, radius: Tensor) -> Tensor:
     return left_out
 
 
-def _spread(targets: Tensor) -> Tensor:
+def _total_variance(targets: Tensor) -> Tensor:
     """Return the variance of targets (modes, numbers), summed over the numbers; 1 if it is 0."""
     variance = (targets - targets.mean(0)).square().mean(0).sum()
     return torch.where(variance > 0, variance, 1.0)
