@@ -23,7 +23,7 @@ def test_every_method_has_a_title_colour_and_marker_of_its_own():
         ("local", {"predictor": "encoder"}, "reads_fields trains_on_fields trains_epochs"),
         ("fno", {}, "reads_fields trains_on_fields trains_epochs"),
         ("fno", {"predictor": "affine"}, "closed_form"),
-        ("filter", {}, "closed_form reads_fields trains_on_fields"),
+        ("fno", {"predictor": "filter"}, "closed_form reads_fields trains_on_fields"),
         ("refinement", {}, "trains_on_fields trains_epochs trains_together"),
         ("refinement", {"predictor": "affine"}, "trains_on_fields"),
     ],
@@ -45,7 +45,6 @@ def test_stages_are_those_of_the_output_representation():
         "two-scale": ("coarse", "residual"),
         "three-scale": ("coarse", "middle", "residual"),
         "conforming": ("skeleton", "bubbles"),
-        "filter": (),
     }
     assert tuple(traits_of("refinement", {"base": "conforming"}).stages) == ("skeleton", "bubbles")
     assert list(known_stages()) == ["coarse", "middle", "residual", "skeleton", "bubbles"]

@@ -26,8 +26,13 @@ def mapped(series, fields, symbol):
     return series.fields(series.coefficients(fields) * symbol(rows, columns))
 
 
+def make(**options):
+    parts = {"inputs": WholeField(), "predictor": SpectralFilter(), "outputs": WholeField()}
+    return Surrogate(**parts, device="cpu", **options)
+
+
 def fit(x, u, **options):
-    return Surrogate("filter", device="cpu", **options).fit(x, u)
+    return make(**options).fit(x, u)
 
 
 def error(surrogate, x, u):
@@ -135,7 +140,7 @@ def test_parameters_add_a_field_each():
     scalars = np.random.default_rng(0).standard_normal((60, 2))
     pattern = random_fields(series, 2, math.inf, seed=5)[:, 0].numpy()
     u = x.numpy()[:, 0] / 2 + np.einsum("np,phw->nhw", scalars, pattern)
-    surrogate = Surrogate("filter", device="cpu").fit(x[:40], u[:40], parameters=scalars[:40])
+    surrogate = make().fit(x[:40], u[:40], parameters=scalars[:40])
     predicted = surrogate.predict(x[40:], parameters=scalars[40:])
     np.testing.assert_allclose(predicted, u[40:], atol=1e-4)
 
@@ -146,8 +151,7 @@ def test_images_under_symmetries_are_training_fields():
     x = mapped(series, random_fields(series, 60, math.inf), lambda i, j: (i < j).double())
     new = random_fields(series, 10, math.inf, seed=1)
     u, truth = (mapped(series, one, lambda i, j: (i != j) / (i + j)) for one in (x, new))
-    given = {"inputs": WholeField(), "outputs": WholeField(), "device": "cpu"}
-    surrogate = Surrogate(predictor=SpectralFilter(), symmetries="square", **given).fit(x, u)
+    surrogate = fit(x, u, symmetries="square")
     assert surrogate.chosen_["known_modes"] == pytest.approx(0.9)
     new = mapped(series, new, lambda i, j: (i != j).double())
     assert error(surrogate, new.numpy(), truth.numpy()) < 1e-5
@@ -178,7 +182,7 @@ def test_other_grids_and_parameters_alone_are_refused():
     with pytest.raises(TwoscaleError, match="on the same grid, got 12x12 fields to 12x6 fields"):
         fit(x, x[:, :, ::2])
     with pytest.raises(TwoscaleError, match="got 2 parameters to 12x12 fields: bring them to one"):
-        Surrogate("filter", device="cpu").fit(None, x, parameters=torch.randn(20, 2))
+        make().fit(None, x, parameters=torch.randn(20, 2))
 
 
 def test_what_compresses_limits_it():
@@ -187,10 +191,8 @@ def test_what_compresses_limits_it():
     x = problem.sample(problem.grid(17, 17), range(60), seed=0).float()
     new = outside.sample(problem.grid(17, 17), range(5), seed=1).float()
     truth = outside.solve(new).numpy()
-    errors = [
-        error(Surrogate(name, device="cpu", **given).fit(x, problem.solve(x)), new.numpy(), truth)
-        for name, given in (("filter", {}), ("global", {"predictor": "filter"}))
-    ]
+    made = make(), Surrogate("global", predictor="filter", device="cpu")
+    errors = [error(one.fit(x, problem.solve(x)), new.numpy(), truth) for one in made]
     assert errors[0] < 1e-4 < 1e-2 < errors[1]
 
 

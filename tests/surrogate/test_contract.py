@@ -87,7 +87,8 @@ class TestEncoder(MethodContract):
 
 
 class TestFilter(MethodContract):
-    method = "filter"
+    method = "fno"
+    settings: ClassVar[dict[str, Any]] = {"predictor": "filter"}
     tunable = False
     needs_fields = True
 

@@ -17,7 +17,6 @@ METHODS = (
     "two-scale",
     "three-scale",
     "conforming",
-    "filter",
 )
 
 SETTINGS = (
@@ -61,6 +60,8 @@ SETTINGS = (
     "layers",
     "width",
     "blocks",
+    "cycles",
+    "members",
     "cut",
     "optimiser",
     "clip",

@@ -153,18 +153,10 @@ METHODS: dict[str, Method] = {
         colour="#999999",
         marker="v",
     ),
-    "filter": Method(
-        "Spectral filter",
-        _whole,
-        _whole,
-        {**defaults_of(PatchPCA, "patches"), "predictor": "filter"},
-        colour="#332288",
-        marker=">",
-    ),
 }
 """Inputs, outputs and settings of each method; the predictor is the setting of that name.
 
-Colours are Okabe and Ito's palette, but for the last three: their yellow does not show on white.
+Colours are Okabe and Ito's palette, but for the last two: their yellow does not show on white.
 """
 
 CHOICES = ("base", "predictor")

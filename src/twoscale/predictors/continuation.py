@@ -159,7 +159,7 @@ def _frequency(known: Values, power: int) -> float:
 
 
 def _left_out(known: Tensor, radius: Tensor) -> Tensor:
-    """Return which of the known modes (modes,) judge the rules: the quarter nearest to unknown ones.
+    """Return which of the known modes (modes,) judge the rules: the quarter next to unknown ones.
 
     Of equally near ones those of larger |k|.
     """

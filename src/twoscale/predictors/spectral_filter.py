@@ -108,8 +108,9 @@ class SpectralFilter(CodePredictor):
 
     def _images(self, pairs: Pairs) -> Group:
         """Return the symmetries under which images of the inputs are yet to be made."""
-        whole = isinstance(pairs, ImagePairs) and not self._ends[0].compresses
-        return pairs.group if whole else IDENTITY
+        if isinstance(pairs, ImagePairs) and not self._ends[0].compresses:
+            return pairs.group
+        return IDENTITY
 
     def _batches(self, pairs: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield inputs and outputs minus their means, in their units, in double precision."""
@@ -124,7 +125,9 @@ class SpectralFilter(CodePredictor):
 
     def _fit(self, series: FieldSeries, training: Pairs) -> SymbolFit:
         inputs, _ = self._ends
-        pairs = ((self._modes(series, x), series.coefficients(y)) for x, y in self._batches(training))
+        pairs = (
+            (self._modes(series, x), series.coefficients(y)) for x, y in self._batches(training)
+        )
         level = (self.input_mean / inputs.unit).double().square().mean((1, 2))
         return SymbolFit(pairs, level[: inputs.space.field_channels])
 
