@@ -145,6 +145,8 @@ BAD = [
     ("objective", "mse", "one of vector, block-balanced, score-normalised, field"),
     ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel, encoder, fno, filter"),
     ("blocks", 0, f"{COUNT} and at most 1000"),
+    ("cycles", 0, f"{COUNT} and at most 100"),
+    ("members", 0, f"{COUNT} and at most 100"),
     ("cut", 0, COUNT),
     ("clip", 0, "a positive number of at most a million"),
     ("optimiser", "sgd", "one of muon, adam"),
