@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import product
 
 import torch
@@ -84,7 +84,7 @@ def _names(nodes: int, periodic: bool) -> tuple[str, ...]:
     return ("sine", "cosine") if nodes > 2 else ("cosine",)
 
 
-@lru_cache(maxsize=32)
+@cache
 def _axis_series(name: str, nodes: int, device: torch.device, dtype: torch.dtype) -> AxisSeries:
     made = _SERIES[name](nodes)
     analysis, synthesis = (one.to(device, dtype) for one in (made.analysis, made.synthesis))
@@ -102,11 +102,12 @@ def _sines(nodes: int) -> AxisSeries:
 def _cosines(nodes: int) -> AxisSeries:
     """The DCT-I, whose first and last nodes are the ends."""
     k = torch.arange(nodes, dtype=torch.float64)
-    last = max(nodes - 1, 1)
-    ends = (k % last == 0).double()
-    halves = 1 - 0.5 * ends if nodes > 1 else torch.ones(1, dtype=torch.float64)
+    if nodes == 1:
+        return AxisSeries(torch.ones_like(k)[:, None], torch.ones_like(k)[:, None], k)
+    last = nodes - 1
+    halves = 1 - 0.5 * (k % last == 0).double()
     waves = torch.cos(math.pi / last * torch.outer(k, k)) * math.sqrt(2 / last)
-    synthesis = waves * halves.sqrt() if nodes > 1 else torch.ones(1, 1, dtype=torch.float64)
+    synthesis = waves * halves.sqrt()
     return AxisSeries(synthesis.mT * halves, synthesis, k)
 
 

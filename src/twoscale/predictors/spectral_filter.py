@@ -42,6 +42,8 @@ class SpectralFilter(CodePredictor):
 
     Attributes
     ----------
+    series
+        The `FieldSeries` that was chosen.
     symbol
         The numbers s (row modes, column modes, channels out, channels in, real and imaginary part),
         float32, between fields in the units of their representations.
@@ -67,6 +69,7 @@ class SpectralFilter(CodePredictor):
 
     def __init__(self, *, objective: str = "block-balanced") -> None:
         super().__init__(objective=objective)
+        self.series: FieldSeries | None = None
         self._ends: tuple[Representation, ...] = ()  # a tuple, so that torch does not register them
 
     def check(self, inputs: Space, outputs: Space) -> None:
@@ -88,12 +91,12 @@ class SpectralFilter(CodePredictor):
         fits = [self._fit(series, training) for series in tried]
         errors = [self._errors(*one, validation) for one in zip(tried, fits, strict=True)]
         best = int(torch.stack([geometric_mean(list(wrong)) for wrong, _ in errors]).argmin())
-        series, (wrong, size) = tried[best], errors[best]
-        symbol, known, rules = fits[best].continued(series.waves(wrong.device))
+        self.series, (wrong, size) = tried[best], errors[best]
+        symbol, known, rules = fits[best].continued(self.series.waves(wrong.device))
         self.register_buffer("series_number", torch.tensor(best, device=wrong.device))
         self.symbol = nn.Parameter(_as_real(symbol).float(), requires_grad=False)
         self.chosen = {
-            "series": " x ".join(series.names),
+            "series": " x ".join(self.series.names),
             "known_modes": known,
             "unknown_modes": rules[0] if len(rules) == 1 else rules,
             "validation_error": float((wrong.sum() / size.sum()).sqrt()),
@@ -151,27 +154,24 @@ class SpectralFilter(CodePredictor):
         return wrong, torch.where(size > 0, size, 1.0)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
-        inputs, outputs = self._ends
-        self.register_buffer("input_mean", torch.zeros(inputs.space.shape))
-        self.register_buffer("output_mean", torch.zeros(outputs.space.shape))
-        self.register_buffer("series_number", torch.tensor(0))
+        inputs, outputs = (end.space for end in self._ends)
         number = int(tensors.get("series_number", torch.tensor(0)))
-        tried = series_of(outputs.space.grid)
+        tried = series_of(outputs.grid)
         if not 0 <= number < len(tried):
             raise TwoscaleError("the series of the filter is unknown: the artifact is damaged")
-        modes = tried[number].waves(torch.device("cpu")).shape[:2]
-        channels = (outputs.space.channels, inputs.space.channels)
-        shape = (*modes, *channels, 2 if tried[number].is_complex else 1)
-        self.symbol = nn.Parameter(torch.zeros(shape), requires_grad=False)
+        self.series = tried[number]
+        modes = self.series.waves(torch.device("cpu")).shape[:2]
+        parts = 2 if self.series.is_complex else 1
+        symbol = torch.zeros(*modes, outputs.channels, inputs.channels, parts)
+        self.symbol = nn.Parameter(symbol, requires_grad=False)
+        self.register_buffer("series_number", torch.tensor(0))
+        self.register_buffer("input_mean", torch.zeros(inputs.shape))
+        self.register_buffer("output_mean", torch.zeros(outputs.shape))
         load_weights(self, tensors)
         return self
 
-    @property
-    def series(self) -> FieldSeries:
-        """Return the series in which the symbol is diagonal."""
-        return series_of(self._ends[1].space.grid)[int(self.series_number)]
-
     def forward(self, codes: Tensor) -> Tensor:
+        assert self.series is not None
         inputs, outputs = self._ends
         fields = (inputs.decode(codes) - self.input_mean) / inputs.unit
         modes = apply_symbol(_as_numbers(self.symbol), self._modes(self.series, fields))
