@@ -66,6 +66,8 @@ class SpectralFilter(CodePredictor):
     input_mean: Tensor  # (channels, height, width)
     output_mean: Tensor
     series_number: Tensor  # (): place of the series among those of the grid
+    _input_unit: Tensor  # (channels, 1, 1)
+    _output_unit: Tensor
 
     def __init__(self, *, objective: str = "block-balanced") -> None:
         super().__init__(objective=objective)
@@ -81,6 +83,9 @@ class SpectralFilter(CodePredictor):
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
         self._ends = (inputs, outputs)
+        device = next(outputs.buffers()).device
+        self.register_buffer("_input_unit", inputs.unit.to(device), persistent=False)
+        self.register_buffer("_output_unit", outputs.unit.to(device), persistent=False)
 
     @torch.no_grad()
     def prepare(
@@ -124,14 +129,14 @@ class SpectralFilter(CodePredictor):
             for part in slices(samples, length):
                 x = symmetry(inputs.decode(pairs.inputs[part])).double() - self.input_mean
                 y = outputs.decode(targets[part]).double() - self.output_mean
-                yield x / inputs.unit, y / outputs.unit
+                yield x / self._input_unit, y / self._output_unit
 
     def _fit(self, series: FieldSeries, training: Pairs) -> SymbolFit:
         inputs, _ = self._ends
         pairs = (
             (self._modes(series, x), series.coefficients(y)) for x, y in self._batches(training)
         )
-        level = (self.input_mean / inputs.unit).double().square().mean((1, 2))
+        level = (self.input_mean / self._input_unit).double().square().mean((1, 2))
         return SymbolFit(pairs, level[: inputs.space.field_channels])
 
     def _modes(self, series: FieldSeries, fields: Tensor) -> Tensor:
@@ -145,7 +150,7 @@ class SpectralFilter(CodePredictor):
         self, series: FieldSeries, fit: SymbolFit, validation: Pairs
     ) -> tuple[Tensor, Tensor]:
         """Return the squares (channels,) of errors and of outputs, summed over all fields."""
-        mean = (self.output_mean / self._ends[1].unit).double()
+        mean = (self.output_mean / self._output_unit).double()
         wrong, size = torch.zeros_like(mean[:, 0, 0]), torch.zeros_like(mean[:, 0, 0])
         for x, y in self._batches(validation):
             predicted = series.fields(apply_symbol(fit.symbol, self._modes(series, x)))
@@ -173,9 +178,9 @@ class SpectralFilter(CodePredictor):
     def forward(self, codes: Tensor) -> Tensor:
         assert self.series is not None
         inputs, outputs = self._ends
-        fields = (inputs.decode(codes) - self.input_mean) / inputs.unit
+        fields = (inputs.decode(codes) - self.input_mean) / self._input_unit
         modes = apply_symbol(_as_numbers(self.symbol), self._modes(self.series, fields))
-        return outputs.encode(self.output_mean + outputs.unit * self.series.fields(modes))
+        return outputs.encode(self.output_mean + self._output_unit * self.series.fields(modes))
 
 
 def _as_real(symbol: Tensor) -> Tensor:
