@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Encoder,
         Kernel,
         Refinement,
+        SpectralFilter,
         register_predictor,
     )
     from twoscale.problems import (
@@ -67,6 +68,7 @@ _MODULES = {
         "Encoder",
         "Kernel",
         "Refinement",
+        "SpectralFilter",
         "register_predictor",
     ),
     "problems": (
@@ -133,6 +135,7 @@ __all__ = [
     "RestrictedPCA",
     "SkeletonPCA",
     "Space",
+    "SpectralFilter",
     "Surrogate",
     "ThreeScale",
     "Transformed",

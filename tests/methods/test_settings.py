@@ -148,7 +148,7 @@ BAD = [
     ("evaluation_batch", 0, COUNT),
     ("solver", "svd", "one of full, covariance, randomized, hybrid"),
     ("objective", "mse", "one of vector, block-balanced, score-normalised, field"),
-    ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel, encoder, fno"),
+    ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel, encoder, fno, filter"),
     ("blocks", 0, f"{COUNT} and at most 1000"),
     ("cycles", 0, f"{COUNT} and at most 100"),
     ("members", 0, f"{COUNT} and at most 100"),

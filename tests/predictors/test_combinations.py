@@ -19,6 +19,7 @@ from twoscale.predictors import (
     Encoder,
     Kernel,
     Refinement,
+    SpectralFilter,
 )
 from twoscale.representation import WholeField
 from twoscale.training.losses import OBJECTIVES
@@ -32,6 +33,7 @@ TINY = {
     "kernel": (Kernel, {}),
     "encoder": (Encoder, {"width": 4, "blocks": 1, "epochs": 2}),
     "fno": (FNO, TRANSFORM),
+    "filter": (SpectralFilter, {}),
 }
 INPUTS = {
     "whole field": WholeField,
@@ -48,10 +50,15 @@ OUTPUTS = {
 }
 SOME_INPUTS = ["whole field", "patches"]
 SOME_OUTPUTS = ["whole field", "two-scale"]
+BETWEEN_GRIDS = [name for name in TINY if name != "filter"]
 any_predictor = pytest.mark.parametrize("predictor", TINY)
 any_three = pytest.mark.parametrize(
     ("inputs", "predictor", "outputs"), covering(INPUTS, TINY, OUTPUTS)
 )
+other_grids = pytest.mark.parametrize(
+    ("inputs", "predictor", "outputs"), covering(SOME_INPUTS, BETWEEN_GRIDS, SOME_OUTPUTS)
+)
+between_grids = pytest.mark.parametrize("predictor", BETWEEN_GRIDS)
 some_three = pytest.mark.parametrize(
     ("inputs", "predictor", "outputs"), covering(SOME_INPUTS, TINY, SOME_OUTPUTS)
 )
@@ -110,7 +117,7 @@ def test_with_symmetries(inputs, predictor, outputs, pairs, poisson16):
         torch.testing.assert_close(turned, operator(x).rot90(1, (2, 3)), rtol=1e-3, atol=1e-5)
 
 
-@some_three
+@other_grids
 def test_channels_and_grids_may_differ(inputs, predictor, outputs, generator):
     """Three channels on 12 x 9 nodes to two on 17 x 14, periodic columns."""
     spaces = (Space(3, Grid(12, 9)), Space(2, Grid(17, 14, (False, True))))
@@ -129,7 +136,7 @@ def test_channels_and_grids_may_differ(inputs, predictor, outputs, generator):
     assert bool(torch.isfinite(predicted).all())
 
 
-@any_predictor
+@between_grids
 @pytest.mark.parametrize("outputs", ["whole field", "two-scale"])
 def test_parameters_alone(predictor, outputs, arrays):
     _, u, _, _ = arrays

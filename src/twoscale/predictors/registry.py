@@ -14,9 +14,10 @@ from twoscale.predictors.closed_form import Affine, AffineMLP, Kernel
 from twoscale.predictors.encoder import Encoder
 from twoscale.predictors.mlp import MLP
 from twoscale.predictors.paper_networks import FNO
+from twoscale.predictors.spectral_filter import SpectralFilter
 
 PREDICTORS: dict[str, type[CodePredictor]] = {
-    one.name: one for one in (MLP, Affine, AffineMLP, Kernel, Encoder, FNO)
+    one.name: one for one in (MLP, Affine, AffineMLP, Kernel, Encoder, FNO, SpectralFilter)
 }
 
 _BUILT_IN = tuple(PREDICTORS)
