@@ -147,7 +147,7 @@ class LatentOperator(FieldOperator):
         context.report("representations", 1, 2, "output")
         self._fit(self.outputs, images.outputs, training.output_space, context, 1, "output")
         context.report("representations", 2, 2)
-        self.predictor.bind(self.inputs, self.outputs)
+        self.predictor.bind(self.inputs.affine, self.outputs)
         asked = self.predictor.nearest or self.predictor.closed_form
         with one_isometry(self.outputs) if asked else nullcontext():
             with context.clock.stage(TRANSFORM.name):
@@ -215,7 +215,7 @@ class LatentOperator(FieldOperator):
         self._bind_spaces(inputs, outputs)
         self.inputs.restore(subset(tensors, "inputs"), inputs)
         self.outputs.restore(subset(tensors, "outputs"), outputs)
-        self.predictor.bind(self.inputs, self.outputs)
+        self.predictor.bind(self.inputs.affine, self.outputs)
         self.predictor.restore(subset(tensors, "predictor"))
         return self
 

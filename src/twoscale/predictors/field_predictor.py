@@ -69,7 +69,6 @@ class FieldPredictor(CodePredictor):
         return Committee(maps) if len(maps) > 1 else maps[0]
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
-        inputs = inputs.affine  # networks read transformed values
         self._ends = (inputs, outputs)
         device = next(outputs.buffers()).device
         self.network = self._network(inputs.space, outputs.space, 0).to(device)
