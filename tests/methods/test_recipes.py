@@ -68,7 +68,11 @@ OUTPUTS = {
 @pytest.mark.parametrize("predictor", PREDICTORS)
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_settings_are_those_of_the_representations_and_of_the_predictor(name, predictor):
-    wanted = {"patches", "predictor"} | OUTPUTS[name] | set(defaults_of(PREDICTORS[predictor]))
+    wanted = (
+        {"patches", "predictor", "input_transform"}
+        | OUTPUTS[name]
+        | set(defaults_of(PREDICTORS[predictor]))
+    )
     if name != "fno":
         wanted |= {"symmetries", "average_symmetries"}
         wanted |= set() if PREDICTORS[predictor].reads_fields else {"input_variance", "solver"}

@@ -4,6 +4,7 @@ from itertools import product
 import pytest
 
 from twoscale import METHODS, TwoscaleError
+from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.methods.recipes import defaults, resolve
 from twoscale.methods.settings import (
     SETTINGS,
@@ -17,6 +18,7 @@ COUNT = "a whole number of at least 1"
 FRACTION = "a fraction in (0, 1]"
 PATCHES = "a count such as 4, or rows x columns such as 4x2"
 RATE = "a positive number of at most 10"
+TRANSFORM = "one of none, log, reciprocal, or one for each channel such as log,none"
 
 
 # Predictors in the order in which they are looked through for a setting.
@@ -52,6 +54,9 @@ GOOD = [
     ("learning_rate", "1e-2", 0.01),
     ("weight_decay", 0, 0.0),
     ("input_variance", "0.95", 0.95),
+    ("input_transform", "log", "log"),
+    ("input_transform", "log, none", ("log", "none")),
+    ("input_transform", ["reciprocal"], "reciprocal"),
     ("output_variance", 1, 1.0),
     ("coarse_variance", "none", None),
     ("coarse_variance", None, None),
@@ -150,7 +155,10 @@ BAD = [
     ("cut", 0, COUNT),
     ("clip", 0, "a positive number of at most a million"),
     ("optimiser", "sgd", "one of muon, adam"),
-    ("symmetries", "cube", "one of none, mirror-rows, mirrors, square, shifts, problem"),
+    ("symmetries", "cube", f"one of {', '.join(SYMMETRIES)}, problem"),
+    ("input_transform", "root", TRANSFORM),
+    ("input_transform", "log,", TRANSFORM),
+    ("input_transform", 2, TRANSFORM),
     ("average_symmetries", 2, "true or false"),
     ("few_features", "maybe", "true or false"),
     ("ridge", -1, "a fraction from 0 to 1"),

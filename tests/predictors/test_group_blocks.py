@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from twoscale.fields.symmetries import IDENTITY, MIRROR_ROWS, MIRRORS, SQUARE, irreducible
+from twoscale.fields.symmetries import SYMMETRIES, irreducible, symmetry_group
 from twoscale.predictors.group_blocks import (
     bases,
     decompose,
@@ -11,12 +11,7 @@ from twoscale.predictors.group_blocks import (
     transform_back,
 )
 
-GROUPS = {
-    "none": IDENTITY,
-    "mirror-rows": MIRROR_ROWS,
-    "mirrors": MIRRORS,
-    "square": SQUARE,
-}
+GROUPS = {name: symmetry_group(name) for name in SYMMETRIES if name != "shifts"}
 any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 
 
@@ -54,6 +49,12 @@ def test_blocks_solve_what_the_kernel_matrix_of_all_images_does(group, fields):
             inside = torch.linalg.solve(block, transform(targets, basis))
             found += transform_back(inside, basis)
     torch.testing.assert_close(found.flatten(0, 1), expected)
+
+
+@any_group
+def test_functions_are_an_orthonormal_basis_of_those_on_the_group(group):
+    basis = torch.cat([one for matrices in irreducible(group) for one in bases(matrices)], 1)
+    torch.testing.assert_close(basis.T @ basis, torch.eye(len(group), dtype=torch.float64))
 
 
 @any_group

@@ -4,13 +4,26 @@ import torch
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 
-from twoscale.fields.symmetries import IDENTITY, MIRRORS, SQUARE, irreducible
+from twoscale.fields.symmetries import (
+    IDENTITY,
+    MIRRORS,
+    ROTATIONS,
+    SQUARE,
+    TRANSPOSE,
+    irreducible,
+)
 from twoscale.predictors import KERNELS, CodePairs, KernelRegression, fit_kernel
 from twoscale.predictors import kernel as kernel_module
 from twoscale.predictors.kernel import LENGTH_SCALES, STRENGTH_COUNT, kernel_bytes
 
 any_kernel = pytest.mark.parametrize("kind", KERNELS)
-GROUPS = {"none": IDENTITY, "mirrors": MIRRORS, "square": SQUARE}
+GROUPS = {
+    "none": IDENTITY,
+    "transpose": TRANSPOSE,
+    "mirrors": MIRRORS,
+    "rotations": ROTATIONS,
+    "square": SQUARE,
+}
 any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 PLAIN = torch.eye(3, dtype=torch.float64)
 

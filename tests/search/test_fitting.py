@@ -8,8 +8,10 @@ from twoscale import Surrogate, TwoscaleError, fit_auto
 from twoscale.fields.source import ArraySource, MappedSource
 from twoscale.files import to_json
 from twoscale.predictors import Kernel
+from twoscale.search.auto import refused_symmetries
 from twoscale.search.fitting import FieldFitter, FirstFields
 from twoscale.search.record import HEADINGS, table_rows
+from twoscale.surrogate.inputs import Door
 
 
 class Ticks:
@@ -83,6 +85,22 @@ def test_symmetries_are_tried_where_declared(poisson16):
     assert {trial.candidate.symmetries for trial in plain.search.trials} == {"none"}
     assert turned.search.best.candidate.symmetries == "square"
     assert turned.search.best.outcome.error < plain.search.best.outcome.error
+
+
+def test_symmetries_that_the_data_do_not_have_are_not_used(poisson16):
+    x, u = poisson16
+    slope = torch.linspace(1, 3, x.shape[-1])
+    found = fit(x, u * slope, budget=2, symmetries="square")
+    assert {trial.candidate.symmetries for trial in found.search.trials} == {"none"}
+    assert (
+        "The data speak against symmetries=square: the mean or the variance of output changes. "
+        "They were not used."
+    ) in found.explanation
+    assert not any("set symmetries" in sentence for sentence in found.explanation)
+    first = fit(x, u * slope, budget=0.1, symmetries="square", predictor="encoder", epochs=1)
+    assert first.search.best.candidate.symmetries == "none"
+    pair = Door().pair(x, u * slope, None, "training")
+    assert refused_symmetries("mirror-rows", pair) == ""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -200,7 +218,7 @@ def test_fields_that_single_precision_cannot_square():
         ({"budget": "soon"}, "a time is given like 90s, 2min or 1h, got 'soon'"),
         ({"budget": 0}, "a time is given like"),
         ({"epoch": 3}, "no setting 'epoch'"),
-        ({"symmetries": "round"}, "symmetries must be one of none, mirror-rows, mirrors, square"),
+        ({"symmetries": "round"}, "symmetries must be one of none, mirror-rows, mirror-columns"),
         ({"symmetries": "problem"}, "needs a known problem"),
         ({"input_variance": 2}, "input_variance must be a fraction"),
         ({"seed": -1}, "the seed must be"),

@@ -13,8 +13,9 @@ from twoscale.search.neighbours import (
     more_data,
     more_input,
     other_predictors,
+    steps,
 )
-from twoscale.search.trials import Outcome
+from twoscale.search.trials import Outcome, Search, Trial
 
 
 def test_a_given_predictor_is_the_only_one():
@@ -37,6 +38,20 @@ def test_neighbours_are_a_step_away():
         (None, "square"),
     }
     assert all(one.tuned == (("ridge", 0.1),) for one in more)
+
+
+def test_a_function_of_the_input_is_tried_before_other_predictors():
+    space, first = space_of((16, 16), 100, transforms=("log",)), Candidate()
+    found = Search(10.0, [Trial(first, "cheapest", None, 1.0, known(20))])
+    reasons = [step.reason for step in steps(found, space)]
+    assert "log of input" in reasons
+    assert "predictor" not in reasons
+    logs = replace(first, transform="log")
+    found.trials.append(Trial(logs, "log of input", 1.0, 1.0, replace(known(20, 1e-3), error=0.01)))
+    later = list(steps(found, space))
+    assert {step.candidate.transform for step in later} == {"log"}
+    assert {"predictor", "+ input"} <= {step.reason for step in later}
+    assert "log of input" not in {step.reason for step in later}
 
 
 def test_parameters_alone_are_seen_as_a_whole():

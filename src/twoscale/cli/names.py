@@ -21,6 +21,7 @@ METHODS = (
 
 SETTINGS = (
     "patches",
+    "input_transform",
     "input_variance",
     "output_variance",
     "coarse_factor",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -278,8 +278,12 @@ def check_finite(fields: Tensor, name: str) -> None:
         _look_closely(fields, name)
 
 
-def check_prediction(inputs: Tensor, predicted: Tensor) -> None:
+def check_prediction(
+    inputs: Tensor, predicted: Tensor, check_inputs: Callable[[Tensor], None] = lambda inputs: None
+) -> None:
     """Raise if any value of a prediction or of its inputs is NaN or infinite.
+
+    `check_inputs` raises if values of the inputs explain it.
 
     Where both have as many values one product sees to both, and a GPU is waited for once: whatever
     is multiplied by NaN or an infinity is one of them too.
@@ -292,6 +296,7 @@ def check_prediction(inputs: Tensor, predicted: Tensor) -> None:
     if finite:
         return
     _look_closely(inputs, "input")
+    check_inputs(inputs)
     _look_closely(
         predicted,
         "predicted",

@@ -64,17 +64,32 @@ IDENTITY: Group = (Symmetry(),)
 SQUARE: Group = tuple(Symmetry(k, mirrored) for mirrored in (False, True) for k in range(4))
 MIRRORS: Group = tuple(g for g in SQUARE if not g.swaps_axes)
 MIRROR_ROWS: Group = (Symmetry(), Symmetry(2, mirrored=True))
+ROTATIONS: Group = tuple(g for g in SQUARE if not g.mirrored)
+TRANSPOSE: Group = (Symmetry(), Symmetry(3, mirrored=True))
 
 _TURNS: dict[str, Group] = {
     "none": IDENTITY,
     "mirror-rows": MIRROR_ROWS,
+    "mirror-columns": (Symmetry(), Symmetry(mirrored=True)),
+    "half-turn": (Symmetry(), Symmetry(2)),
+    "transpose": TRANSPOSE,
     "mirrors": MIRRORS,
+    "rotations": ROTATIONS,
     "square": SQUARE,
 }
 
-SYMMETRIES = (*_TURNS, "shifts")
-"""Their names: none, rows in reverse order, the four that keep rows and columns apart, the eight of
-the square, and shifts along periodic axes."""
+SYMMETRIES = {
+    "none": "nothing",
+    "mirror-rows": "mirroring of the rows",
+    "mirror-columns": "mirroring of the columns",
+    "half-turn": "half turns",
+    "transpose": "transposition",
+    "mirrors": "mirroring",
+    "rotations": "quarter turns",
+    "square": "mirroring and quarter turns",
+    "shifts": "shifts along the periodic axes",
+}
+"""Their names, each with the words for what they do. Mirrored rows are in reverse order."""
 
 _SHIFTS = 16
 _STRIDES = (0.7548776662466927, 0.5698402909980532)  # multiples of them fill a square evenly
@@ -90,7 +105,13 @@ def symmetry_group(name: str, *grids: Grid) -> Group:
     if name not in _TURNS:
         raise TwoscaleError(f"no symmetries are called '{name}': known are {', '.join(SYMMETRIES)}")
     turns = all(grid.height == grid.width and len(set(grid.periodic)) == 1 for grid in grids)
-    return tuple(g for g in _TURNS[name] if turns or not g.swaps_axes)
+    group = tuple(g for g in _TURNS[name] if turns or not g.swaps_axes)
+    if group == IDENTITY and name != "none":
+        raise TwoscaleError(
+            f"symmetries={name} needs grids with as many rows as columns, got "
+            f"{' and '.join(map(str, grids))}: leave the symmetries out"
+        )
+    return group
 
 
 def _shifts(grids: Sequence[Grid]) -> Group:
@@ -136,7 +157,8 @@ def irreducible(group: Group) -> list[Tensor]:
     """Return the irreducible representations of a group, each (symmetries, d, d) and orthogonal.
 
     R(a after b) = R(a) R(b). The functions sqrt(d / |group|) R(g)[i, j] of all of them together are
-    an orthonormal basis of the functions on the group: the group's Fourier transform.
+    an orthonormal basis of the functions on the group: the group's Fourier transform. Of the turns
+    of the plane by quarters alone, whose second row has the functions of the first, it is one row.
     """
     step = 1 if any(g.swaps_axes for g in group) else 2
     signs = [

@@ -18,6 +18,7 @@ from twoscale.representation import (
     PatchPCA,
     Representation,
     ThreeScale,
+    Transformed,
     TwoScale,
     WholeField,
     single_solver,
@@ -74,8 +75,10 @@ def _chain(chain: Callable[..., Representation]) -> MakeRepresentation:
     return lambda settings: chain(**{name: settings[name] for name in defaults_of(chain)})
 
 
+_INPUT = {"input_transform": "none"}
 _LATENT: dict[str, Any] = {
     **defaults_of(PatchPCA, "patches"),
+    **_INPUT,
     "input_variance": 0.99,
     "output_variance": 0.99,
     **defaults_of(PatchPCA, "solver"),
@@ -125,7 +128,7 @@ METHODS: dict[str, Method] = {
         "FNO",
         _whole,
         _whole,
-        {**defaults_of(PatchPCA, "patches"), "predictor": "fno"},
+        {**defaults_of(PatchPCA, "patches"), **_INPUT, "predictor": "fno"},
         colour="#56B4E9",
         marker="X",
     ),
@@ -177,8 +180,9 @@ def assemble(name: str, settings: Settings) -> Assembly:
     """Return the parts that a method makes of its resolved settings."""
     method = get_method(name)
     predictor = _predictor(settings)
+    inputs = WholeField() if predictor.reads_fields else method.inputs(settings)
     return Assembly(
-        WholeField() if predictor.reads_fields else method.inputs(settings),
+        transformed(inputs, settings),
         predictor,
         method.outputs(settings),
         _correction(settings) if method.corrected else None,
@@ -187,11 +191,17 @@ def assemble(name: str, settings: Settings) -> Assembly:
     )
 
 
+def transformed(inputs: Representation, settings: Settings) -> Representation:
+    """Return inputs after the setting `input_transform`."""
+    transform = settings["input_transform"]
+    return inputs if transform == "none" else Transformed(transform, inputs)
+
+
 def settings_of(name: str, settings: Settings, *, but: Collection[str]) -> set[str]:
     """Return the names of the settings that a method's parts read, but for some of the parts."""
     method, read = get_method(name), _ReadSettings(settings)
     makers: dict[str, Callable[[Settings], Any]] = {
-        "inputs": method.inputs,
+        "inputs": lambda one: transformed(method.inputs(one), one),
         "predictor": _predictor,
         "outputs": method.outputs,
     }

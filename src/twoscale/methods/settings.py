@@ -13,6 +13,7 @@ from twoscale.parts import Part
 from twoscale.predictors import KERNELS
 from twoscale.predictors.encoder import Encoder
 from twoscale.predictors.registry import PREDICTORS
+from twoscale.representation import TRANSFORMS, read_transform
 from twoscale.training.losses import OBJECTIVES
 
 _LARGEST = 10**9  # of a count: what is more is a slip, and would run for years
@@ -80,6 +81,15 @@ def _pair(value: Any) -> tuple[int, int]:
     return (numbers[0], numbers[-1])
 
 
+def _transform(value: Any) -> str | tuple[str, ...]:
+    try:
+        return read_transform(value)
+    except (TypeError, TwoscaleError) as error:
+        raise ValueError(
+            f"one of {', '.join(TRANSFORMS)}, or one for each channel such as log,none"
+        ) from error
+
+
 def choice(options: Collection[str]) -> Callable[[Any], str]:
     """Return the check for one of some names."""
 
@@ -111,6 +121,10 @@ _STRENGTH = real(0.0, 1.0, "a fraction from 0 to 1")
 
 SETTINGS: dict[str, Setting] = {
     "patches": Setting("patches per axis, 4 or 4x2; their borders are the common seams", _pair),
+    "input_transform": Setting(
+        "function of positive input channels: log, reciprocal or none; or one each: log,none",
+        _transform,
+    ),
     "input_variance": Setting("share of variance kept by the input PCA", _VARIANCE),
     "output_variance": Setting("share of variance kept by the output PCA", _VARIANCE),
     "coarse_factor": Setting("nodes per side of a cell of the coarse grid", _COUNT),

@@ -50,6 +50,11 @@ class Assembly:
         _check_kind("predictor", self.predictor, CodePredictor)
         for part in (self.inputs, self.predictor, self.outputs, self.correction):
             check_registered(part)
+        if self.outputs.affine is not self.outputs:
+            raise TwoscaleError(
+                f"transforms are for inputs, got outputs={self.outputs!r}: fit on transformed "
+                "outputs, and undo the transform of predictions"
+            )
         if self.correction is not None:
             _check_kind("correction", self.correction, CodePredictor)
             if not self.correction.reads_fields:

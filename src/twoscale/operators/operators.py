@@ -17,7 +17,7 @@ from twoscale.fields.source import FieldSource, map_fields
 from twoscale.fields.symmetries import IDENTITY, Group, ImageSource, symmetry_group
 from twoscale.operators.context import FieldPairs, FitContext, train_members
 from twoscale.predictors import CodePredictor, ImagePairs
-from twoscale.representation import Representation, WithParameters
+from twoscale.representation import Representation, beside_parameters
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import one_isometry
 from twoscale.representation.nearest import NearestCodes
@@ -134,9 +134,8 @@ class LatentOperator(FieldOperator):
                     "parameters alone: leave the symmetries out"
                 )
             self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
-        bare = not isinstance(self.inputs, WithParameters)
-        if inputs.parameters and self.inputs.compresses and bare:
-            self.inputs = WithParameters(self.inputs if inputs.field_channels else None)
+        if inputs.parameters:
+            self.inputs = beside_parameters(self.inputs, inputs)
 
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
@@ -148,7 +147,7 @@ class LatentOperator(FieldOperator):
         context.report("representations", 1, 2, "output")
         self._fit(self.outputs, images.outputs, training.output_space, context, 1, "output")
         context.report("representations", 2, 2)
-        self.predictor.bind(self.inputs, self.outputs)
+        self.predictor.bind(self.inputs.affine, self.outputs)
         asked = self.predictor.nearest or self.predictor.closed_form
         with one_isometry(self.outputs) if asked else nullcontext():
             with context.clock.stage(TRANSFORM.name):
@@ -216,7 +215,7 @@ class LatentOperator(FieldOperator):
         self._bind_spaces(inputs, outputs)
         self.inputs.restore(subset(tensors, "inputs"), inputs)
         self.outputs.restore(subset(tensors, "outputs"), outputs)
-        self.predictor.bind(self.inputs, self.outputs)
+        self.predictor.bind(self.inputs.affine, self.outputs)
         self.predictor.restore(subset(tensors, "predictor"))
         return self
 

@@ -84,7 +84,10 @@ class CodePredictor(Part, nn.Module, ABC):
         """Raise if the predictor does not map between fields of these spaces."""
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
-        """Take both fitted representations; called before `prepare` and before `restore`."""
+        """Take both fitted representations; called before `prepare` and before `restore`.
+
+        Of transformed inputs it is the representation inside: predictors see transformed values.
+        """
 
     @abstractmethod
     def prepare(

@@ -63,9 +63,15 @@ def parts_of(blocks: Tensor, group: Group) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def bases(matrices: Tensor) -> list[Tensor]:
-    """Return the functions on the group (symmetries, d), one row of d after the other."""
+    """Return the functions on the group (symmetries, d), one row of d after the other.
+
+    Squared traces add up to the number of symmetries if all rows are different functions, and to
+    twice as many if half of the rows have the functions of the others.
+    """
     symmetries, size = matrices.shape[:2]
-    return [math.sqrt(size / symmetries) * matrices[:, row] for row in range(size)]
+    traces = float(matrices.diagonal(dim1=1, dim2=2).sum(1).square().sum())
+    rows = round(size * symmetries / traces)
+    return [math.sqrt(size / symmetries) * matrices[:, row] for row in range(rows)]
 
 
 def transform(values: Tensor, basis: Tensor) -> Tensor:

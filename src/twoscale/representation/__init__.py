@@ -6,10 +6,12 @@ from twoscale.representation.chain import Chain, known_stages, single_solver, st
 from twoscale.representation.conforming import BubblePCA, Conforming, SkeletonPCA
 from twoscale.representation.field_pca import GlobalPCA, PatchPCA, RestrictedPCA
 from twoscale.representation.scales import ThreeScale, TwoScale
+from twoscale.representation.transformed import TRANSFORMS, Transformed, read_transform
 from twoscale.representation.whole_field import Normaliser, WholeField
-from twoscale.representation.with_parameters import WithParameters
+from twoscale.representation.with_parameters import WithParameters, beside_parameters
 
 __all__ = [
+    "TRANSFORMS",
     "BlockPCA",
     "BubblePCA",
     "Chain",
@@ -21,10 +23,13 @@ __all__ = [
     "RestrictedPCA",
     "SkeletonPCA",
     "ThreeScale",
+    "Transformed",
     "TwoScale",
     "WholeField",
     "WithParameters",
+    "beside_parameters",
     "known_stages",
+    "read_transform",
     "register_representation",
     "single_solver",
     "stage_rule",

@@ -18,7 +18,7 @@ from twoscale.runtime.timing import Clock
 
 
 class Representation(Part, nn.Module, ABC):
-    """An affine pair of maps, fitted on fields and then frozen.
+    """A pair of maps, fitted on fields and then frozen; affine, but for `Transformed` inputs.
 
     `encode` takes fields (batch, channels, height, width) to codes (batch, code_size); `decode`
     takes codes to fields and is differentiable. Everything fitted is a buffer of the module,
@@ -26,7 +26,7 @@ class Representation(Part, nn.Module, ABC):
     float64). `space` says what the fields are made of, once it is fitted.
     """
 
-    compresses: ClassVar[bool] = True
+    compresses: bool = True
     """Whether the code is shorter than the field; otherwise the code is the field itself."""
     stage_titles: ClassVar[Mapping[str, str]] = {}
     """Stages with a code and a PCA of their own, by name, with the word for them in tables."""
@@ -61,6 +61,14 @@ class Representation(Part, nn.Module, ABC):
     @abstractmethod
     def decode(self, codes: Tensor) -> Tensor:
         """Return the fields (batch, channels, height, width) of `codes` (batch, code_size)."""
+
+    def check_values(self, fields: Tensor) -> None:
+        """Raise if fields have values that cannot be encoded; most representations take any."""
+
+    @property
+    def affine(self) -> Representation:
+        """Return the affine pair of maps inside: itself, unless values are transformed first."""
+        return self
 
     @abstractmethod
     def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:

@@ -14,6 +14,7 @@ from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, MappedSource, as_source
 from twoscale.parts import register
 from twoscale.representation.base import Representation, space_of, subset
+from twoscale.representation.transformed import Transformed
 from twoscale.runtime.timing import Clock
 
 
@@ -127,6 +128,19 @@ class WithParameters(Representation):
     @property
     def explained_variance(self) -> dict[str, float]:
         return {"parameters": 1.0} if self.fields is None else self.fields.explained_variance
+
+
+def beside_parameters(inputs: Representation, space: Space) -> Representation:
+    """Return a representation of a space's fields with its parameters beside their code.
+
+    Representations that keep whole fields take parameters as channels. Transforms come first.
+    """
+    if isinstance(inputs, Transformed):
+        fields = beside_parameters(inputs.fields, space)
+        return inputs if fields is inputs.fields else Transformed(inputs.transform, fields)
+    if not inputs.compresses or isinstance(inputs, WithParameters):
+        return inputs
+    return WithParameters(inputs if space.field_channels else None)
 
 
 def _without(space: Space) -> Space:

@@ -12,7 +12,9 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Fields
 from twoscale.fields.source import in_memory
 from twoscale.fields.symmetries import SYMMETRIES
+from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
+from twoscale.representation.transformed import worthwhile
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
@@ -26,7 +28,7 @@ from twoscale.search.record import HEADINGS, as_record, table_rows
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.display import card_html, table_html
-from twoscale.surrogate.inputs import Door, Validation
+from twoscale.surrogate.inputs import Door, Pair, Validation
 from twoscale.surrogate.options import problem_symmetries
 
 
@@ -106,7 +108,7 @@ def fit_auto(
         call is the same. By default nothing is kept.
     settings
         Settings that hold for all candidates that have them. `symmetries` are only declared: the
-        search tries candidates with and without them.
+        search tries candidates with and without them, if the data do not speak against them.
 
     Returns
     -------
@@ -142,6 +144,8 @@ def fit_auto(
         dict(settings),
         accelerated=plain.device.type == "cuda",
         stored=not in_memory(training.inputs.source),
+        transforms=() if "input_transform" in settings else worthwhile(training.inputs.source),
+        refused=refused_symmetries(declared, training),
     )
     fitter = FieldFitter(space, training, held_out, options, clock, None)
     journal, resumed = _opened(journal_folder, fitter, device=device, problem=plain.problem)
@@ -174,6 +178,16 @@ def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) ->
     if given not in SYMMETRIES:
         raise TwoscaleError(f"symmetries must be one of {', '.join(SYMMETRIES)}, got '{given}'")
     return given
+
+
+def refused_symmetries(declared: str, training: Pair) -> str:
+    """Return why declared symmetries are not used, or "" if the data do not speak against them."""
+    if declared == "none":
+        return ""
+    inputs, outputs = training.inputs, training.outputs
+    found = SymmetryEvidence((inputs.source, outputs.source), (inputs.space, outputs.space))
+    evidence = found.against(declared)
+    return evidence and f"The data speak against symmetries={declared}: {evidence}."
 
 
 def _opened(

@@ -37,6 +37,7 @@ class Candidate:
     size: int | None = None  # modes of a sized chain
     predictor: str = FIRST_PREDICTOR
     symmetries: str = "none"
+    transform: str = "none"  # of the input
     samples: int | None = None  # the predictor learns from at most; None: from all
     epochs: int | None = None  # of a predictor that is probed
     tuned: tuple[tuple[str, Any], ...] = ()  # settings that an earlier fit chose
@@ -53,8 +54,8 @@ class Candidate:
     def input_part(self) -> tuple[Any, ...]:
         """Return what decides the input's representation."""
         if self.epochs is not None:
-            return ("field",)
-        return self.chain_kind.one_block, self.input_variance, self.symmetries
+            return "field", self.transform
+        return self.chain_kind.one_block, self.input_variance, self.symmetries, self.transform
 
     @property
     def output_part(self) -> tuple[Any, ...]:
@@ -64,7 +65,7 @@ class Candidate:
     @property
     def family(self) -> tuple[Any, ...]:
         """Return what it has in common with candidates that differ in numbers only."""
-        return self.chain, self.predictor, self.symmetries
+        return self.chain, self.predictor, self.symmetries, self.transform
 
     @property
     def label(self) -> str:
@@ -72,7 +73,8 @@ class Candidate:
         limit = self.samples or self.epochs
         few = "" if limit is None else f"({limit})"
         turned = "" if self.symmetries == "none" else " sym"
-        return f"{self.chain} {self.predictor}{few}{turned}"
+        transformed = "" if self.transform == "none" else f" {self.transform}"
+        return f"{self.chain} {self.predictor}{few}{turned}{transformed}"
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class SearchSpace:
     """All candidates for fields of two spaces: what the grids, the user and the problem allow.
 
     `given` settings are the same in all candidates that have them. Symmetries are not: they are
-    `declared`, and tried where they may help.
+    `declared`, and tried where they may help, unless the data speak against them.
     """
 
     inputs: Space
@@ -90,6 +92,8 @@ class SearchSpace:
     given: Mapping[str, Any] = field(default_factory=dict)
     accelerated: bool = False  # on a GPU
     stored: bool = False  # fields are read on each pass, and not held in memory
+    transforms: tuple[str, ...] = ()  # of the input, that may help
+    refused: str = ""  # why declared symmetries are not used: the data speak against them
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -154,7 +158,7 @@ class SearchSpace:
         return replace(
             candidate,
             predictor=predictor,
-            symmetries=self.declared,
+            symmetries=self.symmetries,
             samples=None,
             tuned=(),
             epochs=self.probe_settings(predictor)["epochs"],
@@ -194,8 +198,13 @@ class SearchSpace:
 
     @property
     def images(self) -> int:
-        """Return how many training fields the declared symmetries make of one."""
-        return len(symmetry_group(self.declared, self.inputs.grid, self.outputs.grid))
+        """Return how many training fields the symmetries make of one."""
+        return len(symmetry_group(self.symmetries, self.inputs.grid, self.outputs.grid))
+
+    @property
+    def symmetries(self) -> str:
+        """Return the declared symmetries, if the data do not speak against them."""
+        return "none" if self.refused else self.declared
 
     @cached_property
     def patches(self) -> tuple[int, int]:
@@ -224,6 +233,7 @@ class SearchSpace:
         kind = candidate.predictor_kind
         chosen: dict[str, Any] = {
             "patches": self.patches,
+            "input_transform": candidate.transform,
             "input_variance": candidate.input_variance,
             "predictor": candidate.predictor,
             "objective": "field",

@@ -19,7 +19,8 @@ def explain(found: Search, space: SearchSpace) -> list[str]:
     if best.error <= PERFECT:
         return [choice, "That is the limit of single precision: nothing is left to learn."]
     suggestions = limits(_findings(found, best, best.outcome, space))
-    return [choice, _shares(best.outcome), *(one.text for one in suggestions)]
+    refused = [f"{space.refused} They were not used."] if space.refused else []
+    return [choice, _shares(best.outcome), *refused, *(one.text for one in suggestions)]
 
 
 def _choice(found: Search, best: Trial, outcome: Outcome) -> str:

@@ -57,10 +57,13 @@ def _neighbours(
     learnable = 1 - representation
     if learnable < _MATTERS:
         return
+    untried = list(transformed_inputs(found, space, best))
+    for one in untried:
+        yield Step(one, f"{one.transform} of input", learnable)
     input_gain = 1.0 if best.predictor_kind.linear else _FINE
     for one in more_input(space, best):
         yield Step(one, "+ input", learnable * input_gain)
-    for one in other_predictors(space, best):
+    for one in other_predictors(space, best) if not untried else ():
         yield Step(one, "predictor", learnable)
     if data > _MATTERS:
         for one in less_input(space, best):
@@ -113,6 +116,18 @@ def longer_codes(
             if lengths.get((chain, code), size) >= size:
                 yield replace(best, chain=chain, code=code, size=None)
                 break
+
+
+def transformed_inputs(found: Search, space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
+    """Yield neighbours with a function of the input that no candidate has been tried with.
+
+    They are tried with the first predictor, which is cheap, before any other; later candidates
+    keep what was better.
+    """
+    tried = {trial.candidate.transform for trial in found.trials}
+    for name in space.transforms:
+        if name not in tried:
+            yield replace(best, transform=name)
 
 
 def more_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
@@ -184,6 +199,6 @@ def more_data(
         if 2 * best.samples < space.samples:
             yield replace(best, samples=2 * best.samples, tuned=tuned)
     if best.symmetries == "none" and space.images > 1:
-        turned = replace(best, symmetries=space.declared)
+        turned = replace(best, symmetries=space.symmetries)
         yield replace(turned, tuned=tuned)
         yield replace(turned, samples=None, tuned=tuned)

@@ -22,6 +22,7 @@ def as_record(found: Search, space: SearchSpace) -> dict[str, Any]:
         "stopped": found.stopped,
         "half_error": found.half_error,
         "declared_symmetries": space.declared,
+        "refused_symmetries": space.refused,
         "chosen": found.trials.index(best) if best else None,
         "trials": [_trial(trial, space) for trial in found.trials],
     }

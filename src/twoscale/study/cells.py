@@ -22,6 +22,9 @@ FORMAT = 1
 
 DATA_SEED = 0
 
+_WITHOUT_EFFECT = {"input_transform": "none"}
+"""Settings that are no part of a hash at these values: cells that are older than they are stay."""
+
 _TUNING_PASSES = ("epochs", "warm_up", "ramp")  # of a fine-tuning, counted over the training set
 
 
@@ -87,7 +90,11 @@ class Cell:
             "data": self.data.as_dict(),
             "training": self.training,
             "method": self.case.method,
-            "settings": dict(self.settings),
+            "settings": {
+                name: value
+                for name, value in self.settings.items()
+                if name not in _WITHOUT_EFFECT or value != _WITHOUT_EFFECT[name]
+            },
             "seed": self.seed,
             "finetuning": self.finetuning and dict(self.finetuning),
         }

@@ -132,7 +132,8 @@ class FittedSurrogate:
         with torch.set_grad_enabled(asks_for_gradient(fields)), reporting(progress) as report:
             predicted = self._apply(predict, fields, batch_size, report)
             # Only now: on CUDA it waits for the device.
-            check_prediction(fields.detach(), predicted.detach())
+            check_values = self.operator_.latent.inputs.check_values
+            check_prediction(fields.detach(), predicted.detach(), check_values)
             return given.result(predicted, self._spaces, self.ranks_[1])
 
     @torch.no_grad()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 
+from twoscale.errors import TwoscaleWarning
 from twoscale.fields.source import ArraySource, FieldSource
 from twoscale.files import Checkpoints, WorkFolder, tensor_digest, working
 from twoscale.finetuning.finetune import FinetunePlan, finetune_operator
@@ -18,6 +20,7 @@ from twoscale.operators.assembly import Assembly
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors.base import check_weights
+from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
 from twoscale.runtime.timing import reset_peak_memory
 from twoscale.surrogate.artifact import environment
@@ -70,6 +73,21 @@ def begin_fit(
         samples=len(training.inputs),
         ranks=training.ranks,
     )
+
+
+def warn_of_symmetries(name: str, training: FieldPairs) -> None:
+    """Warn if the training pairs speak clearly against the symmetries that multiply them."""
+    if name == "none":
+        return
+    spaces = (training.input_space, training.output_space)
+    against = SymmetryEvidence((training.inputs, training.outputs), spaces).against(name)
+    if against:
+        warnings.warn(
+            f"the data speak against symmetries={name}: {against}; fit with symmetries=none and "
+            "compare, or look for a mistake in the data",
+            TwoscaleWarning,
+            stacklevel=3,
+        )
 
 
 def fitted_state(fitting: Fitting, device: torch.device) -> dict[str, Any]:

@@ -160,7 +160,9 @@ def _ranks(stored: Any, inputs: Space, outputs: Space) -> tuple[int, int]:
 @torch.no_grad()
 def _try_out(operator: FieldOperator, inputs: Space, outputs: Space, device: torch.device) -> None:
     """Raise if the operator does not map fields of one space to fields of the other."""
-    predicted = operator(torch.zeros(1, *inputs.shape, device=device))
+    predicted = operator(
+        torch.ones(1, *inputs.shape, device=device)
+    )  # positive: it has a logarithm
     if predicted.shape[1:] != outputs.shape:
         raise TwoscaleError(
             f"it predicts fields of shape {tuple(predicted.shape[1:])} where the manifest says "

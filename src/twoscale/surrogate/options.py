@@ -12,7 +12,7 @@ import torch
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.symmetries import SYMMETRIES
-from twoscale.methods.recipes import assemble, resolve, settings_of
+from twoscale.methods.recipes import assemble, resolve, settings_of, transformed
 from twoscale.methods.settings import check_arguments
 from twoscale.operators.assembly import Assembly
 from twoscale.parts import Part
@@ -108,11 +108,13 @@ def compose(
         return Composed(method, resolved, parts)
     places: dict[str, Any] = dict(own)
     if "inputs" not in own and getattr(own.get("predictor"), "reads_fields", False):
-        places["inputs"] = WholeField()
+        places["inputs"] = transformed(WholeField(), resolved)
     composed = replace(parts, **places)
     for part in own.values():
         check_arguments(part)
     used = settings_of(method, resolved, but=places)
+    if "inputs" not in own:
+        used.add("input_transform")
     if unused := settings.keys() - used - _SHARED:
         raise TwoscaleError(
             f"{', '.join(sorted(unused))} would have no effect: {', '.join(places)} is given as an "

@@ -29,6 +29,7 @@ from twoscale.surrogate.fitting import (
     finetuned_state,
     fit_checkpoints,
     fitted_state,
+    warn_of_symmetries,
 )
 from twoscale.surrogate.inputs import Door, Pair, Validation
 from twoscale.surrogate.manifest import restored, write_surrogate
@@ -240,6 +241,7 @@ class Surrogate(FittedSurrogate):
             fitting = self.begin(*pairs, progress=report)
             asked = {"parts": self.parts.describe(), "seed": self.seed}
             data = (fitting.training, fitting.validation)
+            warn_of_symmetries(self.parts.symmetries, fitting.training)
             with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
                 fitting.context.checkpoints = kept
                 fitting.operator.fit(*data, fitting.context)

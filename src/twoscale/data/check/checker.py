@@ -140,7 +140,7 @@ class _Checker:
         every = [one for channels in self.channels.values() for one in channels]
         for channels in self.channels.values():
             for channel in channels:
-                yield from value_findings(channel, has_problem=self.problem is not None)
+                yield from value_findings(channel)
             if (finding := scales(channels)) is not None:
                 yield finding
         yield from self._on_samples()
@@ -195,7 +195,8 @@ class _Checker:
             yield finding
         periodic = self.dataset.output_space.grid.periodic
         yield from periodic_findings(seen, periodic)
-        yield from symmetry_findings(self.dataset, seen)
+        if not self.damaged:
+            yield from symmetry_findings(self.dataset)
         yield from boundary([one for one in seen if one.side == "output"], periodic)
 
 

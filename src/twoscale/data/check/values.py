@@ -18,16 +18,13 @@ _SKEWED = 1.0  # skewness of values that a logarithm should at least halve
 _TINY = 1e-6  # of the largest deviation: a node that deviates less is constant
 
 
-def value_findings(channel: Channel, *, has_problem: bool) -> Iterator[Finding]:
+def value_findings(channel: Channel) -> Iterator[Finding]:
     """Yield the findings on one channel alone."""
     yield finite(channel)
-    for find in (constant_fields, precision, constant_nodes):
+    for find in (constant_fields, precision, constant_nodes, logarithm):
         finding = find(channel)
         if finding is not None:
             yield finding
-    finding = logarithm(channel, has_problem=has_problem)
-    if finding is not None:
-        yield finding
 
 
 def finite(channel: Channel) -> Finding:
@@ -92,7 +89,7 @@ def never_changes(channel: Channel) -> np.ndarray:
     return deviation <= _TINY * deviation.max()
 
 
-def logarithm(channel: Channel, *, has_problem: bool) -> Finding | None:
+def logarithm(channel: Channel) -> Finding | None:
     """Return a finding on a positive input over several magnitudes that its logarithm would tame.
 
     Values of only two levels, as in two materials, gain nothing from a logarithm.
@@ -107,16 +104,12 @@ def logarithm(channel: Channel, *, has_problem: bool) -> Finding | None:
     skewed, tamed = skewness(values), skewness(np.log(values))
     if most < _BULK * least or skewed < _SKEWED or abs(tamed) > 0.5 * skewed:
         return None
-    plain = "parameters" if channel.side == "parameters" else "inputs"
-    advice = f"fit on its logarithm, {plain} = numpy.log({plain}), and predict with the same line"
-    if has_problem:
-        advice += "; leave the problem out then, which needs the plain values"
     return Finding(
-        "note" if has_problem else "warning",
+        "warning",
         "logarithm",
         f"{channel.label}: positive values over {math.log10(ratio):.1f} orders of magnitude, from "
         f"{channel.low:.2g} to {channel.high:.2g}",
-        advice,
+        "fit with input_transform=log: the method then sees its logarithm",
     )
 
 

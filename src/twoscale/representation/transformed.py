@@ -1,0 +1,247 @@
+"""A pointwise function of positive inputs, before any other representation of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError, unknown_name
+from twoscale.fields.grid import Space
+from twoscale.fields.patches import PatchLayout
+from twoscale.fields.source import FieldSource, MappedSource, as_source
+from twoscale.parts import register
+from twoscale.representation.base import Representation, space_of, subset
+from twoscale.runtime.timing import Clock
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A function of positive numbers and its inverse; NaN for numbers that are not positive."""
+
+    title: str
+    apply: Callable[[Tensor], Tensor]
+    undo: Callable[[Tensor], Tensor]
+
+
+def _positive(values: Tensor) -> Tensor:
+    return values.masked_fill(values <= 0, torch.nan)
+
+
+TRANSFORMS = {
+    "none": Transform("the values themselves", lambda values: values, lambda values: values),
+    "log": Transform("logarithm", lambda values: _positive(values).log(), torch.exp),
+    "reciprocal": Transform(
+        "reciprocal", lambda values: _positive(values).reciprocal(), torch.reciprocal
+    ),
+}
+"""Functions of input values by name."""
+
+NAMES = tuple(TRANSFORMS)
+
+
+_WIDE = 10  # ratio of largest and smallest value from which on a logarithm may help
+_SEEN = 1000  # samples that are looked at for that
+
+
+def read_transform(value: str | Sequence[str]) -> str | tuple[str, ...]:
+    """Return the name of a transform, or names of one per channel, also from text such as log,none.
+
+    >>> read_transform("log,none")
+    ('log', 'none')
+    """
+    parts = value.split(",") if isinstance(value, str) else list(value)
+    names = tuple(str(part).strip() for part in parts)
+    for name in names:
+        if name not in TRANSFORMS:
+            raise unknown_name("transform", name, TRANSFORMS)
+    return names[0] if len(names) == 1 else names
+
+
+@register
+class Transformed(Representation):
+    """A representation of fields after a logarithm or a reciprocal of their values.
+
+    Coefficients such as conductivities are positive and spread over orders of magnitude. The
+    solution often depends on their logarithm nearly linearly. Everything outside sees the values
+    themselves: predictions, residuals, symmetries.
+
+    Parameters
+    ----------
+    transform
+        "log", "reciprocal" or "none", for every channel whose training values are all positive,
+        parameters included. Or one for each channel, such as ("log", "none"); scalar parameters
+        come last and may be left out.
+    fields
+        The representation of the transformed fields, such as `PatchPCA(0.99)`.
+
+    Attributes
+    ----------
+    kinds
+        The transform of each channel, once fitted.
+    space, code_size
+        The space of the fields, and the length of their codes.
+
+    Examples
+    --------
+    >>> from twoscale.representation import GlobalPCA
+    >>> inputs = Transformed("log", GlobalPCA(5)).fit(torch.randn(20, 1, 8, 8).exp())
+    >>> inputs.kinds, inputs.code_size
+    (('log',), 5)
+    """
+
+    name = "transformed"
+    title = "a function of the values, and a representation of that"
+
+    applied: Tensor  # (channels,): places in `NAMES`
+
+    def __init__(self, transform: str | Sequence[str], fields: Representation) -> None:
+        super().__init__()
+        self.transform = read_transform(transform)
+        self._restate(transform=self.transform)
+        self.fields = fields
+        self.compresses = fields.compresses
+        self.register_buffer("applied", None)
+        self.kinds: tuple[str, ...] = ()
+
+    def check(self, space: Space, samples: int) -> None:
+        lengths = {space.channels, space.field_channels}
+        if not isinstance(self.transform, str) and len(self.transform) not in lengths:
+            raise TwoscaleError(
+                f"one transform per channel was expected, for {space.contents}: got "
+                f"{len(self.transform)} ({', '.join(self.transform)})"
+            )
+        self.fields.check(space, samples)
+
+    def fit(
+        self,
+        fields: Tensor | FieldSource,
+        *,
+        space: Space | None = None,
+        seed: int = 0,
+        clock: Clock | None = None,
+        name: str = "output",
+    ) -> Self:
+        source = as_source(fields)
+        self.space = space_of(source, space)
+        self.check(self.space, source.shape[0])
+        least = torch.stack([_least(chunk) for chunk in source.chunks()]).amin(0).tolist()
+        self._take(self._kinds_for(least), next(source.chunks()).device)
+        self._refuse_values(least)
+        seen = MappedSource(source, self._transformed)
+        self.fields.fit(seen, space=self.space, seed=seed, clock=clock, name=name)
+        return self
+
+    def _kinds_for(self, least: Sequence[float]) -> tuple[str, ...]:
+        """Return the transform of each channel, whose least values are known."""
+        if not isinstance(self.transform, str):
+            return (*self.transform, *["none"] * (len(least) - len(self.transform)))
+        kinds = tuple(self.transform if value > 0 else "none" for value in least)
+        if self.transform != "none" and set(kinds) == {"none"}:
+            names = zip(self.space.channel_names, least, strict=True)
+            values = ", ".join(f"'{channel}' from {value:.4g} on" for channel, value in names)
+            raise TwoscaleError(
+                f"the {TRANSFORMS[self.transform].title} is taken of channels with positive values "
+                f"only, and there are none: {values}; leave the transform out"
+            )
+        return kinds
+
+    def _take(self, kinds: tuple[str, ...], device: torch.device) -> None:
+        self.kinds = kinds
+        places = [NAMES.index(kind) for kind in kinds]
+        self.applied = torch.tensor(places, dtype=torch.uint8, device=device)
+
+    def check_values(self, fields: Tensor) -> None:
+        """Raise if a value of fields (batch, channels, height, width) cannot be transformed."""
+        self._refuse_values(_least(fields.detach()).tolist())
+
+    def _refuse_values(self, least: Sequence[float]) -> None:
+        for channel, kind, value in zip(self.space.channel_names, self.kinds, least, strict=True):
+            if kind != "none" and not value > 0:
+                raise TwoscaleError(
+                    f"the input channel '{channel}' has the value {value:.4g}, and its "
+                    f"{TRANSFORMS[kind].title} is taken: give positive values, or fit without the "
+                    "transform"
+                )
+
+    def _transformed(self, fields: Tensor) -> Tensor:
+        return self._by_channel(fields, [TRANSFORMS[kind].apply for kind in self.kinds])
+
+    def _by_channel(self, fields: Tensor, functions: list[Callable[[Tensor], Tensor]]) -> Tensor:
+        if len(set(self.kinds)) == 1:
+            return functions[0](fields)
+        parts = zip(functions, fields.split(1, dim=1), strict=True)
+        return torch.cat([function(part) for function, part in parts], 1)
+
+    def encode(self, fields: Tensor) -> Tensor:
+        self._check_fields(fields)
+        if not (fields.is_cuda and torch.cuda.is_current_stream_capturing()):
+            self.check_values(fields)
+        return self.fields.encode(self._transformed(fields.to(self.dtype)))
+
+    def decode(self, codes: Tensor) -> Tensor:
+        self._check_codes(codes)
+        undo = [TRANSFORMS[kind].undo for kind in self.kinds]
+        return self._by_channel(self.fields.decode(codes), undo)
+
+    def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
+        applied = tensors.get("applied")
+        if (
+            applied is None
+            or applied.shape != (space.channels,)
+            or int(applied.max()) >= len(NAMES)
+        ):
+            raise TwoscaleError(
+                "the transforms of the channels are missing: the artifact is damaged"
+            )
+        self.space = space
+        self._take(tuple(NAMES[place] for place in applied.tolist()), applied.device)
+        self.fields.restore(subset(tensors, "fields"), space)
+        return self
+
+    @property
+    def affine(self) -> Representation:
+        return self.fields
+
+    @property
+    def layout(self) -> PatchLayout | None:
+        return self.fields.layout
+
+    @property
+    def mean_and_spread(self) -> tuple[float, float] | None:
+        return self.fields.mean_and_spread
+
+    @property
+    def block_sizes(self) -> list[int]:
+        return self.fields.block_sizes
+
+    @property
+    def ranks(self) -> dict[str, list[int]]:
+        return self.fields.ranks
+
+    @property
+    def explained_variance(self) -> dict[str, float]:
+        return self.fields.explained_variance
+
+
+def worthwhile(fields: FieldSource) -> tuple[str, ...]:
+    """Return the transforms that may help: of positive values that differ by a factor of ten.
+
+    Only the first thousand samples are looked at.
+    """
+    low, high, seen = torch.tensor(torch.inf), torch.tensor(0.0), 0
+    for chunk in fields.chunks():
+        low = torch.minimum(_least(chunk), low.to(chunk))
+        high = torch.maximum(-_least(-chunk), high.to(chunk))
+        seen += len(chunk)
+        if seen >= _SEEN:
+            break
+    return ("log",) if bool(((low > 0) & (high > _WIDE * low)).any()) else ()
+
+
+def _least(fields: Tensor) -> Tensor:
+    """Return the least value of each channel."""
+    return fields.amin((0, 2, 3)) if len(fields) else fields.new_full(fields.shape[1:2], torch.inf)
