@@ -22,7 +22,7 @@ FORMAT = 1
 
 DATA_SEED = 0
 
-_WITHOUT_EFFECT = {"input_transform": "none"}
+_WITHOUT_EFFECT = {"input_transform": "none", "cycles": 1, "members": 1}
 """Settings that are no part of a hash at these values: cells that are older than they are stay."""
 
 _TUNING_PASSES = ("epochs", "warm_up", "ramp")  # of a fine-tuning, counted over the training set
