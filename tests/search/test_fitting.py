@@ -45,7 +45,21 @@ def test_the_best_on_validation_fields_is_returned(poisson16):
     held_out = (x[150:], u[150:])
     found = fit(x[:150], u[:150], validation=held_out)
     errors = [trial.outcome.error for trial in found.search.trials if trial.outcome]
-    assert found.surrogate.evaluate(*held_out)["mre"] == pytest.approx(min(errors), rel=1e-6)
+    error = found.surrogate.evaluate(*held_out)["mean_relative_l2"]
+    assert error == pytest.approx(min(errors), rel=1e-6)
+
+
+def test_fields_of_very_different_sizes_and_none():
+    """The error is the mean of the fields' own; one ratio for all would see the large ones only."""
+    x = 10.0 ** np.random.default_rng(1).uniform(-3, 0, (80, 1, 1)) * smooth(80, (16, 16))
+    u = x.cumsum(1) + 0.1 * x**2
+    u[60:63] = 0.0  # among the validation fields: no relative error, and no part in the mean
+    held_out = (x[60:], u[60:])
+    found = fit(x[:60], u[:60], validation=held_out, budget=5)
+    metrics = found.surrogate.evaluate(*held_out)
+    assert found.record["measure"] == "mean_relative_l2"
+    assert found.search.best.error == pytest.approx(metrics["mean_relative_l2"], rel=1e-6)
+    assert found.search.best.error != pytest.approx(metrics["mre"], rel=0.5)
 
 
 def test_the_result_is_a_surrogate_like_any_other(poisson, poisson16, tmp_path):

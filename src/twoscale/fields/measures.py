@@ -230,7 +230,10 @@ def _channel_sums(values: Tensor) -> Tensor:
 relative_l2 = affine_measure(
     lambda b: b.error.flatten(2), power=2, weight=lambda b, _: b.truth.square().sum((2, 3))
 )
-"""||prediction - truth|| / ||truth||, one ratio over all samples: the MRE and the loss L_R."""
+"""||prediction - truth|| / ||truth||, one ratio over all samples: the MRE and the loss L_R.
+
+Large fields count more. `mean_relative_l2` is the mean of the samples' own ratios.
+"""
 
 mean_squared_error = mean_of(lambda b: b.error.square())
 mean_absolute_error = mean_of(lambda b: b.error.abs())
@@ -289,6 +292,14 @@ def over_channels(errors: Tensor) -> Tensor:
     Channels without an error (NaN) do not count.
     """
     return errors.square().nanmean(dim=1).sqrt()
+
+
+def mean_relative_l2(errors: Tensor) -> float:
+    """Return the mean over samples of their errors (samples, channels), by `sample_errors`.
+
+    Samples whose true field is zero everywhere have no relative error and do not count.
+    """
+    return float(over_channels(errors).nanmean())
 
 
 def median_sample(prediction: Tensor, truth: Tensor) -> int:

@@ -49,6 +49,7 @@ def _seconds(heading: str, words: str) -> Display:
 
 _KNOWN = {
     "mre": Display("MRE %", "relative error", "percent", "%"),
+    "mean_relative_l2": Display("mean error %", "mean relative error", "percent", "%"),
     "oracle_mre": Display("oracle MRE %", "oracle error", "percent", "%"),
     "learned_to_oracle": Display("learned / oracle", "learned error over oracle error", "ratio"),
     "ssim": Display("SSIM", "SSIM", "plain", higher_is_better=True),

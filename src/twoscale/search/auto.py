@@ -22,7 +22,7 @@ from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal, Resumed
 from twoscale.search.policy import DEFAULT_BUDGET, Report, search
-from twoscale.search.record import HEADINGS, as_record, table_rows
+from twoscale.search.record import CAPTION, HEADINGS, as_record, table_rows
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.display import card_html, table_html
@@ -55,14 +55,14 @@ class Found:
 
     def __repr__(self) -> str:
         best = self.search.best
-        error = "" if best is None else f", validation error {percent(best.error)}"
+        error = "" if best is None else f", mean validation error {percent(best.error)}"
         tried, seconds = len(self.search.trials), duration_text(self.search.seconds)
         return f"Found({self.surrogate!r}{error}, {tried} tried in {seconds})"
 
     def _repr_html_(self) -> str:
         table = table_html(table_rows(self.record), HEADINGS)
         sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.explanation)
-        caption = "<p>Relative L2 errors of the validation fields in %; * is the chosen one.</p>"
+        caption = f"<p>{CAPTION}; * is the chosen one.</p>"
         return card_html(repr(self), caption, table, sentences)
 
 
@@ -87,6 +87,7 @@ def fit_auto(
 ) -> Found:
     """Search within a time budget; return the surrogate with the smallest validation error.
 
+    This is the mean relative L2 error of the validation fields, `mean_relative_l2` of `evaluate`.
     An interruption ends the search with the best surrogate so far.
 
     Parameters

@@ -26,8 +26,8 @@ def _choice(found: Search, best: Trial, outcome: Outcome) -> str:
     count = len(found.trials)
     others = "the only candidate" if count == 1 else f"the best of {count} candidates"
     return (
-        f"{best.candidate.label} was {others}: validation error {percent(outcome.error)}, "
-        f"in {duration_text(found.seconds)} of {duration_text(found.budget)}; {found.stopped}."
+        f"{best.candidate.label} was {others}: mean relative L2 error {percent(outcome.error)} on "
+        f"validation fields, in {duration_text(found.seconds)} of {duration_text(found.budget)}; {found.stopped}."
     )
 
 

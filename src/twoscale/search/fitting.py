@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import ACCURACY, Batch, measure_all
+from twoscale.fields.measures import mean_relative_l2, sample_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import FieldSource, Shape
 from twoscale.files import Checkpoints
@@ -187,10 +187,10 @@ def _first(pairs: Pair, samples: int) -> Pair:
 
 @torch.no_grad()
 def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
-    """Return the relative L2 error of predictions, as the metrics count it."""
+    """Return the mean relative L2 error of predictions, as the metrics count it."""
     chunks = paired_chunks(pairs.inputs.source, pairs.outputs.source)
-    batches = (Batch(predict(inputs).double(), truth.double()) for inputs, truth in chunks)
-    return measure_all({"mre": ACCURACY["mre"]}, batches)["mre"]
+    errors = [sample_errors(predict(inputs).double(), truth) for inputs, truth in chunks]
+    return mean_relative_l2(torch.cat(errors))
 
 
 def _tuned(candidate: Candidate, surrogate: Surrogate) -> tuple[tuple[str, Any], ...]:

@@ -12,7 +12,7 @@ from twoscale.search.candidates import Candidate
 
 @dataclass(frozen=True)
 class Outcome:
-    """Results of a fitted candidate; errors are relative L2 errors of fields."""
+    """Results of a fitted candidate; errors are means of the fields' relative L2 errors."""
 
     error: float  # of predictions on the validation fields
     training_error: float  # the same on training fields
