@@ -37,6 +37,7 @@ class Epochs:
         values = step * (self.inputs[0].numel() + self.targets[0].numel())
         most = _CYCLE_STEPS if plan.one_cycle else _GROUP_STEPS
         self.group = max(1, min(most, _GROUP_VALUES // values))
+        self.complete = True  # the latest epoch, to its last step
         self.orders: dict[torch.device, Tensor] = {}
         self.buffers: list[Tensor] = []
 
@@ -47,12 +48,14 @@ class Epochs:
         *,
         done: int = 0,
         between: Callable[[int], None] | None = None,
+        over: Callable[[], bool] | None = None,
     ) -> list[float]:
         """Run one epoch in the given order (members, samples); return the mean training losses.
 
         `rate` is called before each group, to set the learning rates, with the share of the epoch
         at the group's middle. `between` is called after each group with the number of groups done.
-        The first `done` groups are skipped: an earlier process did them.
+        The first `done` groups are skipped: an earlier process did them. The epoch ends after the
+        group at which `over` says so.
         """
         rows = order + self.pairs * torch.arange(self.members)[:, None]
         whole = self.samples - self.samples % self.batch
@@ -71,6 +74,9 @@ class Epochs:
             self._run(part, self.batch)
             if between:
                 between(number)
+            self.complete = not (over and over())
+            if not self.complete:
+                return (self.learner.total / (part.stop / self.members)).tolist()
         if whole < self.samples:
             self._eager(slice(self.members * whole, len(flat)), self.samples - whole)
         return (self.learner.total / self.samples).tolist()

@@ -14,7 +14,8 @@ from torch import Tensor
 class Plan:
     """How to train: Adam with L2 weight decay, the rate halved on a plateau of validation loss.
 
-    With `one_cycle` the rate rises during the first tenth of all steps and then falls to zero.
+    With `one_cycle` the rate rises during the first tenth of all steps and then falls to zero. If
+    there is a deadline, it follows the time instead, where that is ahead of the epochs.
     """
 
     epochs: int
@@ -41,12 +42,11 @@ class History:
     learning_rate: list[float] = field(default_factory=list)
     best_epoch: int = -1
     earlier_seconds: float = field(default=0.0, compare=False)  # in processes that were interrupted
+    ended_by_deadline: bool = False  # before all epochs; the last one may be a part of one
 
     def as_dict(self) -> dict[str, Any]:
-        found = dict(vars(self))
-        if not self.earlier_seconds:
-            del found["earlier_seconds"]
-        return found
+        optional = ("earlier_seconds", "ended_by_deadline")
+        return {name: value for name, value in vars(self).items() if value or name not in optional}
 
     def divergence(self, start: float | None = None) -> Divergence | None:
         """Return how the training diverged, or None if it did not.
@@ -99,8 +99,11 @@ class Schedule(ABC):
         self.stale = 0  # epochs since the best loss
 
     @abstractmethod
-    def rate(self, epochs: float) -> float:
-        """Return the rate after some epochs; a fraction is a part of an epoch's steps."""
+    def rate(self, epochs: float, time: float = 0.0) -> float:
+        """Return the rate after some epochs; a fraction is a part of an epoch's steps.
+
+        `time` is the share of the time before a deadline that is used.
+        """
 
     def update(self, loss: float) -> bool:
         """Take an epoch's validation loss; return whether it is the best so far."""
@@ -131,7 +134,7 @@ class Plateau(Schedule):
         self.current = plan.learning_rate
         self.waited = 0  # epochs since the best loss or the last halving
 
-    def rate(self, epochs: float) -> float:
+    def rate(self, epochs: float, time: float = 0.0) -> float:
         return self.current
 
     def update(self, loss: float) -> bool:
@@ -146,8 +149,8 @@ class Plateau(Schedule):
 class OneCycle(Schedule):
     """Rises in a straight line during the first tenth, then falls to zero as a cosine."""
 
-    def rate(self, epochs: float) -> float:
-        done = epochs / self.plan.epochs
+    def rate(self, epochs: float, time: float = 0.0) -> float:
+        done = max(epochs / self.plan.epochs, time)
         if done < _RISE:
             return self.plan.learning_rate * max(done, _FIRST) / _RISE
         rest = min((done - _RISE) / (1 - _RISE), 1.0)
