@@ -82,6 +82,7 @@ def fit_auto(
     progress: ShowProgress = None,
     clock: Callable[[], float] = now,
     start: float | None = None,
+    afterwards: Callable[[Surrogate], float] | None = None,
     journal_folder: Path | None = None,
     **settings: Any,
 ) -> Found:
@@ -102,6 +103,9 @@ def fit_auto(
         A function that returns the time in seconds.
     start
         The time of that clock at which the budget begins; now by default.
+    afterwards
+        A function that estimates, with a fitted surrogate, how many seconds of the budget are
+        needed after the search. By default none are.
     journal_folder
         A folder in which the search is noted. A search that was killed goes on from there, if the
         call is the same. By default nothing is kept.
@@ -144,7 +148,7 @@ def fit_auto(
         accelerated=plain.device.type == "cuda",
         stored=not in_memory(training.inputs.source),
     )
-    fitter = FieldFitter(space, training, held_out, options, clock, None)
+    fitter = FieldFitter(space, training, held_out, options, afterwards=afterwards)
     journal, resumed = _opened(journal_folder, fitter, device=device, problem=plain.problem)
     before = resumed.elapsed if resumed else 0.0
 
@@ -152,7 +156,7 @@ def fit_auto(
         return before + clock() - begun
 
     with worthwhile_threads(), reporting(progress, "search", over="seconds") as reported:
-        fitter.progress = _ticking(reported, journal, elapsed)
+        fitter.clock, fitter.progress = elapsed, _ticking(reported, journal, elapsed)
         found = search(
             space,
             fitter,

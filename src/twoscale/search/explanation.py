@@ -25,9 +25,10 @@ def explain(found: Search, space: SearchSpace) -> list[str]:
 def _choice(found: Search, best: Trial, outcome: Outcome) -> str:
     count = len(found.trials)
     others = "the only candidate" if count == 1 else f"the best of {count} candidates"
+    time = f"in {duration_text(found.seconds)} of {duration_text(found.budget)}"
     return (
         f"{best.candidate.label} was {others}: mean relative L2 error {percent(outcome.error)} on "
-        f"validation fields, in {duration_text(found.seconds)} of {duration_text(found.budget)}; {found.stopped}."
+        f"validation fields, {time}; {found.stopped}."
     )
 
 

@@ -17,6 +17,9 @@ _OVERHEAD = 1e9  # of any fit, however small
 _STEP = 2e7  # overhead of one step of a small network
 _EPOCHS = 100
 _CELL_WORK = 500  # times the squared width: an encoder's training step on one of its cells
+_NODE_WORK = 40  # times the squared width: the same of a network of full resolution, on a node
+_WIDTH = 32  # of a network whose width is not known
+_PASSES = 500  # products in the time of all passes over a value: fields are read, cut and compared
 _TUNING = len(kernel.LENGTH_SCALES) + len(kernel.KERNELS) - 1  # decompositions to choose both
 
 _MLP = defaults_of(MLP)
@@ -128,8 +131,16 @@ def _affine_network(sizes: Sizes) -> float:
 
 
 def _encoder(sizes: Sizes) -> float:
-    fields = sizes.epochs * (sizes.samples + sizes.validation / 3)
-    return fields * sizes.cells * _CELL_WORK * sizes.width**2
+    return _seen_fields(sizes) * sizes.cells * _CELL_WORK * sizes.width**2
+
+
+def _full_resolution(sizes: Sizes) -> float:
+    return _seen_fields(sizes) * sizes.nodes * _NODE_WORK * (sizes.width or _WIDTH) ** 2
+
+
+def _seen_fields(sizes: Sizes) -> float:
+    """Return the fields of all epochs; one that is not learned from costs a third."""
+    return sizes.epochs * (sizes.samples + sizes.validation / 3)
 
 
 KINDS: dict[str, Kind] = {
@@ -149,22 +160,38 @@ KINDS: dict[str, Kind] = {
         gpu_speed=20.0,
         probe=Probe(3, 2, fields=16_000, small={"width": 24, "batch_size": 16}),
     ),
+    "fno": Kind(
+        _full_resolution,
+        after=("encoder",),
+        gpu_speed=20.0,
+        probe=Probe(3, 2, fields=16_000, small={"width": 16}),
+    ),
     # A predictor that is added here is searched.
 }
 """By the name of the predictor; a search starts with the first one."""
 
 FIRST_PREDICTOR = next(iter(KINDS))
 
+_OF_FIELDS = Kind(_full_resolution, gpu_speed=20.0, probe=Probe(3, 2, fields=16_000, small={}))
+
 
 def kind_of(predictor: str) -> Kind:
     """Return how the search sees a predictor; one of the user's own is judged by its traits."""
     if predictor in KINDS:
         return KINDS[predictor]
-    return Kind(_network if get_predictor(predictor).trains_epochs else _affine)
+    traits = get_predictor(predictor)
+    if traits.reads_fields and traits.trains_epochs:
+        return _OF_FIELDS
+    return Kind(_network if traits.trains_epochs else _affine)
 
 
 def work(predictor: str, sizes: Sizes) -> float:
     """Return the work of a fit in multiplications: representations, transforms, predictor."""
+    return representation_work(sizes) + kind_of(predictor).work(sizes)
+
+
+def representation_work(sizes: Sizes) -> float:
+    """Return the work of a fit without its predictor."""
     fields = sizes.images * sizes.samples
     input_nodes = sizes.nodes if sizes.input_nodes is None else sizes.input_nodes
     input_patch = sizes.input_patch_nodes or sizes.patch_nodes
@@ -175,7 +202,8 @@ def work(predictor: str, sizes: Sizes) -> float:
     products = input_patch * sizes.input_code + 4 * sizes.patch_nodes * sizes.output_code
     codes = 2.0 * fields * products
     nearest = 2.0 * fields * sizes.output_code**2 + _EIGEN * sizes.output_code**3
-    return _OVERHEAD + fits + codes + nearest + kind_of(predictor).work(sizes)
+    passes = float(_PASSES) * fields * (sizes.nodes + input_nodes)
+    return _OVERHEAD + fits + codes + nearest + passes
 
 
 def _components(sizes: Sizes, nodes: int, features: int, code: int) -> float:

@@ -37,7 +37,7 @@ class Epochs:
         values = step * (self.inputs[0].numel() + self.targets[0].numel())
         most = _CYCLE_STEPS if plan.one_cycle else _GROUP_STEPS
         self.group = max(1, min(most, _GROUP_VALUES // values))
-        self.complete = True  # the latest epoch, to its last step
+        self.share = 1.0  # of the latest epoch that was run
         self.orders: dict[torch.device, Tensor] = {}
         self.buffers: list[Tensor] = []
 
@@ -74,11 +74,12 @@ class Epochs:
             self._run(part, self.batch)
             if between:
                 between(number)
-            self.complete = not (over and over())
-            if not self.complete:
+            self.share = part.stop / len(flat)
+            if over and over():
                 return (self.learner.total / (part.stop / self.members)).tolist()
         if whole < self.samples:
             self._eager(slice(self.members * whole, len(flat)), self.samples - whole)
+            self.share = 1.0
         return (self.learner.total / self.samples).tolist()
 
     def _run(self, part: slice, batch: int) -> None:

@@ -243,10 +243,9 @@ def _train_bank(
     for place, member in enumerate(members):
         member.finish(name)
         member.history.earlier_seconds = earlier
-        fewer = len(member.history.validation_loss) < plan.epochs
-        member.history.ended_by_deadline = not epochs.complete or (
-            fewer and not member.schedule.exhausted
-        )
+        run = len(member.history.validation_loss) - 1 + epochs.share
+        if run < plan.epochs and not member.schedule.exhausted:
+            member.history.cut_after = run
         if finished:
             finished[place].save(member, earlier)
     return [member.history for member in members]

@@ -43,8 +43,9 @@ OBJECTIVES = ("vector", "block-balanced", "score-normalised", "field")
 
 
 class RelativeLoss:
-    """The mean over a batch of ||predicted field - true field|| / ||true field||; 0 for a zero field.
+    """The mean over a batch of ||predicted field - true field|| / ||true field||.
 
+    A true field of zeros adds nothing.
     `metric` turns code errors into coordinates with the fields' distances: a matrix (code,
     coordinates), or a factor for each code. The last column of `true` holds the norms of the true
     fields, the others their codes.

@@ -63,9 +63,7 @@ class Member:
             return task.validate()
         return mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch)
 
-    def record_epoch(
-        self, training_loss: float, validation_loss: float, time: float = 0.0
-    ) -> None:
+    def record_epoch(self, training_loss: float, validation_loss: float, time: float = 0.0) -> None:
         """Add an epoch's losses to the history; keep the weights if they are the best so far.
 
         `time` is the share of the time before a deadline that was used when the epoch began.

@@ -42,10 +42,10 @@ class History:
     learning_rate: list[float] = field(default_factory=list)
     best_epoch: int = -1
     earlier_seconds: float = field(default=0.0, compare=False)  # in processes that were interrupted
-    ended_by_deadline: bool = False  # before all epochs; the last one may be a part of one
+    cut_after: float | None = None  # epochs, if a deadline ended the training before its last one
 
     def as_dict(self) -> dict[str, Any]:
-        optional = ("earlier_seconds", "ended_by_deadline")
+        optional = ("earlier_seconds", "cut_after")
         return {name: value for name, value in vars(self).items() if value or name not in optional}
 
     def divergence(self, start: float | None = None) -> Divergence | None:
