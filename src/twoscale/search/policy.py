@@ -7,9 +7,9 @@ search.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
@@ -28,6 +28,7 @@ NO_TIME = "the next candidate"  # first words of the reason of a search that was
 
 _SLACK = 0.02  # of the budget: no candidate is expected to end later
 _TRAINING_FROM = 0.3  # of the budget: from then on a long training that should win comes first
+_CHEAP = 0.05  # of the time left: such a candidate comes before any long training
 _HOPE = 20.0  # times the least error: a short training of more is not followed by a long one
 _PROBE = 0.125  # of the time left: a short training takes no more
 _LEAST = 0.1  # of the budget must be left for a short training
@@ -137,6 +138,14 @@ def _attempt(underway: Underway, fitter: Fitter, clock: Callable[[], float]) -> 
     return Trial(candidate, step.reason, expected, seconds, outcome, failure)
 
 
+class _Timed(NamedTuple):
+    """A step, how many seconds it should take, and after how many its training has to end."""
+
+    step: Step
+    seconds: float
+    limit: float | None
+
+
 @dataclass(frozen=True)
 class _Policy:
     """A search so far, and what decides about its next candidate."""
@@ -169,26 +178,26 @@ class _Policy:
         if found.best is None:
             raise TwoscaleError(f"no surrogate could be fitted: {found.trials[0].failure}")
         left = self.end - began
-        seen = {self.space.identity(trial.candidate) for trial in found.trials}
-        groups = [list(steps(found, self.space)), list(self._trainings(left))]
+        others, trainings = (
+            self._timed_steps(group, left) for group in (steps(found, self.space), self._long(left))
+        )
+        groups = [others, trainings]
         if began > _TRAINING_FROM * found.budget and self._training_should_win(left):
-            groups.reverse()
-        missed: list[tuple[float, Step]] = []  # with the seconds they would need
+            cheap = [one for one in others if one.seconds <= _CHEAP * left]
+            groups = [cheap, trainings, others]
         for group in groups:
-            fitting = []
-            for step in group:
-                if self.space.identity(step.candidate) in seen:
-                    continue
-                seconds, limit = self._seconds(step.candidate, left)
-                if seconds <= left:
-                    fitting.append((seconds, step, limit))
-                else:
-                    missed.append((seconds, step))
-            if fitting:
-                seconds, step, limit = min(fitting, key=lambda one: one[0] / one[1].share)
-                return Underway(step, seconds, began, None if limit is None else began + limit)
-        found.stopped = _reason(missed)
+            if fitting := [one for one in group if one.seconds <= left]:
+                chosen = min(fitting, key=lambda one: one.seconds / one.step.share)
+                deadline = None if chosen.limit is None else began + chosen.limit
+                return Underway(chosen.step, chosen.seconds, began, deadline)
+        found.stopped = _reason([*others, *trainings])
         return None
+
+    def _timed_steps(self, group: Iterable[Step], left: float) -> list[_Timed]:
+        """Return the steps whose candidates were not tried yet, with their times."""
+        seen = {self.space.identity(trial.candidate) for trial in self.found.trials}
+        new = (step for step in group if self.space.identity(step.candidate) not in seen)
+        return [_Timed(step, *self._seconds(step.candidate, left)) for step in new]
 
     def _seconds(self, candidate: Candidate, left: float) -> tuple[float, float | None]:
         """Return how long a candidate should take, and after how long its training has to end.
@@ -202,7 +211,7 @@ class _Policy:
         pace = training_pace(found, candidate.predictor)
         if candidate.reads_fields and pace is None:
             if left < _LEAST * found.budget:
-                return _LEAST * found.budget, None
+                return max(expected.total, _LEAST * found.budget), None
             training = min(expected.predictor, _PROBE * left)
             return expected.besides + training, expected.besides + _PROBE * left
         measuring = max(trial.outcome.measuring for trial in found.trials if trial.outcome)
@@ -219,7 +228,7 @@ class _Policy:
             return False
         return pace.trial.error * min(1.0, pace.training / (left - pace.fixed)) < best.error
 
-    def _trainings(self, left: float) -> Iterator[Step]:
+    def _long(self, left: float) -> Iterator[Step]:
         """Yield the long training that fills the time left, after a short one.
 
         The error of the short one must be below 20 times the least. After the longest useful
@@ -242,13 +251,13 @@ class _Policy:
             yield Step(one, "+ seeds", 1.0)
 
 
-def _reason(missed: Sequence[tuple[float, Step]]) -> str:
+def _reason(missed: Sequence[_Timed]) -> str:
     """Return why a search ends: no candidate is left, or there is no time for the next one."""
     if not missed:
         return "no other candidate may help"
-    needed, step = min(missed, key=lambda one: one[0])
-    name = f"{step.candidate.label} ({step.reason})"
-    return f"{NO_TIME}, {name}, would take about {duration_text(needed)}"
+    nearest = min(missed, key=lambda one: one.seconds)
+    name = f"{nearest.step.candidate.label} ({nearest.step.reason})"
+    return f"{NO_TIME}, {name}, would take about {duration_text(nearest.seconds)}"
 
 
 def _compare_with_half(policy: _Policy, report: Report | None) -> None:

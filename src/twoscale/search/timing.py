@@ -102,7 +102,7 @@ def _sizes(
     earlier = [trial.candidate for trial in before]
     return Sizes(
         samples=space.samples,
-        images=space.images if candidate.symmetries != "none" else 1,
+        images=1 if kind.whole or candidate.symmetries == "none" else space.images,
         learned=min(candidate.samples or space.samples, space.samples),
         validation=validation,
         nodes=nodes,
