@@ -22,11 +22,11 @@ class Counting:
         self.fitted = []
         fit = FieldFitter.fit
 
-        def counted(fitter, candidate):
+        def counted(fitter, candidate, deadline):
             if len(self.fitted) == kill_at and not inside:
                 raise Killed
             self.fitted.append(candidate.label)
-            outcome = fit(fitter, candidate)
+            outcome = fit(fitter, candidate, deadline)
             if len(self.fitted) - 1 == kill_at:
                 raise Killed
             return outcome
@@ -79,13 +79,13 @@ def test_the_time_that_was_used_counts(fields, tmp_path, monkeypatch):
 
     fit = FieldFitter.fit
 
-    def slow(fitter, candidate):
+    def slow(fitter, candidate, deadline):
         nonlocal time
         time += 60.0
         if time > 170.0:
             fitter.progress("training", 1, 2, "")
             raise Killed
-        return fit(fitter, candidate)
+        return fit(fitter, candidate, deadline)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FieldFitter, "fit", slow)

@@ -33,6 +33,15 @@ def test_a_linear_problem_needs_more_input_and_code_only():
     assert found.best.candidate.predictor == "affine"
 
 
+def test_more_input_that_changes_nothing_does_not_end_the_search():
+    def judge(one):
+        error = 1e-7 if one.input_variance > 0.99 else 0.1
+        return Outcome(error, error, 0.0, 4 if error > 0.01 else 9, 15)
+
+    found, _ = run(judge, space=space_of((3, 3), 40))
+    assert found.best.candidate.input_variance == 0.999
+
+
 def test_a_curved_problem_gets_a_kernel_on_all_samples_with_symmetries():
     found, fitter = run(curved)
     best = found.best.candidate

@@ -62,7 +62,7 @@ def _neighbours(
     if learnable < _MATTERS:
         return
     input_gain = 1.0 if best.predictor_kind.linear else _FINE
-    for one in more_input(space, best):
+    for one in _more_input_that_changes(found, space, best, outcome.error):
         yield Step(one, "+ input", learnable * input_gain)
     for one in other_predictors(space, best):
         yield Step(one, "predictor", learnable)
@@ -71,6 +71,21 @@ def _neighbours(
             yield Step(one, "- input", data * _FINE / 2)
         for one in more_data(space, best, outcome.tuned):
             yield Step(one, "+ fields", data)
+
+
+def _more_input_that_changes(
+    found: Search, space: SearchSpace, best: Candidate, error: float
+) -> Iterator[Candidate]:
+    """Yield the neighbour that sees more; the one after it if that was tried and changed nothing.
+
+    Of few samples or nodes, two shares of variance may give the same code.
+    """
+    same = [trial.candidate for trial in found.trials if trial.error == error]
+    for one in more_input(space, best):
+        if one in same:
+            yield from _more_input_that_changes(found, space, one, error)
+        else:
+            yield one
 
 
 def _chance(found: Search, candidate: Candidate) -> float:
