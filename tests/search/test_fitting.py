@@ -299,6 +299,22 @@ def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
     assert table_rows(found.record)[0][2] == "all"
 
 
+def test_a_training_that_the_clock_ends_has_the_settings_of_its_length(poisson16):
+    x, u = (fields[:60] for fields in poisson16)
+    settings = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 10}
+    found = fit(x, u, budget=20, **settings)
+    chosen = found.record["trials"][found.record["chosen"]]
+    history = found.surrogate.history_["training"]
+    epochs = len(history["validation_loss"])
+    assert 1 < history["cut_after"] <= epochs < 300
+    assert found.surrogate.settings["epochs"] == chosen["settings"]["epochs"] == epochs
+    assert found.surrogate.parts.predictor.plan.epochs == epochs
+    assert history["learning_rate"][-1] < 0.2 * max(history["learning_rate"])
+    assert 16 <= found.search.seconds <= 21
+    assert chosen["method"] == "whole-field"
+    assert chosen["oracle"] == 0.0
+
+
 @pytest.mark.gpu
 def test_on_cuda_an_encoder_is_among_the_candidates(poisson16):
     found = fit_auto(*poisson16, budget=120, device="cuda", clock=Ticks(), problem="darcy")

@@ -62,7 +62,7 @@ def _neighbours(
     if learnable < _MATTERS:
         return
     input_gain = 1.0 if best.predictor_kind.linear else _FINE
-    for one in _more_input_that_changes(found, space, best, outcome.error):
+    for one in _more_input_that_changes(found, space, best, outcome.input_code):
         yield Step(one, "+ input", learnable * input_gain)
     for one in other_predictors(space, best):
         yield Step(one, "predictor", learnable)
@@ -74,16 +74,20 @@ def _neighbours(
 
 
 def _more_input_that_changes(
-    found: Search, space: SearchSpace, best: Candidate, error: float
+    found: Search, space: SearchSpace, best: Candidate, code: int
 ) -> Iterator[Candidate]:
-    """Yield the neighbour that sees more; the one after it if that was tried and changed nothing.
+    """Yield the neighbour that sees more; the one after it if that had the same input code.
 
-    Of few samples or nodes, two shares of variance may give the same code.
+    Of few samples or nodes, two shares of variance may need as many modes.
     """
-    same = [trial.candidate for trial in found.trials if trial.error == error]
+    same = [
+        trial.candidate
+        for trial in found.trials
+        if trial.outcome is not None and trial.outcome.input_code == code
+    ]
     for one in more_input(space, best):
         if one in same:
-            yield from _more_input_that_changes(found, space, one, error)
+            yield from _more_input_that_changes(found, space, one, code)
         else:
             yield one
 

@@ -168,6 +168,7 @@ class _Policy:
     def first(self) -> Underway:
         """Return the cheapest candidate; a training has a share of the budget."""
         candidate, began = self.space.first, self.clock()
+        self.space.identity(candidate)  # raises if a given setting is wrong
         probed = self.timed and candidate.reads_fields
         deadline = began + _PROBE * (self.end - began) if probed else None
         return Underway(Step(candidate, "cheapest", 1.0), None, began, deadline)
