@@ -25,11 +25,9 @@ class Slow(nn.Module):
         return self.layer(x)
 
 
-@pytest.fixture(autouse=True)
-def single_steps(monkeypatch):
-    """One minibatch a group, so that the clock is looked at after every step."""
-    monkeypatch.setattr("twoscale.training.epochs._CYCLE_STEPS", 1)
-    monkeypatch.setattr("twoscale.training.epochs._GROUP_STEPS", 1)
+@pytest.fixture(autouse=True, params=[1, 4])
+def steps_of_a_group(monkeypatch, request):
+    monkeypatch.setattr("twoscale.training.epochs._CYCLE_STEPS", request.param)
 
 
 PLAN = make_plan(epochs=4, batch_size=10, one_cycle=True, learning_rate=0.1)  # of 10 steps each
@@ -92,7 +90,7 @@ def test_a_training_that_is_continued_counts_the_time_before(tmp_path, monkeypat
 
     def saved_once_more(self, *state):
         save(self, *state)
-        if killed.steps == 15:
+        if killed.steps == 14:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

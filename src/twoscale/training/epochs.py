@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -54,8 +54,8 @@ class Epochs:
 
         `rate` is called before each group, to set the learning rates, with the share of the epoch
         at the group's middle. `between` is called after each group with the number of groups done.
-        The first `done` groups are skipped: an earlier process did them. The epoch ends after the
-        group at which `over` says so.
+        The first `done` groups are skipped: an earlier process did them. The epoch ends as soon as
+        `over` says so; it is asked after each piece of a group, and `rate` is called before each.
         """
         rows = order + self.pairs * torch.arange(self.members)[:, None]
         whole = self.samples - self.samples % self.batch
@@ -69,18 +69,24 @@ class Epochs:
         for number, part in enumerate(slices(self.members * whole, self.group * step), 1):
             if number <= done:
                 continue
-            if rate:
-                rate((part.start + part.stop) / (2 * len(flat)))
-            self._run(part, self.batch)
+            for piece in self._pieces(part) if over else (part,):
+                if rate:
+                    rate((part.start + part.stop) / (2 * len(flat)))
+                self._run(piece, self.batch)
+                if over and over():
+                    self.share = piece.stop / len(flat)
+                    return (self.learner.total / (piece.stop / self.members)).tolist()
             if between:
                 between(number)
-            self.share = part.stop / len(flat)
-            if over and over():
-                return (self.learner.total / (part.stop / self.members)).tolist()
         if whole < self.samples:
             self._eager(slice(self.members * whole, len(flat)), self.samples - whole)
-            self.share = 1.0
+        self.share = 1.0
         return (self.learner.total / self.samples).tolist()
+
+    def _pieces(self, group: slice) -> Iterable[slice]:
+        """Return the pieces of a group that can be run one by one: its steps."""
+        step = self.members * self.batch
+        return (slice(start, start + step) for start in range(group.start, group.stop, step))
 
     def _run(self, part: slice, batch: int) -> None:
         """Step through a part of the epoch's order, whole minibatches only."""
@@ -143,6 +149,9 @@ class ReplayedEpochs(Epochs):
     def _capture(self, rows: int) -> torch.cuda.CUDAGraph:
         group = self._buffers(rows)
         return record(lambda: self.learner.steps(*group, self.batch), self.device)[0]
+
+    def _pieces(self, group: slice) -> Iterable[slice]:
+        return (group,)  # a graph is replayed as a whole
 
     def _run(self, part: slice, batch: int) -> None:
         rows = part.stop - part.start
