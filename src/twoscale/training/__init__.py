@@ -6,10 +6,9 @@ captured once and replayed, so that small networks are not bound by kernel launc
 networks run on one thread, where handing work to others costs more than the work.
 """
 
-from twoscale.training.deadline import Deadline, TimeLimit
 from twoscale.training.loop import train, train_together
 from twoscale.training.member import Task, mean_loss
-from twoscale.training.plan import History, Pairs, Plan
+from twoscale.training.plan import Deadline, History, Pairs, Plan, TimeLimit
 
 __all__ = [
     "Deadline",

@@ -20,12 +20,11 @@ from twoscale.runtime.precision import tensor_cores
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.threads import one_thread
 from twoscale.training.bank import MLPBank
-from twoscale.training.deadline import TimeLimit
 from twoscale.training.epochs import make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
 from twoscale.training.losses import Loss
 from twoscale.training.member import FinishedTraining, Member, SavedTraining, Task, ValidationLoss
-from twoscale.training.plan import History, Pairs, Plan
+from twoscale.training.plan import History, Pairs, Plan, TimeLimit
 
 
 def train(

@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.files import Checkpoint, Checkpoints, State
-from twoscale.training.deadline import TimeLimit
 from twoscale.training.learner import Learner
 from twoscale.training.losses import Loss
-from twoscale.training.plan import History, Pairs, Plan, make_schedule
+from twoscale.training.plan import History, Pairs, Plan, TimeLimit, make_schedule
 
 ValidationLoss = Callable[[], Tensor | float]
 
