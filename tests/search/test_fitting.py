@@ -59,7 +59,9 @@ def test_fields_of_very_different_sizes_and_none():
     metrics = found.surrogate.evaluate(*held_out)
     assert found.record["measure"] == "mean_relative_l2"
     assert found.search.best.error == pytest.approx(metrics["mean_relative_l2"], rel=1e-6)
+    assert found.search.best.outcome.mre == pytest.approx(metrics["mre"], rel=1e-6)
     assert found.search.best.error != pytest.approx(metrics["mre"], rel=0.5)
+    assert f"(MRE {100 * metrics['mre']:.3g} %) on validation fields" in found.explanation[0]
 
 
 def test_the_result_is_a_surrogate_like_any_other(poisson, poisson16, tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.search.test_fitting import Ticks
 from twoscale.files import Checkpoint
 from twoscale.search import fit_auto
 from twoscale.search.fitting import FieldFitter
@@ -151,3 +152,25 @@ def test_a_long_training_inside_goes_on(fields, tmp_path, monkeypatch):
         strict=True,
     ):
         assert torch.equal(one, two)
+
+
+def test_a_training_that_is_continued_keeps_its_deadline(fields, tmp_path, monkeypatch):
+    options = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 16, "device": "cpu"}
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
+    totals = []
+
+    def stop(stage, done, total, remark):
+        if stage == "training":
+            totals.append(total)
+        if len(set(totals)) == 2 and done == 4:  # in the long training
+            raise Killed
+
+    with pytest.raises(Killed):
+        fit_auto(
+            *fields, progress=stop, budget=20, clock=Ticks(), journal_folder=tmp_path, **options
+        )
+    noted = json.loads((tmp_path / "search.json").read_text())["underway"]
+    found = fit_auto(*fields, budget=20, clock=Ticks(), journal_folder=tmp_path, **options)
+    assert len(found.search.trials) == 2
+    assert found.search.trials[1].candidate.epochs > 4
+    assert noted["deadline"] - 1 < found.search.seconds <= 21

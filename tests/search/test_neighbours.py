@@ -166,8 +166,10 @@ def test_predictors_that_read_fields_learn_whole_fields_unless_a_code_is_asked_f
 
 
 def test_images_of_whole_fields_that_would_fill_the_memory_are_not_made():
-    (one,) = whole_field_predictors(space_of((1024, 1024), 1000, "square"), Candidate())
-    assert one.symmetries == "none"
+    for accelerated in (False, True):
+        space = space_of((421, 421), 1000, "square", accelerated=accelerated)
+        (one,) = whole_field_predictors(space, Candidate())
+        assert one.symmetries == ("square" if accelerated else "none")
 
 
 def test_networks_are_averaged_after_the_longest_training(monkeypatch):

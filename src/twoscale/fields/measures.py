@@ -8,7 +8,7 @@ whole test set first. Fields are (batch, channels, height, width).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -300,6 +300,19 @@ def mean_relative_l2(errors: Tensor) -> float:
     Samples whose true field is zero everywhere have no relative error and do not count.
     """
     return float(over_channels(errors).nanmean())
+
+
+def relative_errors(batches: Iterable[Batch]) -> dict[str, float]:
+    """Return both relative L2 errors over all batches: `mre` and `mean_relative_l2`."""
+    samples: list[Tensor] = []
+
+    def collected() -> Iterator[Batch]:
+        for batch in batches:
+            samples.append(sample_errors(batch.prediction, batch.truth))
+            yield batch
+
+    pooled = measure_all({"mre": relative_l2}, collected())
+    return pooled | {"mean_relative_l2": mean_relative_l2(torch.cat(samples))}
 
 
 def median_sample(prediction: Tensor, truth: Tensor) -> int:

@@ -11,18 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from twoscale.data import Dataset, Reading, Shares, Split, open_data
 from twoscale.data.direct import is_stored, reopen_data
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import (
-    Batch,
-    mean_relative_l2,
-    measure_all,
-    relative_l2,
-    sample_errors,
-)
+from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import ArraySource, first_fields
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
@@ -236,16 +229,12 @@ def first_pairs(pair: Pair, count: int = _TRAINING_SAMPLES) -> Pair:
 def _training_errors(surrogate: Surrogate, pair: Pair) -> dict[str, float | None]:
     """Return both relative L2 errors on some training pairs; None if not finite."""
     inputs, outputs = (side.source for side in pair)
-    batches = [
+    batches = (
         Batch(surrogate.predict_fields(seen).double(), truth.double())
         for seen, truth in paired_chunks(inputs, outputs)
-    ]
-    errors = torch.cat([sample_errors(batch.prediction, batch.truth) for batch in batches])
-    found = {
-        "training_mre": measure_all({"mre": relative_l2}, batches)["mre"],
-        "training_mean_relative_l2": mean_relative_l2(errors),
-    }
-    return {name: error if math.isfinite(error) else None for name, error in found.items()}
+    )
+    found = relative_errors(batches).items()
+    return {f"training_{name}": one if math.isfinite(one) else None for name, one in found}
 
 
 def run_config(

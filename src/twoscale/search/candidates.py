@@ -23,6 +23,7 @@ _PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
 _PATCHES = 4
 _MOST_FEATURES = 2048  # of a block whose covariance is decomposed
 _MOST_IMAGE_VALUES = 2**29  # of all images of all outputs, which are in memory: 2 GiB
+_MOST_ON_GPU = 2**31  # the same on a GPU
 
 _DECLARED = "symmetries"  # the setting that is declared, not imposed
 _LENGTHS = {"code_size", "variance", "output_variance"}  # settings that decide the code's length
@@ -171,7 +172,8 @@ class SearchSpace:
         chain = self._whole_chain(predictor)
         if chain is None:
             return probed
-        few = self.images * self.samples * self.values <= _MOST_IMAGE_VALUES
+        most = _MOST_ON_GPU if self.accelerated else _MOST_IMAGE_VALUES
+        few = self.images * self.samples * self.values <= most
         symmetries = self.declared if few else "none"
         return replace(probed, chain=chain, code=0, size=None, symmetries=symmetries)
 

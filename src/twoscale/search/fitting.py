@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import mean_relative_l2, sample_errors
+from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import FieldSource, Shape
 from twoscale.files import Checkpoints
@@ -89,17 +89,17 @@ class FieldFitter:
         latent = surrogate.operator_.latent
         predict = surrogate.predict_fields
         run = _epochs_run(surrogate, probed=candidate.reads_fields)
-        training = surrogate.timings_.get(TRAINING.name, 0.0)
+        each = epochs.mean or (run and surrogate.timings_[TRAINING.name] / run)
+        errors = _errors(predict, self.validation)
         measured = Outcome(
-            error=_error(predict, self.validation),
+            error=errors["mean_relative_l2"],
+            mre=errors["mre"],
             training_error=_error(predict, _first(self.training, self.validation_samples)),
             oracle=self._oracle(latent.outputs),
             input_code=latent.inputs.code_size,
             output_code=latent.outputs.code_size,
             tuned=_tuned(candidate, surrogate),
-            epoch_seconds=(epochs.mean or training / run)
-            if candidate.reads_fields and run
-            else None,
+            epoch_seconds=each if candidate.reads_fields else None,
             epochs=run,
         )
         return surrogate, replace(measured, measuring=self.clock() - began)
@@ -232,11 +232,15 @@ def _first(pairs: Pair, samples: int) -> Pair:
 
 
 @torch.no_grad()
-def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
-    """Return the mean relative L2 error of predictions, as the metrics count it."""
+def _errors(predict: Callable[[Tensor], Tensor], pairs: Pair) -> dict[str, float]:
+    """Return both relative L2 errors of predictions, as the metrics count them."""
     chunks = paired_chunks(pairs.inputs.source, pairs.outputs.source)
-    errors = [sample_errors(predict(inputs).double(), truth) for inputs, truth in chunks]
-    return mean_relative_l2(torch.cat(errors))
+    return relative_errors(Batch(predict(seen).double(), truth.double()) for seen, truth in chunks)
+
+
+def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
+    """Return the mean relative L2 error of predictions, which a search chooses by."""
+    return _errors(predict, pairs)["mean_relative_l2"]
 
 
 def _tuned(candidate: Candidate, surrogate: Surrogate) -> tuple[tuple[str, Any], ...]:

@@ -175,10 +175,12 @@ class _Policy:
 
     def next(self) -> Underway | None:
         """Return the next candidate; or None, and `found.stopped` says why."""
-        found, began = self.found, self.clock()
+        found = self.found
         if found.best is None:
             raise TwoscaleError(f"no surrogate could be fitted: {found.trials[0].failure}")
-        left = self.end - began
+        end = self.end  # takes time at first: the reserve is measured
+        began = self.clock()
+        left = end - began
         others, trainings = (
             self._timed_steps(group, left) for group in (steps(found, self.space), self._long(left))
         )

@@ -20,6 +20,7 @@ class Outcome:
     input_code: int
     output_code: int
     tuned: tuple[tuple[str, Any], ...] = ()  # settings that the predictor chose
+    mre: float | None = None  # `error` as one ratio over all validation fields
     epoch_seconds: float | None = None  # if the predictor is probed
     epochs: float | None = None  # that were run: of a probed predictor, or before a deadline
     measuring: float = 0.0  # seconds that the errors took, after the fit
