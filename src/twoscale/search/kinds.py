@@ -16,8 +16,9 @@ _CHOLESKY = 1
 _OVERHEAD = 1e9  # of any fit, however small
 _STEP = 2e7  # overhead of one step of a small network
 _EPOCHS = 100
-_CELL_WORK = 500  # times the squared width: an encoder's training step on one of its cells
-_NODE_WORK = 40  # times the squared width: the same of a network of full resolution, on a node
+_CELL_WORK = 2000  # times the squared width: an encoder's training step on one of its cells
+_NODE_WORK = 160  # times the squared width: the same of a network of full resolution, on a node
+_MEASURED = 4  # validations beside those of epochs: before the training, and errors after it
 _WIDTH = 32  # of a network whose width is not known
 _PASSES = 500  # products in the time of all passes over a value: fields are read, cut and compared
 _TUNING = len(kernel.LENGTH_SCALES) + len(kernel.KERNELS) - 1  # decompositions to choose both
@@ -139,8 +140,8 @@ def _full_resolution(sizes: Sizes) -> float:
 
 
 def _seen_fields(sizes: Sizes) -> float:
-    """Return the fields of all epochs; one that is not learned from costs a third."""
-    return sizes.epochs * (sizes.samples + sizes.validation / 3)
+    """Return the fields that a network sees; one that is not learned from counts as a third."""
+    return sizes.epochs * sizes.samples + (sizes.epochs + _MEASURED) * sizes.validation / 3
 
 
 KINDS: dict[str, Kind] = {
@@ -157,13 +158,13 @@ KINDS: dict[str, Kind] = {
     "encoder": Kind(
         _encoder,
         after=("affine", "affine-mlp", "kernel"),
-        gpu_speed=20.0,
+        gpu_speed=80.0,
         probe=Probe(3, 2, fields=16_000, small={"width": 24, "batch_size": 16}),
     ),
     "fno": Kind(
         _full_resolution,
         after=("encoder",),
-        gpu_speed=20.0,
+        gpu_speed=80.0,
         probe=Probe(3, 2, fields=16_000, small={"width": 16}),
     ),
     # A predictor that is added here is searched.
@@ -172,7 +173,7 @@ KINDS: dict[str, Kind] = {
 
 FIRST_PREDICTOR = next(iter(KINDS))
 
-_OF_FIELDS = Kind(_full_resolution, gpu_speed=20.0, probe=Probe(3, 2, fields=16_000, small={}))
+_OF_FIELDS = Kind(_full_resolution, gpu_speed=80.0, probe=Probe(3, 2, fields=16_000, small={}))
 
 
 def kind_of(predictor: str) -> Kind:

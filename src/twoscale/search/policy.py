@@ -18,7 +18,7 @@ from twoscale.search.advice import PERFECT
 from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.journal import Journal, Resumed, Underway
 from twoscale.search.neighbours import Step, longer_training, more_seeds, steps
-from twoscale.search.timing import expected_seconds, training_pace
+from twoscale.search.timing import Seconds, expected_seconds, training_pace
 from twoscale.search.trials import Outcome, Search, Trial
 
 DEFAULT_BUDGET = 120.0  # seconds
@@ -30,7 +30,7 @@ _SLACK = 0.02  # of the budget: no candidate is expected to end later
 _TRAINING_FROM = 0.3  # of the budget: from then on a long training that should win comes first
 _CHEAP = 0.05  # of the time left: such a candidate comes before any long training
 _HOPE = 20.0  # times the least error: a short training of more is not followed by a long one
-_PROBE = 0.125  # of the time left: a short training takes no more
+_PROBE = 0.125  # of the time left: a short training takes no more, nor all around it
 _LEAST = 0.1  # of the budget must be left for a short training
 _LONGER = 1.5  # times the seconds of the best training so far: a longer one has at least as many
 _SURPLUS = 2.0  # times the epochs that should fit: the clock ends a training, not its last epoch
@@ -207,22 +207,26 @@ class _Policy:
 
         A short training has a share of the time left, a long one all of it.
         """
-        found = self.found
-        expected = expected_seconds(candidate, found, self.space, self.fitter.validation_samples)
+        found, expected = self.found, self.expected(candidate)
         if not self.timed:
             return expected.total, None
         pace = training_pace(found, candidate.predictor)
         if candidate.reads_fields and pace is None:
-            if left < _LEAST * found.budget:
-                return max(expected.total, _LEAST * found.budget), None
-            training = min(expected.predictor, _PROBE * left)
-            return expected.besides + training, expected.besides + _PROBE * left
+            fixed = self.expected(replace(candidate, epochs=0)).total
+            if fixed > _PROBE * left or left < _LEAST * found.budget:
+                return max(fixed / _PROBE, _LEAST * found.budget), None
+            return min(expected.total, fixed + _PROBE * left), fixed + _PROBE * left
         measuring = max(trial.outcome.measuring for trial in found.trials if trial.outcome)
         limit = left - _CAREFUL * measuring
         if candidate.reads_fields and pace is not None:
             least = pace.fixed + _LONGER * pace.training
             return max(least, min(expected.total, left)), limit
         return expected.total, limit
+
+    def expected(self, candidate: Candidate, *, anew: bool = False) -> Seconds:
+        """Return the seconds a candidate should take; with `anew` fitted from the start."""
+        validation = self.fitter.validation_samples
+        return expected_seconds(candidate, self.found, self.space, validation, anew=anew)
 
     def _training_should_win(self, left: float) -> bool:
         """Say whether a long training should win, if errors fall in proportion to the time."""
@@ -269,7 +273,7 @@ def _compare_with_half(policy: _Policy, report: Report | None) -> None:
     best = found.best
     if best is None or space.samples < 8:
         return
-    anew = expected_seconds(best.candidate, found, space, fitter.validation_samples, anew=True)
+    anew = policy.expected(best.candidate, anew=True)
     if _HALF * max(anew.total, best.seconds) > policy.end - policy.clock():
         return
     if report:
