@@ -29,7 +29,7 @@ NO_TIME = "the next candidate"  # first words of the reason of a search that was
 _SLACK = 0.02  # of the budget: no candidate is expected to end later
 _TRAINING_FROM = 0.3  # of the budget: from then on a long training that should win comes first
 _CHEAP = 0.05  # of the time left: such a candidate comes before any long training
-_HOPE = 20.0  # times the least error: a short training of more is not followed by a long one
+_HOPE = (20.0, 100.0)  # times the least error: a short training of more has no long one after it
 _PROBE = 0.125  # of the time left: a short training takes no more, nor all around it
 _LEAST = 0.1  # of the budget must be left for a short training
 _LONGER = 1.5  # times the seconds of the best training so far: a longer one has at least as many
@@ -238,8 +238,9 @@ class _Policy:
     def _long(self, left: float) -> Iterator[Step]:
         """Yield the long training that fills the time left, after a short one.
 
-        The error of the short one must be below 20 times the least. After the longest useful
-        training, several networks may be averaged.
+        If it is r times as long, the error of the short one must be below r² times the least error,
+        where r² counts as 20 at least and 100 at most. After the longest useful training, several
+        networks may be averaged.
         """
         best, pace = self.found.best, training_pace(self.found)
         if best is None or pace is None:
@@ -248,9 +249,11 @@ class _Policy:
         alike = [one for one in self.found.trials if one.candidate.predictor == probed.predictor]
         if any(trial.outcome is None for trial in alike):
             return
-        if best.error <= PERFECT or pace.trial.error >= _HOPE * best.error:
-            return
         time = max(left - pace.fixed, _LONGER * pace.training)
+        least, most = _HOPE
+        hope = min(most, max(least, (time / max(pace.training, pace.epoch)) ** 2))
+        if best.error <= PERFECT or pace.trial.error >= hope * best.error:
+            return
         epochs = _SURPLUS * time / pace.epoch
         for one in longer_training(self.space, probed, best.candidate, epochs):
             yield Step(one, "+ epochs", 1.0)
