@@ -12,7 +12,7 @@ test: $(READY)
 	$(BIN)/ruff format --check src tests scripts faults examples
 	$(BIN)/ruff check src tests scripts faults examples
 	$(BIN)/mypy
-	$(BIN)/pytest --numprocesses auto
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 # Attacks on the command line from outside: minutes; a small dose of it is part of the tests.
 faults: $(READY)

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -146,6 +147,7 @@ def warm_up() -> None:
 
     torch.set_num_threads(1)
     import h5py  # noqa: F401
+    import matplotlib.figure
     import PIL.WebPImagePlugin  # noqa: F401
     import yaml  # noqa: F401
 
@@ -157,30 +159,30 @@ def warm_up() -> None:
     from twoscale.errors import TwoscaleError
 
     torch.linalg.eigh(torch.eye(8, dtype=torch.float64))
+    torch.optim.Adam([torch.zeros(1)])  # the first optimiser imports a compiler: two seconds
     with suppress(TwoscaleError):  # what reads arguments is imported when the first ones are read
         app(["check", "no-such-dataset"], standalone_mode=False)
-    _draw_nothing()
+    matplotlib.figure.Figure.savefig = small_picture  # type: ignore[method-assign,assignment]
     _make_things_small()
     gc.collect()
     gc.freeze()  # the children share these pages
 
 
-def _draw_nothing() -> None:
-    """Let figures be written as small fixed pictures: drawing takes most of a command's time."""
-    from matplotlib.figure import Figure
+def small_picture(figure: Any, file: Any, *, format: str = "png", **options: Any) -> None:
+    """Write a fixed picture in place of a figure: drawing takes most of a command's time."""
+    if hasattr(file, "write"):
+        file.write(_pictures()[format])
+    else:
+        Path(file).write_bytes(_pictures()[format])
+
+
+@cache
+def _pictures() -> dict[str, bytes]:
     from PIL import Image
 
     buffer = io.BytesIO()
     Image.new("RGB", (4, 4)).save(buffer, "png")
-    pictures = {"png": buffer.getvalue(), "svg": b'<svg xmlns="http://www.w3.org/2000/svg"></svg>'}
-
-    def savefig(self: Figure, file: Any, *, format: str = "png", **options: Any) -> None:
-        if hasattr(file, "write"):
-            file.write(pictures[format])
-        else:
-            Path(file).write_bytes(pictures[format])
-
-    Figure.savefig = savefig  # type: ignore[method-assign,assignment]
+    return {"png": buffer.getvalue(), "svg": b'<svg xmlns="http://www.w3.org/2000/svg"></svg>'}
 
 
 def _make_things_small() -> None:
@@ -188,7 +190,7 @@ def _make_things_small() -> None:
 
     What commands do with their files stays the same.
     """
-    from twoscale.data import generation, store
+    from twoscale.data import description, generation
 
-    store._CHUNK_BYTES = 16 * 4 * 16**2
+    description._CHUNK_BYTES = 16 * 4 * 16**2
     generation._BATCH_VALUES["cpu"] = 16 * 16**2

@@ -24,11 +24,14 @@ from twoscale.fields.grid import Grid
 from twoscale.fields.measures import Batch, relative_l2
 from twoscale.fields.patches import PatchLayout, Seams
 from twoscale.report.charts.kinds import draw as draw_chart
+from twoscale.report.charts.leaderboard import standings_chart
 from twoscale.report.charts.style import log_axis, panels, shared_legend
 from twoscale.report.figure_style import chart_style
 from twoscale.report.method_looks import TRUTH, colour, marker, method_title
 from twoscale.report.results import read_study
 from twoscale.representation import Representation
+from twoscale.study.folder import read_records
+from twoscale.study.leaderboard.standings import standings
 
 IMAGES = Path("docs/images")
 GALLERY = Path("docs/gallery.md")
@@ -210,6 +213,11 @@ def learning_curves() -> Figure:
     return draw_chart("curves", shown, {"x": "training", "quantities": ["mre"], "oracle": True})
 
 
+def leaderboard() -> Figure:
+    """Draw published errors of others, and ours as far as the records have them."""
+    return standings_chart(standings(read_records(Path("results/study"))))
+
+
 def gallery(only: Sequence[str] = ()) -> dict[str, Figure]:
     """Draw a picture for each section of the gallery, from what the section's Python lines make.
 
@@ -278,6 +286,7 @@ CONCEPTS: dict[str, tuple[Callable[[], Figure], str]] = {
     "oracle-code-length": (oracle_code_length, "svg"),
     "seams-closeup": (seams, "png"),
     "learning-curves": (learning_curves, "svg"),
+    "leaderboard": (leaderboard, "svg"),
 }
 
 

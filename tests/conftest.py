@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,10 +16,7 @@ from twoscale import METHODS, Grid, Poisson
 from twoscale.fields.source import ArraySource
 from twoscale.operators.context import FieldPairs
 
-# Everything here is tiny: handing work to other threads costs more than the work, and a great deal
-# more on a busy machine. Processes started by tests inherit the variable and round alike.
-torch.set_num_threads(1)
-os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)  # as tests/__init__.py says
 
 
 class Dataset(NamedTuple):
@@ -128,6 +124,15 @@ def without_pages(monkeypatch):
 
     for name in ("run_page.run_page", "run_report.run_page", "run_report.runs_page"):
         monkeypatch.setattr(f"twoscale.report.{name}", lambda runs: f"<!doctype html>{FOOTER}")
+
+
+@pytest.fixture
+def without_drawing(monkeypatch):
+    """Make figures fully, and write small pictures in their place: most time goes into pixels."""
+    from faults.children import small_picture
+    from matplotlib.figure import Figure
+
+    monkeypatch.setattr(Figure, "savefig", small_picture)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,6 +17,7 @@ SHOWS_COMMANDS = {
     "bench/using.py": "runs the command line",
     "report": "pages print commands to type",
     "study/runner.py": "a record holds the command that makes it",
+    "study/worker.py": "is a command of its own, for machines without typer",
     "surrogate/artifact.py": "asks git",
 }
 """Where a text may hold an option, and why."""

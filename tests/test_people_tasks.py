@@ -43,6 +43,7 @@ def test_add_an_equation(tasks, run, tmp_path, monkeypatch):
     assert 0 < tasks.add_an_equation(run, tmp_path, samples=60, fit=fit)["relative error"] < 0.5
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_find_out_why_the_error_is_large(tasks, run, tmp_path):
     small = {"samples": 60, "epochs": 3, "resolution": 16}
     found = tasks.find_out_why_the_error_is_large(run, tmp_path, **small)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Encoder,
         Kernel,
         Refinement,
+        SpectralFilter,
         register_predictor,
     )
     from twoscale.problems import (
@@ -66,6 +67,7 @@ _MODULES = {
         "Encoder",
         "Kernel",
         "Refinement",
+        "SpectralFilter",
         "register_predictor",
     ),
     "problems": (
@@ -131,6 +133,7 @@ __all__ = [
     "RestrictedPCA",
     "SkeletonPCA",
     "Space",
+    "SpectralFilter",
     "Surrogate",
     "ThreeScale",
     "TwoScale",

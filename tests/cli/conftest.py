@@ -4,19 +4,29 @@ from pathlib import Path
 
 import pytest
 
-from twoscale.data import generate
+from twoscale.data import description, generate, generation
 from twoscale.problems import Poisson
 
 
 @pytest.fixture
 def drawn_pages():
-    """Let fits and reports draw runs; without it their pages are empty, which takes no time."""
+    """Let fits and reports make pages of runs; without it they are empty, which takes no time."""
 
 
 @pytest.fixture(autouse=True)
-def empty_pages(request):
+def empty_pages(request, without_drawing):
     if "drawn_pages" not in request.fixturenames:
         request.getfixturevalue("without_pages")
+
+
+CHUNK_BYTES, BATCH_VALUES = 16 * 4 * 16**2, 16 * 16**2
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Store and generate 16 fields on 16 x 16 nodes at a time, for many chunks of few fields."""
+    monkeypatch.setattr(description, "_CHUNK_BYTES", CHUNK_BYTES)
+    monkeypatch.setitem(generation._BATCH_VALUES, "cpu", BATCH_VALUES)
 
 
 @pytest.fixture(scope="session")

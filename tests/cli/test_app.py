@@ -8,11 +8,20 @@ import time
 import numpy as np
 import pytest
 
+from tests.cli.conftest import BATCH_VALUES, CHUNK_BYTES
 from tests.cli.outcome import contents, refused
 from tests.surrogate.tiny import RECORD
 from twoscale import Surrogate, __version__
 from twoscale.data import Dataset
 from twoscale.run import Run
+
+IN_SMALL_CHUNKS = f"""
+from twoscale.cli import main
+from twoscale.data import description, generation
+description._CHUNK_BYTES = {CHUNK_BYTES}
+generation._BATCH_VALUES["cpu"] = {BATCH_VALUES}
+main()
+"""
 
 
 def test_version(twoscale):
@@ -129,11 +138,12 @@ def test_import_command(twoscale, tmp_path):
     assert Dataset(tmp_path / "d.zarr").samples == 11
 
 
+@pytest.mark.usefixtures("small_chunks")
 def test_killed_generation_continues(twoscale, tmp_path):
     """A process killed while it writes leaves no dataset; the same command then completes it."""
     out, whole = tmp_path / "d.zarr", tmp_path / "whole.zarr"
-    recipe = ["generate", "poisson", "--resolution", "64", "--samples", "4200", "--device", "cpu"]
-    command = [sys.executable, "-m", "twoscale", *recipe, "--out", str(out)]
+    recipe = ["generate", "poisson", "--resolution", "16", "--samples", "1600", "--device", "cpu"]
+    command = [sys.executable, "-c", IN_SMALL_CHUNKS, *recipe, "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     log = tmp_path / ".d.zarr.twoscale-work" / "log.jsonl"
     while process.poll() is None and not (log.exists() and log.stat().st_size):

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.outcome import refused
 from twoscale.errors import TwoscaleWarning
+from twoscale.problems import Poisson
 
 COMMAND = [sys.executable, "-m", "twoscale"]
 
@@ -65,18 +66,24 @@ def test_our_warnings_are_one_line_each_time(twoscale, data, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
-def test_signals_end_a_command_as_ctrl_c_does(tmp_path, name, status):
+@pytest.mark.usefixtures("small_chunks")
+def test_signals_end_a_command_as_ctrl_c_does(twoscale, tmp_path, monkeypatch, name, status):
     """What can go on is kept, and goes on; the exit status says which signal it was."""
-    out = tmp_path / "d.zarr"
-    recipe = ["generate", "poisson", "--samples", "200000", "--out", str(out)]
-    process = subprocess.Popen([*COMMAND, *recipe], stderr=subprocess.PIPE, text=True)
     log = tmp_path / ".d.zarr.twoscale-work" / "log.jsonl"
-    while process.poll() is None and not (log.exists() and log.stat().st_size):
-        time.sleep(0.01)
-    process.send_signal(getattr(signal, name))
-    _, err = process.communicate()
-    assert process.returncode == status
-    assert err == ("twoscale: interrupted; run the same command again to go on where it stopped\n")
+    solve = Poisson.solve
+
+    def interrupted(*arguments, **options):
+        if log.exists() and log.stat().st_size:
+            signal.raise_signal(getattr(signal, name))
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(Poisson, "solve", interrupted)
+    recipe = ("generate", "poisson", "--resolution", 16, "--samples", 300)
+    outcome = twoscale(*recipe, "--out", tmp_path / "d.zarr")
+    assert outcome.status == status
+    assert outcome.err == (
+        "twoscale: interrupted; run the same command again to go on where it stopped\n"
+    )
     assert [path.name for path in tmp_path.iterdir()] == [".d.zarr.twoscale-work"]
 
 
@@ -125,16 +132,29 @@ assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["study", "list"], ["study", "list", "--json"]])
-def test_a_reader_that_goes_away_is_no_error(arguments):
+@pytest.fixture
+def unread():
+    """The end of a pipe whose reader has gone away."""
     reading, writing = os.pipe()
     os.close(reading)
-    process = subprocess.run(
-        [*COMMAND, *arguments], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
-    )
+    yield writing
     os.close(writing)
+
+
+def test_a_reader_that_goes_away_is_no_error(unread):
+    process = subprocess.run(
+        [*COMMAND, "--help"], stdout=unread, stderr=subprocess.PIPE, text=True, check=False
+    )
     assert process.returncode == 0
     assert process.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["study", "list"], ["study", "list", "--json"]])
+def test_a_reader_of_tables_and_json_may_go_away(arguments, twoscale, unread, monkeypatch):
+    with open(unread, "w", closefd=False) as stream, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        outcome = twoscale(*arguments)
+    assert outcome == (0, "", "")
 
 
 @pytest.mark.parametrize("key", ["seed", "device", "problem", "method", "self"])

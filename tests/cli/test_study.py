@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.cli.outcome import contents, refused
+from tests.study.leaderboard.board import board_record
 from tests.study.synthetic import make_record, write_record
 from tests.study.tiny import CASES, TEXT
 from twoscale.study.catalogue import study_names
@@ -162,3 +163,29 @@ def test_compare_prints_a_page(twoscale, tmp_path):
     assert len(everything.splitlines()) > len(page.splitlines())
     assert "--all shows every value" in page
     assert page.splitlines()[-1] == everything.splitlines()[-1]
+
+
+def test_compare_holds_the_leaderboard_against_what_others_published(twoscale, tmp_path):
+    write_record(tmp_path, board_record("darcy-fno*", error=0.0052), fields=False)
+    page = twoscale("study", "compare", tmp_path).out
+    assert "published by others" in page
+    assert "0.28 (MgFNO)" in page
+    assert "0.273 ± 0.018 (search)" in page
+    assert "MgNO: not read again" in page
+    assert page.splitlines()[-1].startswith("Ahead of all published errors on 1 of 2 benchmarks")
+    assert "In all:" not in page  # there is no study of the paper
+    board = json.loads(twoscale("study", "compare", tmp_path, "--json").out)["leaderboard"]
+    assert [one["verdict"] for one in board].count("not measured yet") == 11
+    write_record(tmp_path, board_record("darcy-fno*", scale="small"), fields=False)
+    assert "no cell at the paper scale" in twoscale("study", "compare", tmp_path).out
+
+
+def test_merge_puts_records_together(twoscale, tmp_path):
+    for name, only in {"a": "darcy-fno-85 *", "b": "darcy-fno-141 *"}.items():
+        write_record(tmp_path / name, board_record(only), fields=False)
+    out = tmp_path / "out"
+    outcome = twoscale("study", "merge", tmp_path / "a", tmp_path / "b", "--out", out)
+    assert outcome.status == 0, outcome.err
+    record = json.loads((out / "records" / "leaderboard.json").read_text())
+    assert len(record["cells"]) == 20
+    refused(twoscale("study", "merge", tmp_path / "no", "--out", out), "has no records of studies")

@@ -12,7 +12,7 @@ import pytest
 from faults.registry import KINDS
 
 ROOT = Path(__file__).parents[2]
-TRIALS = 8  # of each kind, of those that are quick
+TRIALS = 4  # of each kind, of those that are quick
 
 
 class Doses(NamedTuple):

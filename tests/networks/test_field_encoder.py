@@ -44,7 +44,7 @@ def test_cells_meet_at_about_four_per_direction(shape, coarsest):
     rows, columns = network.axes
     assert (rows.coarsest, columns.coarsest) == coarsest
     cells = network.lift(network._cells(fields(1, 1, *shape)))
-    for coarser in network.coarser:
+    for coarser in network.cycles[0].coarser:
         cells = coarser(cells)
     assert cells.shape[2:] == coarsest
 
@@ -82,10 +82,10 @@ def test_the_seed_decides_and_leaves_other_random_numbers_alone():
     assert not torch.equal(weights[0], weights[2])
 
 
-def test_width_and_blocks_make_it_larger():
+def test_width_blocks_and_cycles_make_it_larger():
     sizes = [
-        count_parameters(FieldEncoder((32, 32), width=width, blocks=blocks))
-        for width, blocks in ((4, 1), (4, 2), (8, 1))
+        count_parameters(FieldEncoder((32, 32), width=width, blocks=blocks, cycles=cycles))
+        for width, blocks, cycles in ((4, 1, 1), (4, 2, 1), (8, 1, 1), (4, 1, 2))
     ]
     assert sizes[0] < min(sizes[1:])
 
@@ -93,8 +93,8 @@ def test_width_and_blocks_make_it_larger():
 @pytest.mark.parametrize("periodic", PERIODIC)
 @pytest.mark.parametrize("shape", [(16, 16), (8, 40)])
 def test_the_gradient_reaches_every_weight(shape, periodic):
-    network = past_the_start(FieldEncoder(shape, width=4, blocks=1, periodic=periodic))
-    network(fields(2, 1, *shape)).square().sum().backward()
+    network = FieldEncoder(shape, width=4, blocks=1, cycles=2, periodic=periodic)
+    past_the_start(network)(fields(2, 1, *shape)).square().sum().backward()
     assert all(float(p.grad.abs().max()) > 0 for p in network.parameters())
 
 
@@ -114,7 +114,7 @@ def test_blocks_commute_with_shifts_along_periodic_axes(shape, periodic):
 def test_all_but_the_mixing_of_places_commutes_with_shifts_by_coarsest_cells(shape, cells):
     network = FieldEncoder(shape, channels_in=2, width=4, blocks=1, periodic=(True, True))
     network = past_the_start(network).double()
-    for mixing in network.mixings:
+    for mixing in network.cycles[0].mixings:
         for parameter in mixing.places.parameters():
             parameter.zero_()
     x = fields(2, 2, *shape).double()

@@ -46,9 +46,13 @@ def test_an_unknown_objective_is_refused(kind):
 
 def test_traits():
     names = {kind.name: kind for kind in EVERY}
-    assert [name for name, kind in names.items() if kind.closed_form] == ["affine", "kernel"]
+    assert [name for name, kind in names.items() if kind.closed_form] == [
+        "affine",
+        "kernel",
+        "filter",
+    ]
     reading = [name for name, kind in names.items() if kind.reads_fields]
-    assert reading == ["encoder", "fno", "refinement-net"]
+    assert reading == ["encoder", "fno", "filter", "refinement-net"]
 
 
 def test_codes_of_the_nearest_fields_are_learned_with_the_field_objective():

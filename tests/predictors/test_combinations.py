@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.covering import covering
 from twoscale import Chain, Conforming, GlobalPCA, Grid, PatchPCA, Surrogate, ThreeScale, TwoScale
 from twoscale.fields.grid import Space
 from twoscale.fields.source import ArraySource
@@ -18,6 +19,7 @@ from twoscale.predictors import (
     Encoder,
     Kernel,
     Refinement,
+    SpectralFilter,
 )
 from twoscale.representation import WholeField
 from twoscale.training.losses import OBJECTIVES
@@ -31,6 +33,7 @@ TINY = {
     "kernel": (Kernel, {}),
     "encoder": (Encoder, {"width": 4, "blocks": 1, "epochs": 2}),
     "fno": (FNO, TRANSFORM),
+    "filter": (SpectralFilter, {}),
 }
 INPUTS = {
     "whole field": WholeField,
@@ -45,8 +48,20 @@ OUTPUTS = {
     "three-scale": lambda: ThreeScale(coarse_components=4),
     "conforming": lambda: Conforming(patches=(2, 2), code_size=30),
 }
+SOME_INPUTS = ["whole field", "patches"]
+SOME_OUTPUTS = ["whole field", "two-scale"]
+BETWEEN_GRIDS = [name for name in TINY if name != "filter"]
 any_predictor = pytest.mark.parametrize("predictor", TINY)
-any_input = pytest.mark.parametrize("inputs", INPUTS)
+any_three = pytest.mark.parametrize(
+    ("inputs", "predictor", "outputs"), covering(INPUTS, TINY, OUTPUTS)
+)
+other_grids = pytest.mark.parametrize(
+    ("inputs", "predictor", "outputs"), covering(SOME_INPUTS, BETWEEN_GRIDS, SOME_OUTPUTS)
+)
+between_grids = pytest.mark.parametrize("predictor", BETWEEN_GRIDS)
+some_three = pytest.mark.parametrize(
+    ("inputs", "predictor", "outputs"), covering(SOME_INPUTS, TINY, SOME_OUTPUTS)
+)
 
 
 def make(name, **arguments):
@@ -58,9 +73,7 @@ def test_every_predictor_is_combined():
     assert set(TINY) == set(PREDICTORS)
 
 
-@any_predictor
-@any_input
-@pytest.mark.parametrize("outputs", OUTPUTS)
+@any_three
 def test_any_three_parts_are_fitted_described_and_restored(
     inputs, predictor, outputs, pairs, poisson16
 ):
@@ -77,20 +90,18 @@ def test_any_three_parts_are_fitted_described_and_restored(
         assert torch.equal(again(x), expected)
 
 
-@any_predictor
-@any_input
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_any_objective(inputs, predictor, objective, pairs, poisson16):
-    for outputs in ("whole field", "two-scale"):
-        parts = Assembly(INPUTS[inputs](), make(predictor, objective=objective), OUTPUTS[outputs]())
-        operator = parts.operator().fit(*pairs, FitContext())
-        with torch.no_grad():
-            assert bool(torch.isfinite(operator(poisson16.batch.inputs[150:])).all())
+@pytest.mark.parametrize(
+    ("inputs", "predictor", "outputs", "objective"),
+    covering(INPUTS, TINY, SOME_OUTPUTS, OBJECTIVES),
+)
+def test_any_objective(inputs, predictor, outputs, objective, pairs, poisson16):
+    parts = Assembly(INPUTS[inputs](), make(predictor, objective=objective), OUTPUTS[outputs]())
+    operator = parts.operator().fit(*pairs, FitContext())
+    with torch.no_grad():
+        assert bool(torch.isfinite(operator(poisson16.batch.inputs[150:])).all())
 
 
-@any_predictor
-@pytest.mark.parametrize("inputs", ["whole field", "patches"])
-@pytest.mark.parametrize("outputs", ["whole field", "two-scale"])
+@some_three
 def test_with_symmetries(inputs, predictor, outputs, pairs, poisson16):
     parts = Assembly(
         INPUTS[inputs](),
@@ -106,9 +117,7 @@ def test_with_symmetries(inputs, predictor, outputs, pairs, poisson16):
         torch.testing.assert_close(turned, operator(x).rot90(1, (2, 3)), rtol=1e-3, atol=1e-5)
 
 
-@any_predictor
-@pytest.mark.parametrize("inputs", ["whole field", "patches"])
-@pytest.mark.parametrize("outputs", ["whole field", "two-scale"])
+@other_grids
 def test_channels_and_grids_may_differ(inputs, predictor, outputs, generator):
     """Three channels on 12 x 9 nodes to two on 17 x 14, periodic columns."""
     spaces = (Space(3, Grid(12, 9)), Space(2, Grid(17, 14, (False, True))))
@@ -127,7 +136,7 @@ def test_channels_and_grids_may_differ(inputs, predictor, outputs, generator):
     assert bool(torch.isfinite(predicted).all())
 
 
-@any_predictor
+@between_grids
 @pytest.mark.parametrize("outputs", ["whole field", "two-scale"])
 def test_parameters_alone(predictor, outputs, arrays):
     _, u, _, _ = arrays
@@ -180,10 +189,18 @@ def test_an_affine_map_of_whole_fields_learns_poisson(pairs, poisson16):
 @pytest.mark.parametrize(
     ("inputs", "predictor", "outputs"),
     [
-        ("patches", Encoder(width=8, blocks=1, epochs=30, learning_rate=1e-2), "two-scale"),
-        ("patches", Encoder(width=8, blocks=1, epochs=30, learning_rate=1e-2), "whole field"),
-        ("whole field", FNO(**TRANSFORM | {"width": 8, "epochs": 30}), "two-scale"),
-        ("patches", FNO(**TRANSFORM | {"width": 8, "epochs": 30}), "whole field"),
+        ("patches", Encoder(width=8, blocks=1, epochs=15, learning_rate=1e-2), "two-scale"),
+        ("patches", Encoder(width=8, blocks=1, epochs=15, learning_rate=1e-2), "whole field"),
+        (
+            "whole field",
+            FNO(**TRANSFORM | {"width": 8, "epochs": 15, "learning_rate": 1e-2}),
+            "two-scale",
+        ),
+        (
+            "patches",
+            FNO(**TRANSFORM | {"width": 8, "epochs": 15, "learning_rate": 1e-2}),
+            "whole field",
+        ),
         ("whole field", MLP(epochs=30, hidden_layers=1), "whole field"),
         ("whole field", Kernel(), "two-scale"),
     ],

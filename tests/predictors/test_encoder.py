@@ -55,11 +55,11 @@ def test_images_are_those_of_the_symmetries(shape, group):
 
 
 def test_it_learns(data):
-    few, many = (fitted(data, epochs=n, symmetries="square", learning_rate=1e-2) for n in (1, 40))
+    few, many = (fitted(data, epochs=n, symmetries="square", learning_rate=1e-2) for n in (1, 20))
     errors = [s.evaluate(*data[2])["mre"] for s in (few, many)]
     assert errors[1] < 0.5 * errors[0]
     losses = many.history_["training"]
-    assert len(losses["validation_loss"]) == 40
+    assert len(losses["validation_loss"]) == 20
     assert losses["learning_rate"][0] < 1e-3 < max(losses["learning_rate"]) <= 1e-2
     # Trained on the relative error of fields: that is what the validation loss is.
     predicted = torch.as_tensor(many.predict(data[2][0]))[:, None]
@@ -122,6 +122,18 @@ def test_among_others_it_is_fitted_as_alone(data):
     assert np.array_equal(surrogates[1].predict(inputs), fitted(data).predict(inputs))
 
 
+def test_members_are_trained_each_for_itself_and_averaged(data, tmp_path):
+    alone, both = fitted(data, symmetries="mirrors"), fitted(data, symmetries="mirrors", members=2)
+    predictor, lone = both.operator_.latent.predictor, alone.operator_.latent.predictor
+    first, second = predictor.network.members
+    for ours, theirs in zip(first.parameters(), lone.network.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+    assert not torch.allclose(first.network.lift.weight, second.network.lift.weight, rtol=0.1)
+    both.save(tmp_path / "model")
+    again = Surrogate.load(tmp_path / "model", device="cpu")
+    assert np.array_equal(again.predict(data[0][:5]), both.predict(data[0][:5]))
+
+
 def test_it_can_be_fine_tuned(data):
     surrogate = fitted(data, epochs=1)
     tuned = surrogate.finetune(
@@ -168,6 +180,19 @@ def test_on_cuda_it_learns_as_on_the_cpu(data):
         again = surrogate.predict(inputs[:5])
         assert np.allclose(surrogate.predict(inputs[:5]), again, rtol=1e-5, atol=1e-8)
     assert errors[1] == pytest.approx(errors[0], rel=0.5)
+
+
+@pytest.mark.gpu
+def test_on_cuda_members_are_trained_side_by_side(data):
+    inputs, outputs, validation = data
+    alone, both = (
+        Surrogate("two-scale", device="cuda", members=members, **{**TINY, "epochs": 8})
+        .fit(inputs, outputs, validation=validation)
+        .operator_.latent.predictor.network
+        for members in (1, 2)
+    )
+    for ours, theirs in zip(both.members[0].parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0.1, atol=1e-2)
 
 
 @pytest.mark.gpu

@@ -59,7 +59,7 @@ class Mean(CodePredictor):
 
 
 def test_the_predictors_by_name():
-    assert list(PREDICTORS) == ["mlp", "affine", "affine-mlp", "kernel", "encoder", "fno"]
+    assert list(PREDICTORS) == ["mlp", "affine", "affine-mlp", "kernel", "encoder", "fno", "filter"]
     assert all(kind.name == name and PARTS[name] is kind for name, kind in PREDICTORS.items())
     with pytest.raises(TwoscaleError, match=r"predictor must be one of mlp, .*, got 'forest'"):
         get_predictor("forest")
@@ -67,7 +67,7 @@ def test_the_predictors_by_name():
 
 def test_some_train_on_fields():
     on_fields = [name for name in PREDICTORS if trains_on_fields("local", {"predictor": name})]
-    assert on_fields == ["encoder", "fno"]
+    assert on_fields == ["encoder", "fno", "filter"]
     assert not trains_on_fields("local", {})
     assert trains_on_fields("fno", {})
     assert trains_on_fields("refinement", {"predictor": "affine"})

@@ -51,7 +51,9 @@ def report(folder, figures, change=lambda record: None):
         (f"{{kind: curves, quantities: {['mre'] * 101}}}", "has more than 100 entries"),
     ],
 )
-def test_wrong_options_are_told_on_the_page(figure, words, tmp_path):
+@pytest.mark.usefixtures("without_drawing")
+def test_wrong_options_are_told_on_the_page(figure, words, tmp_path, monkeypatch):
+    monkeypatch.setattr("twoscale.report.study_page._first_picture", lambda studies: None)
     assert words in report(tmp_path, figure)
 
 

@@ -19,7 +19,7 @@ CASES = ["poisson-16 local", "poisson-16 two-scale", "poisson-16 two-scale+A1"]
 RECORD = make_record("mine", CASES, seeds=(0,), samples=100) | own_definition(STUDY)
 
 
-@settings(max_examples=25, derandomize=True, deadline=None)
+@settings(max_examples=12, derandomize=True, deadline=None)
 @given(mutated(RECORD))
 def test_a_changed_record_is_reported_or_refused(record):
     with TemporaryDirectory() as folder:

@@ -94,6 +94,7 @@ def test_a_line_has_all_its_pictures():
     check(run_page(record((1, 1, 32))), "seams")
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_parameters_alone_and_no_patches():
     text = run_page(record((1, 64, 8), "parameters", method="global"))
     check(text)

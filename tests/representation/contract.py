@@ -78,6 +78,13 @@ class RepresentationContract:
     def make(cls, variance: float = 0.99) -> Representation:
         raise NotImplementedError
 
+    @classmethod
+    def timed_stages(cls, representation: Representation) -> set[str]:
+        """Return the stages whose seconds a fit with the name "input" tells."""
+        stages = getattr(representation, "stages", None) or ["input"]
+        overhead = {"pca_overhead"} if len(stages) > 1 else set()
+        return {f"pca_{name}" for name in stages} | overhead
+
     def pytest_generate_tests(self, metafunc) -> None:
         if "case" in metafunc.fixturenames:
             inherited = metafunc.function.__qualname__.startswith(RepresentationContract.__name__)
@@ -112,10 +119,21 @@ class RepresentationContract:
 
     # Shapes and sizes
 
-    def test_fit_returns_the_representation_itself(self, fields, space):
-        representation = self.make()
-        assert representation.fit(fields, space=space) is representation
+    def test_a_fit_returns_itself_is_timed_and_leaves_its_arguments(
+        self, fields, new_fields, space
+    ):
+        before, clock, representation = (fields.clone(), new_fields.clone()), Clock(), self.make()
+        found = representation.fit(fields, space=space, clock=clock, name="input")
+        assert found is representation
         assert representation.space == space
+        assert set(clock.seconds) >= self.timed_stages(representation)
+        assert all(seconds >= 0 for seconds in clock.seconds.values())
+        codes = representation.encode(new_fields)
+        kept = codes.clone()
+        representation.decode(codes)
+        assert torch.equal(fields, before[0])
+        assert torch.equal(new_fields, before[1])
+        assert torch.equal(codes, kept)
 
     def test_shapes(self, fitted, new_fields):
         codes = fitted.encode(new_fields)
@@ -168,16 +186,6 @@ class RepresentationContract:
             with pytest.raises(TwoscaleError, match="not fitted yet: call fit first"):
                 use(torch.zeros(2, *space.shape))
 
-    def test_the_fit_is_timed(self, fields, space):
-        clock = Clock()
-        representation = self.make().fit(fields, space=space, clock=clock, name="input")
-        stages = getattr(representation, "stages", None)
-        expected = {f"pca_{name}" for name in stages or ["input"]}
-        if stages and len(stages) > 1:
-            expected.add("pca_overhead")
-        assert set(clock.seconds) >= expected
-        assert all(seconds >= 0 for seconds in clock.seconds.values())
-
     # Laws
 
     def test_encoding_is_affine(self, fitted, new_fields):
@@ -227,7 +235,7 @@ class RepresentationContract:
 
     def test_more_variance_never_gives_a_larger_training_error(self, fields, space):
         errors, sizes = [], []
-        for variance in (0.7, 0.9, 0.99, 0.999):
+        for variance in (0.7, 0.9, 0.999):
             representation = self.make(variance).fit(fields, space=space)
             sizes.append(representation.code_size)
             unit = representation.unit
@@ -256,15 +264,14 @@ class RepresentationContract:
         assert 1 / most < float(ratios.min())
         assert float(ratios.max()) < most
 
-    def test_the_unit_of_a_channel_does_not_matter(self, fields, new_fields, space):
+    def test_the_unit_of_a_channel_does_not_matter(self, fields, fitted, new_fields, space):
         """In units a million times smaller the second channel is the same field."""
         if space.channels == 1:
             pytest.skip("a single channel")
         unit = torch.tensor(UNITS)[:, None, None]
-        here = self.make().fit(fields, space=space)
-        there = self.make().fit(fields / unit, space=space)
-        assert there.ranks == here.ranks
-        assert worst_channel(unit * there(new_fields / unit), here(new_fields)) < 2e-3
+        there = self.make().fit(fields / unit, space=space, seed=3)
+        assert there.ranks == fitted.ranks
+        assert worst_channel(unit * there(new_fields / unit), fitted(new_fields)) < 2e-3
 
     # Gradients
 
@@ -307,16 +314,6 @@ class RepresentationContract:
 
     # Independence and repetition
 
-    def test_arguments_are_left_unchanged(self, fields, new_fields, space):
-        before = fields.clone(), new_fields.clone()
-        representation = self.make().fit(fields, space=space)
-        codes = representation.encode(new_fields)
-        kept = codes.clone()
-        representation.decode(codes)
-        assert torch.equal(fields, before[0])
-        assert torch.equal(new_fields, before[1])
-        assert torch.equal(codes, kept)
-
     def test_no_field_depends_on_its_batch(self, fitted, new_fields):
         together = fitted.encode(new_fields)
         alone = torch.cat([fitted.encode(field[None]) for field in new_fields])
@@ -324,15 +321,12 @@ class RepresentationContract:
         decoded = torch.cat([fitted.decode(code[None]) for code in together])
         assert worst_channel(decoded, fitted.decode(together)) < 1e-5
 
-    def test_the_same_seed_gives_the_same_fit(self, fields, fitted, space):
-        assert_same_bits(self.make().fit(fields, space=space, seed=3), fitted)
-
     def test_a_fit_leaves_nothing_of_the_one_before(self, fields, fitted, space):
         other = SPACES["line" if space.channels > 1 else "channels"]
         representation = self.make().fit(smooth_fields(other), space=other)
         assert_same_bits(representation.fit(fields, space=space, seed=3), fitted)
 
-    def test_its_description_gives_the_same_fit(self, fields, fitted, space):
+    def test_its_description_and_the_same_seed_give_the_same_fit(self, fields, fitted, space):
         text = json.dumps(describe(self.make()))
         again = build(json.loads(text), Representation)
         assert repr(again) == repr(self.make())

@@ -271,10 +271,9 @@ def test_a_code_moves_with_fields_around_the_wrap(generator):
     assert float(sizes.max() / sizes.min()) < 1.1
 
 
-@pytest.mark.parametrize("side", [97, 101])
-def test_a_side_that_does_not_divide_costs_no_accuracy(side):
+def test_a_side_that_does_not_divide_costs_no_accuracy():
     errors = []
-    for size in (96, side):
+    for size in (96, 97):
         fields = poisson_fields((size, size), 360)
         fitted = Conforming(code_size=160).fit(fields[:300])
         errors.append(relative(fitted(fields[300:]) - fields[300:], fields[300:]))

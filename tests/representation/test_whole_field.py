@@ -5,7 +5,6 @@ from tests.representation.contract import RepresentationContract
 from twoscale import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.representation import WholeField
-from twoscale.runtime.timing import Clock
 
 
 class TestWholeField(RepresentationContract):
@@ -16,10 +15,9 @@ class TestWholeField(RepresentationContract):
     def make(cls, variance=0.99):
         return WholeField()
 
-    def test_the_fit_is_timed(self, fields, space):
-        clock = Clock()
-        WholeField().fit(fields, space=space, clock=clock)
-        assert set(clock.seconds) == {"transform"}
+    @classmethod
+    def timed_stages(cls, representation):
+        return {"transform"}
 
     def test_more_variance_never_gives_a_larger_training_error(self, fields):
         """There is no variance to choose, and no error."""

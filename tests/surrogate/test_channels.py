@@ -12,7 +12,7 @@ FACTOR = 2.0  # what a channel may lose beside the other
 @pytest.fixture(scope="module")
 def elastic():
     """Two forces to two displacements that each depend on both, as in elasticity."""
-    problem, grid = Poisson(), Grid.square(20)
+    problem, grid = Poisson(), Grid.square(16)
     first, second = (problem.sample(grid, range(260), seed=seed) for seed in (0, 1))
     along = problem.solve(first + 0.5 * second)
     across = problem.solve(0.3 * first - second)
@@ -27,8 +27,8 @@ SURROGATES = {
     "kernel": {"method": "two-scale", "predictor": "kernel"},
     "field objective": {"method": "two-scale", "predictor": "affine", "objective": "field"},
     "conforming": {"method": "conforming", "predictor": "affine"},
-    "encoder": {"method": "two-scale", "predictor": "encoder", "epochs": 6, "width": 8},
-    "fno": {"method": "fno", "epochs": 6, "width": 8, "layers": 2, "modes": 6},
+    "encoder": {"method": "two-scale", "predictor": "encoder", "epochs": 3, "width": 8},
+    "fno": {"method": "fno", "epochs": 3, "width": 8, "layers": 2, "modes": 6},
 }
 
 

@@ -20,7 +20,16 @@ from twoscale import (
     TwoscaleError,
 )
 from twoscale.parts import PARTS, register
-from twoscale.predictors import FNO, MLP, Affine, AffineMLP, Encoder, Kernel, Refinement
+from twoscale.predictors import (
+    FNO,
+    MLP,
+    Affine,
+    AffineMLP,
+    Encoder,
+    Kernel,
+    Refinement,
+    SpectralFilter,
+)
 from twoscale.representation import WholeField
 
 REPRESENTATIONS = {
@@ -39,6 +48,7 @@ PREDICTORS = {
     "kernel": Kernel,
     "encoder": lambda: Encoder(epochs=1, width=4, blocks=1),
     "fno": lambda: FNO(epochs=1, layers=1, width=3, modes=3),
+    "filter": SpectralFilter,
 }
 
 

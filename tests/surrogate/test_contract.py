@@ -92,6 +92,13 @@ class TestEncoder(MethodContract):
     }
 
 
+class TestFilter(MethodContract):
+    method = "fno"
+    settings: ClassVar[dict[str, Any]] = {"predictor": "filter"}
+    tunable = False
+    needs_fields = True
+
+
 def test_every_method_keeps_the_contract():
     kept = {one.method for one in MethodContract.__subclasses__()}
     assert kept == set(METHODS)

@@ -155,6 +155,9 @@ def test_two_overall_errors_and_those_of_each_sample(overlap, held_out):
     assert metrics["pooled_error"] == metrics["mre"]
     assert metrics["mean_relative_l2"] == pytest.approx(float(errors[:5].mean()), rel=1e-6)
     assert metrics["mean_relative_l2"] != pytest.approx(metrics["mre"], rel=0.1)
+    with torch.no_grad():
+        l1 = (overlap(x) - u).double().abs().flatten(1).sum(1) / u.double().abs().flatten(1).sum(1)
+    assert metrics["median_relative_l1"] == pytest.approx(float(l1[:5].median()), rel=1e-6)
     assert metrics["per_sample"].keys() == {"error"}
     assert metrics["per_sample"]["error"][:5] == pytest.approx(errors[:5].numpy(), rel=1e-6)
     assert math.isnan(metrics["per_sample"]["error"][5])  # relative to a field of zeros

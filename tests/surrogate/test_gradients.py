@@ -7,7 +7,12 @@ from tests.surrogate.tiny import PREDICTORS, make
 from twoscale import Surrogate
 
 CASES = [("two-scale", {"predictor": name}) for name in PREDICTORS]
-CASES += [("refinement", {}), ("fno", {}), ("conforming", {"predictor": "affine"})]
+CASES += [
+    ("refinement", {}),
+    ("fno", {}),
+    ("fno", {"predictor": "filter"}),
+    ("conforming", {"predictor": "affine"}),
+]
 CASES += [("global", {"predictor": "affine", "symmetries": "square", "average_symmetries": True})]
 STEP = 1e-2
 

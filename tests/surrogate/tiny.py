@@ -32,6 +32,7 @@ PREDICTORS: dict[str, dict[str, Any]] = {
     "kernel": {},
     "encoder": {"epochs": 1, "width": 4, "blocks": 1},
     "fno": {"epochs": 1, "layers": 1, "width": 3, "modes": 3, "padding": 2},
+    "filter": {},
 }
 
 

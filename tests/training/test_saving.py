@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.covering import covering
 from tests.training.tools import make_pairs, make_plan, mean_square
 from twoscale.files import Checkpoint, Checkpoints
 from twoscale.networks import DenseNetwork
@@ -81,9 +82,7 @@ PLANS = {
 
 
 @pytest.mark.usefixtures("always_due", "small_groups")
-@pytest.mark.parametrize("name", PLANS)
-@pytest.mark.parametrize("saves", [1, 3, 4, 7])
-@pytest.mark.parametrize("make", [mlp, module])
+@pytest.mark.parametrize(("name", "saves", "make"), covering(PLANS, [1, 3, 4, 7], [mlp, module]))
 @any_device
 def test_it_ends_with_the_same_weights(tmp_path, monkeypatch, make, name, saves, device):
     whole = make_tasks(make, PLANS[name], device=device)

@@ -61,6 +61,8 @@ SETTINGS = (
     "layers",
     "width",
     "blocks",
+    "cycles",
+    "members",
     "cut",
     "optimiser",
     "clip",
@@ -104,6 +106,7 @@ STUDIES = (
     "svd-solver",
     "frontier",
     "beyond",
+    "leaderboard",
 )
 
 SCALES = ("paper", "small")

@@ -62,6 +62,14 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what is finished and what would run.")
     ] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Run nothing: write the unfinished cells to a file, for `python -m "
+            "twoscale.study.worker` on a machine without pydantic, PyYAML and Zarr.",
+        ),
+    ] = None,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
     json: JsonOption = False,
@@ -69,7 +77,7 @@ def run(
     """Run the unfinished cells of studies; an interrupted study continues where it stopped."""
     from twoscale.cli.display import study_bars
     from twoscale.cli.paths import expect_kind
-    from twoscale.cli.study_display import show_outcomes, show_plans
+    from twoscale.cli.study_display import show_outcomes, show_plans, write_plan
     from twoscale.data.kinds import Kind
     from twoscale.methods.settings import parse_seeds
     from twoscale.study.catalogue import load_study, study_names
@@ -84,6 +92,9 @@ def run(
         "seeds": None if seeds is None else parse_seeds(seeds),
         "only": tuple(only or ()),
     }
+    if plan is not None:
+        write_plan(studies, out, get_scale(scale), wanted, plan)
+        return
     if dry_run:
         show_plans(studies, out, get_scale(scale), wanted, json=json)
         return
@@ -107,6 +118,36 @@ def run(
         )
 
 
+@study_app.command(epilog="Example: twoscale study merge first second --out studies")
+def merge(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Study folders, or folders of records."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="The study folder that gets all records; it may have some."
+        ),
+    ],
+    json: JsonOption = False,
+) -> None:
+    """Put records of the same studies together, such as those of several machines."""
+    from twoscale.cli.display import print_json, say
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data.kinds import Kind
+    from twoscale.study.merging import merge_folders
+
+    for folder in folders:
+        expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
+    written = merge_folders(folders, out)
+    if json:
+        print_json({"records": [str(file) for file in written]})
+        return
+    for file in written:
+        say(f"merged: {file}")
+
+
 @study_app.command(epilog="Example: twoscale study compare studies --json")
 def compare(
     folder: Annotated[
@@ -124,18 +165,24 @@ def compare(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the CSV file.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Compare the records of studies with the paper's numbers: a summary, or every value."""
+    """Compare the records of studies with the paper's numbers: a summary, or every value.
+
+    The study leaderboard is compared with errors that others published.
+    """
     from twoscale.cli.display import print_json, say
     from twoscale.cli.paths import expect_kind
     from twoscale.cli.study_display import (
         as_json,
         check_csv,
         show_every_value,
+        show_standings,
         show_summary,
         write_csv,
     )
     from twoscale.data.kinds import Kind
     from twoscale.study.folder import read_records
+    from twoscale.study.leaderboard.published import STUDY
+    from twoscale.study.leaderboard.standings import measured_standings
     from twoscale.study.paper.comparison import compare as compare_records
 
     expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
@@ -144,15 +191,19 @@ def compare(
     records = read_records(folder)
     if not records:
         raise TwoscaleError(f"{folder} has no records of studies: run one with --out {folder}")
-    rows = compare_records(records)
+    rows, standings = compare_records(records), measured_standings(records)
     if table is not None:
         write_csv(table, [row.as_dict() for row in rows], overwrite=overwrite)
     if json:
-        print_json(as_json(rows))
+        print_json(as_json(rows, standings))
         return
     known = {record["study"] for record in records}
     if table is not None:
         say(f"All of it, times included: {table}")
+    if STUDY in known:
+        show_standings(standings)
+    if known == {STUDY}:
+        return
     if everything or times:
         show_every_value(rows, known, times=times)
     else:

@@ -13,15 +13,18 @@ from twoscale.cli.display import print_json, print_table, say, terminal_width
 from twoscale.cli.layout import table_lines
 from twoscale.cli.quiet import is_quiet, print_answer
 from twoscale.errors import TwoscaleError
-from twoscale.files import atomic_output
+from twoscale.files import atomic_output, plain_json, write_json
 from twoscale.study.catalogue import asked_cells, load_study, study_names
 from twoscale.study.definition import Scale, Study
 from twoscale.study.folder import StudyFolder
+from twoscale.study.leaderboard.standings import HEADINGS, NOTE, Standing, table_rows
+from twoscale.study.leaderboard.standings import summary as standings_summary
 from twoscale.study.paper.comparison import Row, agreement, by_study
 from twoscale.study.planning import Plan, make_plan
 from twoscale.study.quantities import values_by_seed
 from twoscale.study.runner import Outcome
 from twoscale.study.statistics import spread
+from twoscale.study.worker import planned
 
 _ROOM = 22  # lines of the summary for values that are off
 _WORST_HEADINGS = ("study", "cell", "metric", "paper", "ours")
@@ -97,6 +100,20 @@ def _height(rows: list[list[str]]) -> int:
     return len(table_lines(_WORST_HEADINGS, rows, words=3, width=terminal_width()))
 
 
+def show_standings(found: list[Standing]) -> None:
+    """Print where we stand on the benchmarks of others, and what is uncertain about them."""
+    if not found:
+        say("leaderboard: no cell at the paper scale, which published errors are for")
+        return
+    say("Errors in %: published by others, and ours as measured")
+    print_table(HEADINGS, table_rows(found), words=4)
+    for one in found:
+        for caveat in one.benchmark.caveats:
+            say(f"{one.benchmark.name}: {caveat}")
+    say(NOTE)
+    say(standings_summary(found))
+
+
 def show_every_value(rows: list[Row], known: Collection[str], *, times: bool) -> None:
     """Print one row per value of the paper, why values are off, and the counts of every study."""
     shown = [row for row in rows if row.study in known and (times or row.verdict is not None)]
@@ -141,11 +158,12 @@ def show_outcomes(outcomes: Mapping[str, Outcome], *, json: bool) -> None:
             print_answer(outcome.path)
 
 
-def as_json(rows: list[Row]) -> dict[str, Any]:
-    """Return the rows that are judged, and apart from them the times, which are not."""
+def as_json(rows: list[Row], standings: list[Standing]) -> dict[str, Any]:
+    """Return the rows that are judged, the times, which are not, and the leaderboard if it ran."""
     cells = [row.as_dict() for row in rows if row.verdict is not None]
     times = [row.as_dict() for row in rows if row.verdict is None]
-    return {"cells": cells, "times": times}
+    board = {"leaderboard": [one.as_dict() for one in standings]} if standings else {}
+    return {"cells": cells, "times": times, **board}
 
 
 def check_csv(file: Path, *, overwrite: bool) -> None:
@@ -237,6 +255,26 @@ def show_plans(
             for case, seeds in plan_of_study["cases"].items()
         ]
         print_table(["case", "done", "pending"], rows)
+
+
+def write_plan(
+    studies: list[Study], out: Path, scale: Scale, wanted: dict[str, Any], file: Path
+) -> None:
+    """Write the unfinished cells of a study to a file, for `twoscale.study.worker`."""
+    if len(studies) > 1:
+        raise TwoscaleError(f"a plan is of one study, got {len(studies)}: name one")
+    name = studies[0].name
+    (cells,) = asked_cells(studies, scale, **wanted)
+    pending = make_plan(StudyFolder(out), cells).pending
+    content = {
+        "study": name,
+        "scale": scale,
+        "command": f"twoscale study run {name} --scale {scale}",
+        "cells": [planned(cell) for cell in pending],
+    }
+    with atomic_output(file, overwrite=False) as prepared:
+        write_json(prepared, plain_json(content))
+    say(f"{name}: {len(pending)} unfinished cells in {file}")
 
 
 def _plan(plan: Plan, folder: StudyFolder, shared: int) -> dict[str, Any]:

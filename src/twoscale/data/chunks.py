@@ -13,13 +13,17 @@ import numpy as np
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import read_json, unreadable
 
-try:
-    import zarr
-except ImportError as error:
-    raise missing_extra("zarr", "data") from error
-
 _BLOSC_HEADER = 16
 _SEPARATOR = {"name": "default", "configuration": {"separator": "/"}}
+
+
+def zarr_package() -> Any:
+    """Return the package Zarr, which datasets on disk need, and datasets in memory do not."""
+    try:
+        import zarr
+    except ImportError as error:
+        raise missing_extra("zarr", "data") from error
+    return zarr
 
 
 class StoredChunks:
@@ -36,6 +40,7 @@ class StoredChunks:
         described = read_json(folder / "zarr.json")
         if not _is_ours(described, shape, chunks):
             raise TwoscaleError(f"{folder} does not match the dataset's description")
+        zarr = zarr_package()
         try:
             array: Any = zarr.open_array(folder, mode="r", zarr_format=3)
             sound = (array.shape, array.chunks, str(array.dtype)) == (shape, chunks, self.dtype)

@@ -15,6 +15,7 @@ from twoscale.data.writer import writing
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import slices
+from twoscale.files import content_digest
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.threads import prefetch
@@ -39,30 +40,17 @@ def generate(
     Fields have `resolution` nodes per side, by default as many as the problem says. Work is cut at
     fixed sample numbers, so that the bytes do not depend on interruptions.
     """
-    if samples < 1:
-        raise TwoscaleError(f"at least one sample is needed, got {samples}")
-    if seed < 0:
-        raise TwoscaleError(f"the seed must not be negative, got {seed}")
-    nodes = problem.resolution if resolution is None else resolution
-    grid = problem.grid(nodes, nodes)
-    given, found = (_side(channels, grid) for channels in problem.channels)
-    layout = Layout(samples, given, found)
+    layout = _layout(problem, resolution, samples, seed)
     description = describe(layout, problem, seed=seed)
     cuda = torch.device(device).type == "cuda"
-    values = _BATCH_VALUES["cuda" if cuda else "cpu"]
     where = str(device)
     with writing(path, description, overwrite=overwrite, resumable=True, device=where) as writer:
-        length = max(1, values // layout.largest // writer.chunk) * writer.chunk
+        length = _batch(layout, writer.chunk, cuda=cuda)
 
         def solve(part: slice) -> tuple[slice, dict[str, np.ndarray]]:
             if not writer.missing(part.start, part.stop):
                 return part, {}
-            indices = range(part.start, part.stop)
-            pairs = problem.pairs(grid, indices, seed=seed, device=device)
-            return part, {
-                name: _values(fields, side, f"{name}s of {problem.name}")
-                for name, fields, side in zip(SIDES, pairs, (given, found), strict=True)
-            }
+            return part, _solved(problem, layout, part, seed, device)
 
         # A GPU solves the next samples while these are written.
         for part, arrays in prefetch(solve, slices(samples, length), workers=int(cuda)):
@@ -71,6 +59,68 @@ def generate(
             if progress:
                 progress("samples", part.stop, samples, "")
         return writer.finish()
+
+
+class GeneratedDataset(Dataset):
+    """Pairs of a problem in memory, with the interface of a dataset; nothing is stored.
+
+    Arguments are those of `generate`. The fields are the same.
+    """
+
+    has_checksums = False
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        resolution: int | None = None,
+        samples: int,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+        progress: Progress | None = None,
+    ) -> None:
+        self.path = Path(f"{problem.name} in memory")
+        self.layout = _layout(problem, resolution, samples, seed)
+        self.metadata = describe(self.layout, problem, seed=seed) | {"chunk": self.layout.chunk}
+        self.metadata["digest"] = content_digest(self.metadata)
+        self._held = {name: torch.empty(samples, *self.inner_shape(name)) for name in SIDES}
+        self._arrays = self._held
+        cuda = torch.device(device).type == "cuda"
+        for part in slices(samples, _batch(self.layout, self.layout.chunk, cuda=cuda)):
+            for name, values in _solved(problem, self.layout, part, seed, device).items():
+                held = self._held[name]
+                held[part] = torch.from_numpy(values).reshape(-1, *held.shape[1:])
+            if progress:
+                progress("samples", part.stop, samples, "")
+
+
+def _layout(problem: Problem, resolution: int | None, samples: int, seed: int) -> Layout:
+    """Return what is to be generated, or raise if it cannot be."""
+    if samples < 1:
+        raise TwoscaleError(f"at least one sample is needed, got {samples}")
+    if seed < 0:
+        raise TwoscaleError(f"the seed must not be negative, got {seed}")
+    nodes = problem.resolution if resolution is None else resolution
+    grid = problem.grid(nodes, nodes)
+    return Layout(samples, *(_side(channels, grid) for channels in problem.channels))
+
+
+def _batch(layout: Layout, chunk: int, *, cuda: bool) -> int:
+    """Return how many samples are solved together: a multiple of a chunk."""
+    values = _BATCH_VALUES["cuda" if cuda else "cpu"]
+    return max(1, values // layout.largest // chunk) * chunk
+
+
+def _solved(
+    problem: Problem, layout: Layout, part: slice, seed: int, device: torch.device | str
+) -> dict[str, np.ndarray]:
+    """Return the inputs and outputs of some samples."""
+    grid = layout.output.space.grid
+    pairs = problem.pairs(grid, range(part.start, part.stop), seed=seed, device=device)
+    return {
+        name: _values(fields, side, f"{name}s of {problem.name}")
+        for name, fields, side in zip(SIDES, pairs, (layout.input, layout.output), strict=True)
+    }
 
 
 def _side(channels: int, grid: Grid) -> Side:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from twoscale.data.chunks import StoredChunks
+from twoscale.data.chunks import StoredChunks, zarr_package
 from twoscale.data.description import (
     FORMAT,
     FORMAT_VERSION,
@@ -20,17 +20,10 @@ from twoscale.data.description import (
     layout_of,
 )
 from twoscale.data.store import Dataset, checksum
-from twoscale.errors import missing_extra
 from twoscale.fields.source import slices
 from twoscale.files import Output, claimed, plain_json, reporting_os_errors
 from twoscale.runtime.threads import file_workers, prefetch, run_to_completion
 from twoscale.surrogate.artifact import environment
-
-try:
-    import zarr
-    from zarr.codecs import BloscCodec
-except ImportError as error:
-    raise missing_extra("zarr", "data") from error
 
 
 @contextmanager
@@ -92,7 +85,7 @@ class DatasetWriter:
         for leftover in content.rglob("*.partial"):  # a chunk that was being written
             leftover.unlink()
         try:
-            self._group: Any = zarr.open_group(content, mode="r+")
+            self._group: Any = zarr_package().open_group(content, mode="r+")
             self._arrays: dict[str, Any] = {name: self._group[name] for name in self.shapes}
             stored = {
                 name: StoredChunks(content / name, shape, self.chunk)
@@ -104,6 +97,7 @@ class DatasetWriter:
         return True
 
     def _create(self) -> None:
+        zarr = zarr_package()
         with reporting_os_errors(self.output.place):
             self._group = zarr.create_group(
                 self.output.content, attributes=self.attributes, zarr_format=3
@@ -114,7 +108,7 @@ class DatasetWriter:
                     shape=shape,
                     chunks=(min(self.chunk, shape[0]), *shape[1:]),
                     dtype="float32",
-                    compressors=BloscCodec(cname="lz4", clevel=3, shuffle="shuffle"),
+                    compressors=zarr.codecs.BloscCodec(cname="lz4", clevel=3, shuffle="shuffle"),
                 )
             self._arrays = {name: self._group[name] for name in self.shapes}
             if self.log is not None:

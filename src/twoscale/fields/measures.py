@@ -275,14 +275,15 @@ def _mean_known_ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     return (numerator / divisor).sum() / count
 
 
-def sample_errors(prediction: Tensor, truth: Tensor) -> Tensor:
+def sample_errors(prediction: Tensor, truth: Tensor, *, power: int = 2) -> Tensor:
     """Return the relative L2 error of each sample and channel, (batch, channels), in float64.
 
-    Where the true field is zero everywhere there is no relative error: it is NaN.
+    With `power` 1 it is the relative L1 error: sum |prediction - truth| / sum |truth|. Where the
+    true field is zero everywhere there is no relative error: it is NaN.
     """
     truth = truth.double()  # squares of single precision may be infinite
-    sizes = truth.flatten(2).norm(dim=2)
-    errors = (prediction - truth).flatten(2).norm(dim=2) / sizes
+    sizes = truth.flatten(2).norm(power, dim=2)
+    errors = (prediction - truth).flatten(2).norm(power, dim=2) / sizes
     return errors.masked_fill(sizes == 0, torch.nan)
 
 

@@ -185,6 +185,8 @@ SETTINGS: dict[str, Setting] = {
     "layers": Setting("Fourier layers", whole(1, 1000)),
     "width": Setting("channels of the Fourier layers, or of an encoder's finest level", _COUNT),
     "blocks": Setting("residual blocks of an encoder on each level, down and up", whole(1, 1000)),
+    "cycles": Setting("how often an encoder goes from fine to coarse and back", whole(1, 100)),
+    "members": Setting("networks whose predictions an encoder averages", whole(1, 100)),
     "cut": Setting(
         "nodes per side of an encoder's finest cells; none: about 32 cells per direction",
         _optional(_COUNT),

@@ -1,5 +1,6 @@
 """Networks as plain torch modules, without any knowledge of fits."""
 
+from twoscale.networks.committee import Committee
 from twoscale.networks.dense import DenseNetwork, count_parameters
 from twoscale.networks.field_encoder import FieldEncoder
 from twoscale.networks.field_map import FieldMap, work_shape
@@ -9,6 +10,7 @@ from twoscale.networks.refinement import RefinementNet
 from twoscale.networks.resample import resample
 
 __all__ = [
+    "Committee",
     "DenseNetwork",
     "FNO2d",
     "FieldEncoder",

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from twoscale.networks.cells import divide, from_cells, to_cells, usual_cut
+from twoscale.networks.cells import Axis, divide, from_cells, to_cells, usual_cut
 from twoscale.networks.periodic import (
     GridConvolution,
     Margins,
@@ -29,10 +29,11 @@ _SMALL = 1e-3  # root mean square
 class FieldEncoder(nn.Module):
     """Maps normalised fields (batch, channels in, height, width) to (batch, channels out, ...).
 
-    Rectangles of nodes become the channels of one cell. Residual blocks follow, level by level on
-    ever coarser grids down to about four cells per direction, where all cells are mixed; and back
-    up, each level taking in what was seen there on the way down. An axis of few cells is not
-    halved further while the other one still is.
+    Rectangles of nodes become the channels of one cell. Then come cycles: residual blocks, level by
+    level on ever coarser grids down to about four cells per direction, where all cells are mixed;
+    and back up, each level taking in what was seen there on the way down. A second cycle starts
+    from the features of the first one and the input. An axis of few cells is not halved further
+    while the other one still is.
 
     Ordinary axes are filled up to whole cells by repeating their last node. Convolutions wrap
     around periodic axes, so these are cut where their nodes fill whole cells, even if the cells
@@ -43,6 +44,7 @@ class FieldEncoder(nn.Module):
     channels_in, channels_out: of the fields.
     width: channels of the finest level; coarser ones have up to four times as many.
     blocks: residual blocks per level, on the way down and again on the way up.
+    cycles: how often the features go down and up.
     cut: nodes of a cell along both axes, or along rows and columns; by default such that about 32
         cells are left per direction.
     periodic: whether rows and columns wrap.
@@ -60,6 +62,7 @@ class FieldEncoder(nn.Module):
         channels_out: int = 1,
         width: int = 64,
         blocks: int = 2,
+        cycles: int = 1,
         cut: int | tuple[int, int] | None = None,
         periodic: tuple[bool, bool] = (False, False),
         seed: int = 0,
@@ -71,38 +74,23 @@ class FieldEncoder(nn.Module):
         self.periodic = periodic
         rows, columns = self.axes
         nodes = rows.cut * columns.cut
-        strides = [
-            (2 if k < rows.halvings else 1, 2 if k < columns.halvings else 1)
-            for k in range(max(rows.halvings, columns.halvings))
-        ]
-        levels = range(len(strides) + 1)
-        widths = [_even(width * _GROWTH[min(k, len(_GROWTH) - 1)]) for k in levels]
-        steps = list(zip(pairwise(widths), strides, strict=True))
-        places = rows.coarsest * columns.coarsest
+        read = channels_in * nodes + periodic.count(False)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            read = channels_in * nodes + periodic.count(False)
-            self.lift = GridConvolution(read, widths[0], 3, periodic)
-            self.down = nn.ModuleList(_blocks(w, blocks, periodic) for w in widths)
-            self.coarser = nn.ModuleList(
-                nn.Conv2d(a, b, stride, stride, bias=False) for (a, b), stride in steps
+            self.lift = GridConvolution(read, _even(width), 3, periodic)
+            self.cycles = nn.ModuleList(
+                _Cycle(self.axes, width, blocks, periodic) for _ in range(cycles)
             )
-            self.mixings = nn.ModuleList(_Mixing(places, widths[-1]) for _ in range(_MIXINGS))
-            self.finer = nn.ModuleList(
-                nn.ConvTranspose2d(b, a, stride, stride, bias=False) for (a, b), stride in steps
+            self.again = nn.ModuleList(
+                GridConvolution(read, _even(width), 3, periodic) for _ in range(cycles - 1)
             )
-            self.up = nn.ModuleList(_blocks(w, blocks, periodic) for w in widths[:-1])
-            self.head = nn.Conv2d(widths[0], channels_out * nodes, 1)
+            self.head = nn.Conv2d(_even(width), channels_out * nodes, 1)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, fields: Tensor) -> Tensor:
         height, width = fields.shape[2:]
         cells = self._cells(fields)
-        # Half precision for all products but those of the head, which writes the field; sums are
-        # kept in full precision from block to block.
-        with torch.autocast("cuda", dtype=_kind(fields), enabled=fields.is_cuda):
-            cells = self._features(cells)
-        return from_cells(self.head(cells), self.axes)[:, :, :height, :width]
+        return from_cells(self.head(self._features(cells)), self.axes)[:, :, :height, :width]
 
     def _cells(self, fields: Tensor) -> Tensor:
         """Return (batch, channels, rows, columns): nodes of cells, and the cells' coordinates."""
@@ -120,17 +108,60 @@ class FieldEncoder(nn.Module):
 
     def _features(self, cells: Tensor) -> Tensor:
         """Return the features (batch, width, rows, columns) of the finest level."""
-        kind = cells.dtype
-        cells = self.down[0](self.lift(cells).to(kind))
+        features = self.lift(cells)
+        for again, cycle in zip([None, *self.again], self.cycles, strict=True):
+            if again is not None:
+                features = features + again(cells)
+            features = cycle(features)
+        return features
+
+
+class _Cycle(nn.Module):
+    """Takes features of the finest level down to the coarsest one, mixes them, and back up."""
+
+    def __init__(
+        self,
+        axes: tuple[Axis, Axis],
+        width: int,
+        blocks: int,
+        periodic: tuple[bool, bool],
+    ) -> None:
+        super().__init__()
+        rows, columns = axes
+        strides = [
+            (2 if k < rows.halvings else 1, 2 if k < columns.halvings else 1)
+            for k in range(max(rows.halvings, columns.halvings))
+        ]
+        levels = range(len(strides) + 1)
+        widths = [_even(width * _GROWTH[min(k, len(_GROWTH) - 1)]) for k in levels]
+        steps = list(zip(pairwise(widths), strides, strict=True))
+        places = rows.coarsest * columns.coarsest
+
+        def level(width: int) -> nn.Sequential:
+            made = (_Residual(width, periodic=periodic) for _ in range(blocks))
+            return nn.Sequential(*made)
+
+        self.down = nn.ModuleList(level(w) for w in widths)
+        self.coarser = nn.ModuleList(
+            nn.Conv2d(a, b, stride, stride, bias=False) for (a, b), stride in steps
+        )
+        self.mixings = nn.ModuleList(_Mixing(places, widths[-1]) for _ in range(_MIXINGS))
+        self.finer = nn.ModuleList(
+            nn.ConvTranspose2d(b, a, stride, stride, bias=False) for (a, b), stride in steps
+        )
+        self.up = nn.ModuleList(level(w) for w in widths[:-1])
+
+    def forward(self, features: Tensor) -> Tensor:
+        features = self.down[0](features)
         seen = []
         for coarser, blocks in zip(self.coarser, self.down[1:], strict=True):
-            seen.append(cells)
-            cells = blocks(coarser(cells).to(kind))
+            seen.append(features)
+            features = blocks(coarser(features))
         for mixing in self.mixings:
-            cells = mixing(cells)
+            features = mixing(features)
         for finer, blocks in zip(reversed(self.finer), reversed(self.up), strict=True):
-            cells = blocks(finer(cells) + seen.pop())
-        return cells
+            features = blocks(finer(features) + seen.pop())
+        return features
 
 
 class _Residual(nn.Module):
@@ -166,13 +197,10 @@ class _AddProducts(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, cells: Tensor, factors: Tensor, mix: Tensor, margins: Margins) -> Tensor:
-        kind = _kind(cells)
-        factors, mix = factors.to(kind), mix.to(kind)
         size = torch.linalg.vector_norm(cells, dim=(1, 2, 3), keepdim=True)
         usual = cells[0].numel() ** 0.5  # the size of cells whose root mean square is one
         scale = usual / size.clamp(min=_SMALL * usual)
-        unit = torch.mul(cells, scale, out=torch.empty_like(cells, dtype=kind))
-        unit = wrap(unit, margins)
+        unit = wrap(cells * scale, margins)
         both = functional.conv2d(unit, factors, padding=_zeros(factors, margins))
         p, q = both.chunk(2, 1)
         products = torch.addcmul(p, p, q)
@@ -184,7 +212,7 @@ class _AddProducts(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         scale, unit, both, products, factors, mix = ctx.saved_tensors
-        inner, mix_grad = _convolution_grads(grad.to(unit.dtype), products, mix, (0, 0))
+        inner, mix_grad = _convolution_grads(grad, products, mix, (0, 0))
         halves = torch.empty_like(both)
         (p, q), (p_grad, q_grad) = both.chunk(2, 1), halves.chunk(2, 1)
         torch.addcmul(inner, inner, q, out=p_grad)
@@ -192,10 +220,10 @@ class _AddProducts(torch.autograd.Function):
         zeros = _zeros(factors, ctx.margins)
         unit_grad, factors_grad = _convolution_grads(halves, unit, factors, zeros)
         unit, unit_grad = trim(unit, ctx.margins), fold(unit_grad, ctx.margins)
-        along = (unit_grad * unit).sum((1, 2, 3), keepdim=True, dtype=scale.dtype)
+        along = (unit_grad * unit).sum((1, 2, 3), keepdim=True)
         grad = torch.addcmul(grad, unit_grad, scale)
         grad = torch.addcmul(grad, unit, along * scale, value=-1 / unit[0].numel())
-        return grad, factors_grad.to(scale.dtype), mix_grad.to(scale.dtype), None
+        return grad, factors_grad, mix_grad, None
 
 
 def _zeros(weight: Tensor, wrapped: Margins) -> Margins:
@@ -226,15 +254,6 @@ class _Mixing(nn.Module):
     def forward(self, cells: Tensor) -> Tensor:
         mixed = functional.gelu(self.places(cells.flatten(2))).view_as(cells)
         return self.channels(cells + mixed)
-
-
-def _kind(cells: Tensor) -> torch.dtype:
-    """Return the precision of products: half on CUDA devices."""
-    return torch.bfloat16 if cells.is_cuda else cells.dtype
-
-
-def _blocks(width: int, count: int, periodic: tuple[bool, bool]) -> nn.Sequential:
-    return nn.Sequential(*(_Residual(width, periodic=periodic) for _ in range(count)))
 
 
 def _even(width: float) -> int:

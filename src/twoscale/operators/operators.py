@@ -125,6 +125,7 @@ class LatentOperator(FieldOperator):
 
     def _bind_spaces(self, inputs: Space, outputs: Space) -> None:
         """Choose the symmetries of both grids; wrap the inputs if the space has parameters."""
+        self.predictor.check(inputs, outputs)
         self.group = IDENTITY
         if self.symmetries != "none":
             if not inputs.field_channels:

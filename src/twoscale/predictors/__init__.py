@@ -8,6 +8,7 @@ from twoscale.predictors.kernel import KERNELS, KernelRegression, fit_kernel
 from twoscale.predictors.mlp import MLP
 from twoscale.predictors.paper_networks import FNO, Refinement
 from twoscale.predictors.registry import PREDICTORS, get_predictor, register_predictor
+from twoscale.predictors.spectral_filter import SpectralFilter
 
 __all__ = [
     "FNO",
@@ -24,6 +25,7 @@ __all__ = [
     "Kernel",
     "KernelRegression",
     "Refinement",
+    "SpectralFilter",
     "fit_affine",
     "fit_kernel",
     "get_predictor",

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError, unknown_name
+from twoscale.fields.grid import Space
 from twoscale.fields.symmetries import IDENTITY, Group
 from twoscale.parts import Part
 from twoscale.representation import Representation
@@ -78,6 +79,9 @@ class CodePredictor(Part, nn.Module, ABC):
     def chooses(self) -> bool:
         """Say whether a fit chooses settings or weights on validation samples."""
         return True
+
+    def check(self, inputs: Space, outputs: Space) -> None:
+        """Raise if the predictor does not map between fields of these spaces."""
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
         """Take both fitted representations; called before `prepare` and before `restore`."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from twoscale.fields.grid import Space
 from twoscale.fields.source import slices
 from twoscale.fields.symmetries import Group
-from twoscale.networks import FieldMap, work_shape
+from twoscale.networks import Committee, FieldMap, work_shape
 from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
 from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
@@ -22,13 +22,16 @@ from twoscale.training import Pairs, Plan, Task, mean_loss
 from twoscale.training.losses import CodeLoss, Loss, RelativeLoss, code_weights, mean_square
 
 _DECODED = 256  # codes that are decoded together
+_APART = 1_000_003  # between the seeds of members: no other surrogate's seed is likely to be there
 
 
 class FieldPredictor(CodePredictor):
     """A network from field to field, whose proposed field is encoded by the output representation.
 
     With `WholeField` outputs the proposal is the prediction. With inputs that compress, the network
-    reads the field that their code decodes to. A subclass implements `make_network`.
+    reads the field that their code decodes to. Several `members` are networks with first weights of
+    their own, each trained for itself; the proposal is their mean. A subclass implements
+    `make_network`.
     """
 
     reads_fields = True
@@ -38,9 +41,10 @@ class FieldPredictor(CodePredictor):
     mean: Tensor  # (channels, height, width): the proposal where the network gives zero
     spread: Tensor  # (channels, 1, 1)
 
-    def __init__(self, *, objective: str, plan: Plan) -> None:
+    def __init__(self, *, objective: str, plan: Plan, members: int = 1) -> None:
         super().__init__(objective=objective)
         self.plan = plan
+        self.members = members
         self.network: nn.Module | None = None
         self._ends: tuple[Representation, ...] = ()  # a tuple, so that torch does not register them
 
@@ -50,11 +54,19 @@ class FieldPredictor(CodePredictor):
     ) -> nn.Module:
         """Return the network on fields (batch, channels, *shape) of both spaces' channels."""
 
-    def _network(self, inputs: Space, outputs: Space, seed: int) -> FieldMap:
+    def _network(self, inputs: Space, outputs: Space, seed: int) -> nn.Module:
         """Return the network between two spaces; it works on the finer of both grids."""
         one, other = inputs.grid, outputs.grid
-        network = self.make_network(work_shape(one.shape, other.shape), inputs, outputs, seed)
-        return FieldMap(network, one.shape, other.shape, one.periodic, other.periodic)
+        shape = work_shape(one.shape, other.shape)
+        made = [
+            self.make_network(shape, inputs, outputs, seed + _APART * number)
+            for number in range(self.members)
+        ]
+        maps = [
+            FieldMap(network, one.shape, other.shape, one.periodic, other.periodic)
+            for network in made
+        ]
+        return Committee(maps) if len(maps) > 1 else maps[0]
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
         self._ends = (inputs, outputs)
@@ -80,19 +92,23 @@ class FieldPredictor(CodePredictor):
         loss = self._loss(training.targets, decoder)
         targets = self._targets(training, decoder)
         held_out = Pairs(validation.inputs, self._targets(validation, decoder))
-        if inputs.compresses or (len(training.group) == 1 and not self.draws_images):
-            pairs = Pairs(training.inputs, targets)
-            return Task(self, pairs, held_out, loss, self.plan, seed)
-        images = _NumberedImages(self, training.inputs, training.group, inputs.space)
+        validate = partial(mean_loss, self, loss, held_out, self.plan.evaluation_batch)
+        network: nn.Module = self
+        if self.members > 1:
+            network, loss = _EachMember(self), partial(_loss_of_each, loss, self.members)
+        rows, per_epoch = training.inputs, None
+        if not inputs.compresses and (len(training.group) > 1 or self.draws_images):
+            network = _NumberedImages(network, training.inputs, training.group, inputs.space)
+            rows, per_epoch = network.rows(), len(training.inputs)
         return Task(
-            images,
-            Pairs(images.rows(), targets),
+            network,
+            Pairs(rows, targets),
             held_out,
             loss,
             self.plan,
             seed,
-            validate=partial(mean_loss, self, loss, held_out, self.plan.evaluation_batch),
-            per_epoch=len(training.inputs),
+            validate=validate,
+            per_epoch=per_epoch,
         )
 
     def _centre(self, codes: Tensor, decoder: Representation) -> None:
@@ -130,16 +146,25 @@ class FieldPredictor(CodePredictor):
         return self
 
     def forward(self, codes: Tensor) -> Tensor:
-        inputs, outputs = self._ends
         assert self.network is not None
         with tensor_cores():
-            proposal = self.network(self._read(codes, inputs))
+            return self._encoded(self.network(self._read(codes)))
+
+    def each(self, codes: Tensor) -> Tensor:
+        """Return the codes that each member proposes: all of the first one, then the second, ..."""
+        assert isinstance(self.network, Committee)
+        with tensor_cores():
+            return self._encoded(self.network.each(self._read(codes)).flatten(0, 1))
+
+    def _encoded(self, proposal: Tensor) -> Tensor:
+        _, outputs = self._ends
         if not outputs.compresses:
             return proposal.flatten(1)
         return outputs.encode(self.mean + self.spread * proposal)
 
-    def _read(self, codes: Tensor, inputs: Representation) -> Tensor:
+    def _read(self, codes: Tensor) -> Tensor:
         """Return the normalised input fields (batch, channels, height, width) of codes."""
+        inputs, _ = self._ends
         if not inputs.compresses:
             return codes.unflatten(1, inputs.space.shape)
         return (inputs.decode(codes) - self._input_mean) / self._input_unit
@@ -158,6 +183,22 @@ def _metric(decoder: Representation) -> Tensor:
     return (fields / decoder.unit).flatten()
 
 
+class _EachMember(nn.Module):
+    """A predictor that returns the codes of all its members, for their training."""
+
+    def __init__(self, predictor: FieldPredictor) -> None:
+        super().__init__()
+        self.predictor = predictor
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return self.predictor.each(codes)
+
+
+def _loss_of_each(loss: Loss, members: int, predicted: Tensor, true: Tensor) -> Tensor:
+    """Return the mean of a loss over members, whose codes follow each other."""
+    return loss(predicted, true.repeat(members, 1))
+
+
 class _NumberedImages(nn.Module):
     """A predictor whose inputs are the numbers of images of stored fields.
 
@@ -168,9 +209,7 @@ class _NumberedImages(nn.Module):
     fields: Tensor  # (samples, channels x nodes)
     origins: Tensor  # (symmetries, channels x nodes): where an image's values lie in the field
 
-    def __init__(
-        self, predictor: CodePredictor, fields: Tensor, group: Group, space: Space
-    ) -> None:
+    def __init__(self, predictor: nn.Module, fields: Tensor, group: Group, space: Space) -> None:
         super().__init__()
         self.predictor = predictor
         nodes = torch.arange(fields.shape[1], device=fields.device).reshape(space.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from twoscale.errors import TwoscaleError, did_you_mean
@@ -13,18 +14,22 @@ from twoscale.predictors.closed_form import Affine, AffineMLP, Kernel
 from twoscale.predictors.encoder import Encoder
 from twoscale.predictors.mlp import MLP
 from twoscale.predictors.paper_networks import FNO
+from twoscale.predictors.spectral_filter import SpectralFilter
 
 PREDICTORS: dict[str, type[CodePredictor]] = {
-    one.name: one for one in (MLP, Affine, AffineMLP, Kernel, Encoder, FNO)
+    one.name: one for one in (MLP, Affine, AffineMLP, Kernel, Encoder, FNO, SpectralFilter)
 }
 
 _BUILT_IN = tuple(PREDICTORS)
 _RESERVED = {"method", "seed", "device", "problem", "inputs", "outputs", "predictor", "correction"}
 
 
+_signature = cache(inspect.signature)  # studies ask for the same ones thousands of times
+
+
 def defaults_of(maker: Callable[..., Any], *names: str) -> dict[str, Any]:
     """Return the default arguments of a constructor by name; of all arguments, if none is named."""
-    arguments = inspect.signature(maker).parameters
+    arguments = _signature(maker).parameters
     return {name: arguments[name].default for name in names or arguments}
 
 

@@ -49,7 +49,8 @@ def _seconds(heading: str, words: str) -> Display:
 
 _KNOWN = {
     "mre": Display("MRE %", "relative error", "percent", "%"),
-    "mean_relative_l2": Display("mean error %", "mean relative error", "percent", "%"),
+    "mean_relative_l2": Display("mean L2 %", "mean relative L2 error", "percent", "%"),
+    "median_relative_l1": Display("median L1 %", "median relative L1 error", "percent", "%"),
     "oracle_mre": Display("oracle MRE %", "oracle error", "percent", "%"),
     "learned_to_oracle": Display("learned / oracle", "learned error over oracle error", "ratio"),
     "ssim": Display("SSIM", "SSIM", "plain", higher_is_better=True),
@@ -76,6 +77,9 @@ _KNOWN = {
     "pca_solve": _seconds("PCA solve s", "PCA without overhead"),
     "train": _seconds("training s", "all training"),
     "total": _seconds("total s", "total time"),
+    "data_seconds": _seconds("data s", "generation of the training fields"),
+    "fit_seconds": _seconds("fit s", "fit, of all candidates of a search"),
+    "field_seconds": Display("one field s", "prediction of one field", "power", "s"),
     "invocation_train": _seconds("own training s", "training, base excluded"),
     "invocation_total": _seconds("own total s", "time, base excluded"),
     "training_samples": Display("training fields", "training fields", "count"),
@@ -84,6 +88,7 @@ _KNOWN = {
 
 _SHARED = "common_seams."
 _ORACLE = "oracle_seams."
+_OUTSIDE = "outside."
 _HUGE = 1e9  # from here on numbers are written with an exponent
 _MANY = 1000  # a mean count from here on is shown without decimals
 
@@ -105,6 +110,11 @@ def display(name: str) -> Display:
         known = display(name.removeprefix(_ORACLE))
         return replace(
             known, heading=f"{known.heading}, oracle", words=f"{known.words}, representation alone"
+        )
+    if name.startswith(_OUTSIDE):
+        known = display(name.removeprefix(_OUTSIDE))
+        return replace(
+            known, heading=f"{known.heading}, outside", words=f"{known.words}, out of distribution"
         )
     short = name.removeprefix("timings.")
     words = short.replace("_", " ").replace(".", " ")

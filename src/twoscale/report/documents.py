@@ -22,6 +22,7 @@ from twoscale.report.readme import readme_parts
 from twoscale.report.reproduce import NOTE, reproduce_table
 from twoscale.report.study_documents import (
     beyond_table,
+    leaderboard_text,
     markdown,
     results_page,
 )
@@ -91,6 +92,7 @@ def _refreshed_pages(root: Path, results: Path) -> dict[Path, str]:
         "docs/concepts/representations.md": {
             "equal": beyond_table(studies, "Representations of equal code size")
         },
+        "docs/benchmarks.md": {"leaderboard": leaderboard_text(studies)},
         "docs/howto/reproduce.md": {"reproduce": f"{reproduce_table(studies)}\n\n{NOTE}"},
     }
     return {root / page: refreshed(root / page, texts) for page, texts in parts.items()}

@@ -6,6 +6,7 @@ All of them are traits in the table of methods: a new method needs no entry here
 from __future__ import annotations
 
 from twoscale.methods.recipes import METHODS
+from twoscale.study.cases import SEARCH
 from twoscale.study.paper.roles import PROPOSED
 
 TRUTH = "truth"
@@ -19,6 +20,8 @@ _TUNED_MARKER = "*"
 
 def method_title(name: str) -> str:
     """Return a method's name as the paper writes it; an unknown method keeps its own."""
+    if name == SEARCH:
+        return SEARCH.capitalize()
     return METHODS[name].title if name in METHODS else name
 
 

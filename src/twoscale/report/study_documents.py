@@ -11,6 +11,7 @@ from twoscale.report.derived_tables import derived_tables
 from twoscale.report.display import ABSENT, display, with_spread
 from twoscale.report.page import Table
 from twoscale.report.results import StudyResult, place_title
+from twoscale.report.standings import published_table, standing_tables, standings_table
 from twoscale.report.studies import Studies, make_studies, read_studies, record_files
 from twoscale.report.study_page import compared_table, facts
 from twoscale.report.study_tables import (
@@ -24,6 +25,8 @@ from twoscale.report.study_tables import (
 )
 from twoscale.report.summary import sentences
 from twoscale.study.folder import read_record
+from twoscale.study.leaderboard.published import STUDY, leaderboard
+from twoscale.study.leaderboard.standings import standings
 
 _MARKS = {"match": " ✓", "off": " ≠"}
 _HEAD = (
@@ -93,6 +96,8 @@ def _study(study: StudyResult, studies: Studies) -> list[str]:
     if definition:
         lines += [definition.question.strip(), ""]
     lines += ["; ".join(f"{name.lower()}: {words}" for name, words in facts(study)) + ".", ""]
+    for standing in standing_tables(study):
+        lines += [f"**{standing.title}**", "", *_plain(standing), "", standing.note, ""]
     for table in study_tables(study, definition, studies.compared):
         lines += [f"**{table.title}**", "", *_table(table), ""]
     for derived in derived_tables(study, definition):
@@ -103,6 +108,21 @@ def _study(study: StudyResult, studies: Studies) -> list[str]:
         ]
         lines.append("")
     return lines
+
+
+def leaderboard_text(folder: Path) -> str:
+    """Return the leaderboard as Markdown, from a folder of records that may lack its cells."""
+    files = [path for path in record_files(folder) if path.stem == STUDY]
+    found = standings([read_record(path) for path in files])
+    where, all_published = standings_table(found), published_table(found)
+    sources = [f"- [{name}] {one.words}." for name, one in leaderboard().sources.items()]
+    parts = [
+        [f"**{where.title}**", "", *_plain(where)],
+        [where.note],
+        ["**All published errors**", "", *_plain(all_published)],
+        sources,
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts)
 
 
 def _plain(table: Table) -> list[str]:

@@ -19,6 +19,7 @@ from twoscale.report.figure_folder import check_page, write_with_figures
 from twoscale.report.guard import reporting_errors
 from twoscale.report.page import Cell, Numbers, Picture, Row, Section, Table, page_text
 from twoscale.report.results import CaseResult, StudyResult
+from twoscale.report.standings import standing_tables
 from twoscale.report.studies import Studies, read_studies
 from twoscale.report.study_tables import (
     SHARED_NOTE,
@@ -121,7 +122,7 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
     asked = study_tables(study, definition, compared)
     columns = dict.fromkeys(name for table in asked for name in table.columns)
     origins = _origins(study, list(columns))
-    tables = [_table(table, origins) for table in asked]
+    tables = [*standing_tables(study), *(_table(table, origins) for table in asked)]
     note = _NOTE + (_PAPER_NOTE if compared else "")
     tables[-1:] = [replace(table, note=note) for table in tables[-1:]]
     tables += derived_tables(study, definition)

@@ -10,12 +10,17 @@ from typing import Any
 from twoscale.data.split import largest_training
 from twoscale.errors import TwoscaleError
 from twoscale.finetuning.finetune import OBJECTIVES
-from twoscale.methods.recipes import changed_settings, resolve
+from twoscale.methods.recipes import changed_settings, get_method, resolve
 from twoscale.methods.settings import parse_assignments
 from twoscale.problems import get_problem
+from twoscale.runtime.timing import parse_duration
+from twoscale.search import DEFAULT_BUDGET
 
 SAMPLES = 10_000
 """The paper's size of a dataset, training and test fields together. Case names do not have it."""
+
+SEARCH = "search"
+"""The method of a case whose surrogate is searched for; its only setting is `budget`."""
 
 _NAME = re.compile(
     r"(?P<problem>[a-z-]+)-(?P<resolution>\d+) (?P<method>[a-z-]+)(\+(?P<tuned>\w+))?"
@@ -44,9 +49,17 @@ class Case:
             raise TwoscaleError(
                 f"no objective is called '{self.objective}': known are {', '.join(OBJECTIVES)}"
             )
-        object.__setattr__(self, "settings", changed_settings(self.method, self.settings))
+        object.__setattr__(self, "settings", self._changed())
         if self.training == largest_training(self.samples):
             object.__setattr__(self, "training", None)
+
+    def _changed(self) -> dict[str, Any]:
+        """Return the settings that differ from the method's defaults."""
+        if self.method != SEARCH:
+            return changed_settings(self.method, self.settings)
+        usual = resolve_search({})
+        found = resolve_search(self.settings).items()
+        return {name: value for name, value in found if value != usual[name]}
 
     @property
     def id(self) -> str:
@@ -66,7 +79,28 @@ class Case:
     @property
     def resolved(self) -> dict[str, Any]:
         """Return all settings of the method, defaults included."""
-        return resolve(self.method, self.settings)
+        return self.resolve()
+
+    def resolve(self, under: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return all settings of the method; those `under` the case's own replace defaults."""
+        given = {**(under or {}), **self.settings}
+        return resolve_search(given) if self.method == SEARCH else resolve(self.method, given)
+
+    @property
+    def title(self) -> str:
+        """Return the method's title."""
+        return SEARCH.capitalize() if self.method == SEARCH else get_method(self.method).title
+
+
+def resolve_search(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a search: its budget in seconds.
+
+    >>> resolve_search({"budget": "2min"})
+    {'budget': 120.0}
+    """
+    if unknown := sorted(given.keys() - {"budget"}):
+        raise TwoscaleError(f"a search has the setting budget only, got '{unknown[0]}'")
+    return {"budget": parse_duration(given.get("budget", DEFAULT_BUDGET))}
 
 
 def parse_case(name: str, *, samples: int = SAMPLES) -> Case:

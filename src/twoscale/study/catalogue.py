@@ -94,9 +94,14 @@ def parse_study(text: str, *, name: str) -> Study:
     content = parse_yaml(text, source=source)
     if not isinstance(content, dict):
         raise TwoscaleError(f"{source} should be a YAML mapping of title, cases, ...")
-    defaults = yaml.safe_load(_SMALL.read_text(encoding="utf-8"))
-    small = _merged(defaults, content.get("small") or {})
+    small = _merged(_small_defaults(), content.get("small") or {})
     return _validated({"name": name, **content, "small": small}, source, scales=SCALES)
+
+
+@cache
+def _small_defaults() -> dict[str, Any]:
+    """Return what the small scale of every study has; not to be changed."""
+    return yaml.safe_load(_SMALL.read_text(encoding="utf-8"))
 
 
 def _validated(content: Any, source: str, *, scales: Sequence[Scale] = ("paper",)) -> Study:

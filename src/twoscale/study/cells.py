@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from twoscale.data.split import largest_training
 from twoscale.finetuning.finetune import FinetunePlan
-from twoscale.methods.recipes import assemble, resolve
+from twoscale.methods.recipes import assemble
 from twoscale.methods.settings import SETTINGS
 from twoscale.operators.assembly import Assembly
-from twoscale.study.cases import Case
+from twoscale.problems import Problem, make_problem
+from twoscale.study.cases import SEARCH, Case
 
 FORMAT = 1
 """Part of every cell's hash. Raise it when the same settings come to mean something else."""
@@ -25,30 +26,53 @@ _TUNING_PASSES = ("epochs", "warm_up", "ramp")  # of a fine-tuning, counted over
 
 
 class Data(NamedTuple):
-    """Which dataset a cell is fitted on."""
+    """Which dataset a cell is fitted or tested on.
+
+    `settings` are parameters of the problem that are not its defaults.
+    """
 
     problem: str
     resolution: int
     samples: int
     seed: int = DATA_SEED
+    settings: tuple[tuple[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
-        return "-".join(map(str, self))
+        given = [f"{name}={value}" for name, value in self.settings]
+        return "-".join([*map(str, self[:4]), *given])
+
+    def make_problem(self) -> Problem:
+        return make_problem(self.problem, dict(self.settings))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what decides the fields, for a hash."""
+        content = self._asdict()
+        given = dict(content.pop("settings"))
+        return content | ({"settings": given} if given else {})
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A case, a seed, all settings of the fit, and those of the fine-tuning if there is one."""
+    """A case, a seed, all settings of the fit, and those of the fine-tuning if there is one.
+
+    `problem` are parameters of the problem. A cell with `tests` is fitted on all samples of its
+    dataset, and tested on other datasets: the first is of the same distribution, a second one of
+    another.
+    """
 
     case: Case
     seed: int
     settings: Mapping[str, Any]
     finetuning: Mapping[str, Any] | None = None
+    problem: Mapping[str, Any] = field(default_factory=dict)
+    tests: tuple[Data, ...] = ()
 
     @property
     def data(self) -> Data:
-        return Data(self.case.problem, self.case.resolution, self.case.samples)
+        case = self.case
+        given = tuple(sorted(self.problem.items()))
+        return Data(case.problem, case.resolution, case.samples, settings=given)
 
     @property
     def training(self) -> int:
@@ -60,13 +84,15 @@ class Cell:
         """Return the hash of everything that determines the result."""
         content = {
             "format": FORMAT,
-            "data": self.data._asdict(),
+            "data": self.data.as_dict(),
             "training": self.training,
             "method": self.case.method,
             "settings": dict(self.settings),
             "seed": self.seed,
             "finetuning": self.finetuning and dict(self.finetuning),
         }
+        if self.tests:
+            content["tests"] = [data.as_dict() for data in self.tests]
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -85,9 +111,14 @@ class Cell:
         return assemble(self.case.method, {**self.settings, **known})
 
     @property
+    def searches(self) -> bool:
+        """Say whether the surrogate is searched for."""
+        return self.case.method == SEARCH
+
+    @property
     def on_codes(self) -> bool:
         """Say whether the predictor works on codes; many of them can be fitted at once."""
-        return not self.parts.predictor.reads_fields
+        return not self.searches and not self.parts.predictor.reads_fields
 
     @property
     def name(self) -> str:
@@ -109,7 +140,7 @@ def make_cell(
     fields: the passes over its training set are multiplied by fixed_steps / training.
     """
     factor = 1.0 if fixed_steps is None else fixed_steps / _training(case)
-    resolved = resolve(case.method, {**(settings or {}), **case.settings})
+    resolved = case.resolve(settings)
     plan = None
     if case.objective is not None:
         options = {**(finetuning or {}), "objective": case.objective}

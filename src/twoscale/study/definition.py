@@ -11,9 +11,10 @@ from math import prod
 from typing import Annotated, Any, Literal
 
 from twoscale.errors import TwoscaleError, did_you_mean, missing_extra
-from twoscale.methods.recipes import get_method
+from twoscale.methods.settings import SETTINGS
 from twoscale.study.cases import SAMPLES, Case
-from twoscale.study.cells import Cell, make_cell
+from twoscale.study.cells import Cell
+from twoscale.study.protocol import Protocol, Seed, Size, Strict
 from twoscale.study.quantities import check_quantity
 
 try:
@@ -36,8 +37,6 @@ def get_scale(text: str) -> Scale:
 
 # Records and figures are files that begin with this name.
 StudyName = Annotated[str, Field(pattern=r"^\w[\w. -]*$", max_length=50)]
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
-Size = Annotated[int, Field(ge=1, le=10**9)]
 Label = Annotated[str, Field(max_length=200)]
 
 _MOST_CELLS = 10_000
@@ -50,11 +49,7 @@ def first_problem(error: ValidationError) -> str:
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Entry(_Strict):
+class Entry(Strict):
     """One or several cases: all combinations of the lists in it, settings included."""
 
     method: str | list[str]
@@ -67,7 +62,7 @@ class Entry(_Strict):
     label: Label | None = None  # {name} stands for a part or a setting of the case, or {title}
 
 
-class Table(_Strict):
+class Table(Strict):
     """A table: one row per case that any of the patterns names, one column per quantity."""
 
     name: str
@@ -89,49 +84,27 @@ class Figure(BaseModel):
         return dict(self.model_extra or {})
 
 
-class Compare(_Strict):
+class Compare(Strict):
     """Which of the paper's tables the study repeats."""
 
     paper: list[str] = Field(default_factory=list)
 
 
-class Protocol(_Strict):
-    """Settings that replace the library's defaults in every cell, and are in no case's name."""
+class Small(Strict):
+    """What the small scale changes; its protocol replaces that of the study.
 
-    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)  # by method or predictor
-    finetuning: dict[str, Any] = Field(default_factory=dict)
-    fixed_steps: Size | None = None
-
-    def cell(self, case: Case, seed: int) -> Cell:
-        """Return the cell of a case and a seed under this protocol.
-
-        The settings are those of the case's predictor if the protocol names it, else those of its
-        method that a fit with this predictor has.
-        """
-        predictor = case.settings.get("predictor")
-        given = self.settings.get(predictor or "", self.settings.get(case.method, {}))
-        if predictor is not None and predictor not in self.settings:
-            given = {name: value for name, value in given.items() if name in case.resolved}
-        return make_cell(
-            case,
-            seed,
-            settings=given,
-            finetuning=self.finetuning,
-            fixed_steps=self.fixed_steps,
-        )
-
-
-class Small(_Strict):
-    """What the small scale changes; its protocol replaces that of the study."""
+    With `own_schedule` it also replaces what cases say about the training schedule.
+    """
 
     resolution: dict[Size, Size]
     samples: Size
     training: dict[Size, Size] = Field(default_factory=dict)
     seeds: list[Seed]
     protocol: Protocol
+    own_schedule: bool = False
 
 
-class Study(_Strict):
+class Study(Strict):
     """A list of cases with seeds, and what to show of them."""
 
     name: StudyName
@@ -209,6 +182,9 @@ class Study(_Strict):
             part["resolution"] = _mapped(part["resolution"], small.resolution)
         for entry in content["cases"]:
             entry["training"] = _mapped(entry["training"], small.training)
+            if small.own_schedule:
+                given = entry["settings"].items()
+                entry["settings"] = {k: v for k, v in given if not _is_schedule(k)}
             if entry["seeds"] is not None:
                 entry["seeds"] = [seed for seed in entry["seeds"] if seed in small.seeds]
         for part in ("title", "question", "tables", "figures"):
@@ -248,12 +224,23 @@ class Study(_Strict):
                     yield Case(
                         problem=problem,
                         resolution=resolution,
-                        samples=self.samples,
+                        samples=self._samples(training),
                         training=training,
                         method=method,
                         objective=objective,
                         settings=dict(zip(entry.settings, values, strict=True)),
                     )
+
+    def _samples(self, training: int | None) -> int:
+        """Return the size of a case's dataset: its training fields if tests have their own."""
+        if self.protocol.tests is None:
+            return self.samples
+        if training is None:
+            raise TwoscaleError(
+                f"the study {self.name} has tests of its own: say how many fields train each case "
+                "(training: 1000)"
+            )
+        return training
 
 
 @dataclass(frozen=True)
@@ -263,6 +250,10 @@ class Row:
     case: Case
     seeds: tuple[int, ...]
     label: str | None
+
+
+def _is_schedule(name: str) -> bool:
+    return name in SETTINGS and SETTINGS[name].schedule
 
 
 def _choices(entry: Entry) -> list[list[Any]]:
@@ -309,7 +300,7 @@ def _label(label: str | None, case: Case) -> str | None:
     """Return a label with the parts of the case's name and its settings filled in."""
     own = ("problem", "resolution", "method", "training")
     parts = case.resolved | {name: getattr(case, name) for name in own}
-    parts["title"] = get_method(case.method).title
+    parts["title"] = case.title
     if label is None:
         return None
     try:

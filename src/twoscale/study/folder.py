@@ -21,15 +21,26 @@ from twoscale.files import (
     working,
     write_json,
 )
-from twoscale.run.folder import CONFIG, ENVIRONMENT, HISTORY, METRICS, read_run_json
+from twoscale.run.folder import CONFIG, ENVIRONMENT, HISTORY, METRICS, SEARCH, read_run_json
 from twoscale.study.cells import Cell, Data
-from twoscale.study.record_check import check_record
 from twoscale.surrogate.artifact import MANIFEST, WEIGHTS
 
 RECORD_FORMAT = 1
 
+BENCHMARK = "benchmark.json"
+"""The file of a run folder with what a study measures beyond `metrics.json`."""
+
 _PARTS = ("data", "cells", "logs", "records")
-_RESULT = ("config_hash", "metrics", "retained", "epochs", "weights", "model_bytes", "processes")
+_RESULT = (
+    "config_hash",
+    "metrics",
+    "retained",
+    "epochs",
+    "weights",
+    "model_bytes",
+    "processes",
+    "found",
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,10 @@ class StudyFolder:
 
     def data(self, data: Data) -> Path:
         return self.path / "data" / f"{data.name}.zarr"
+
+    def generation(self, data: Data) -> Path:
+        """Return the file that says how long the generation of a dataset took."""
+        return self.path / "data" / f"{data.name}.json"
 
     def cell(self, cell: Cell) -> Path:
         return self.path / "cells" / cell.key
@@ -117,6 +132,8 @@ def read_result(run: Path) -> Result:
     history = read_run_json(run, HISTORY)
     metrics = read_run_json(run, METRICS)
     metrics.pop("measured_on", None)  # always the test samples, in a study
+    if (run / BENCHMARK).is_file():
+        metrics |= read_json(run / BENCHMARK)
     content = {
         "config_hash": config["hash"],
         "metrics": metrics,
@@ -126,10 +143,22 @@ def read_result(run: Path) -> Result:
     }
     if tuning := config.get("finetuning"):
         content["weights"] = tuning["weights"]
+    if (run / SEARCH).is_file():
+        content["found"] = _found(config, read_run_json(run, SEARCH))
     environment = read_run_json(run, ENVIRONMENT)
     if "processes" in environment:
         content["processes"] = environment["processes"]
     return Result(content, environment)
+
+
+def _found(config: dict[str, Any], search: dict[str, Any]) -> dict[str, Any]:
+    """Return what a search chose, among how many, and how long it took."""
+    return {
+        "method": config["method"],
+        "settings": config["settings"],
+        "trials": len(search["trials"]),
+        "seconds": search["seconds"],
+    }
 
 
 def _training_summary(curve: dict[str, Any]) -> dict[str, Any]:
@@ -144,6 +173,8 @@ def _training_summary(curve: dict[str, Any]) -> dict[str, Any]:
 
 def read_record(file: Path) -> dict[str, Any]:
     """Return a study's record, checked."""
+    from twoscale.study.record_check import check_record  # needs an optional dependency
+
     record = read_json(file)
     if record.get("format") != RECORD_FORMAT:
         raise TwoscaleError(
@@ -207,6 +238,7 @@ def _described(cell: Cell) -> dict[str, Any]:
         "objective": case.objective,
         "settings": dict(case.settings),
         "seed": cell.seed,
+        **({"tests": [data.name for data in cell.tests]} if cell.tests else {}),
     }
 
 

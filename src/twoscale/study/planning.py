@@ -9,10 +9,12 @@ from twoscale.predictors import CodePredictor
 from twoscale.study.cells import Cell, Data, passes
 from twoscale.study.folder import StudyFolder
 
+_COST_PER_SECOND = 1e8  # of a search, whose time is known; others are counted by their work
+
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that are fitted together, or one that is fine-tuned."""
+    """Cells that are fitted together, or one that is fine-tuned or searched for."""
 
     data: Data
     cells: tuple[Cell, ...]
@@ -20,6 +22,15 @@ class Group:
     @property
     def tuned(self) -> bool:
         return self.cells[0].finetuning is not None
+
+    @property
+    def searches(self) -> bool:
+        return self.cells[0].searches
+
+    @property
+    def tests(self) -> tuple[Data, ...]:
+        """Return the datasets that the cells are tested on; none for parts of their own."""
+        return self.cells[0].tests
 
     @property
     def cost(self) -> float:
@@ -80,7 +91,7 @@ def _groups(cells: Iterable[Cell], alone: Collection[str]) -> list[Group]:
     for cell in cells:
         by_itself = not cell.on_codes or cell.key in alone
         stage = 2 if cell.finetuning is not None else int(by_itself)
-        kind = (stage, cell.key if stage else cell.training)
+        kind = (stage, cell.key if stage else (cell.training, cell.tests))
         datasets.setdefault(cell.data, {}).setdefault(kind, []).append(cell)
     return [
         Group(data, tuple(groups[kind]))
@@ -91,6 +102,8 @@ def _groups(cells: Iterable[Cell], alone: Collection[str]) -> list[Group]:
 
 def _cost(cell: Cell) -> float:
     """Return the number of samples that pass through networks, larger ones weighing more."""
+    if cell.searches:
+        return _COST_PER_SECOND * float(cell.settings["budget"])
     if cell.finetuning is not None:
         return 500.0 * cell.finetuning["epochs"] * cell.training
     parts = [part for part in (cell.parts.predictor, cell.parts.correction) if part is not None]

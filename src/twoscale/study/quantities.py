@@ -34,6 +34,8 @@ _SEAMS = (
 )
 _METRICS = (
     "mre",
+    "mean_relative_l2",
+    "median_relative_l1",
     "oracle_mre",
     "mse",
     "mae",
@@ -191,6 +193,21 @@ def _megabytes(cell: CellRecord) -> float | None:
     return None if size is None else size / 1e6
 
 
+def _fit_seconds(cell: CellRecord) -> float | None:
+    """Return the seconds of the fit: of all candidates, if it was searched for."""
+    searched = _at("found", "seconds")(cell)
+    if searched is not None:
+        return searched
+    total, inference = (quantity(cell, name) for name in ("total", INFERENCE.name))
+    return None if total is None else total - (inference or 0.0)
+
+
+def _field_seconds(cell: CellRecord) -> float | None:
+    """Return the seconds of the prediction of one test field."""
+    seconds, samples = quantity(cell, INFERENCE.name), _at("metrics", "samples")(cell)
+    return None if seconds is None or not samples else seconds / samples
+
+
 # The names before a dot, and where their values are in the record.
 _GROUPS = {
     "common_seams": ("metrics", "common_seams"),
@@ -198,6 +215,7 @@ _GROUPS = {
     "timings": ("metrics", "timings"),
     "weights": ("weights",),
     "explained_variance": ("metrics", "explained_variance"),
+    "outside": ("metrics", "outside"),
 }
 
 _TRAINING = tuple(stage.name for stage in STAGES.values() if stage.trains)
@@ -209,12 +227,22 @@ _TIMES: dict[str, Reader] = {
     "train": _seconds(*_TRAINING),
     INFERENCE.name: _at("metrics", "timings", INFERENCE.name),
     "total": _at("metrics", "timings", "total"),
+    "data_seconds": _at("metrics", "data_seconds"),
+    "fit_seconds": _fit_seconds,
+    "field_seconds": _field_seconds,
     "invocation_train": _invocation((FINETUNING.name,), "train"),
     "invocation_total": _invocation((FINETUNE_PREPARE.name, FINETUNING.name), "total"),
 }
 
 _SHARED = {f"timings.{stage.name}" for stage in STAGES.values() if stage.is_shared}
-_SHARED |= {"train", "total", "timings.total", "invocation_train", "invocation_total"}
+_SHARED |= {
+    "train",
+    "total",
+    "fit_seconds",
+    "timings.total",
+    "invocation_train",
+    "invocation_total",
+}
 
 
 @lru_cache(maxsize=4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,26 +11,22 @@ from typing import Any
 
 import torch
 
-from twoscale.data import Dataset, generate
+from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
-from twoscale.linalg.pca import SOLVERS
-from twoscale.problems import get_problem
-from twoscale.representation import PatchPCA
-from twoscale.run import Request, Run, finetune_run, fit_requests
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
+from twoscale.study.datasets import benchmark_options, generation_seconds, open_dataset
 from twoscale.study.definition import Scale, Study
+from twoscale.study.fits import Work, fit_cells, search_cells, tune_cells, warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.logs import Log, TimeLeft, with_logs
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
 from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
-
-OnError = Callable[[Cell, Exception], None]
 
 
 @dataclass(frozen=True)
@@ -161,12 +157,12 @@ class _Runner:
         self.checkpoints = checkpoints  # of the group that is being fitted
         self.device = device
         self.progress = progress
-        self.opened: tuple[Data, Dataset] | None = None
+        self.opened: dict[Data, Dataset] = {}
 
     def run(self, plan: Plan) -> None:
         """Run a plan's groups one after the other; write the records after each."""
         if plan.groups:
-            _warm_up(self.device)
+            warm_up(self.device)
         clock = TimeLeft(plan.groups)
         total = sum(len(group.cells) for group in plan.groups)
         done = 0
@@ -204,9 +200,13 @@ class _Runner:
             logs[cell.key].write("".join(traceback.format_exception(error)))
 
         try:
-            dataset = self._dataset(group.data, progress)
-            fit = partial(_fit_cells, checkpoints=self.checkpoints)
-            work = _tune_cells if group.tuned else fit
+            dataset, *tests = self._datasets((group.data, *group.tests), progress)
+            work: Work = tune_cells
+            options = benchmark_options(tests, generation_seconds(self.folder, group.data))
+            if group.searches:
+                work = partial(search_cells, options=options)
+            elif not group.tuned:
+                work = partial(fit_cells, checkpoints=self.checkpoints, options=options)
             work(dataset, group.cells, self.folder, self.device, progress, fail)
         except Exception as error:  # such as one of the dataset: the other groups still run
             for cell in group.cells:
@@ -226,39 +226,24 @@ class _Runner:
         for record in self.records:
             record.note(cell, error)
 
-    def _dataset(self, data: Data, progress: Progress) -> Dataset:
-        """Return the dataset, generated if it is not there yet.
+    def _datasets(self, wanted: Sequence[Data], progress: Progress) -> list[Dataset]:
+        """Return datasets, generated if they are not there yet.
 
-        It stays open for the groups that follow, in memory if it takes less than a quarter of it.
+        They stay open for the groups that follow, in memory if they take less than a quarter of it.
         """
-        if self.opened is None or self.opened[0] != data:
-            self.opened = None  # before the next one is in memory
-            dataset = self._open(data, progress)
-            self.opened = (data, dataset)
-            if dataset.nbytes < available_memory() // 4:
-                dataset.hold()
-        return self.opened[1]
+        for data in self.opened.keys() - set(wanted):
+            del self.opened[data]  # before the next one is in memory
+        for data in wanted:
+            if data not in self.opened:
+                dataset = open_dataset(self.folder, data, self.device, progress)
+                self.opened[data] = dataset
+                if dataset.nbytes < available_memory() // 4:
+                    dataset.hold()
+        return [self.opened[data] for data in wanted]
 
-    def _open(self, data: Data, progress: Progress) -> Dataset:
-        path = self.folder.data(data)
-        if path.exists():
-            return Dataset(path)
-        return generate(
-            get_problem(data.problem),
-            path,
-            resolution=data.resolution,
-            samples=data.samples,
-            seed=data.seed,
-            device=self.device,
-            progress=progress,
-        )
-
-
-def _warm_up(device: str) -> None:
-    """Solve small PCAs: the first fit's time should not include the start of libraries."""
-    fields = torch.rand(64, 1, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
-    for solver in SOLVERS:
-        PatchPCA(0.9, patches=(2, 2), solver=solver).fit(fields)
+    def _dataset(self, data: Data, progress: Progress) -> Dataset:
+        (dataset,) = self._datasets([data], progress)
+        return dataset
 
 
 def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | None) -> list[Cell]:
@@ -270,54 +255,6 @@ def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | N
         for row in study.rows()
         for seed in sorted({*row.seeds, *(seed for case, seed in seeds if case == row.case.id)})
     ]
-
-
-def _fit_cells(
-    dataset: Dataset,
-    cells: Sequence[Cell],
-    folder: StudyFolder,
-    device: str,
-    progress: Progress,
-    fail: OnError,
-    *,
-    checkpoints: Checkpoints,
-) -> None:
-    """Fit cells that have the same number of training fields, each into its run folder."""
-    places = {folder.cell(cell): cell for cell in cells}
-    requests = [
-        Request(place, cell.case.method, cell.seed, cell.settings, cell.training)
-        for place, cell in places.items()
-    ]
-    fit_requests(
-        dataset,
-        requests,
-        device=device,
-        progress=progress,
-        on_error=lambda request, error: fail(places[request.out], error),
-        checkpoints=checkpoints,
-    )
-
-
-def _tune_cells(
-    dataset: Dataset,
-    cells: Sequence[Cell],
-    folder: StudyFolder,
-    device: str,
-    progress: Progress,
-    fail: OnError,
-) -> None:
-    """Fine-tune cells from the run folders of their bases."""
-    for cell in cells:
-        base = cell.base
-        assert base is not None
-        assert cell.finetuning is not None
-        try:
-            if not folder.has_run(base):
-                raise TwoscaleError(f"there is no {base.name} to fine-tune: it failed before")
-            run = Run.open(folder.cell(base), device=device)
-            finetune_run(run, folder.cell(cell), data=dataset, progress=progress, **cell.finetuning)
-        except Exception as error:
-            fail(cell, error)
 
 
 def _one_line(error: BaseException) -> str:

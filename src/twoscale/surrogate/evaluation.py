@@ -73,6 +73,7 @@ def evaluate_operator(
     metrics |= {k: v for k, v in values.items() if "." not in k}
     metrics |= {"pooled_error": values["mre"], "mean_relative_l2": errors.mean}
     metrics["oracle_mean_relative_l2"] = oracle_errors.mean if oracle else None
+    metrics["median_relative_l1"] = errors.median_l1
     metrics |= _under(values, "native")
     metrics["common_seams"] = _under(values, "common")
     if len(names) > 1:
@@ -96,14 +97,16 @@ def evaluate_operator(
 
 
 class _SampleErrors:
-    """The relative L2 errors of all samples, collected while batches pass."""
+    """The relative L2 and L1 errors of all samples, collected while batches pass."""
 
     def __init__(self) -> None:
         self.parts: list[Tensor] = []  # each (batch, channels)
+        self.l1_parts: list[Tensor] = []
 
     def collected(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         for batch in batches:
             self.parts.append(sample_errors(batch.prediction, batch.truth).cpu())
+            self.l1_parts.append(sample_errors(batch.prediction, batch.truth, power=1).cpu())
             yield batch
 
     @property
@@ -115,6 +118,11 @@ class _SampleErrors:
     def channel_means(self) -> list[float]:
         """Return the same for each channel."""
         return [mean_relative_l2(one) for one in torch.cat(self.parts).split(1, dim=1)]
+
+    @property
+    def median_l1(self) -> float:
+        """Return the median of the samples' relative L1 errors."""
+        return float(over_channels(torch.cat(self.l1_parts)).nanquantile(0.5))
 
     def arrays(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the error of each sample, and of several channels that of each channel."""

@@ -11,7 +11,16 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError, did_you_mean
-from twoscale.report.charts import audits, bars, fields, lines, numbers, pairs, points
+from twoscale.report.charts import (
+    audits,
+    bars,
+    fields,
+    leaderboard,
+    lines,
+    numbers,
+    pairs,
+    points,
+)
 from twoscale.report.figure_style import chart_style
 from twoscale.report.picture import Numbers
 from twoscale.report.related import COMMON, chosen_cases
@@ -173,6 +182,15 @@ KINDS = {
         "Time against resolution",
         "Filled markers and solid lines were measured. Hollow markers and dashed lines were not: "
         "they continue the power law that was fitted to the measured times of that method.",
+    ),
+    "leaderboard": Kind(
+        leaderboard.standing_of_study,
+        leaderboard.numbers_of_study,
+        "Where we stand",
+        "Each row is a benchmark of other authors. Hollow marks are errors that others published, "
+        "with their names in the same order; the dotted line is the best of them. Filled marks are "
+        "our measurements, on samples of our own. Further left is better. Rows of CNO are medians "
+        f"of relative L1 errors, all others means of relative L2 errors. {_DEVIATION}",
     ),
     "qualitative": Kind(
         fields.qualitative,

@@ -1,0 +1,193 @@
+"""A linear map that multiplies each mode of a series by a number of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
+from twoscale.fields.source import chunk_length, slices
+from twoscale.fields.symmetries import IDENTITY, Group
+from twoscale.linalg.ridge import geometric_mean
+from twoscale.linalg.series import FieldSeries, series_of
+from twoscale.parts import register
+from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
+from twoscale.predictors.symbol import SymbolFit, apply_symbol
+from twoscale.representation import Representation
+from twoscale.training import Pairs
+
+
+@register
+class SpectralFilter(CodePredictor):
+    """A linear map that multiplies each mode of a series by a number of its own, in closed form.
+
+    Fields minus their training means are expanded in sines (zero at both ends of an axis), cosines
+    (no slope there) or Fourier modes (periodic axes). Mode k of the output is s_k times mode k of
+    the input. The symbol s is found by least squares, mode by mode. With several channels s_k is a
+    matrix. Each scalar parameter adds a field of its own.
+
+    Modes that the training inputs lack take their numbers from the others: see `continuation.py`.
+    So a field with modes that no training field has can be predicted, if the output is a
+    `WholeField`. Inputs and outputs need the same grid.
+
+    Parameters
+    ----------
+    objective
+        With "field" and outputs that compress it learns the fields of the nearest codes; the other
+        objectives give the same map.
+
+    Attributes
+    ----------
+    series
+        The `FieldSeries` that was chosen.
+    symbol
+        The numbers s (row modes, column modes, channels out, channels in, real and imaginary part),
+        float32, between fields in the units of their representations.
+    chosen
+        "series" along rows and columns; "known_modes", the share of modes that training inputs
+        have; "unknown_modes", the rule for the others; "validation_error", the relative L2 error of
+        the validation fields. With several input channels there is a rule for each.
+
+    Examples
+    --------
+    >>> SpectralFilter()
+    SpectralFilter()
+    """
+
+    name = "filter"
+    title = "spectral filter"
+    closed_form = True
+    reads_fields = True
+
+    input_mean: Tensor  # (channels, height, width)
+    output_mean: Tensor
+    series_number: Tensor  # (): place of the series among those of the grid
+    _input_unit: Tensor  # (channels, 1, 1)
+    _output_unit: Tensor
+
+    def __init__(self, *, objective: str = "block-balanced") -> None:
+        super().__init__(objective=objective)
+        self.series: FieldSeries | None = None
+        self._ends: tuple[Representation, ...] = ()  # a tuple, so that torch does not register them
+
+    def check(self, inputs: Space, outputs: Space) -> None:
+        if inputs.grid != outputs.grid or not inputs.field_channels:
+            raise TwoscaleError(
+                f"a filter maps fields to fields on the same grid, got {inputs.contents} to "
+                f"{outputs.contents}: bring them to one grid, or use another predictor"
+            )
+
+    def bind(self, inputs: Representation, outputs: Representation) -> None:
+        self._ends = (inputs, outputs)
+        device = next(outputs.buffers()).device
+        self.register_buffer("_input_unit", inputs.unit.to(device), persistent=False)
+        self.register_buffer("_output_unit", outputs.unit.to(device), persistent=False)
+
+    @torch.no_grad()
+    def prepare(
+        self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
+    ) -> None:
+        self._set_means(training)
+        tried = series_of(decoder.space.grid)
+        fits = [self._fit(series, training) for series in tried]
+        errors = [self._errors(*one, validation) for one in zip(tried, fits, strict=True)]
+        best = int(torch.stack([geometric_mean(list(wrong)) for wrong, _ in errors]).argmin())
+        self.series, (wrong, size) = tried[best], errors[best]
+        symbol, known, rules = fits[best].continued(self.series.waves(wrong.device))
+        self.register_buffer("series_number", torch.tensor(best, device=wrong.device))
+        self.symbol = nn.Parameter(_as_real(symbol).float(), requires_grad=False)
+        self.chosen = {
+            "series": " x ".join(self.series.names),
+            "known_modes": known,
+            "unknown_modes": rules[0] if len(rules) == 1 else rules,
+            "validation_error": float((wrong.sum() / size.sum()).sqrt()),
+        }
+
+    def _set_means(self, training: ImagePairs) -> None:
+        sides = zip(self._ends, (training.inputs, training.targets), strict=True)
+        one, other = (end.decode(codes.mean(0, keepdim=True))[0] for end, codes in sides)
+        images = torch.stack([symmetry(one) for symmetry in self._images(training)])
+        self.register_buffer("input_mean", images.mean(0))
+        self.register_buffer("output_mean", other)
+
+    def _images(self, pairs: Pairs) -> Group:
+        """Return the symmetries under which images of the inputs are yet to be made."""
+        if isinstance(pairs, ImagePairs) and not self._ends[0].compresses:
+            return pairs.group
+        return IDENTITY
+
+    def _batches(self, pairs: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield inputs and outputs minus their means, in their units, in double precision."""
+        inputs, outputs = self._ends
+        samples, length = len(pairs.inputs), chunk_length(*inputs.space.shape)
+        for place, symmetry in enumerate(self._images(pairs)):
+            targets = pairs.targets[place * samples :]
+            for part in slices(samples, length):
+                x = symmetry(inputs.decode(pairs.inputs[part])).double() - self.input_mean
+                y = outputs.decode(targets[part]).double() - self.output_mean
+                yield x / self._input_unit, y / self._output_unit
+
+    def _fit(self, series: FieldSeries, training: Pairs) -> SymbolFit:
+        inputs, _ = self._ends
+        pairs = (
+            (self._modes(series, x), series.coefficients(y)) for x, y in self._batches(training)
+        )
+        level = (self.input_mean / self._input_unit).double().square().mean((1, 2))
+        return SymbolFit(pairs, level[: inputs.space.field_channels])
+
+    def _modes(self, series: FieldSeries, fields: Tensor) -> Tensor:
+        """Return the modes (batch, channels, rows, columns) of inputs; a parameter is in all."""
+        count = self._ends[0].space.field_channels
+        modes = series.coefficients(fields[:, :count])
+        scalars = fields[:, count:, :1, :1].expand(-1, -1, *modes.shape[2:])
+        return torch.cat([modes, scalars.to(modes.dtype)], 1)
+
+    def _errors(
+        self, series: FieldSeries, fit: SymbolFit, validation: Pairs
+    ) -> tuple[Tensor, Tensor]:
+        """Return the squares (channels,) of errors and of outputs, summed over all fields."""
+        mean = (self.output_mean / self._output_unit).double()
+        wrong, size = torch.zeros_like(mean[:, 0, 0]), torch.zeros_like(mean[:, 0, 0])
+        for x, y in self._batches(validation):
+            predicted = series.fields(apply_symbol(fit.symbol, self._modes(series, x)))
+            wrong += (predicted - y).square().sum((0, 2, 3))
+            size += (y + mean).square().sum((0, 2, 3))
+        return wrong, torch.where(size > 0, size, 1.0)
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        inputs, outputs = (end.space for end in self._ends)
+        number = int(tensors.get("series_number", torch.tensor(0)))
+        tried = series_of(outputs.grid)
+        if not 0 <= number < len(tried):
+            raise TwoscaleError("the series of the filter is unknown: the artifact is damaged")
+        self.series = tried[number]
+        modes = self.series.waves(torch.device("cpu")).shape[:2]
+        parts = 2 if self.series.is_complex else 1
+        symbol = torch.zeros(*modes, outputs.channels, inputs.channels, parts)
+        self.symbol = nn.Parameter(symbol, requires_grad=False)
+        self.register_buffer("series_number", torch.tensor(0))
+        self.register_buffer("input_mean", torch.zeros(inputs.shape))
+        self.register_buffer("output_mean", torch.zeros(outputs.shape))
+        load_weights(self, tensors)
+        return self
+
+    def forward(self, codes: Tensor) -> Tensor:
+        assert self.series is not None
+        inputs, outputs = self._ends
+        fields = (inputs.decode(codes) - self.input_mean) / self._input_unit
+        modes = apply_symbol(_as_numbers(self.symbol), self._modes(self.series, fields))
+        return outputs.encode(self.output_mean + self._output_unit * self.series.fields(modes))
+
+
+def _as_real(symbol: Tensor) -> Tensor:
+    """Return numbers as real and, if they are complex, imaginary parts along a last axis."""
+    return torch.view_as_real(symbol) if symbol.is_complex() else symbol[..., None]
+
+
+def _as_numbers(parts: Tensor) -> Tensor:
+    """Undo `_as_real`."""
+    return parts[..., 0] if parts.shape[-1] == 1 else torch.view_as_complex(parts.contiguous())

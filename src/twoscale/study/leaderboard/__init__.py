@@ -1,0 +1,1 @@
+"""Other people's problems, the errors that they published, and ours beside them."""
