@@ -300,7 +300,7 @@ def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
     settings = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 30}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twoscale.search.neighbours._MOST_EPOCHS", 9)
-        found = fit(x, u, budget=10, **settings)
+        found = fit(x, u, budget=40, **settings)
     epochs = [trial.candidate.epochs for trial in found.search.trials]
     assert epochs[0] == 2
     assert 9 in epochs

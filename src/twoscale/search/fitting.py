@@ -89,7 +89,6 @@ class FieldFitter:
         latent = surrogate.operator_.latent
         predict = surrogate.predict_fields
         run = _epochs_run(surrogate, probed=candidate.reads_fields)
-        each = epochs.mean or (run and surrogate.timings_[TRAINING.name] / run)
         errors = _errors(predict, self.validation)
         measured = Outcome(
             error=errors["mean_relative_l2"],
@@ -99,7 +98,7 @@ class FieldFitter:
             input_code=latent.inputs.code_size,
             output_code=latent.outputs.code_size,
             tuned=_tuned(candidate, surrogate),
-            epoch_seconds=each if candidate.reads_fields else None,
+            epoch_seconds=epochs.mean(run) if run and candidate.reads_fields else None,
             epochs=run,
         )
         return surrogate, replace(measured, measuring=self.clock() - began)
@@ -155,28 +154,30 @@ def _epochs_run(surrogate: Surrogate, *, probed: bool) -> float | None:
 
 
 class _EpochTimes:
-    """A progress function that measures the seconds of an epoch, all but the first one's.
-
-    It calls `progress` in turn.
-    """
+    """A progress function that measures the seconds of an epoch; it calls `progress` in turn."""
 
     def __init__(self, clock: Callable[[], float], progress: Progress | None) -> None:
         self.clock = clock
         self.progress = progress
+        self.begun = clock()  # the training, or what was before it
         self.ends: list[float] = []
 
     def __call__(self, stage: str, done: int, total: int, remark: str) -> None:
-        if stage == "training":
+        if stage == TRAINING.name:
             self.ends.append(self.clock())
+        else:
+            self.begun = self.clock()
         if self.progress:
             self.progress(stage, done, total, remark)
 
-    @property
-    def mean(self) -> float | None:
-        """Return the mean seconds of an epoch, if there were several."""
-        if len(self.ends) < 2:
-            return None
-        return max(1e-6, (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1))
+    def mean(self, run: float) -> float | None:
+        """Return the mean seconds of an epoch: of all but the first, or of a part of the first.
+
+        `run` is the number of epochs. There is none if a training was taken from a checkpoint.
+        """
+        if len(self.ends) > 1:
+            return max(1e-6, (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1))
+        return max(1e-6, (self.ends[0] - self.begun) / run) if self.ends else None
 
 
 def _check_not_zero(pairs: Pair) -> None:
