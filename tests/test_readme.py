@@ -94,8 +94,9 @@ def check_form(printed):
     """
     first, second = NUMBER.sub("#", printed).splitlines()
     assert first == "# predictions, relative error # %"
+    error = r"mean relative L# error # % \(MRE # %\)"
     choice = r"[\w #()-]+ was the (only candidate|best of # candidates)"
-    assert re.fullmatch(rf"{choice}: validation error # %, in # s of # s; .+\.", second)
+    assert re.fullmatch(rf"{choice}: {error} on validation fields, in # s of # s; .+\.", second)
 
 
 def percentage(printed):

@@ -30,6 +30,17 @@ def test_it_shows_what_was_tried_and_why(searched):
     assert "Shares of the squared error" in text
 
 
+def test_a_short_search_shows_both_errors_of_the_run(twoscale, data, tmp_path):
+    outcome = twoscale("fit", data, "--budget", "2s", "--out", tmp_path / "r")
+    assert outcome.status == 0, outcome.err
+    text = " ".join(outcome.out.split())
+    for words in ("Mean relative L2 errors of the validation fields", "mean %", "MRE %"):
+        assert words in text
+    record = Run.open(tmp_path / "r").search
+    assert record["measure"] == "mean_relative_l2"
+    assert len(record["trials"]) > 1
+
+
 def test_the_run_is_like_any_other(searched, twoscale, data, tmp_path):
     run, _ = searched
     assert {path.name for path in run.iterdir()} >= {"manifest.json", "config.json", "search.json"}
@@ -70,11 +81,11 @@ def test_without_a_terminal_every_trial_is_a_line(twoscale, data, tmp_path):
 def test_an_interrupted_search_writes_what_it_has_found(twoscale, data, tmp_path, monkeypatch):
     whole, tried = FieldFitter.fit, []
 
-    def fit(self, candidate):
+    def fit(self, candidate, deadline):
         tried.append(candidate)
         if len(tried) > 1:
             raise KeyboardInterrupt
-        return whole(self, candidate)
+        return whole(self, candidate, deadline)
 
     monkeypatch.setattr(FieldFitter, "fit", fit)
     outcome = twoscale("fit", data, "--out", tmp_path / "r")

@@ -34,6 +34,7 @@ RECIPES = {
     "two-scale": ("PatchPCA(0.99)", "MLP()", "TwoScale()"),
     "three-scale": ("PatchPCA(0.99)", "MLP()", "ThreeScale()"),
     "conforming": ("PatchPCA(0.99)", "MLP()", "Conforming()"),
+    "whole-field": ("WholeField()", "Encoder()", "WholeField()"),
 }
 
 
@@ -62,6 +63,7 @@ OUTPUTS = {
     "two-scale": set(defaults_of(TwoScale)),
     "three-scale": set(defaults_of(ThreeScale)),
     "conforming": set(defaults_of(Conforming)),
+    "whole-field": set(),
 }
 
 
@@ -75,10 +77,11 @@ def test_settings_are_those_of_the_representations_and_of_the_predictor(name, pr
     )
     if name != "fno":
         wanted |= {"symmetries", "average_symmetries"}
-        wanted |= set() if PREDICTORS[predictor].reads_fields else {"input_variance", "solver"}
+    if name not in ("fno", "whole-field"):
+        wanted |= set() if PREDICTORS[predictor].reads_fields else {"input_variance"}
         wanted |= {"solver"}
-    elif predictor == "fno":
-        wanted -= {"objective"}  # the paper's
+    elif predictor == METHODS[name].defaults["predictor"]:
+        wanted -= {"objective"}  # its own
     assert set(defaults(name, {"predictor": predictor})) == wanted
 
 
@@ -92,9 +95,10 @@ def test_the_methods_of_the_paper_in_its_order_and_what_came_after():
         "two-scale": "Two-scale",
         "three-scale": "Three-scale",
         "conforming": "Conforming",
+        "whole-field": "Whole field",
     }
     paper = ["global", "local", "overlap", "refinement", "fno", "two-scale"]
-    assert list(METHODS) == [*paper, "three-scale", "conforming"]
+    assert list(METHODS) == [*paper, "three-scale", "conforming", "whole-field"]
 
 
 def test_an_unknown_method_is_told_with_those_that_are_known():

@@ -45,6 +45,7 @@ def test_stages_are_those_of_the_output_representation():
         "two-scale": ("coarse", "residual"),
         "three-scale": ("coarse", "middle", "residual"),
         "conforming": ("skeleton", "bubbles"),
+        "whole-field": (),
     }
     assert tuple(traits_of("refinement", {"base": "conforming"}).stages) == ("skeleton", "bubbles")
     assert list(known_stages()) == ["coarse", "middle", "residual", "skeleton", "bubbles"]

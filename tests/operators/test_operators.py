@@ -116,6 +116,7 @@ def test_native_seams(fitted):
         "two-scale": tiling,
         "three-scale": tiling,
         "conforming": tiling,
+        "whole-field": None,
     }
     assert {method: fitted[method][0].layout for method in METHODS} == expected
 

@@ -38,7 +38,7 @@ def record(shape=(1, 16, 16), inputs="fields", *, names=None, method="local", na
         "training_samples": 36,
         "dataset": {"path": "data/mine.zarr", "identity": "abcd", "samples": 40},
     }
-    metrics = surrogate.evaluate(x, u, **given) | {"training_mre": 0.01}
+    metrics = surrogate.evaluate(x, u, **given) | {"training_mean_relative_l2": 0.01}
     environment = {"device": "cpu", "device_name": "x86_64", "threads": 1, "twoscale": "0"}
     numbers = list(range(40))
     return RunRecord(
@@ -116,7 +116,8 @@ def test_the_page_starts_with_the_result_in_words(run, page):
     start = page[: page.index('id="next"')].replace("\u00a0", " ")
     for words in (
         "Plain L2L with predictor mlp was fitted on 36 samples of mine.zarr",
-        f"on 40 test samples is {100 * run.metrics['mre']:.3g}",
+        f"on 40 test samples is {100 * run.error:.3g}",
+        f"together (MRE) is {100 * run.metrics['mre']:.3g}",
         "a prediction takes",
         "The representation alone (oracle) has",
         "Pictures show all 40 samples",
@@ -152,15 +153,15 @@ def test_a_report_that_fails_leaves_the_run(tmp_path, monkeypatch):
 
 
 def test_an_error_without_a_number_is_told(undrawn):
-    metrics = undrawn.metrics | {"mre": None, "oracle_mre": None}
+    metrics = undrawn.metrics | {"mean_relative_l2": None, "mre": None}
     assert "is infinite or undefined" in run_page(replace(undrawn, metrics=metrics))
 
 
 def test_several_runs_are_compared_first_and_folded(run, undrawn, monkeypatch):
     monkeypatch.setattr("twoscale.report.runs_page._LARGEST", 100_000)
-    other = replace(undrawn, path=Path("runs/b"), metrics=run.metrics | {"mre": 1e-3})
+    other = replace(undrawn, path=Path("runs/b"), metrics=run.metrics | {"mean_relative_l2": 1e-3})
     text = runs_page(run_names([run, other]))
-    assert "b has the smallest error: 0.1" in text
+    assert "b has the smallest mean error: 0.1" in text
     assert text.index('id="comparison"') < text.index('id="run-1-run"')
     assert text.count('<details class="fold"') == 2
     assert {"error-time", "histograms", "run-1-median"} <= set(pictures(text))

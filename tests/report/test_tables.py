@@ -20,9 +20,9 @@ def test_a_row_has_a_cell_for_every_heading_and_shows_the_common_seams():
     row = tables.cells(METRICS)
     assert len(row) == len(tables.header()) - 1 == len(tables.COLUMNS)
     nothing = display.ABSENT
-    assert row == ["1.235", nothing, "0.9877", "1.23e-05", nothing, "0.123", "162", "12.3"]
+    assert row == [nothing, "1.235", nothing, "0.9877", "1.23e-05", nothing, "0.123", "162", "12.3"]
 
 
 def test_the_note_explains_the_headings():
-    for heading in ("MRE", "oracle", "seam u", "seam du", "residual", "code", "s:"):
+    for heading in ("mean", "MRE", "oracle", "seam u", "seam du", "residual", "code", "s:"):
         assert heading in tables.NOTE

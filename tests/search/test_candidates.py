@@ -90,7 +90,7 @@ def test_predictors_of_codes_leave_out_settings_that_they_lack():
 
 def test_given_settings_leave_out_methods_that_lack_them():
     assert space_of((16, 16), 100, given={"seam_width": 0.1}).chains == ["conforming"]
-    assert space_of((16, 16), 100, given={"residual_variance": 0.9}).chains == ["two-scale"]
+    assert space_of((16, 16), 100, given={"middle_variance": 0.9}).chains == ["three-scale"]
 
 
 @pytest.mark.parametrize(

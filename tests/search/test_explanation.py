@@ -23,7 +23,7 @@ def told(search, space=SPACE):
 
 def test_it_names_choice_errors_and_shares():
     text = told(found(error=0.05, training_error=0.04, oracle=0.03))
-    assert "two-scale affine was the only candidate: validation error 5 %" in text
+    assert "two-scale affine was the only candidate: mean relative L2 error 5 % on" in text
     assert "can express): 3 %; error on training fields: 4 %" in text
     assert "representation 36 %" in text
     assert "data 36 %" in text

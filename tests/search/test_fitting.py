@@ -47,7 +47,23 @@ def test_the_best_on_validation_fields_is_returned(poisson16):
     held_out = (x[150:], u[150:])
     found = fit(x[:150], u[:150], validation=held_out)
     errors = [trial.outcome.error for trial in found.search.trials if trial.outcome]
-    assert found.surrogate.evaluate(*held_out)["mre"] == pytest.approx(min(errors), rel=1e-6)
+    error = found.surrogate.evaluate(*held_out)["mean_relative_l2"]
+    assert error == pytest.approx(min(errors), rel=1e-6)
+
+
+def test_fields_of_very_different_sizes_and_none():
+    """The error is the mean of the fields' own; one ratio for all would see the large ones only."""
+    x = 10.0 ** np.random.default_rng(1).uniform(-3, 0, (80, 1, 1)) * smooth(80, (16, 16))
+    u = x.cumsum(1) + 0.1 * x**2
+    u[60:63] = 0.0  # among the validation fields: no relative error, and no part in the mean
+    held_out = (x[60:], u[60:])
+    found = fit(x[:60], u[:60], validation=held_out, budget=5)
+    metrics = found.surrogate.evaluate(*held_out)
+    assert found.record["measure"] == "mean_relative_l2"
+    assert found.search.best.error == pytest.approx(metrics["mean_relative_l2"], rel=1e-6)
+    assert found.search.best.outcome.mre == pytest.approx(metrics["mre"], rel=1e-6)
+    assert found.search.best.error != pytest.approx(metrics["mre"], rel=0.5)
+    assert f"(MRE {100 * metrics['mre']:.3g} %) on validation fields" in found.explanation[0]
 
 
 def test_the_result_is_a_surrogate_like_any_other(poisson, poisson16, tmp_path):
@@ -302,13 +318,29 @@ def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
     settings = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 30}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twoscale.search.neighbours._MOST_EPOCHS", 9)
-        found = fit(x, u, budget=10, **settings)
+        found = fit(x, u, budget=40, **settings)
     epochs = [trial.candidate.epochs for trial in found.search.trials]
     assert epochs[0] == 2
     assert 9 in epochs
     assert found.search.trials[0].outcome.epoch_seconds > 0
     assert found.surrogate.settings["predictor"] == "encoder"
     assert table_rows(found.record)[0][2] == "all"
+
+
+def test_a_training_that_the_clock_ends_has_the_settings_of_its_length(poisson16):
+    x, u = (fields[:60] for fields in poisson16)
+    settings = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 10}
+    found = fit(x, u, budget=20, **settings)
+    chosen = found.record["trials"][found.record["chosen"]]
+    history = found.surrogate.history_["training"]
+    epochs = len(history["validation_loss"])
+    assert 1 < history["cut_after"] <= epochs < 300
+    assert found.surrogate.settings["epochs"] == chosen["settings"]["epochs"] == epochs
+    assert found.surrogate.parts.predictor.plan.epochs == epochs
+    assert history["learning_rate"][-1] < 0.2 * max(history["learning_rate"])
+    assert 16 <= found.search.seconds <= 21
+    assert chosen["method"] == "whole-field"
+    assert chosen["oracle"] == 0.0
 
 
 @pytest.mark.gpu

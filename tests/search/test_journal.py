@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.search.test_fitting import Ticks
 from twoscale.files import Checkpoint
 from twoscale.search import fit_auto
 from twoscale.search.fitting import FieldFitter
@@ -22,11 +23,11 @@ class Counting:
         self.fitted = []
         fit = FieldFitter.fit
 
-        def counted(fitter, candidate):
+        def counted(fitter, candidate, deadline):
             if len(self.fitted) == kill_at and not inside:
                 raise Killed
             self.fitted.append(candidate.label)
-            outcome = fit(fitter, candidate)
+            outcome = fit(fitter, candidate, deadline)
             if len(self.fitted) - 1 == kill_at:
                 raise Killed
             return outcome
@@ -79,13 +80,13 @@ def test_the_time_that_was_used_counts(fields, tmp_path, monkeypatch):
 
     fit = FieldFitter.fit
 
-    def slow(fitter, candidate):
+    def slow(fitter, candidate, deadline):
         nonlocal time
         time += 60.0
         if time > 170.0:
             fitter.progress("training", 1, 2, "")
             raise Killed
-        return fit(fitter, candidate)
+        return fit(fitter, candidate, deadline)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FieldFitter, "fit", slow)
@@ -151,3 +152,25 @@ def test_a_long_training_inside_goes_on(fields, tmp_path, monkeypatch):
         strict=True,
     ):
         assert torch.equal(one, two)
+
+
+def test_a_training_that_is_continued_keeps_its_deadline(fields, tmp_path, monkeypatch):
+    options = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 16, "device": "cpu"}
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
+    totals = []
+
+    def stop(stage, done, total, remark):
+        if stage == "training":
+            totals.append(total)
+        if len(set(totals)) == 2 and done == 4:  # in the long training
+            raise Killed
+
+    with pytest.raises(Killed):
+        fit_auto(
+            *fields, progress=stop, budget=20, clock=Ticks(), journal_folder=tmp_path, **options
+        )
+    noted = json.loads((tmp_path / "search.json").read_text())["underway"]
+    found = fit_auto(*fields, budget=20, clock=Ticks(), journal_folder=tmp_path, **options)
+    assert len(found.search.trials) == 2
+    assert found.search.trials[1].candidate.epochs > 4
+    assert noted["deadline"] - 1 < found.search.seconds <= 21

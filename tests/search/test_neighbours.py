@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import space_of
+from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, resolve
 from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
@@ -12,8 +13,10 @@ from twoscale.search.neighbours import (
     longer_training,
     more_data,
     more_input,
+    more_members,
     other_predictors,
     steps,
+    whole_field_predictors,
 )
 from twoscale.search.trials import Outcome, Search, Trial
 
@@ -77,6 +80,7 @@ def test_longer_codes_of_all_chains():
     assert {chain: (one.code, one.size) for chain, one in found.items()} == {
         "two-scale": (1, None),
         "conforming": (0, 90),
+        "three-scale": (0, 90),
         "global": (0, 90),
     }
 
@@ -107,8 +111,8 @@ def test_another_chain_is_no_step_back():
 @pytest.mark.parametrize(
     ("given", "chains"),
     [
-        ({"code_size": 50}, {"conforming", "global"}),
-        ({"code_size": "none"}, {"conforming", "global"}),
+        ({"code_size": 50}, {"conforming", "three-scale", "global"}),
+        ({"code_size": "none"}, {"conforming", "three-scale", "global"}),
         ({"variance": 0.9}, set()),
         ({"output_variance": 0.9}, set()),
     ],
@@ -134,8 +138,11 @@ def test_a_long_training_has_a_longer_code():
 def test_the_ends_have_no_neighbours_beyond():
     last = Candidate(input_variance=INPUT_VARIANCES[-1], code=3)
     assert list(more_input(space_of((16, 16), 100), last)) == []
-    space = space_of((16, 16), 100, given={"coarse_components": 5})
-    assert list(longer_codes(space, last, known(90), {})) == []
+    space = space_of((16, 16), 100, given={"coarse_components": 5, "seam_width": 0.1})
+    with pytest.raises(TwoscaleError, match="no method that is searched has all"):
+        list(longer_codes(space, last, known(90), {}))
+    alone = space_of((16, 16), 100, given={"output_variance": 0.9})
+    assert list(longer_codes(alone, replace(last, chain="global"), known(90), {})) == []
     whole = Candidate(chain="conforming", size=256)
     assert "conforming" not in longer(space_of((16, 16), 100), whole, 256)
 
@@ -151,12 +158,45 @@ def test_an_encoder_is_small_and_first_trained_shortly_on_a_cpu():
     sizes = []
     for accelerated in (False, True):
         space = space_of((64, 64), 1600, accelerated=accelerated)
-        (one,) = other_predictors(space, Candidate(predictor="kernel"))
+        (one,) = whole_field_predictors(space, Candidate(predictor="kernel"))
         sizes.append((one.epochs, space.settings(one)["width"]))
     assert sizes == [(3, 24), (10, 64)]
 
 
 def test_fields_that_are_stored_are_not_for_an_encoder():
     kernel = Candidate(predictor="kernel")
-    assert list(other_predictors(space_of((64, 64), 1600), kernel))
-    assert list(other_predictors(space_of((64, 64), 1600, stored=True), kernel)) == []
+    assert list(whole_field_predictors(space_of((64, 64), 1600), kernel))
+    assert list(whole_field_predictors(space_of((64, 64), 1600, stored=True), kernel)) == []
+
+
+def test_predictors_that_read_fields_learn_whole_fields_unless_a_code_is_asked_for():
+    best = Candidate(predictor="kernel", code=2)
+    (one,) = whole_field_predictors(space_of((64, 64), 1600, "square"), best)
+    assert (one.chain, one.predictor, one.symmetries) == ("whole-field", "encoder", "square")
+    given = space_of((64, 64), 1600, given={"coarse_components": 20})
+    (coded,) = whole_field_predictors(given, best)
+    assert (coded.chain, coded.code) == ("two-scale", 2)
+    (after,) = whole_field_predictors(space_of((64, 64), 1600), one)
+    assert after.predictor == "fno"
+
+
+def test_images_of_whole_fields_that_would_fill_the_memory_are_not_made():
+    for accelerated in (False, True):
+        space = space_of((421, 421), 1000, "square", accelerated=accelerated)
+        (one,) = whole_field_predictors(space, Candidate())
+        assert one.symmetries == ("square" if accelerated else "none")
+
+
+def test_networks_are_averaged_after_the_longest_training(monkeypatch):
+    space = space_of((16, 16), 2000)
+    trained = Candidate(chain="whole-field", predictor="encoder", epochs=300)
+    known = SearchSpace._settings_of
+    monkeypatch.setattr(SearchSpace, "_settings_of", lambda *a: known(*a) - {"members"})
+    assert list(more_members(space, trained, 9.0)) == [], "without the setting"
+    monkeypatch.undo()
+    (two,) = more_members(space, trained, 2.7)
+    assert (two.members, two.label) == (2, "whole-field encoder(300) x2")
+    assert space.settings(two)["members"] == 2
+    assert [one.members for one in more_members(space, two, 9.0)] == [4]
+    assert list(more_members(space, two, 1.2)) == []
+    assert list(more_members(space, replace(trained, epochs=200), 9.0)) == [], "a longer one first"

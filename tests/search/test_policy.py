@@ -1,10 +1,12 @@
 import math
+import re
 from dataclasses import replace
 
 import pytest
 
 from tests.search.fake import FakeFitter, curved, linear, space_of
 from twoscale.errors import TwoscaleError
+from twoscale.search.candidates import SearchSpace
 from twoscale.search.policy import search
 from twoscale.search.trials import Outcome
 
@@ -31,6 +33,15 @@ def test_a_linear_problem_needs_more_input_and_code_only():
     assert found.best.candidate.predictor == "affine"
 
 
+def test_more_input_that_changes_nothing_does_not_end_the_search():
+    def judge(one):
+        error = 1e-7 if one.input_variance > 0.99 else 0.1
+        return Outcome(error, error, 0.0, 4 if error > 0.01 else 9, 15)
+
+    found, _ = run(judge, space=space_of((3, 3), 40))
+    assert found.best.candidate.input_variance == 0.999
+
+
 def test_a_curved_problem_gets_a_kernel_on_all_samples_with_symmetries():
     found, fitter = run(curved)
     best = found.best.candidate
@@ -49,17 +60,17 @@ def test_symmetries_nobody_declared_are_not_used():
 def test_the_budget_is_kept_but_for_the_first_candidate(budget):
     found, fitter = run(curved, budget=budget, cost=lambda one: KIND_SECONDS[one.predictor])
     assert found.trials
-    assert fitter.time <= max(budget, KIND_SECONDS["affine"])
+    assert fitter.time <= max(1.05 * budget, KIND_SECONDS["affine"])
     assert found.seconds == fitter.time
 
 
-KIND_SECONDS = {"affine": 0.5, "affine-mlp": 8.0, "kernel": 2.0, "encoder": 8.0}
+KIND_SECONDS = {"affine": 0.5, "affine-mlp": 8.0, "kernel": 2.0, "encoder": 0.1, "fno": 0.1}
 
 
 def test_without_time_it_says_what_the_next_one_would_take():
     found, _ = run(curved, budget=1.0)
     assert len(found.trials) == 1
-    assert "the next candidate, two-scale affine (+ input), would take about 0." in found.stopped
+    assert re.match(r"the next candidate, .* \(.*\), would take about 0\.\d", found.stopped)
 
 
 def test_the_same_outcomes_make_the_same_search():
@@ -103,14 +114,14 @@ def test_a_perfect_fit_ends_the_search():
     assert len(found.trials) == 1
 
 
-def trained(epoch, *, error=0.2):
-    """An encoder that learns in proportion to its epochs; everything else as `curved`."""
+def trained(*, error=0.2):
+    """An encoder whose error is in inverse proportion to its epochs; all else as `curved`."""
 
     def judge(one):
-        if one.epochs is None:
+        if one.predictor != "encoder":
             return curved(one)
-        reached = error / one.epochs * 0.9**one.code
-        return Outcome(reached, reached, 0.0005, 4096, 300, epoch_seconds=epoch)
+        reached = error / one.epochs
+        return Outcome(reached, reached, 0.0, 4096, 4096)
 
     return judge
 
@@ -118,69 +129,111 @@ def trained(epoch, *, error=0.2):
 GPU = space_of((64, 64), 1600, "square", accelerated=True)
 
 
-def trainings(judge, cost, *, budget=300.0, space=GPU, **options):
-    found, fitter = run(judge, space=space, budget=budget, cost=cost, **options)
-    return found, [one for one in fitter.fitted if one.epochs]
+def trainings(judge, *, budget=300.0, space=GPU, **options):
+    found, _ = run(judge, space=space, budget=budget, **options)
+    return found, [trial for trial in found.trials if trial.candidate.predictor == "encoder"]
 
 
-@pytest.mark.parametrize("epoch", [0.5, 2.0])
+@pytest.mark.parametrize("epoch", [0.9, 4.0])
 @pytest.mark.parametrize("fixed", [0.0, 15.0])
 def test_on_a_gpu_an_encoder_is_trained_for_the_rest_of_the_time(epoch, fixed):
-    def cost(one):
-        return fixed + epoch * one.epochs if one.epochs else 1.0
-
-    found, (probe, training) = trainings(trained(epoch), cost)
-    assert probe.epochs == 10
-    assert training.epochs >= 40
-    assert found.best.candidate == training
-    assert 150 < found.seconds <= 300
-
-
-def test_the_code_of_a_long_training_is_the_best_ones():
-    def judge(one):  # a longer code helps all of them
-        base = trained(1.0)(one)
-        share = 0.5**one.code
-        return replace(base, oracle=0.9 * share * base.error, error=share * base.error)
-
-    found, encoders = trainings(judge, lambda one: 1.0 * (one.epochs or 1))
-    before = [trial for trial in found.trials if trial.candidate != encoders[-1]]
-    best = min(before, key=lambda trial: trial.outcome.error).candidate
-    assert encoders[-1].code == best.code
+    found, (probe, training) = trainings(
+        trained(),
+        cost=lambda one: fixed if one.reads_fields else 1.0,
+        epoch=lambda one: epoch,
+    )
+    assert probe.candidate.epochs <= 10
+    assert training.candidate.epochs >= 40
+    assert training.candidate.chain == "whole-field"
+    assert found.best == training
+    assert 0.8 * 300 < found.seconds <= 1.05 * 300
 
 
-def test_an_encoder_that_is_too_slow_or_hopeless_is_not_trained():
-    for judge, epoch in ((trained(10.0), 10.0), (trained(0.5, error=9.0), 0.5)):
-        found, encoders = trainings(judge, lambda one, e=epoch: e * (one.epochs or 0.1))
-        assert [one.epochs for one in encoders] in ([], [10])
-        assert found.best.candidate.predictor == "kernel"
+@pytest.mark.parametrize(("budget", "samples"), [(40.0, 1250), (20.0, 312), (8.0, 312)])
+def test_a_budget_that_is_short_for_an_encoder_is_spent_on_it(budget, samples):
+    """As measured on Navier-Stokes: 1.48 % after 2.3 s, and 0.39 % by 37 s of an encoder."""
+
+    def judge(one):
+        return trained(error=0.6)(one) if one.reads_fields else Outcome(0.0148, 0.0148, 0, 50, 300)
+
+    found, encoders = trainings(
+        judge,
+        budget=budget,
+        space=space_of((64, 64), samples, accelerated=True),
+        cost=lambda one: 0.3,
+        epoch=lambda one: 0.2 * samples / 1250,
+    )
+    assert 0.8 * budget <= found.seconds <= 1.05 * budget
+    assert found.best == encoders[-1]
+    assert found.best.error < 0.0148
 
 
-def test_a_short_training_is_not_begun_where_there_is_no_time_for_a_long_one():
-    def cost(one):
-        return 0.5 * one.epochs if one.epochs else 1.0
-
-    found, encoders = trainings(trained(0.5), cost, budget=300.0)
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+@pytest.mark.parametrize("measuring", [0.0, 4.0])
+def test_a_wrong_pace_changes_the_epochs_and_not_the_end(factor, measuring):
+    found, encoders = trainings(
+        trained(),
+        budget=120.0,
+        cost=lambda one: 0.5,
+        epoch=lambda one: 1.0 if one.epochs <= 10 else factor,
+        measuring=measuring,
+        reserve=8.0,
+    )
     assert len(encoders) == 2
-    expected = next(trial.expected for trial in found.trials if trial.candidate == encoders[0])
-    short, _ = trainings(trained(0.5), cost, budget=3.0 * expected)
-    assert all(trial.candidate.epochs is None for trial in short.trials)
+    assert 0.8 * 120.0 <= found.seconds + 8.0 <= 1.05 * 120.0
+
+
+def test_a_training_that_has_a_code_gets_a_longer_one():
+    def judge(one):
+        share = 0.5**one.code
+        if not one.reads_fields:
+            return Outcome(0.04 * share, 0.04 * share, 0.03 * share, 60, 300)
+        return Outcome(0.2 / one.epochs, 0.0, 0.01 * share, 4096, 300)
+
+    given = {"coarse_factor": 2}
+    space = space_of((64, 64), 1600, "square", given, accelerated=True)
+    found, encoders = trainings(judge, space=space)
+    before = [trial for trial in found.trials if trial != encoders[-1]]
+    best = min(before, key=lambda trial: trial.error).candidate
+    assert encoders[-1].candidate.code == min(best.code + 1, 3)
+
+
+def test_an_encoder_that_is_hopeless_is_not_trained():
+    found, encoders = trainings(trained(error=9.0), epoch=lambda one: 0.5)
+    assert [one.candidate.epochs for one in encoders] == [10]
+    assert found.best.candidate.predictor == "kernel"
+
+
+def test_a_slow_encoder_has_a_share_of_the_time_and_less_than_an_epoch():
+    found, encoders = trainings(
+        trained(error=0.5), budget=60.0, epoch=lambda one: 90.0, cost=lambda one: 0.5
+    )
+    assert encoders[0].outcome.epochs < 0.1
+    assert encoders[0].seconds < 0.15 * 60
+    assert found.seconds <= 1.05 * 60
+
+
+def test_closed_forms_come_before_a_training_that_should_lose():
+    found, fitter = run(
+        trained(error=0.1),
+        budget=100.0,
+        cost=lambda one: 0.1 if one.reads_fields else 6.0,
+        epoch=lambda one: 40.0,
+    )
+    best = found.best.candidate
+    assert (best.predictor, best.samples) == ("kernel", None)
+    assert [one.predictor for one in fitter.fitted].count("encoder") <= 2
 
 
 def test_a_long_training_that_fails_is_not_tried_again():
-    _, encoders = trainings(
-        trained(0.5),
-        lambda one: 0.5 * (one.epochs or 1),
-        broken=lambda one: (one.epochs or 0) > 10,
+    _, fitter = run(
+        trained(),
+        space=GPU,
         budget=2000.0,
-    )
-    assert len(encoders) == 2
-    few = trainings(
-        trained(0.5),
-        lambda one: 3.0 if (one.epochs or 0) > 10 else 0.5 * (one.epochs or 1),
+        epoch=lambda one: 0.5,
         broken=lambda one: (one.epochs or 0) > 10,
-        budget=200.0,
-    )[1]
-    assert len(few) == 2, "nor with fewer epochs"
+    )
+    assert len([one for one in fitter.fitted if one.predictor == "encoder"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -188,26 +241,38 @@ def test_a_long_training_that_fails_is_not_tried_again():
 )
 def test_given_settings_leave_out_encoders_that_lack_them(given):
     space = space_of((64, 64), 1600, "square", given, accelerated=True)
-    _, encoders = trainings(trained(0.5), lambda one: 1.0, space=space)
+    _, encoders = trainings(trained(), space=space, cost=lambda one: 1.0)
     if "input_variance" in given or "ridge" in given:
         assert encoders == []
     if "epochs" in given:
-        assert {one.epochs for one in encoders} == {50}
+        assert {one.candidate.epochs for one in encoders} == {50}
 
 
-def test_an_encoder_that_was_asked_for_is_trained_for_the_time_there_is():
+@pytest.mark.parametrize("budget", [10.0, 20.0, 100.0])
+def test_an_encoder_that_was_asked_for_is_trained_for_the_time_there_is(budget):
     space = space_of((64, 64), 1600, "square", {"predictor": "encoder"})
-    judge = trained(2.0)
-    found, encoders = trainings(judge, lambda one: 2.0 * one.epochs, budget=20.0, space=space)
-    assert [one.epochs for one in encoders] == [2, 6], "fewer than four times as many"
-    assert found.stopped.startswith(
-        "the next candidate, two-scale encoder(7) sym (+ epochs), would take about"
+    found, encoders = trainings(
+        trained(), budget=budget, space=space, epoch=lambda one: 2.0, cost=lambda one: 0.1
     )
-    found, encoders = trainings(judge, lambda one: 2.0 * one.epochs, budget=10.0, space=space)
-    assert [one.epochs for one in encoders] == [2]
-    assert found.stopped == (
-        "the next candidate, two-scale encoder(3) sym (+ epochs), would take about 7.2 s"
-    )
+    assert len(encoders) == 2
+    assert 0.8 * budget <= found.seconds <= 1.05 * budget
+    assert found.stopped.startswith("the next candidate, whole-field encoder(")
+
+
+def test_after_the_longest_training_time_is_left_for_more_networks(monkeypatch):
+    monkeypatch.setattr(SearchSpace, "averages_members", lambda self, one: True)
+    monkeypatch.setattr(SearchSpace, "identity", lambda self, one: repr(one))
+
+    def judge(one):
+        outcome = trained()(one)
+        return replace(outcome, error=outcome.error / one.members**0.5)
+
+    found, encoders = trainings(judge, budget=1000.0, epoch=lambda one: 0.5)
+    assert [(one.candidate.epochs, one.candidate.members) for one in encoders[1:]] == [
+        (300, 1),
+        (300, 4),
+    ]
+    assert found.seconds <= 1.05 * 1000
 
 
 def test_what_clearly_lost_is_not_tried_over_and_over():
@@ -250,7 +315,7 @@ def test_an_interrupted_search_has_found_what_it_has_found():
 @pytest.mark.parametrize("problem", [TwoscaleError("no room"), KeyboardInterrupt()])
 def test_half_of_the_samples_may_fail(problem):
     class Failing(FakeFitter):
-        def half_error(self, candidate):
+        def half_error(self, candidate, deadline=None):
             raise problem
 
     fitter = Failing(curved)

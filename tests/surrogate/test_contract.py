@@ -56,6 +56,12 @@ class TestConforming(MethodContract):
     settings: ClassVar[dict[str, Any]] = {"epochs": 2, "code_size": 40}
 
 
+class TestWholeField(MethodContract):
+    method = "whole-field"
+    settings: ClassVar[dict[str, Any]] = {"epochs": 1, "width": 4, "blocks": 1}
+    tunable = False
+
+
 class TestAffine(MethodContract):
     method = "two-scale"
     settings: ClassVar[dict[str, Any]] = {

@@ -77,9 +77,10 @@ def test_a_fitted_one_in_a_notebook(pairs):
     assert re.search(r"codes \d+ → 5 numbers per field", before)
     assert "error" not in before
     metrics = surrogate.evaluate(*pairs)
-    error = metrics["pooled_error"]
-    assert f"pooled_error {100 * error:.3g} %" in shown(metrics)
-    assert f"test error {100 * error:.3g} %" in shown(surrogate)
+    pooled, mean = metrics["pooled_error"], metrics["mean_relative_l2"]
+    assert f"pooled_error {100 * pooled:.3g} %" in shown(metrics)
+    assert f"mean_relative_l2 {100 * mean:.3g} %" in shown(metrics)
+    assert f"test error {100 * mean:.3g} %" in shown(surrogate)
 
 
 def test_a_channel_without_an_error_in_a_notebook(pairs):
@@ -95,7 +96,7 @@ def found(pairs):
 
 
 def test_a_search_in_a_line(found):
-    words = r"Found\(Surrogate\('two-scale', .*\), validation error .* %, 1 tried in .* s\)"
+    words = r"Found\(Surrogate\('two-scale', .*\), mean validation error .* %, 1 tried in .* s\)"
     assert re.fullmatch(words, repr(found))
 
 

@@ -19,6 +19,7 @@ TINY: dict[str, dict[str, Any]] = {
     "two-scale": {**_LATENT, "coarse_components": 4},
     "three-scale": {**_LATENT, "coarse_components": 4},
     "conforming": {**_LATENT, "code_size": 40},
+    "whole-field": {"epochs": 2, "width": 4, "blocks": 1},
 }
 
 assert set(TINY) == set(METHODS), "every method needs tiny settings here"
@@ -39,7 +40,7 @@ def tiny(method: str, **settings: Any) -> dict[str, Any]:
     """Return tiny settings with others in place of some; a predictor brings its own."""
     usual = TINY[method]
     if "predictor" in settings:
-        own = PREDICTORS["fno" if method == "fno" else "mlp"]
+        own = PREDICTORS[{"fno": "fno", "whole-field": "encoder"}.get(method, "mlp")]
         usual = {name: value for name, value in usual.items() if name not in own}
         usual |= PREDICTORS.get(settings["predictor"], {})
     choices = {name: settings[name] for name in ("base", "predictor") if name in settings}
@@ -92,4 +93,5 @@ STAGES = {
     "two-scale": _TRANSFORMED | {"pca_coarse", "pca_residual", "pca_overhead"},
     "three-scale": _TRANSFORMED | {"pca_coarse", "pca_middle", "pca_residual", "pca_overhead"},
     "conforming": _TRANSFORMED | {"pca_skeleton", "pca_bubbles", "pca_overhead"},
+    "whole-field": {"transform", "training"},
 }

@@ -4,7 +4,7 @@ import torch
 from twoscale import TwoscaleError
 from twoscale.representation.geometry import Isometry
 from twoscale.runtime.threads import one_thread
-from twoscale.training.losses import OBJECTIVES, CodeLoss, code_weights
+from twoscale.training.losses import OBJECTIVES, CodeLoss, RelativeLoss, code_weights
 
 SIZES = [3, 7]  # coarse and residual
 
@@ -115,6 +115,15 @@ def test_directions_that_no_field_shows_are_left_out(generator):
     codes = torch.randn(6, 4, generator=generator, dtype=torch.float64)
     shown = codes @ isometry.to_coordinates @ isometry.from_coordinates
     torch.testing.assert_close(shown @ decoder, codes @ decoder)
+
+
+def test_the_relative_loss_leaves_out_fields_of_zeros():
+    true = torch.tensor([[3.0, 4.0, 5.0], [0.0, 0.0, 0.0]])  # codes, and the field's norm
+    predicted = torch.ones(2, 2, requires_grad=True)
+    loss = RelativeLoss(torch.ones(2))(predicted, true)
+    loss.backward()
+    assert loss.item() == pytest.approx((13**0.5 / 5) / 2)
+    assert predicted.grad[1].tolist() == [0.0, 0.0]
 
 
 def test_an_unknown_objective_is_told_with_those_that_are_known():

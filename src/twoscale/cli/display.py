@@ -19,7 +19,7 @@ from twoscale.errors import missing_extra
 from twoscale.files import to_json
 from twoscale.report import tables
 from twoscale.runtime.progress import Progress, progress_bars
-from twoscale.search.record import HEADINGS, table_rows
+from twoscale.search.record import CAPTION, HEADINGS, table_rows
 
 try:
     from rich.console import Console
@@ -78,7 +78,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, words
 
 def print_search(record: Mapping[str, Any]) -> None:
     """Print one row per candidate of a search, and its explanation of the choice."""
-    say("Relative L2 errors of the validation fields in %; * is the chosen one")
+    say(f"{CAPTION}; * is the chosen one")
     print_table(HEADINGS, table_rows(record), words=2)
     for sentence in record["explanation"]:
         say(sentence)

@@ -17,6 +17,7 @@ METHODS = (
     "two-scale",
     "three-scale",
     "conforming",
+    "whole-field",
 )
 
 SETTINGS = (

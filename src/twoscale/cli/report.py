@@ -91,9 +91,8 @@ def _numbers(run: RunRecord) -> dict[str, Any]:
     return {
         "path": str(run.path),
         "method": run.surrogate.method,
-        "mre": run.error,
-        "oracle_mre": run.metrics["oracle_mre"],
-        "training_mre": run.metrics.get("training_mre"),
+        "mean_relative_l2": run.error,
+        **{name: run.metrics.get(name) for name in ("mre", "oracle_mre", "training_mre")},
         "fit_seconds": run.fit_seconds,
         "prediction_seconds": run.prediction_seconds,
         "shares": run.findings.shares if run.findings else None,

@@ -8,7 +8,7 @@ whole test set first. Fields are (batch, channels, height, width).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -230,7 +230,10 @@ def _channel_sums(values: Tensor) -> Tensor:
 relative_l2 = affine_measure(
     lambda b: b.error.flatten(2), power=2, weight=lambda b, _: b.truth.square().sum((2, 3))
 )
-"""||prediction - truth|| / ||truth||, one ratio over all samples: the MRE and the loss L_R."""
+"""||prediction - truth|| / ||truth||, one ratio over all samples: the MRE and the loss L_R.
+
+Large fields count more. `mean_relative_l2` is the mean of the samples' own ratios.
+"""
 
 mean_squared_error = mean_of(lambda b: b.error.square())
 mean_absolute_error = mean_of(lambda b: b.error.abs())
@@ -290,6 +293,27 @@ def over_channels(errors: Tensor) -> Tensor:
     Channels without an error (NaN) do not count.
     """
     return errors.square().nanmean(dim=1).sqrt()
+
+
+def mean_relative_l2(errors: Tensor) -> float:
+    """Return the mean over samples of their errors (samples, channels), by `sample_errors`.
+
+    Samples whose true field is zero everywhere have no relative error and do not count.
+    """
+    return float(over_channels(errors).nanmean())
+
+
+def relative_errors(batches: Iterable[Batch]) -> dict[str, float]:
+    """Return both relative L2 errors over all batches: `mre` and `mean_relative_l2`."""
+    samples: list[Tensor] = []
+
+    def collected() -> Iterator[Batch]:
+        for batch in batches:
+            samples.append(sample_errors(batch.prediction, batch.truth))
+            yield batch
+
+    pooled = measure_all({"mre": relative_l2}, collected())
+    return pooled | {"mean_relative_l2": mean_relative_l2(torch.cat(samples))}
 
 
 def median_sample(prediction: Tensor, truth: Tensor) -> int:

@@ -156,10 +156,24 @@ METHODS: dict[str, Method] = {
         colour="#999999",
         marker="v",
     ),
+    "whole-field": Method(
+        "Whole field",
+        _whole,
+        _whole,
+        {
+            **defaults_of(PatchPCA, "patches"),
+            **_INPUT,
+            "symmetries": "none",
+            "average_symmetries": False,
+            "predictor": "encoder",
+        },
+        colour="#332288",
+        marker=">",
+    ),
 }
 """Inputs, outputs and settings of each method; the predictor is the setting of that name.
 
-Colours are Okabe and Ito's palette, but for the last two: their yellow does not show on white.
+Colours are Okabe and Ito's palette, but for the last three: their yellow does not show on white.
 """
 
 CHOICES = ("base", "predictor")

@@ -26,7 +26,7 @@ from twoscale.runtime.timing import (
     device_peak_gigabytes,
     reset_peak_memory,
 )
-from twoscale.training import History, Task, mean_loss, train_together
+from twoscale.training import Deadline, History, Task, TimeLimit, mean_loss, train_together
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class FitContext:
     `shared` holds representations that other surrogates have fitted on the same fields.
     `peak_gigabytes` is the peak of GPU memory in the finished parts of this fit. The device's
     counter is reset for each part, so that fits which alternate do not count each other's memory.
-    `checkpoints` keep results that took long, for a later process that continues the fit.
+    `checkpoints` keep results that took long, for a later process that continues the fit. Each
+    training ends by the `deadline`, if there is one.
     """
 
     seed: int = 0
@@ -79,6 +80,7 @@ class FitContext:
     checkpoints: Checkpoints | None = None
     data: str = ""  # identifies the training fields, for checkpoints of representations
     name: str = ""  # identifies data, parts and seed, for checkpoints of networks
+    deadline: Deadline | None = None
 
     def fit_representation(
         self,
@@ -144,15 +146,17 @@ def train_members(
 
     The time is divided equally among the networks; the peak of memory counts for each.
     """
-    clock = Clock()
+    clock, limit = Clock(), TimeLimit(contexts[0].deadline)
     with clock.stage(stage):
-        starts = [None if "begin_epoch" in hooks else _untrained_loss(task) for task in tasks]
+        with limit.validating():
+            starts = [None if "begin_epoch" in hooks else _untrained_loss(task) for task in tasks]
         histories = train_together(
             tasks,
             progress=contexts[0].progress,
             name=stage,
             checkpoints=contexts[0].checkpoints,
             keys=[repr((stage, context.name)) for context in contexts],
+            limit=limit,
             **hooks,
         )
     peak = device_peak_gigabytes()

@@ -232,7 +232,7 @@ def candidates(search: Mapping[str, Any]) -> Figure | None:
             _point(axis, points[place], trial["method"])
         if search["chosen"] in points:
             axis.plot(*points[search["chosen"]], "o", ms=14, mfc="none", color="black", zorder=3)
-        _error_against_time(axis, list(points.values()), "validation error (%)")
+        _error_against_time(axis, list(points.values()), "mean relative error (%)")
         best = {tuple(point) for point in pareto_front(list(points.values()))}
         named = {_name_of(fitted[k], k): point for k, point in points.items() if point in best}
         label_points(axis, named)

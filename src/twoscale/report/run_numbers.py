@@ -37,10 +37,10 @@ def share_numbers(shares: Mapping[str, float]) -> Numbers:
 def channel_numbers(channels: Mapping[str, Mapping[str, Any]]) -> Numbers:
     """Return the errors of each channel in percent."""
     rows = [
-        [name, *(_percent(values.get(key)) for key in ("mre", "oracle_mre"))]
+        [name, *(_percent(values.get(key)) for key in ("mean_relative_l2", "mre", "oracle_mre"))]
         for name, values in channels.items()
     ]
-    return Numbers(["channel", "error %", "oracle %"], rows)
+    return Numbers(["channel", "mean error %", "MRE %", "oracle MRE %"], rows)
 
 
 def map_numbers(samples: RunSamples) -> Numbers | None:

@@ -71,13 +71,16 @@ def run_sections(run: RunRecord, drawn: Drawings) -> Iterator[Section]:
 def tiles(run: RunRecord) -> list[Tile]:
     """Return the numbers at the top of the page."""
     metrics = run.metrics
+    errors = {
+        f"mean relative error, {run.judged_by}": run.error,
+        "MRE: all of them together": metrics["mre"],
+    }
     found = [
-        Tile(
-            ABSENT if run.error is None else percent(run.error), f"relative error, {run.judged_by}"
-        )
+        Tile(ABSENT if error is None else percent(error), words) for words, error in errors.items()
     ]
-    if metrics["oracle_mre"] is not None:
-        found.append(Tile(percent(metrics["oracle_mre"]), "oracle: the representation alone"))
+    oracle = metrics["oracle_mean_relative_l2"]
+    if oracle is not None:
+        found.append(Tile(percent(oracle), "oracle: mean error of the representation alone"))
     found.append(Tile(duration_text(run.fit_seconds), "search" if run.search else "fit"))
     if run.prediction_seconds is not None:
         time = short_duration_text(run.prediction_seconds)

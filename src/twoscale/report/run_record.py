@@ -92,8 +92,8 @@ class RunRecord:
 
     @property
     def error(self) -> float | None:
-        """Return the relative L2 error over all test samples; None if it is not finite."""
-        return self.metrics["mre"]
+        """Return the mean relative L2 error of the test samples; None if it is not finite."""
+        return self.metrics["mean_relative_l2"]
 
     @property
     def prediction_seconds(self) -> float | None:
@@ -118,16 +118,16 @@ class RunRecord:
         surrogate, search = self.surrogate, self.search or {}
         problem, samples = surrogate.problem, self.samples
         channels = {
-            name: values["mre"]
+            name: values["mean_relative_l2"]
             for name, values in self.metrics.get("channels", {}).items()
-            if values["mre"] is not None
+            if values["mean_relative_l2"] is not None
         }
         trials = [trial for trial in search.get("trials", ()) if trial["failure"] is None]
         code = self.metrics["output_code"]
         return Findings(
             error=self.error,
-            training_error=self.metrics.get("training_mre"),
-            oracle=self.metrics["oracle_mre"],
+            training_error=self.metrics.get("training_mean_relative_l2"),
+            oracle=self.metrics["oracle_mean_relative_l2"],
             method=surrogate.method,
             settings=surrogate.settings,
             inputs=surrogate.input_space_,

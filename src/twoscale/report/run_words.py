@@ -17,7 +17,10 @@ def result_sentences(run: RunRecord) -> list[str]:
         f"{run.dataset_path.name} ({inputs.contents} to {outputs.contents})."
     )
     tested = f"{run.metrics.get('samples')} {run.judged_by}"
-    error = f"Its relative error on {tested} is {percent(run.error)}."
+    error = (
+        f"Its mean relative L2 error on {tested} is {percent(run.error)}; that of all of them "
+        f"together (MRE) is {percent(run.metrics['mre'])}."
+    )
     seconds = duration_text(run.fit_seconds)
     time = f"A search of {seconds} chose it" if run.search else f"The fit took {seconds}"
     if run.prediction_seconds is not None:

@@ -68,7 +68,8 @@ def _best_sentences(runs: Mapping[str, RunRecord]) -> list[str]:
     best = min(known, key=lambda name: known[name].error or 0.0)
     fastest = min(runs, key=lambda name: runs[name].fit_seconds)
     found = [
-        f"{best} has the smallest error: {percent(known[best].error or 0.0)} ({known[best].title}, "
+        f"{best} has the smallest mean error: {percent(known[best].error or 0.0)} "
+        f"({known[best].title}, "
         f"{duration_text(known[best].fit_seconds)})."
     ]
     if fastest != best and runs[fastest].error is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from twoscale.report.display import display, number
 
 COLUMNS = {
+    "mean_relative_l2": "mean %",
     "mre": "MRE %",
     "oracle_mre": "oracle",
     "ssim": "SSIM",
@@ -20,7 +21,8 @@ COLUMNS = {
 """Metric and heading, which is short enough for a terminal."""
 
 NOTE = (
-    "MRE: relative L2 error over the test set. oracle: that of the representation alone. "
+    "mean: mean of the test samples' relative L2 errors. MRE: relative L2 error of all test "
+    "samples together. oracle: MRE of the representation alone. "
     "seam u, seam du: mean error of the jump in value and in slope across the borders of "
     "non-overlapping patches. residual: root mean square of the discrete PDE residual. code: "
     "numbers in the output code. s: seconds of fit, training and inference."

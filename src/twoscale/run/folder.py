@@ -15,7 +15,7 @@ import numpy as np
 from twoscale.data import Dataset, Reading, Shares, Split, open_data
 from twoscale.data.direct import is_stored, reopen_data
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import Batch, measure_all, relative_l2
+from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import ArraySource, first_fields
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
@@ -204,7 +204,7 @@ def write_run(
         progress("evaluation", 0, 1, "")
     surrogate = fitted.surrogate
     metrics = surrogate.evaluate(*fitted.test) | {"measured_on": fitted.split.measured}
-    metrics["training_mre"] = _error_on(surrogate, first_pairs(fitted.training))
+    metrics |= _training_errors(surrogate, first_pairs(fitted.training))
     write_surrogate(surrogate, folder)
     write_json(folder / CONFIG, fitted.config)
     write_json(folder / SPLIT, fitted.split.as_dict())
@@ -226,15 +226,15 @@ def first_pairs(pair: Pair, count: int = _TRAINING_SAMPLES) -> Pair:
     return inputs, outputs
 
 
-def _error_on(surrogate: Surrogate, pair: Pair) -> float | None:
-    """Return the relative L2 error on some pairs, all channels together; None if not finite."""
+def _training_errors(surrogate: Surrogate, pair: Pair) -> dict[str, float | None]:
+    """Return both relative L2 errors on some training pairs; None if not finite."""
     inputs, outputs = (side.source for side in pair)
     batches = (
         Batch(surrogate.predict_fields(seen).double(), truth.double())
         for seen, truth in paired_chunks(inputs, outputs)
     )
-    error = measure_all({"mre": relative_l2}, batches)["mre"]
-    return error if math.isfinite(error) else None
+    found = relative_errors(batches).items()
+    return {f"training_{name}": one if math.isfinite(one) else None for name, one in found}
 
 
 def run_config(

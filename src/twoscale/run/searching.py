@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares
 from twoscale.files import claimed, new_folder, write_json
 from twoscale.predictors import get_predictor
-from twoscale.run.folder import SEARCH, Fitted, Illustrate, Run, run_config, write_run
+from twoscale.run.folder import (
+    SEARCH,
+    Fitted,
+    Illustrate,
+    Run,
+    first_pairs,
+    run_config,
+    write_run,
+)
 from twoscale.run.pairs import (
+    Pair,
     reads_on_each_pass,
     split_dataset,
     split_pairs,
     whole_fields_refused,
 )
 from twoscale.runtime.progress import Progress
-from twoscale.runtime.timing import now
+from twoscale.runtime.timing import now, parse_duration
 from twoscale.search import DEFAULT_BUDGET, fit_auto
+from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
 from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import declared_processes, resolve_device
+
+_FEW = 8  # test samples by which the time of the evaluation is estimated
+_PAGE = 4.0  # seconds of writing the run and drawing its page
+_MOST = 0.25  # of the budget is kept for what follows the search, at most
 
 
 def auto_run(
@@ -44,7 +59,8 @@ def auto_run(
     """Search for the best surrogate within a time budget and write its run folder.
 
     The run is like one of `fit_run`; `search.json` records the search. The test split has no part
-    in the choice; `shares` and `test` are as for `fit_run`. Loading counts towards the budget.
+    in the choice; `shares` and `test` are as for `fit_run`. Loading counts towards the budget, and
+    time is kept for the evaluation and the page.
     Fields that would take more than half of the `memory` are read on every pass, and no predictor
     that reads whole fields is tried on them. An interruption ends the search with the best
     surrogate so far. A search that was killed goes on with the time that was left, unless `resume`
@@ -80,6 +96,7 @@ def auto_run(
             problem=dataset.problem,
             progress=progress,
             start=start,
+            afterwards=_seconds_afterwards(judging, parse_duration(budget), page=bool(illustrate)),
             journal_folder=kept.folder,
             **(settings or {}),
         )
@@ -91,3 +108,20 @@ def auto_run(
         write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)
+
+
+def _seconds_afterwards(
+    judging: Pair, budget: float, *, page: bool
+) -> Callable[[Surrogate], float]:
+    """Return what estimates the seconds after a search: the evaluation, and the run's page."""
+
+    def estimate(surrogate: Surrogate) -> float:
+        few = first_pairs(judging, _FEW)
+        start = now()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the first candidate may be no better than zeros
+            surrogate.with_problem(surrogate.problem).evaluate(*few)
+        each = (now() - start) / len(few[0])
+        return min(_MOST * budget, each * len(judging[0]) + (_PAGE if page else 0.0))
+
+    return estimate

@@ -25,7 +25,7 @@ _FEW = 30  # test samples: below, the error itself is uncertain
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What is known of a fitted surrogate; errors are relative L2 errors of fields.
+    """What is known of a fitted surrogate; errors are means of the fields' relative L2 errors.
 
     Parameters
     ----------

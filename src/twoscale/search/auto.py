@@ -24,7 +24,7 @@ from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal, Resumed
 from twoscale.search.policy import DEFAULT_BUDGET, Report, search
-from twoscale.search.record import HEADINGS, as_record, table_rows
+from twoscale.search.record import CAPTION, HEADINGS, as_record, table_rows
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.display import card_html, table_html
@@ -57,14 +57,14 @@ class Found:
 
     def __repr__(self) -> str:
         best = self.search.best
-        error = "" if best is None else f", validation error {percent(best.error)}"
+        error = "" if best is None else f", mean validation error {percent(best.error)}"
         tried, seconds = len(self.search.trials), duration_text(self.search.seconds)
         return f"Found({self.surrogate!r}{error}, {tried} tried in {seconds})"
 
     def _repr_html_(self) -> str:
         table = table_html(table_rows(self.record), HEADINGS)
         sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.explanation)
-        caption = "<p>Relative L2 errors of the validation fields in %; * is the chosen one.</p>"
+        caption = f"<p>{CAPTION}; * is the chosen one.</p>"
         return card_html(repr(self), caption, table, sentences)
 
 
@@ -84,11 +84,13 @@ def fit_auto(
     progress: ShowProgress = None,
     clock: Callable[[], float] = now,
     start: float | None = None,
+    afterwards: Callable[[Surrogate], float] | None = None,
     journal_folder: Path | None = None,
     **settings: Any,
 ) -> Found:
     """Search within a time budget; return the surrogate with the smallest validation error.
 
+    This is the mean relative L2 error of the validation fields, `mean_relative_l2` of `evaluate`.
     An interruption ends the search with the best surrogate so far.
 
     Parameters
@@ -103,6 +105,9 @@ def fit_auto(
         A function that returns the time in seconds.
     start
         The time of that clock at which the budget begins; now by default.
+    afterwards
+        A function that estimates, with a fitted surrogate, how many seconds of the budget are
+        needed after the search. By default none are.
     journal_folder
         A folder in which the search is noted. A search that was killed goes on from there, if the
         call is the same. By default nothing is kept.
@@ -147,7 +152,7 @@ def fit_auto(
         transforms=() if "input_transform" in settings else worthwhile(training.inputs.source),
         refused=refused_symmetries(declared, training),
     )
-    fitter = FieldFitter(space, training, held_out, options, clock, None)
+    fitter = FieldFitter(space, training, held_out, options, afterwards=afterwards)
     journal, resumed = _opened(journal_folder, fitter, device=device, problem=plain.problem)
     before = resumed.elapsed if resumed else 0.0
 
@@ -155,7 +160,7 @@ def fit_auto(
         return before + clock() - begun
 
     with worthwhile_threads(), reporting(progress, "search", over="seconds") as reported:
-        fitter.progress = _ticking(reported, journal, elapsed)
+        fitter.clock, fitter.progress = elapsed, _ticking(reported, journal, elapsed)
         found = search(
             space,
             fitter,

@@ -12,8 +12,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.symmetries import symmetry_group
 from twoscale.methods.recipes import defaults, resolve
-from twoscale.predictors import PREDICTORS
-from twoscale.search.chains import CHAINS, FIRST_CHAIN, ChainKind
+from twoscale.predictors import get_predictor
+from twoscale.search.chains import CHAINS, FIRST_CHAIN, VARIANCES, ChainKind
 from twoscale.search.kinds import FIRST_PREDICTOR, KINDS, Kind, kind_of
 
 INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
@@ -22,6 +22,8 @@ _FIRST_VARIANCE = 0.95
 _PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
 _PATCHES = 4
 _MOST_FEATURES = 2048  # of a block whose covariance is decomposed
+_MOST_IMAGE_VALUES = 2**29  # of all images of all outputs, which are in memory: 2 GiB
+_MOST_ON_GPU = 2**31  # the same on a GPU
 
 _DECLARED = "symmetries"  # the setting that is declared, not imposed
 _LENGTHS = {"code_size", "variance", "output_variance"}  # settings that decide the code's length
@@ -39,7 +41,8 @@ class Candidate:
     symmetries: str = "none"
     transform: str = "none"  # of the input
     samples: int | None = None  # the predictor learns from at most; None: from all
-    epochs: int | None = None  # of a predictor that is probed
+    epochs: int | None = None  # of a predictor that is probed, or before a deadline
+    members: int = 1  # networks whose predictions are averaged
     tuned: tuple[tuple[str, Any], ...] = ()  # settings that an earlier fit chose
 
     @property
@@ -51,9 +54,14 @@ class Candidate:
         return kind_of(self.predictor)
 
     @property
+    def reads_fields(self) -> bool:
+        """Say whether its predictor reads fields; otherwise it reads codes."""
+        return _reads_fields(self.predictor)
+
+    @property
     def input_part(self) -> tuple[Any, ...]:
         """Return what decides the input's representation."""
-        if self.epochs is not None:
+        if self.reads_fields:
             return "field", self.transform
         return self.chain_kind.one_block, self.input_variance, self.symmetries, self.transform
 
@@ -72,6 +80,7 @@ class Candidate:
         """Return the candidate in a few words."""
         limit = self.samples or self.epochs
         few = "" if limit is None else f"({limit})"
+        few += "" if self.members == 1 else f" x{self.members}"
         turned = "" if self.symmetries == "none" else " sym"
         transformed = "" if self.transform == "none" else f" {self.transform}"
         return f"{self.chain} {self.predictor}{few}{turned}{transformed}"
@@ -112,10 +121,10 @@ class SearchSpace:
 
     @cached_property
     def chains(self) -> list[str]:
-        """Return the chains that have all given settings, in the order of `CHAINS`."""
+        """Return the chains with a code that have all given settings, in the order of `CHAINS`."""
         wanted = self.given.keys() - {_DECLARED}
-        names = {chain: self._known(chain) for chain in CHAINS}
-        known = [chain for chain in CHAINS if wanted <= names[chain]]
+        names = {chain: self._known(chain) for chain, kind in CHAINS.items() if not kind.whole}
+        known = [chain for chain in names if wanted <= names[chain]]
         if not known:
             self._refuse(wanted, names)
         values = max(self.values, self.input_values)
@@ -127,7 +136,7 @@ class SearchSpace:
         if "predictor" in self.given:
             return set(defaults(chain, self._own("predictor")))
         return set().union(
-            *(defaults(chain, {"predictor": name}) for name in KINDS if not _reads_fields(name))
+            *(self._settings_of(chain, name) for name in KINDS if not _reads_fields(name))
         )
 
     def _refuse(self, wanted: set[str], names: Mapping[str, set[str]]) -> None:
@@ -154,8 +163,9 @@ class SearchSpace:
         """Return a candidate with a predictor that is probed by a short training.
 
         It uses the declared symmetries at once: images cost as much time as the fields themselves.
+        It learns whole fields, unless a given setting is that of a code.
         """
-        return replace(
+        probed = replace(
             candidate,
             predictor=predictor,
             symmetries=self.symmetries,
@@ -163,19 +173,36 @@ class SearchSpace:
             tuned=(),
             epochs=self.probe_settings(predictor)["epochs"],
         )
+        chain = self._whole_chain(predictor)
+        if chain is None:
+            return probed
+        most = _MOST_ON_GPU if self.accelerated else _MOST_IMAGE_VALUES
+        few = self.images * self.samples * self.values <= most
+        symmetries = self.symmetries if few else "none"
+        return replace(probed, chain=chain, code=0, size=None, symmetries=symmetries)
+
+    def _whole_chain(self, predictor: str) -> str | None:
+        """Return the chain of whole fields, if it has all given settings."""
+        wanted = self.given.keys() - {_DECLARED}
+        whole = [chain for chain, kind in CHAINS.items() if kind.whole]
+        known = (chain for chain in whole if wanted <= self._settings_of(chain, predictor))
+        return next(known, None)
+
+    def _settings_of(self, chain: str, predictor: str) -> set[str]:
+        return set(defaults(chain, {"predictor": predictor}))
 
     def probe_settings(self, predictor: str) -> dict[str, Any]:
-        """Return the settings of the short training of a predictor; on a CPU of a small network."""
+        """Return the settings of a short training: of a small network on a CPU."""
         probe = kind_of(predictor).probe
         if probe is None:
             return {}
         timed = probe.epochs_alone if "predictor" in self.given else probe.epochs
         chosen: dict[str, Any] = {"epochs": timed, **probe.small}
         if self.accelerated:
-            chosen = {"epochs": max(timed, round(probe.fields / self.samples))}
-        own = self._own("epochs", *probe.small)
-        settings = resolve(FIRST_CHAIN, {"predictor": predictor} | chosen | own)
-        return {name: settings[name] for name in ("epochs", *probe.small)}
+            chosen = {"epochs": max(timed, round(probe.fields / self.samples)), **probe.large}
+        names = ("epochs", *probe.small, *probe.large)
+        settings = resolve(FIRST_CHAIN, {"predictor": predictor} | chosen | self._own(*names))
+        return {name: settings[name] for name in names}
 
     @property
     def code_given(self) -> bool:
@@ -190,7 +217,7 @@ class SearchSpace:
         """
         if not _reads_fields(predictor):
             return True
-        known = defaults(chain, {"predictor": predictor}).keys()
+        known = self._settings_of(chain, predictor)
         return not self.stored and self.given.keys() - {_DECLARED} <= known
 
     def _own(self, *names: str) -> dict[str, Any]:
@@ -245,16 +272,23 @@ class SearchSpace:
         }
         if candidate.samples is not None:
             chosen[kind.samples_setting] = candidate.samples
+        chosen |= self.probe_settings(candidate.predictor)
         if candidate.epochs is not None:
-            probed = self.probe_settings(candidate.predictor)
-            chosen |= probed | {"epochs": candidate.epochs}
-            del chosen["input_variance"]  # all of the input is seen
-        known = defaults(candidate.chain, {"predictor": candidate.predictor})
-        given = {name: self.given[name] for name in self.given if name in known}
-        given.pop(_DECLARED, None)
+            chosen["epochs"] = candidate.epochs
+        if candidate.members > 1:
+            chosen["members"] = candidate.members
+        if candidate.reads_fields and candidate.symmetries != "none":
+            chosen["average_symmetries"] = True  # a smaller error in every case that was measured
+        given = {name: value for name, value in self.given.items() if name != _DECLARED}
         if candidate.symmetries == "none":
             given.pop("average_symmetries", None)  # there is nothing to average over
-        return chosen | given
+        known = self._settings_of(candidate.chain, candidate.predictor)
+        return {name: value for name, value in (chosen | given).items() if name in known}
+
+    def averages_members(self, candidate: Candidate) -> bool:
+        """Say whether a candidate may have several networks whose predictions are averaged."""
+        known = self._settings_of(candidate.chain, candidate.predictor)
+        return "members" in known and "members" not in self.given
 
     def identity(self, candidate: Candidate) -> str:
         """Return a text that two candidates share if they are fitted alike."""
@@ -262,24 +296,27 @@ class SearchSpace:
         return f"{candidate.chain} {sorted(settings.items(), key=lambda item: item[0])}"
 
     def _code(self, candidate: Candidate) -> dict[str, Any]:
-        if not candidate.chain_kind.sized:
-            return candidate.chain_kind.code_settings(candidate.code, self.outputs)
-        own = self.code_given or candidate.size is None
-        return {} if own else {"code_size": candidate.size}
+        kind = candidate.chain_kind
+        settings = kind.code_settings(candidate.code, self.outputs, self.patches)
+        own = self.code_given or not self.given.keys().isdisjoint(VARIANCES)
+        if kind.sized and candidate.size is not None and not own:
+            settings["code_size"] = candidate.size
+        return settings
 
     def solver(self, chain: str) -> str:
         """Return the solver: by covariance codes turn with their fields, if it is affordable."""
         if "solver" in self.given:
             return str(self.given["solver"])
         first = CHAINS[chain].first_values(self.outputs)
-        features = [self.patch_nodes, self.input_patch_nodes, first]
+        largest = CHAINS[chain].patch_factor * self.patch_nodes
+        features = [largest, self.input_patch_nodes, first]
         if CHAINS[chain].one_block:
             features = [self.values, self.input_values]
         return "covariance" if max(features) <= _MOST_FEATURES else "randomized"
 
 
 def _reads_fields(predictor: str) -> bool:
-    return PREDICTORS[predictor].reads_fields
+    return get_predictor(predictor).reads_fields
 
 
 def _patch_count(side: int, input_side: int) -> int:

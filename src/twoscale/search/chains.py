@@ -8,14 +8,16 @@ from typing import Any
 
 from twoscale.fields.grid import Space
 
-CodeSettings = Callable[[int, Space], dict[str, Any]]
-"""From the place in `CODES` and the space of the outputs to settings."""
+CodeSettings = Callable[[int, Space, tuple[int, int]], dict[str, Any]]
+"""From the place in `CODES`, the space of the outputs and the patches per axis to settings."""
 
 CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
 """Coarse modes and variance of the residual, from short codes to long ones."""
 
 _COARSE_SIDE = 32  # nodes: a PCA of a larger coarse grid takes long
-_VARIANCES = ("output_variance", "middle_variance", "residual_variance", "variance")
+VARIANCES = ("output_variance", "middle_variance", "residual_variance", "variance")
+"""Settings that decide by a share of variance how long a code is."""
+
 _FULL = 1e-9  # share of variance below which no longer code is asked for
 _MOST_VALUES = 64 * 64  # of a field that is one block: the PCA of larger ones takes long
 
@@ -39,27 +41,38 @@ class ChainKind:
     """A method whose output representation is searched.
 
     A `sized` code grows by its number of modes, the setting `code_size`. Any other grows along
-    `CODES`: `code_settings` says how.
+    `CODES`: `code_settings` says how. `whole` fields have no code: only predictors that read fields
+    learn them.
     `one_block` says whether fields are not cut into patches; then those of more than `most_values`
-    numbers are not searched. `first_values` estimates how many numbers its first stage works on,
-    which spans the whole domain.
+    numbers are not searched. `patch_factor` is how many patches its largest blocks consist of.
+    `first_values` estimates how many numbers its first stage works on, which spans the whole
+    domain.
     """
 
     sized: bool = True
+    whole: bool = False
     one_block: bool = False
+    patch_factor: int = 1
     most_values: int | None = None
     first_values: Callable[[Space], int] = _coarse_values
-    code_settings: CodeSettings = lambda code, outputs: {}
+    code_settings: CodeSettings = lambda code, outputs, patches: {}
 
 
-def _two_scale_code(code: int, outputs: Space) -> dict[str, Any]:
-    components, variance = CODES[code]
+def _coarse_code(code: int, outputs: Space) -> dict[str, Any]:
     return {
         "coarse_factor": _coarse_factor(outputs),
-        "coarse_components": components,
-        "residual_variance": variance,
+        "coarse_components": CODES[code][0],
         "few_features": False,
     }
+
+
+def _two_scale_code(code: int, outputs: Space, patches: tuple[int, int]) -> dict[str, Any]:
+    return _coarse_code(code, outputs) | {"residual_variance": CODES[code][1]}
+
+
+def _three_scale_code(code: int, outputs: Space, patches: tuple[int, int]) -> dict[str, Any]:
+    rows, columns = (-(-count // 2) for count in patches)
+    return _coarse_code(code, outputs) | {"middle_patches": (rows, columns)}
 
 
 def longer_settings(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -70,7 +83,7 @@ def longer_settings(settings: Mapping[str, Any]) -> dict[str, str]:
     longer = {}
     if "coarse_components" in settings:
         longer["coarse_components"] = str(2 * settings["coarse_components"])
-    lost = {name: 1 - settings[name] for name in _VARIANCES if settings.get(name) is not None}
+    lost = {name: 1 - settings[name] for name in VARIANCES if settings.get(name) is not None}
     return longer | {
         name: f"{1 - share / 10:.12g}" for name, share in lost.items() if share > _FULL
     }
@@ -79,7 +92,9 @@ def longer_settings(settings: Mapping[str, Any]) -> dict[str, str]:
 CHAINS: dict[str, ChainKind] = {
     "two-scale": ChainKind(sized=False, code_settings=_two_scale_code),
     "conforming": ChainKind(),
+    "three-scale": ChainKind(patch_factor=4, code_settings=_three_scale_code),
     "global": ChainKind(one_block=True, most_values=_MOST_VALUES),
+    "whole-field": ChainKind(sized=False, whole=True),
     # A method that is added here is searched.
 }
 """By the name of the method; a search starts with the first one that has all given settings."""

@@ -26,9 +26,11 @@ def explain(found: Search, space: SearchSpace) -> list[str]:
 def _choice(found: Search, best: Trial, outcome: Outcome) -> str:
     count = len(found.trials)
     others = "the only candidate" if count == 1 else f"the best of {count} candidates"
+    time = f"in {duration_text(found.seconds)} of {duration_text(found.budget)}"
+    pooled = "" if outcome.mre is None else f" (MRE {percent(outcome.mre)})"
     return (
-        f"{best.candidate.label} was {others}: validation error {percent(outcome.error)}, "
-        f"in {duration_text(found.seconds)} of {duration_text(found.budget)}; {found.stopped}."
+        f"{best.candidate.label} was {others}: mean relative L2 error {percent(outcome.error)}"
+        f"{pooled} on validation fields, {time}; {found.stopped}."
     )
 
 

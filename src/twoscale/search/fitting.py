@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,19 +12,22 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import ACCURACY, Batch, measure_all
+from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import FieldSource, Shape
 from twoscale.files import Checkpoints
-from twoscale.operators.context import SharedFits
+from twoscale.operators.context import FitContext, SharedFits
+from twoscale.representation import Representation
 from twoscale.representation.nearest import NearestCodes
 from twoscale.runtime.memory import is_out_of_memory
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import now
 from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.trials import Outcome
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.inputs import Pair
+from twoscale.training import Deadline
 
 
 class FieldFitter:
@@ -38,6 +42,7 @@ class FieldFitter:
         clock: Callable[[], float] = now,
         progress: Progress | None = None,
         checkpoints: Checkpoints | None = None,
+        afterwards: Callable[[Surrogate], float] | None = None,
     ) -> None:
         self.checkpoints = checkpoints  # of the candidate that is being fitted
         self.space = space
@@ -48,8 +53,10 @@ class FieldFitter:
         self._least = float("inf")
         self._shared: SharedFits = {}
         self._options = options  # of every surrogate: seed, device, problem
-        self._clock = clock
+        self.clock = clock  # deadlines are times of it
         self.progress = progress  # called inside a fit
+        self._afterwards = afterwards  # estimates the seconds that are needed after the search
+        self._reserve: float | None = None
         _check_not_zero(validation)
 
     def resume(self, best: Surrogate, error: float) -> None:
@@ -57,36 +64,58 @@ class FieldFitter:
         best.errors_["validation"] = error
         self.best, self._least = best, error
 
-    def fit(self, candidate: Candidate) -> Outcome:
-        """Fit a candidate and measure its errors."""
+    @property
+    def reserve(self) -> float:
+        """Return the seconds that are needed after the search, estimated with the first fit."""
+        if self._reserve is None and self.best is not None:
+            self._reserve = self._afterwards(self.best) if self._afterwards else 0.0
+        return self._reserve or 0.0
+
+    def fit(self, candidate: Candidate, deadline: float | None = None) -> Outcome:
+        """Fit a candidate and measure its errors; its training ends by the deadline."""
         with _refused_if_too_large(candidate):
-            surrogate, outcome = self._measured(candidate)
+            surrogate, outcome = self._measured(candidate, deadline)
         surrogate.errors_["validation"] = outcome.error
         if outcome.error < self._least:
             self._least, self.best = outcome.error, surrogate
         return outcome
 
-    def _measured(self, candidate: Candidate) -> tuple[Surrogate, Outcome]:
-        epochs = _EpochTimes(self._clock, self.progress)
-        surrogate = self._fitted(candidate, self.training, self._shared, progress=epochs)
+    def _measured(self, candidate: Candidate, deadline: float | None) -> tuple[Surrogate, Outcome]:
+        epochs = _EpochTimes(self.clock, self.progress)
+        surrogate = self._fitted(
+            candidate, self.training, self._shared, progress=epochs, deadline=deadline
+        )
+        began = self.clock()
         latent = surrogate.operator_.latent
-        nearest = NearestCodes(latent.outputs)
         predict = surrogate.predict_fields
-        return surrogate, Outcome(
-            error=_error(predict, self.validation),
+        run = _epochs_run(surrogate, probed=candidate.reads_fields)
+        errors = _errors(predict, self.validation)
+        measured = Outcome(
+            error=errors["mean_relative_l2"],
+            mre=errors["mre"],
             training_error=_error(predict, _first(self.training, self.validation_samples)),
-            oracle=_error(lambda u: latent.outputs.decode(nearest(u)), self._truth()),
+            oracle=self._oracle(latent.outputs),
             input_code=latent.inputs.code_size,
             output_code=latent.outputs.code_size,
             tuned=_tuned(candidate, surrogate),
-            epoch_seconds=epochs.mean if candidate.epochs else None,
+            epoch_seconds=epochs.mean(run) if run and candidate.reads_fields else None,
+            epochs=run,
         )
+        return surrogate, replace(measured, measuring=self.clock() - began)
 
-    def half_error(self, candidate: Candidate) -> float:
+    def _oracle(self, outputs: Representation) -> float:
+        """Return the error of the nearest validation fields that the code can express."""
+        if not outputs.compresses:
+            return 0.0
+        nearest = NearestCodes(outputs)
+        truth = Pair(self.validation.outputs, self.validation.outputs)
+        return _error(lambda fields: outputs.decode(nearest(fields)), truth)
+
+    def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
         """Return the validation error of a candidate that learns from half of the samples."""
         half = _first(self.training, self.space.samples // 2)
         with _refused_if_too_large(candidate):
-            surrogate = self._fitted(candidate, half, {}, progress=self.progress)
+            surrogate = self._fitted(candidate, half, {}, progress=self.progress, deadline=deadline)
             return _error(surrogate.predict_fields, self.validation)
 
     def _fitted(
@@ -95,42 +124,60 @@ class FieldFitter:
         training: Pair,
         shared: SharedFits,
         progress: Progress | None = None,
+        deadline: float | None = None,
     ) -> Surrogate:
         settings = self.space.settings(candidate)
         surrogate = Surrogate(candidate.chain, **self._options, **settings)
         fitting = surrogate.begin(training, self.validation, progress=progress)
         fitting.context.shared, fitting.context.checkpoints = shared, self.checkpoints
         fitting.context.name = f"{len(training.inputs)} {self.space.identity(candidate)}"
+        if deadline is not None:
+            fitting.context.deadline = Deadline(deadline, self.clock)
         fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
+        if (cut := _cut_after(fitting.context)) is not None:
+            # A fit by these settings is then as long as this one was.
+            settings |= {"epochs": math.ceil(cut)}
+            surrogate = Surrogate(candidate.chain, **self._options, **settings)
         return surrogate.finish(fitting)
 
-    def _truth(self) -> Pair:
-        return Pair(self.validation.outputs, self.validation.outputs)
+
+def _cut_after(context: FitContext) -> float | None:
+    return context.histories.get(TRAINING.name, {}).get("cut_after")
+
+
+def _epochs_run(surrogate: Surrogate, *, probed: bool) -> float | None:
+    """Return the epochs of a training that was probed or that a deadline ended."""
+    history = surrogate.history_.get(TRAINING.name)
+    if history is None:
+        return None
+    return history.get("cut_after") or (len(history["validation_loss"]) if probed else None)
 
 
 class _EpochTimes:
-    """A progress function that measures the seconds of an epoch, all but the first one's.
-
-    It calls `progress` in turn.
-    """
+    """A progress function that measures the seconds of an epoch; it calls `progress` in turn."""
 
     def __init__(self, clock: Callable[[], float], progress: Progress | None) -> None:
         self.clock = clock
         self.progress = progress
+        self.begun = clock()  # the training, or what was before it
         self.ends: list[float] = []
 
     def __call__(self, stage: str, done: int, total: int, remark: str) -> None:
-        if stage == "training":
+        if stage == TRAINING.name:
             self.ends.append(self.clock())
+        else:
+            self.begun = self.clock()
         if self.progress:
             self.progress(stage, done, total, remark)
 
-    @property
-    def mean(self) -> float | None:
-        """Return the mean seconds of an epoch, if there were several."""
-        if len(self.ends) < 2:
-            return None
-        return max(1e-6, (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1))
+    def mean(self, run: float) -> float | None:
+        """Return the mean seconds of an epoch: of all but the first, or of a part of the first.
+
+        `run` is the number of epochs. There is none if a training was taken from a checkpoint.
+        """
+        if len(self.ends) > 1:
+            return max(1e-6, (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1))
+        return max(1e-6, (self.ends[0] - self.begun) / run) if self.ends else None
 
 
 def _check_not_zero(pairs: Pair) -> None:
@@ -186,11 +233,15 @@ def _first(pairs: Pair, samples: int) -> Pair:
 
 
 @torch.no_grad()
-def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
-    """Return the relative L2 error of predictions, as the metrics count it."""
+def _errors(predict: Callable[[Tensor], Tensor], pairs: Pair) -> dict[str, float]:
+    """Return both relative L2 errors of predictions, as the metrics count them."""
     chunks = paired_chunks(pairs.inputs.source, pairs.outputs.source)
-    batches = (Batch(predict(inputs).double(), truth.double()) for inputs, truth in chunks)
-    return measure_all({"mre": ACCURACY["mre"]}, batches)["mre"]
+    return relative_errors(Batch(predict(seen).double(), truth.double()) for seen, truth in chunks)
+
+
+def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
+    """Return the mean relative L2 error of predictions, which a search chooses by."""
+    return _errors(predict, pairs)["mean_relative_l2"]
 
 
 def _tuned(candidate: Candidate, surrogate: Surrogate) -> tuple[tuple[str, Any], ...]:

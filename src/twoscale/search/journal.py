@@ -30,11 +30,12 @@ _HISTORY = "history.json"
 
 @dataclass(frozen=True)
 class Underway:
-    """A candidate that is being fitted, the seconds it should take, and when it started."""
+    """A candidate that is being fitted: how long it should take, its start, its deadline."""
 
     step: Step
     expected: float | None
     began: float
+    deadline: float | None = None  # of its training
 
 
 @dataclass(frozen=True)
@@ -159,4 +160,5 @@ def _underway(entry: dict[str, Any]) -> Underway:
         Step(**step | {"candidate": _candidate(step["candidate"])}),
         entry["expected"],
         entry["began"],
+        entry["deadline"],
     )

@@ -16,7 +16,11 @@ _CHOLESKY = 1
 _OVERHEAD = 1e9  # of any fit, however small
 _STEP = 2e7  # overhead of one step of a small network
 _EPOCHS = 100
-_CELL_WORK = 500  # times the squared width: an encoder's training step on one of its cells
+_CELL_WORK = 2000  # times the squared width: an encoder's training step on one of its cells
+_NODE_WORK = 160  # times the squared width: the same of a network of full resolution, on a node
+_MEASURED = 4  # validations beside those of epochs: before the training, and errors after it
+_WIDTH = 32  # of a network whose width is not known
+_PASSES = 500  # products in the time of all passes over a value: fields are read, cut and compared
 _TUNING = len(kernel.LENGTH_SCALES) + len(kernel.KERNELS) - 1  # decompositions to choose both
 
 _MLP = defaults_of(MLP)
@@ -51,13 +55,14 @@ class Probe:
     """A short training that tells how long an epoch takes and how far a long training may lead.
 
     It has at least `epochs`, or `epochs_alone` if no other predictor is tried. On a GPU it sees
-    about `fields` fields; on a CPU the network has the `small` settings.
+    about `fields` fields, and the network has the `large` settings; on a CPU the `small` ones.
     """
 
     epochs: int
     epochs_alone: int
     fields: int
     small: Mapping[str, Any]
+    large: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -128,8 +133,16 @@ def _affine_network(sizes: Sizes) -> float:
 
 
 def _encoder(sizes: Sizes) -> float:
-    fields = sizes.epochs * (sizes.samples + sizes.validation / 3)
-    return fields * sizes.cells * _CELL_WORK * sizes.width**2
+    return _seen_fields(sizes) * sizes.cells * _CELL_WORK * sizes.width**2
+
+
+def _full_resolution(sizes: Sizes) -> float:
+    return _seen_fields(sizes) * sizes.nodes * _NODE_WORK * (sizes.width or _WIDTH) ** 2
+
+
+def _seen_fields(sizes: Sizes) -> float:
+    """Return the fields that a network sees; one that is not learned from counts as a third."""
+    return sizes.epochs * sizes.samples + (sizes.epochs + _MEASURED) * sizes.validation / 3
 
 
 KINDS: dict[str, Kind] = {
@@ -146,8 +159,16 @@ KINDS: dict[str, Kind] = {
     "encoder": Kind(
         _encoder,
         after=("affine", "affine-mlp", "kernel"),
-        gpu_speed=20.0,
-        probe=Probe(3, 2, fields=16_000, small={"width": 24, "batch_size": 16}),
+        gpu_speed=80.0,
+        probe=Probe(
+            3, 2, fields=16_000, small={"width": 24, "batch_size": 16}, large={"cycles": 2}
+        ),
+    ),
+    "fno": Kind(
+        _full_resolution,
+        after=("encoder",),
+        gpu_speed=80.0,
+        probe=Probe(3, 2, fields=16_000, small={"width": 16}),
     ),
     # A predictor that is added here is searched.
 }
@@ -155,16 +176,26 @@ KINDS: dict[str, Kind] = {
 
 FIRST_PREDICTOR = next(iter(KINDS))
 
+_OF_FIELDS = Kind(_full_resolution, gpu_speed=80.0, probe=Probe(3, 2, fields=16_000, small={}))
+
 
 def kind_of(predictor: str) -> Kind:
     """Return how the search sees a predictor; one of the user's own is judged by its traits."""
     if predictor in KINDS:
         return KINDS[predictor]
-    return Kind(_network if get_predictor(predictor).trains_epochs else _affine)
+    traits = get_predictor(predictor)
+    if traits.reads_fields and traits.trains_epochs:
+        return _OF_FIELDS
+    return Kind(_network if traits.trains_epochs else _affine)
 
 
 def work(predictor: str, sizes: Sizes) -> float:
     """Return the work of a fit in multiplications: representations, transforms, predictor."""
+    return representation_work(sizes) + kind_of(predictor).work(sizes)
+
+
+def representation_work(sizes: Sizes) -> float:
+    """Return the work of a fit without its predictor."""
     fields = sizes.images * sizes.samples
     input_nodes = sizes.nodes if sizes.input_nodes is None else sizes.input_nodes
     input_patch = sizes.input_patch_nodes or sizes.patch_nodes
@@ -175,7 +206,8 @@ def work(predictor: str, sizes: Sizes) -> float:
     products = input_patch * sizes.input_code + 4 * sizes.patch_nodes * sizes.output_code
     codes = 2.0 * fields * products
     nearest = 2.0 * fields * sizes.output_code**2 + _EIGEN * sizes.output_code**3
-    return _OVERHEAD + fits + codes + nearest + kind_of(predictor).work(sizes)
+    passes = float(_PASSES) * fields * (sizes.nodes + input_nodes)
+    return _OVERHEAD + fits + codes + nearest + passes
 
 
 def _components(sizes: Sizes, nodes: int, features: int, code: int) -> float:

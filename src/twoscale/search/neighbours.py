@@ -10,11 +10,11 @@ from typing import Any
 from twoscale.search.advice import PERFECT
 from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
 from twoscale.search.chains import CHAINS, CODES
-from twoscale.search.kinds import KINDS
+from twoscale.search.kinds import KINDS, Kind
 from twoscale.search.trials import Outcome, Search
 
-LONGER = 4  # times the epochs of a short training: a long one has at least as many
 _MOST_EPOCHS = 300
+_MOST_MEMBERS = 4
 _LINEAR_VARIANCES = (0.95, 0.99, 0.999, 0.9999)
 _MATTERS = 0.1  # of the squared error: a smaller share is not worth a candidate
 _FINE = 0.1  # of its share: the expected gain of a step that only adjusts
@@ -55,13 +55,19 @@ def _neighbours(
         for one in longer_codes(space, best, outcome, found.lengths):
             yield Step(one, "+ code", representation)
     learnable = 1 - representation
-    if learnable < _MATTERS:
+    matters = learnable >= _MATTERS
+    # Before all other predictors.
+    untried = list(transformed_inputs(found, space, best)) if matters else []
+    tried = {trial.candidate.predictor for trial in found.trials}
+    for one in whole_field_predictors(space, best) if not untried else ():
+        if one.predictor not in tried:
+            yield Step(one, "predictor", 1.0)
+    if not matters:
         return
-    untried = list(transformed_inputs(found, space, best))
     for one in untried:
         yield Step(one, f"{one.transform} of input", learnable)
     input_gain = 1.0 if best.predictor_kind.linear else _FINE
-    for one in more_input(space, best):
+    for one in _more_input_that_changes(found, space, best, outcome.input_code):
         yield Step(one, "+ input", learnable * input_gain)
     for one in other_predictors(space, best) if not untried else ():
         yield Step(one, "predictor", learnable)
@@ -70,6 +76,25 @@ def _neighbours(
             yield Step(one, "- input", data * _FINE / 2)
         for one in more_data(space, best, outcome.tuned):
             yield Step(one, "+ fields", data)
+
+
+def _more_input_that_changes(
+    found: Search, space: SearchSpace, best: Candidate, code: int
+) -> Iterator[Candidate]:
+    """Yield the neighbour that sees more; the one after it if that had the same input code.
+
+    Of few samples or nodes, two shares of variance may need as many modes.
+    """
+    same = [
+        trial.candidate
+        for trial in found.trials
+        if trial.outcome is not None and trial.outcome.input_code == code
+    ]
+    for one in more_input(space, best):
+        if one in same:
+            yield from _more_input_that_changes(found, space, one, code)
+        else:
+            yield one
 
 
 def _chance(found: Search, candidate: Candidate) -> float:
@@ -82,7 +107,7 @@ def _chance(found: Search, candidate: Candidate) -> float:
     for trial in found.trials:
         worse = min(_MOST_LOST, trial.error / least) if least < math.inf else 0.0
         alike = trial.candidate.family == candidate.family
-        if worse > _CLEARLY and alike and not candidate.epochs:
+        if worse > _CLEARLY and alike and not candidate.reads_fields:
             chance /= worse**2
         least = min(least, trial.error)
     return chance
@@ -95,6 +120,8 @@ def longer_codes(
 
     `lengths` are the known lengths of codes, by chain and place in `CODES`.
     """
+    if best.chain_kind.whole:
+        return
     if space.code_given:
         yield from (replace(best, chain=one) for one in space.chains if one != best.chain)
         return
@@ -132,7 +159,7 @@ def transformed_inputs(found: Search, space: SearchSpace, best: Candidate) -> It
 
 def more_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbour that sees more of the input; a linear predictor takes larger steps."""
-    if best.epochs is not None or not space.input_values:
+    if best.reads_fields or not space.input_values:
         return
     ladder = _LINEAR_VARIANCES if best.predictor_kind.linear else INPUT_VARIANCES
     higher = [one for one in ladder if one > best.input_variance]
@@ -142,7 +169,7 @@ def more_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
 
 def less_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbour that sees less of the input, unless the predictor is linear."""
-    if best.predictor_kind.linear or best.epochs is not None or not space.input_values:
+    if best.predictor_kind.linear or best.reads_fields or not space.input_values:
         return
     lower = [one for one in INPUT_VARIANCES if one < best.input_variance]
     if lower:
@@ -150,41 +177,58 @@ def less_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
 
 
 def other_predictors(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
-    """Yield the neighbours with a predictor that comes after the best one's."""
-    if "predictor" in space.given:
-        return
-    for name, kind in KINDS.items():
-        if best.predictor not in kind.after or not space.takes(name, best.chain):
-            continue
-        if kind.probe:
-            yield space.probed(best, name)
-        else:
+    """Yield the neighbours with a predictor of codes that comes after the best one's."""
+    for name, kind in _after(space, best):
+        if kind.probe is None:
             first = kind.first_samples
             few = first if first and space.samples > first else None
             yield replace(best, predictor=name, samples=few, tuned=())
 
 
+def whole_field_predictors(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
+    """Yield the short trainings of predictors that read fields and come after the best one."""
+    for name, kind in _after(space, best):
+        if kind.probe is not None:
+            yield space.probed(best, name)
+
+
+def _after(space: SearchSpace, best: Candidate) -> Iterator[tuple[str, Kind]]:
+    """Yield the predictors that may improve on the best one, and that may be tried."""
+    if "predictor" not in space.given:
+        for name, kind in KINDS.items():
+            if best.predictor in kind.after and space.takes(name, best.chain):
+                yield name, kind
+
+
 def longer_training(
     space: SearchSpace, probe: Candidate, best: Candidate, epochs: float
 ) -> Iterator[Candidate]:
-    """Yield the long training after a short one, of about so many epochs, with a longer code.
+    """Yield the long training after a short one, of so many epochs at most.
 
-    `probe` is the candidate of the short training. If it is the best so far, one more epoch is
-    worthwhile; otherwise four times its epochs. The code is longer than the best one's because a
-    long training is limited by it, and it costs little time.
+    `probe` is the candidate of the short training. If it has a code, the long training has a longer
+    one than the best so far: the code would limit it, and costs little time.
     """
     assert probe.epochs is not None
-    least = probe.epochs + 1 if probe == best else LONGER * probe.epochs
-    if least <= _MOST_EPOCHS and "epochs" not in space.given:
-        longer = min(_MOST_EPOCHS, max(least, int(epochs)))
-        nodes = space.values
-        yield replace(
-            probe,
-            chain=best.chain,
-            code=min(best.code + 1, len(CODES) - 1),
-            size=best.size and min(2 * best.size, nodes),
-            epochs=longer,
-        )
+    if probe.epochs >= _MOST_EPOCHS or "epochs" in space.given:
+        return
+    longer = replace(probe, epochs=min(_MOST_EPOCHS, max(probe.epochs + 1, math.ceil(epochs))))
+    if not probe.chain_kind.whole and not best.chain_kind.whole:
+        code, size = min(best.code + 1, len(CODES) - 1), best.size
+        double = size and min(2 * size, space.values)
+        longer = replace(longer, chain=best.chain, code=code, size=double)
+    yield longer
+
+
+def more_members(space: SearchSpace, trained: Candidate, times: float) -> Iterator[Candidate]:
+    """Yield the average of several networks, if none is trained for longer.
+
+    `times` is how many times the training fits into the time left. It is inactive for predictors
+    without the setting `members`.
+    """
+    members = min(_MOST_MEMBERS, int(times * trained.members))
+    longest = (trained.epochs or 0) >= _MOST_EPOCHS or "epochs" in space.given
+    if longest and members > trained.members and space.averages_members(trained):
+        yield replace(trained, members=members)
 
 
 def more_data(
@@ -192,8 +236,11 @@ def more_data(
 ) -> Iterator[Candidate]:
     """Yield the neighbours that learn from more: all samples, their images, both.
 
-    `tuned` are the settings that the predictor has chosen and need not choose again.
+    `tuned` are the settings that the predictor has chosen and need not choose again. A predictor
+    that reads fields learns from all of them at once.
     """
+    if best.reads_fields:
+        return
     if best.samples is not None:
         yield replace(best, samples=None, tuned=tuned)
         if 2 * best.samples < space.samples:

@@ -1,4 +1,4 @@
-"""The search itself: which candidate comes next, and when it ends.
+"""The search itself: which candidate comes next, how long it may take, and when it ends.
 
 Fitter and clock are arguments, so that the same outcomes at the same times always make the same
 search.
@@ -7,8 +7,9 @@ search.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
@@ -16,8 +17,8 @@ from twoscale.runtime.texts import duration_text, percent
 from twoscale.search.advice import PERFECT
 from twoscale.search.candidates import Candidate, SearchSpace
 from twoscale.search.journal import Journal, Resumed, Underway
-from twoscale.search.neighbours import LONGER, Step, longer_training, steps
-from twoscale.search.timing import CAUTION, expected_seconds, training_pace
+from twoscale.search.neighbours import Step, longer_training, more_members, steps
+from twoscale.search.timing import Seconds, expected_seconds, training_pace
 from twoscale.search.trials import Outcome, Search, Trial
 
 DEFAULT_BUDGET = 120.0  # seconds
@@ -25,10 +26,16 @@ DEFAULT_BUDGET = 120.0  # seconds
 INTERRUPTED = "interrupted"
 NO_TIME = "the next candidate"  # first words of the reason of a search that was short of time
 
-_RESERVE = 0.05  # of the budget, for the evaluation of what was found
-_TRAINING_FROM = 0.3  # of the budget: from then on a long training comes first
-_HOPE = 20.0  # times the least error: a short training of more is not followed by a long one
+_SLACK = 0.02  # of the budget: no candidate is expected to end later
+_TRAINING_FROM = 0.3  # of the budget: from then on a long training that should win comes first
+_CHEAP = 0.05  # of the time left: such a candidate comes before any long training
+_HOPE = (20.0, 100.0)  # times the least error: a short training of more has no long one after it
+_PROBE = 0.125  # of the time left: a short training takes no more, nor all around it
+_LEAST = 0.1  # of the budget must be left for a short training
+_LONGER = 1.5  # times the seconds of the best training so far: a longer one has at least as many
+_SURPLUS = 2.0  # times the epochs that should fit: the clock ends a training, not its last epoch
 _HALF = 0.7  # of the time of a fit: a fit on half of the samples
+_CAREFUL = 1.5  # times the seconds that errors took before: they are kept after a training
 
 
 class Fitter(Protocol):
@@ -36,11 +43,19 @@ class Fitter(Protocol):
 
     validation_samples: int
 
-    def fit(self, candidate: Candidate) -> Outcome:
-        """Fit a candidate and measure it; a TwoscaleError means that it cannot be fitted."""
+    @property
+    def reserve(self) -> float:
+        """Return the seconds that are needed after the search."""
         ...
 
-    def half_error(self, candidate: Candidate) -> float:
+    def fit(self, candidate: Candidate, deadline: float | None = None) -> Outcome:
+        """Fit a candidate and measure it; a TwoscaleError means that it cannot be fitted.
+
+        Its training ends by the deadline, a time of the search's clock.
+        """
+        ...
+
+    def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
         """Return the validation error of a candidate that learns from half of the samples."""
         ...
 
@@ -63,16 +78,16 @@ def search(
 
     It starts with the cheapest candidate. The next one is always a neighbour of the best one so
     far: that with the fewest expected seconds per share of the error it may remove. The first is
-    always fitted; another only if it should be ready in time. An interruption ends the search with
-    the best one so far, if there is one. `clock` returns the seconds since the budget began. A
-    `journal` notes each candidate before it is fitted; a search that it `resumed` goes on.
+    always fitted; another only if it should be ready in time. Trainings are as long as the time
+    allows, and end by a deadline. An interruption ends the search with the best one so far, if
+    there is one. `clock` returns the seconds since the budget began. A `journal` notes each
+    candidate before it is fitted; a search that it `resumed` goes on.
     """
     found = Search(budget, resumed.trials if resumed else [])
-    cheapest = Underway(Step(space.first, "cheapest", 1.0), None, clock())
-    first = resumed.underway if resumed else cheapest
+    policy = _Policy(found, space, fitter, clock)
     try:
-        _explore(found, space, fitter, clock, report, journal, first)
-        _compare_with_half(found, space, fitter, clock, report)
+        _explore(policy, resumed.underway if resumed else policy.first(), report, journal)
+        _compare_with_half(policy, report)
     except KeyboardInterrupt:
         if found.best is None:
             raise
@@ -82,138 +97,192 @@ def search(
 
 
 def _explore(
-    found: Search,
-    space: SearchSpace,
-    fitter: Fitter,
-    clock: Callable[[], float],
-    report: Report | None,
-    journal: Journal | None,
-    first: Underway,
+    policy: _Policy, first: Underway, report: Report | None, journal: Journal | None
 ) -> None:
     """Try one candidate after the other until none is left; `found.stopped` says why."""
-    seen = {space.identity(trial.candidate) for trial in found.trials}
-    underway = first
+    found, underway = policy.found, first
     while True:
-        candidate = underway.step.candidate
-        seen.add(space.identity(candidate))
         if report:
-            report(found, candidate.label)
+            report(found, underway.step.candidate.label)
         if journal:
             journal.begin(found.trials, underway)
-        found.trials.append(_attempt(underway, fitter, clock))
+        found.trials.append(_attempt(underway, policy.fitter, policy.clock))
         _log(found.trials[-1])
-        step, expected = _next(found, space, fitter, seen, clock)
-        if step is None:
+        chosen = policy.next()
+        if chosen is None:
             return
-        underway = Underway(step, expected, clock())
+        underway = chosen
 
 
 def _log(trial: Trial) -> None:
     failure = f"failed: {trial.failure}"
-    result = failure if trial.outcome is None else f"validation error {percent(trial.error)}"
+    result = failure if trial.outcome is None else f"mean validation error {percent(trial.error)}"
     label, seconds = trial.candidate.label, duration_text(trial.seconds)
     LOGGER.info("tried %s (%s) in %s: %s", label, trial.reason, seconds, result)
 
 
 def _attempt(underway: Underway, fitter: Fitter, clock: Callable[[], float]) -> Trial:
     step, expected = underway.step, underway.expected
-    outcome, failure = None, None
+    candidate, outcome, failure = step.candidate, None, None
     try:
-        outcome = fitter.fit(step.candidate)
+        outcome = fitter.fit(candidate, underway.deadline)
     except TwoscaleError as error:
         if expected is None:  # the first: there is no other result
             raise
         failure = str(error)
     if outcome is not None and not math.isfinite(outcome.error):
         outcome, failure = None, "its predictions are not finite"
+    if outcome is not None and outcome.epochs is not None:  # perhaps fewer than were asked for
+        candidate = replace(candidate, epochs=math.ceil(outcome.epochs))
     seconds = clock() - underway.began
-    return Trial(step.candidate, step.reason, expected, seconds, outcome, failure)
+    return Trial(candidate, step.reason, expected, seconds, outcome, failure)
 
 
-def _next(
-    found: Search, space: SearchSpace, fitter: Fitter, seen: set[str], clock: Callable[[], float]
-) -> tuple[Step | None, float | None]:
-    """Return the next step and its expected seconds; or None, and `found.stopped` says why."""
-    if found.best is None:
-        raise TwoscaleError(f"no surrogate could be fitted: {found.trials[0].failure}")
-    left = _left(found, clock)
-    groups = [list(steps(found, space)), list(_training(found, space, left))]
-    if clock() > _TRAINING_FROM * found.budget:
-        groups.reverse()
-    missed: list[tuple[float, Step]] = []  # with the seconds they would need
-    for group in groups:
-        fitting = []
-        for step in group:
-            if space.identity(step.candidate) in seen:
-                continue
-            seconds = expected_seconds(step.candidate, found, space, fitter.validation_samples)
-            needed = seconds * _times_needed(step.candidate, found, space)
-            if needed <= left:
-                fitting.append((seconds, step))
-            else:
-                missed.append((needed, step))
-        if fitting:
-            seconds, step = min(fitting, key=lambda one: one[0] / one[1].share)
-            return step, seconds
-    found.stopped = _reason(missed, found, space)
-    return None, None
+class _Timed(NamedTuple):
+    """A step, how many seconds it should take, and after how many its training has to end."""
+
+    step: Step
+    seconds: float
+    limit: float | None
 
 
-def _reason(missed: Sequence[tuple[float, Step]], found: Search, space: SearchSpace) -> str:
+@dataclass(frozen=True)
+class _Policy:
+    """A search so far, and what decides about its next candidate."""
+
+    found: Search
+    space: SearchSpace
+    fitter: Fitter
+    clock: Callable[[], float]
+
+    @property
+    def end(self) -> float:
+        """Return the time at which the last candidate has to be ready."""
+        return (1 - _SLACK) * self.found.budget - self.fitter.reserve
+
+    @property
+    def timed(self) -> bool:
+        """Say whether trainings may be as long as the time allows."""
+        return "epochs" not in self.space.given
+
+    def first(self) -> Underway:
+        """Return the cheapest candidate; a training has a share of the budget."""
+        candidate, began = self.space.first, self.clock()
+        self.space.identity(candidate)  # raises if a given setting is wrong
+        probed = self.timed and candidate.reads_fields
+        deadline = began + _PROBE * (self.end - began) if probed else None
+        return Underway(Step(candidate, "cheapest", 1.0), None, began, deadline)
+
+    def next(self) -> Underway | None:
+        """Return the next candidate; or None, and `found.stopped` says why."""
+        found = self.found
+        if found.best is None:
+            raise TwoscaleError(f"no surrogate could be fitted: {found.trials[0].failure}")
+        end = self.end  # takes time at first: the reserve is measured
+        began = self.clock()
+        left = end - began
+        others, trainings = (
+            self._timed_steps(group, left) for group in (steps(found, self.space), self._long(left))
+        )
+        groups = [others, trainings]
+        if began > _TRAINING_FROM * found.budget and self._training_should_win(left):
+            cheap = [one for one in others if one.seconds <= _CHEAP * left]
+            groups = [cheap, trainings, others]
+        for group in groups:
+            if fitting := [one for one in group if one.seconds <= left]:
+                chosen = min(fitting, key=lambda one: one.seconds / one.step.share)
+                deadline = None if chosen.limit is None else began + chosen.limit
+                return Underway(chosen.step, chosen.seconds, began, deadline)
+        found.stopped = _reason([*others, *trainings])
+        return None
+
+    def _timed_steps(self, group: Iterable[Step], left: float) -> list[_Timed]:
+        """Return the steps whose candidates were not tried yet, with their times."""
+        seen = {self.space.identity(trial.candidate) for trial in self.found.trials}
+        new = (step for step in group if self.space.identity(step.candidate) not in seen)
+        return [_Timed(step, *self._seconds(step.candidate, left)) for step in new]
+
+    def _seconds(self, candidate: Candidate, left: float) -> tuple[float, float | None]:
+        """Return how long a candidate should take, and after how long its training has to end.
+
+        A short training has a share of the time left, a long one all of it.
+        """
+        found, expected = self.found, self.expected(candidate)
+        if not self.timed:
+            return expected.total, None
+        pace = training_pace(found, candidate.predictor)
+        if candidate.reads_fields and pace is None:
+            fixed = self.expected(replace(candidate, epochs=0)).total
+            if fixed > _PROBE * left or left < _LEAST * found.budget:
+                return max(fixed / _PROBE, _LEAST * found.budget), None
+            return min(expected.total, fixed + _PROBE * left), fixed + _PROBE * left
+        measuring = max(trial.outcome.measuring for trial in found.trials if trial.outcome)
+        limit = left - _CAREFUL * measuring
+        if candidate.reads_fields and pace is not None:
+            least = pace.fixed + _LONGER * pace.training
+            return max(least, min(expected.total, left)), limit
+        return expected.total, limit
+
+    def expected(self, candidate: Candidate, *, anew: bool = False) -> Seconds:
+        """Return the seconds a candidate should take; with `anew` fitted from the start."""
+        validation = self.fitter.validation_samples
+        return expected_seconds(candidate, self.found, self.space, validation, anew=anew)
+
+    def _training_should_win(self, left: float) -> bool:
+        """Say whether a long training should win, if errors fall in proportion to the time."""
+        best, pace = self.found.best, training_pace(self.found)
+        if best is None or pace is None or left <= pace.fixed:
+            return False
+        return pace.trial.error * min(1.0, pace.training / (left - pace.fixed)) < best.error
+
+    def _long(self, left: float) -> Iterator[Step]:
+        """Yield the long training that fills the time left, after a short one.
+
+        If it is r times as long, the error of the short one must be below r² times the least error,
+        where r² counts as 20 at least and 100 at most. After the longest useful training, several
+        networks may be averaged.
+        """
+        best, pace = self.found.best, training_pace(self.found)
+        if best is None or pace is None:
+            return
+        probed = pace.trial.candidate
+        alike = [one for one in self.found.trials if one.candidate.predictor == probed.predictor]
+        if any(trial.outcome is None for trial in alike):
+            return
+        time = max(left - pace.fixed, _LONGER * pace.training)
+        least, most = _HOPE
+        hope = min(most, max(least, (time / max(pace.training, pace.epoch)) ** 2))
+        if best.error <= PERFECT or pace.trial.error >= hope * best.error:
+            return
+        epochs = _SURPLUS * time / pace.epoch
+        for one in longer_training(self.space, probed, best.candidate, epochs):
+            yield Step(one, "+ epochs", 1.0)
+        for one in more_members(self.space, probed, time / max(pace.training, pace.epoch)):
+            yield Step(one, "+ networks", 1.0)
+
+
+def _reason(missed: Sequence[_Timed]) -> str:
     """Return why a search ends: no candidate is left, or there is no time for the next one."""
     if not missed:
         return "no other candidate may help"
-    needed, step = min(missed, key=lambda one: one[0])
-    several = _times_needed(step.candidate, found, space) > 1
-    name = f"{step.candidate.label} ({step.reason})"
-    name += " and a longer training after it" if several else ""
-    return f"{NO_TIME}, {name}, would take about {duration_text(needed)}"
+    nearest = min(missed, key=lambda one: one.seconds)
+    name = f"{nearest.step.candidate.label} ({nearest.step.reason})"
+    return f"{NO_TIME}, {name}, would take about {duration_text(nearest.seconds)}"
 
 
-def _times_needed(candidate: Candidate, found: Search, space: SearchSpace) -> int:
-    """Return how many times a candidate's own time must be left for it to be of use.
-
-    After a short training there must be time for the long one.
-    """
-    short = candidate.epochs and training_pace(found) is None and "epochs" not in space.given
-    return 1 + LONGER if short else 1
-
-
-def _training(found: Search, space: SearchSpace, left: float) -> Iterator[Step]:
-    """Yield the long training that fills the time left, after a short one.
-
-    The error of the short one must be below 20 times the least. If the time is too short for a
-    useful training, the shortest useful one is yielded.
-    """
-    best, pace = found.best, training_pace(found)
-    failed = any(trial.candidate.epochs and not trial.outcome for trial in found.trials)
-    if best is None or pace is None or failed:
-        return
-    if best.error > PERFECT and pace.trial.error < _HOPE * best.error:
-        epochs = (left / CAUTION - pace.fixed) / pace.epoch
-        for candidate in longer_training(space, pace.trial.candidate, best.candidate, epochs):
-            yield Step(candidate, "+ epochs", 1.0)
-
-
-def _left(found: Search, clock: Callable[[], float]) -> float:
-    return (1 - _RESERVE) * found.budget - clock()
-
-
-def _compare_with_half(
-    found: Search,
-    space: SearchSpace,
-    fitter: Fitter,
-    clock: Callable[[], float],
-    report: Report | None,
-) -> None:
+def _compare_with_half(policy: _Policy, report: Report | None) -> None:
     """Fit the best candidate on half of the samples, if there is time."""
+    found, space, fitter = policy.found, policy.space, policy.fitter
     best = found.best
-    if best is None or _HALF * best.seconds > _left(found, clock) or space.samples < 8:
+    if best is None or space.samples < 8:
+        return
+    anew = policy.expected(best.candidate, anew=True)
+    if _HALF * max(anew.total, best.seconds) > policy.end - policy.clock():
         return
     if report:
         report(found, f"{best.candidate.label} on half of the samples")
     try:
-        half = fitter.half_error(best.candidate)
+        error = fitter.half_error(best.candidate, policy.end if policy.timed else None)
     except TwoscaleError:  # too few are left, or memory was short
         return
-    found.half_error = half if math.isfinite(half) else None
+    found.half_error = error if math.isfinite(error) else None

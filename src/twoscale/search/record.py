@@ -10,13 +10,19 @@ from twoscale.search.candidates import SearchSpace
 from twoscale.search.trials import Search, Trial
 
 HEADINGS = ("candidate", "why", "input", "codes", "oracle", "learned", "s")
-"""Errors in percent, on the validation fields."""
+
+MEASURE = "mean_relative_l2"
+"""The metric that a search chooses by; its errors are of this kind."""
+
+CAPTION = "Mean relative L2 errors of the validation fields in %"
+"""What the errors under `HEADINGS` are."""
 
 
 def as_record(found: Search, space: SearchSpace) -> dict[str, Any]:
     """Return all trials of a search and its choice, for JSON."""
     best = found.best
     return {
+        "measure": MEASURE,
         "budget": found.budget,
         "seconds": found.seconds,
         "stopped": found.stopped,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from twoscale.networks.cells import usual_cut
 from twoscale.search.candidates import Candidate, SearchSpace
-from twoscale.search.kinds import Sizes, work
+from twoscale.search.kinds import Sizes, representation_work, work
 from twoscale.search.trials import Search, Trial
 
 CAUTION = 1.2  # times the estimate, which is exceeded in half of all cases
@@ -22,42 +22,68 @@ class Pace(NamedTuple):
     fixed: float  # besides epochs
     epoch: float  # each
 
+    @property
+    def training(self) -> float:
+        """Return the seconds of all epochs."""
+        assert self.trial.outcome is not None
+        return self.epoch * (self.trial.outcome.epochs or 0.0)
 
-def training_pace(found: Search) -> Pace | None:
-    """Return how fast the best trial that counted epochs was, if there is one."""
-    seen = [one for one in found.trials if one.outcome and one.outcome.epoch_seconds]
+
+class Seconds(NamedTuple):
+    """The seconds that a fit should take: its predictor, and all besides it."""
+
+    besides: float
+    predictor: float
+
+    @property
+    def total(self) -> float:
+        return self.besides + self.predictor
+
+
+def training_pace(found: Search, predictor: str | None = None) -> Pace | None:
+    """Return how fast the best trial of a probed predictor was, of any by default."""
+    seen = [
+        one
+        for one in found.trials
+        if one.outcome
+        and one.outcome.epoch_seconds
+        and predictor in (None, one.candidate.predictor)
+    ]
     if not seen:
         return None
     trial = min(seen, key=lambda trial: trial.error)
     assert trial.outcome is not None
-    epoch = trial.outcome.epoch_seconds or 0.0
-    fixed = trial.seconds - epoch * (trial.candidate.epochs or 0)
-    return Pace(trial, max(0.0, fixed), epoch)
+    pace = Pace(trial, 0.0, trial.outcome.epoch_seconds or 0.0)
+    return pace._replace(fixed=max(0.0, trial.seconds - pace.training))
 
 
 def expected_seconds(
-    candidate: Candidate, found: Search, space: SearchSpace, validation: int
-) -> float:
+    candidate: Candidate, found: Search, space: SearchSpace, validation: int, *, anew: bool = False
+) -> Seconds:
     """Return the seconds a candidate should take.
 
     Time is proportional to work. The seconds per multiplication are those of all trials with the
-    same predictor, or of all trials if the predictor is new.
+    same predictor, or of all trials if the predictor is new. With `anew` no representation that is
+    fitted already is used.
     """
-    pace = training_pace(found) if candidate.epochs else None
-    if pace is not None and candidate.epochs:
-        return CAUTION * (pace.fixed + pace.epoch * candidate.epochs)
-    done = [(trial, place) for place, trial in enumerate(found.trials) if trial.outcome]
-    alike = [one for one in done if one[0].candidate.predictor == candidate.predictor]
+    pace = training_pace(found, candidate.predictor)
+    if pace is not None and candidate.epochs and not anew:
+        epochs = candidate.epochs * candidate.members / pace.trial.candidate.members
+        return Seconds(CAUTION * pace.fixed, CAUTION * pace.epoch * epochs)
+    fitted = [(trial, place) for place, trial in enumerate(found.trials) if trial.outcome]
+    of_codes = [one for one in fitted if not one[0].candidate.reads_fields]
+    alike = [one for one in fitted if one[0].candidate.predictor == candidate.predictor]
     seconds = total = 0.0
-    for trial, place in alike or done:
+    for trial, place in alike or of_codes or fitted:
         sizes = _sizes(trial, trial.candidate, found.trials[:place], space, validation)
         seconds += trial.seconds
         total += work(trial.candidate.predictor, sizes)
-    best = found.best
-    assert best is not None
-    sizes = _sizes(best, candidate, found.trials, space, validation)
+    known = min(of_codes or fitted, key=lambda one: one[0].error)[0]
+    sizes = _sizes(known, candidate, () if anew else found.trials, space, validation)
+    besides, own = representation_work(sizes), candidate.predictor_kind.work(sizes)
     faster = candidate.predictor_kind.gpu_speed if space.accelerated and not alike else 1.0
-    return CAUTION * seconds / total * work(candidate.predictor, sizes) / faster
+    each = CAUTION * seconds / total
+    return Seconds(each * besides, each * own / faster)
 
 
 def _sizes(
@@ -65,30 +91,33 @@ def _sizes(
 ) -> Sizes:
     """Return the sizes of a candidate after some trials, extrapolated from a `known` trial."""
     assert known.outcome is not None
-    base, outcome = known.candidate, known.outcome
+    base, outcome, kind = known.candidate, known.outcome, candidate.chain_kind
     nodes, input_nodes = space.values, space.input_values
-    one_block = candidate.chain_kind.one_block
     lost = (1 - base.input_variance) / (1 - candidate.input_variance)
     grown = candidate.code - base.code if candidate.chain == base.chain else 0
     longer = _CODE_GROWTH**grown
+    read = candidate.reads_fields
+    input_code = min(prod(space.inputs.shape), max(1.0, outcome.input_code * lost))
+    output_code = min(nodes, candidate.size or outcome.output_code * longer)
     earlier = [trial.candidate for trial in before]
     return Sizes(
         samples=space.samples,
-        images=space.images if candidate.symmetries != "none" else 1,
+        images=1 if kind.whole or candidate.symmetries == "none" else space.images,
         learned=min(candidate.samples or space.samples, space.samples),
         validation=validation,
         nodes=nodes,
-        patch_nodes=nodes if one_block else space.patch_nodes,
-        coarse_nodes=candidate.chain_kind.first_values(space.outputs),
+        patch_nodes=nodes if kind.one_block else kind.patch_factor * space.patch_nodes,
+        coarse_nodes=kind.first_values(space.outputs),
         input_nodes=input_nodes,
-        input_patch_nodes=input_nodes if one_block else space.input_patch_nodes,
-        input_code=round(min(prod(space.inputs.shape), max(1.0, outcome.input_code * lost))),
-        output_code=round(min(nodes, candidate.size or outcome.output_code * longer)),
+        input_patch_nodes=input_nodes if kind.one_block else space.input_patch_nodes,
+        input_code=0 if read else round(input_code),
+        output_code=0 if kind.whole else round(output_code),
         randomized=space.solver(candidate.chain) == "randomized",
-        new_input=all(candidate.input_part != one.input_part for one in earlier),
-        new_output=all(candidate.output_part != one.output_part for one in earlier),
+        new_input=not read and all(candidate.input_part != one.input_part for one in earlier),
+        new_output=not kind.whole
+        and all(candidate.output_part != one.output_part for one in earlier),
         tuned=bool(candidate.tuned),
-        epochs=candidate.epochs or 0,
+        epochs=(candidate.epochs or 0) * candidate.members,
         cells=round(prod(side / usual_cut(side) for side in space.shape)),
         width=space.probe_settings(candidate.predictor).get("width", 0),
     )

@@ -12,7 +12,7 @@ from twoscale.search.candidates import Candidate
 
 @dataclass(frozen=True)
 class Outcome:
-    """Results of a fitted candidate; errors are relative L2 errors of fields."""
+    """Results of a fitted candidate; errors are means of the fields' relative L2 errors."""
 
     error: float  # of predictions on the validation fields
     training_error: float  # the same on training fields
@@ -20,7 +20,10 @@ class Outcome:
     input_code: int
     output_code: int
     tuned: tuple[tuple[str, Any], ...] = ()  # settings that the predictor chose
-    epoch_seconds: float | None = None  # if the candidate counts epochs
+    mre: float | None = None  # `error` as one ratio over all validation fields
+    epoch_seconds: float | None = None  # if the predictor is probed
+    epochs: float | None = None  # that were run: of a probed predictor, or before a deadline
+    measuring: float = 0.0  # seconds that the errors took, after the fit
 
     @property
     def shares(self) -> dict[str, float]:

@@ -15,6 +15,7 @@ from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.fields.measures import (
     ACCURACY,
     Batch,
+    mean_relative_l2,
     measure_all,
     measure_channels,
     over_channels,
@@ -66,14 +67,17 @@ def evaluate_operator(
     clock, errors = Clock(), _SampleErrors()
     batches = _reported(_batches(test, predict, clock), test.outputs.shape[0], progress)
     values, apart = measure_channels(measures, errors.collected(batches))
-    oracle, oracle_apart = _oracle(operator, test, common)
+    oracle_errors = _SampleErrors()
+    oracle, oracle_apart = _oracle(operator, test, common, oracle_errors)
     metrics: dict[str, Any] = {"oracle_mre": oracle.get("mre")}
     metrics |= {k: v for k, v in values.items() if "." not in k}
     metrics |= {"pooled_error": values["mre"], "mean_relative_l2": errors.mean}
+    metrics["oracle_mean_relative_l2"] = oracle_errors.mean if oracle else None
     metrics["median_relative_l1"] = errors.median_l1
     metrics |= _under(values, "native")
     metrics["common_seams"] = _under(values, "common")
     if len(names) > 1:
+        apart["mean_relative_l2"] = errors.channel_means
         metrics["channels"] = _of_channels(apart, oracle_apart, names)
     if oracle:
         metrics["oracle_seams"] = _under(oracle, "common")
@@ -108,7 +112,12 @@ class _SampleErrors:
     @property
     def mean(self) -> float:
         """Return the mean of the samples' errors; samples without one do not count."""
-        return float(over_channels(torch.cat(self.parts)).nanmean())
+        return mean_relative_l2(torch.cat(self.parts))
+
+    @property
+    def channel_means(self) -> list[float]:
+        """Return the same for each channel."""
+        return [mean_relative_l2(one) for one in torch.cat(self.parts).split(1, dim=1)]
 
     @property
     def median_l1(self) -> float:
@@ -164,7 +173,8 @@ def _of_channels(
     errors: Mapping[str, list[float]], oracle: Mapping[str, list[float]], names: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """Return the errors of each channel, by its name."""
-    shown = {name: values for name, values in errors.items() if name in ACCURACY}
+    accuracy = (*ACCURACY, "mean_relative_l2")
+    shown = {name: values for name, values in errors.items() if name in accuracy}
     own = "native."
     shown |= {k.removeprefix(own): values for k, values in errors.items() if k.startswith(own)}
     if oracle:
@@ -226,11 +236,11 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
 
 @torch.no_grad()
 def _oracle(
-    operator: FieldOperator, test: FieldPairs, common: PatchLayout
+    operator: FieldOperator, test: FieldPairs, common: PatchLayout, errors: _SampleErrors
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Return the errors of the output representation alone, if predictions are decoded from it.
 
-    Over all channels, and for each of them.
+    Over all channels, and for each of them; `errors` collects those of the samples.
     """
     if not isinstance(operator, LatentOperator) or not operator.outputs.compresses:
         return {}, {}
@@ -241,4 +251,4 @@ def _oracle(
         Batch(representation.reconstruct(truth).double(), truth.double())
         for truth in test.outputs.chunks()
     )
-    return measure_channels(measures, batches)
+    return measure_channels(measures, errors.collected(batches))

@@ -236,8 +236,13 @@ class FittedSurrogate:
                 progress=report,
             )
         warn_of_failure(metrics)
-        self.errors_["test"] = metrics["pooled_error"]
-        LOGGER.info("evaluated on %d pairs: error %s", len(pair.inputs), metrics["pooled_error"])
+        self.errors_["test"] = metrics["mean_relative_l2"]
+        LOGGER.info(
+            "evaluated on %d pairs: mean_relative_l2 %s, mre %s",
+            len(pair.inputs),
+            metrics["mean_relative_l2"],
+            metrics["mre"],
+        )
         return with_facts_of_fit(metrics, self)
 
     def score(self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None) -> float:

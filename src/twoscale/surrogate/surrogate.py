@@ -91,7 +91,8 @@ class Surrogate(FittedSurrogate):
     chosen_
         What a predictor in closed form chose on the validation fields.
     errors_
-        Relative errors that were measured: "validation" by `fit_auto`, "test" by `evaluate`.
+        The mean relative L2 errors that were measured: "validation" by `fit_auto`, "test" by
+        `evaluate`.
     finetuning_
         The plan of the fine-tuning, or None.
     peak_device_gigabytes_

@@ -8,6 +8,16 @@ networks run on one thread, where handing work to others costs more than the wor
 
 from twoscale.training.loop import train, train_together
 from twoscale.training.member import Task, mean_loss
-from twoscale.training.plan import History, Pairs, Plan
+from twoscale.training.plan import Deadline, History, Pairs, Plan, TimeLimit
 
-__all__ = ["History", "Pairs", "Plan", "Task", "mean_loss", "train", "train_together"]
+__all__ = [
+    "Deadline",
+    "History",
+    "Pairs",
+    "Plan",
+    "Task",
+    "TimeLimit",
+    "mean_loss",
+    "train",
+    "train_together",
+]

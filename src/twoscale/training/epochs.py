@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -37,6 +37,7 @@ class Epochs:
         values = step * (self.inputs[0].numel() + self.targets[0].numel())
         most = _CYCLE_STEPS if plan.one_cycle else _GROUP_STEPS
         self.group = max(1, min(most, _GROUP_VALUES // values))
+        self.share = 1.0  # of the latest epoch that was run
         self.orders: dict[torch.device, Tensor] = {}
         self.buffers: list[Tensor] = []
 
@@ -47,12 +48,14 @@ class Epochs:
         *,
         done: int = 0,
         between: Callable[[int], None] | None = None,
+        over: Callable[[], bool] | None = None,
     ) -> list[float]:
         """Run one epoch in the given order (members, samples); return the mean training losses.
 
         `rate` is called before each group, to set the learning rates, with the share of the epoch
         at the group's middle. `between` is called after each group with the number of groups done.
-        The first `done` groups are skipped: an earlier process did them.
+        The first `done` groups are skipped: an earlier process did them. The epoch ends as soon as
+        `over` says so; it is asked after each piece of a group, and `rate` is called before each.
         """
         rows = order + self.pairs * torch.arange(self.members)[:, None]
         whole = self.samples - self.samples % self.batch
@@ -66,14 +69,24 @@ class Epochs:
         for number, part in enumerate(slices(self.members * whole, self.group * step), 1):
             if number <= done:
                 continue
-            if rate:
-                rate((part.start + part.stop) / (2 * len(flat)))
-            self._run(part, self.batch)
+            for piece in self._pieces(part) if over else (part,):
+                if rate:
+                    rate((part.start + part.stop) / (2 * len(flat)))
+                self._run(piece, self.batch)
+                if over and over():
+                    self.share = piece.stop / len(flat)
+                    return (self.learner.total / (piece.stop / self.members)).tolist()
             if between:
                 between(number)
         if whole < self.samples:
             self._eager(slice(self.members * whole, len(flat)), self.samples - whole)
+        self.share = 1.0
         return (self.learner.total / self.samples).tolist()
+
+    def _pieces(self, group: slice) -> Iterable[slice]:
+        """Return the pieces of a group that can be run one by one: its steps."""
+        step = self.members * self.batch
+        return (slice(start, start + step) for start in range(group.start, group.stop, step))
 
     def _run(self, part: slice, batch: int) -> None:
         """Step through a part of the epoch's order, whole minibatches only."""
@@ -136,6 +149,9 @@ class ReplayedEpochs(Epochs):
     def _capture(self, rows: int) -> torch.cuda.CUDAGraph:
         group = self._buffers(rows)
         return record(lambda: self.learner.steps(*group, self.batch), self.device)[0]
+
+    def _pieces(self, group: slice) -> Iterable[slice]:
+        return (group,)  # a graph is replayed as a whole
 
     def _run(self, part: slice, batch: int) -> None:
         rows = part.stop - part.start

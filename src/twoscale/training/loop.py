@@ -24,7 +24,7 @@ from twoscale.training.epochs import make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
 from twoscale.training.losses import Loss
 from twoscale.training.member import FinishedTraining, Member, SavedTraining, Task, ValidationLoss
-from twoscale.training.plan import History, Pairs, Plan
+from twoscale.training.plan import History, Pairs, Plan, TimeLimit
 
 
 def train(
@@ -63,6 +63,7 @@ def train_together(
     remark: Callable[[], str] | None = None,
     checkpoints: Checkpoints | None = None,
     keys: Sequence[str] = (),
+    limit: TimeLimit | None = None,
 ) -> list[History]:
     """Train several networks side by side, each as `train` would train it alone.
 
@@ -72,7 +73,9 @@ def train_together(
     of them at the same epoch.
 
     With `checkpoints` the state is saved from time to time. A later call continues from it and ends
-    with the same weights. `keys` identify the tasks: data, parts and seed.
+    with the same weights. `keys` identify the tasks: data, parts and seed. With a `limit` all
+    trainings end in time: rates of one cycle then follow the clock, and the last epoch may be a
+    part of one.
     """
     if len(tasks) > 1 and not all(isinstance(task.network, DenseNetwork) for task in tasks):
         raise TwoscaleError("only MLPs can be trained together")
@@ -88,6 +91,7 @@ def train_together(
         checkpoints,
         [keys[place] for place in rest] if checkpoints else [],
         [stored[place] for place in rest] if checkpoints else [],
+        limit or TimeLimit(),
     )
     cuda = tasks[0].training.inputs.is_cuda
     apart = tasks[0].plan.small and begin_epoch is None and not cuda
@@ -109,6 +113,7 @@ class _Run:
     checkpoints: Checkpoints | None
     keys: Sequence[str]
     finished: Sequence[FinishedTraining]
+    limit: TimeLimit
 
     def apart(self) -> list[History]:
         """Train small networks on the cores of a CPU, each on one of them, as they become free."""
@@ -135,6 +140,7 @@ class _Run:
                 self.checkpoints,
                 self.keys[own],
                 self.finished[own],
+                self.limit,
             )
 
     def together(
@@ -155,6 +161,7 @@ class _Run:
             stop=stop,
             checkpoint=checkpoint,
             finished=self.finished,
+            limit=self.limit,
         )
 
 
@@ -177,15 +184,16 @@ class _Counted:
 def _train_bank(
     tasks: Sequence[Task],
     *,
-    progress: Progress | None = None,
-    name: str = "training",
-    begin_epoch: Callable[[int], None] | None = None,
-    remark: Callable[[], str] | None = None,
-    stop: Event | None = None,
-    checkpoint: Checkpoint | None = None,
-    finished: Sequence[FinishedTraining] = (),
+    progress: Progress | None,
+    name: str,
+    begin_epoch: Callable[[int], None] | None,
+    remark: Callable[[], str] | None,
+    stop: Event | None,
+    checkpoint: Checkpoint | None,
+    finished: Sequence[FinishedTraining],
+    limit: TimeLimit,
 ) -> list[History]:
-    """Train networks as one learner, until `stop` is set."""
+    """Train networks as one learner, until `stop` is set or the time is over."""
     plan = tasks[0].plan
     members = [Member(task) for task in tasks]
     device = tasks[0].training.inputs.device
@@ -193,27 +201,30 @@ def _train_bank(
     with _repeatable(plan), chosen:
         learner, training = _make_learner(tasks)
         epochs = make_epochs(learner, training, plan, tasks[0].per_epoch)
-        saved = SavedTraining(checkpoint, learner, members)
+        saved = SavedTraining(checkpoint, learner, members, limit)
         first, groups = saved.restore()
         for epoch in range(first, plan.epochs):
-            if all(member.schedule.exhausted for member in members):
+            if all(member.schedule.exhausted for member in members) or (epoch and limit.over):
                 break
             if stop is not None and stop.is_set():
                 return []
             if begin_epoch:
                 begin_epoch(epoch)
+            began = limit.share
             orders = torch.stack([member.order() for member in members])
             training_losses = epochs.run(
                 orders,
-                partial(_set_rates, learner, members, epoch),
+                partial(_set_rates, learner, members, limit, epoch),
                 done=groups,
                 between=partial(saved.save_if_due, epoch),
+                over=None if limit.deadline is None else lambda: limit.over,
             )
             groups = 0
-            validation_losses = _numbers([member.validate() for member in members])
+            with limit.validating():
+                validation_losses = _numbers([member.validate() for member in members])
             for index, member in enumerate(members):
                 if not member.schedule.exhausted:
-                    member.record_epoch(training_losses[index], validation_losses[index])
+                    member.record_epoch(training_losses[index], validation_losses[index], began)
             LOGGER.debug(
                 "%s, epoch %d of %d: validation loss %s",
                 name,
@@ -231,15 +242,21 @@ def _train_bank(
     for place, member in enumerate(members):
         member.finish(name)
         member.history.earlier_seconds = earlier
+        run = len(member.history.validation_loss) - 1 + epochs.share
+        if run < plan.epochs and not member.schedule.exhausted:
+            member.history.cut_after = run
         if finished:
             finished[place].save(member, earlier)
     return [member.history for member in members]
 
 
-def _set_rates(learner: Learner, members: Sequence[Member], epoch: int, share: float) -> None:
+def _set_rates(
+    learner: Learner, members: Sequence[Member], limit: TimeLimit, epoch: int, share: float
+) -> None:
     """Set the learning rate of every member from its schedule."""
+    time = limit.share
     for index, member in enumerate(members):
-        rate = member.schedule.rate(epoch + share)
+        rate = member.schedule.rate(epoch + share, time)
         if rate != member.rate:
             learner.set_rate(index, rate)
             member.rate = rate

@@ -45,6 +45,7 @@ OBJECTIVES = ("vector", "block-balanced", "score-normalised", "field")
 class RelativeLoss:
     """The mean over a batch of ||predicted field - true field|| / ||true field||.
 
+    A true field of zeros adds nothing.
     `metric` turns code errors into coordinates with the fields' distances: a matrix (code,
     coordinates), or a factor for each code. The last column of `true` holds the norms of the true
     fields, the others their codes.
@@ -56,7 +57,9 @@ class RelativeLoss:
     def __call__(self, predicted: Tensor, true: Tensor) -> Tensor:
         error = predicted - true[:, :-1]
         error = error @ self.metric if self.metric.ndim == 2 else error * self.metric
-        return (error.norm(dim=1) / true[:, -1].clamp_min(_SMALLEST)).mean()
+        sizes = true[:, -1]
+        errors = error.norm(dim=1) / sizes.clamp_min(_SMALLEST)
+        return torch.where(sizes > _SMALLEST, errors, 0.0).mean()
 
 
 class CodeLoss:

@@ -17,7 +17,7 @@ from twoscale.fields.source import slices
 from twoscale.files import Checkpoint, Checkpoints, State
 from twoscale.training.learner import Learner
 from twoscale.training.losses import Loss
-from twoscale.training.plan import History, Pairs, Plan, make_schedule
+from twoscale.training.plan import History, Pairs, Plan, TimeLimit, make_schedule
 
 ValidationLoss = Callable[[], Tensor | float]
 
@@ -62,11 +62,14 @@ class Member:
             return task.validate()
         return mean_loss(task.network, task.loss, task.validation, task.plan.evaluation_batch)
 
-    def record_epoch(self, training_loss: float, validation_loss: float) -> None:
-        """Add an epoch's losses to the history; keep the weights if they are the best so far."""
+    def record_epoch(self, training_loss: float, validation_loss: float, time: float = 0.0) -> None:
+        """Add an epoch's losses to the history; keep the weights if they are the best so far.
+
+        `time` is the share of the time before a deadline that was used when the epoch began.
+        """
         history = self.history
         history.training_loss.append(training_loss)
-        history.learning_rate.append(self.schedule.rate(len(history.learning_rate)))
+        history.learning_rate.append(self.schedule.rate(len(history.learning_rate), time))
         history.validation_loss.append(validation_loss)
         if self.schedule.update(validation_loss):
             history.best_epoch = len(history.validation_loss) - 1
@@ -119,16 +122,21 @@ def mean_loss(network: nn.Module, loss: Loss, pairs: Pairs, batch: int) -> Tenso
 class SavedTraining:
     """All that a training needs to continue with the same steps.
 
-    These are weights, moments, shuffles and schedules, and the position: the epoch, and the number
-    of its groups of minibatches that are done.
+    These are weights, moments, shuffles and schedules, the time that is used, and the position: the
+    epoch, and the number of its groups of minibatches that are done.
     """
 
     def __init__(
-        self, checkpoint: Checkpoint | None, learner: Learner, members: Sequence[Member]
+        self,
+        checkpoint: Checkpoint | None,
+        learner: Learner,
+        members: Sequence[Member],
+        limit: TimeLimit,
     ) -> None:
         self.checkpoint = checkpoint
         self.learner = learner
         self.members = members
+        self.limit = limit
 
     @torch.no_grad()
     def restore(self) -> tuple[int, int]:
@@ -140,6 +148,7 @@ class SavedTraining:
         for index, member in enumerate(self.members):
             member.restore(_part(state.tensors, f"member.{index}."), state.facts["members"][index])
             self.learner.set_rate(index, member.rate)
+        self.limit.restore(state.facts["time"])
         return state.facts["epoch"], state.facts["groups"]
 
     def save_if_due(self, epoch: int, groups: int = 0) -> None:
@@ -150,7 +159,12 @@ class SavedTraining:
     def _save(self, checkpoint: Checkpoint, epoch: int, groups: int) -> None:
         state = State(
             dict(self.learner.state()),
-            {"epoch": epoch, "groups": groups, "members": [one.facts() for one in self.members]},
+            {
+                "epoch": epoch,
+                "groups": groups,
+                "members": [one.facts() for one in self.members],
+                "time": self.limit.state(),
+            },
         )
         for index, member in enumerate(self.members):
             own = member.tensors(inside=groups > 0)

@@ -1,20 +1,25 @@
-"""The plan of a training, its data, its schedule of learning rates and its history."""
+"""The plan of a training, its data, its schedule of learning rates, its deadline, its history."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
+
+from twoscale.runtime.timing import now
 
 
 @dataclass(frozen=True)
 class Plan:
     """How to train: Adam with L2 weight decay, the rate halved on a plateau of validation loss.
 
-    With `one_cycle` the rate rises during the first tenth of all steps and then falls to zero.
+    With `one_cycle` the rate rises during the first tenth of all steps and then falls to zero. If
+    there is a deadline, it follows the time instead, where that is ahead of the epochs.
     """
 
     epochs: int
@@ -41,12 +46,11 @@ class History:
     learning_rate: list[float] = field(default_factory=list)
     best_epoch: int = -1
     earlier_seconds: float = field(default=0.0, compare=False)  # in processes that were interrupted
+    cut_after: float | None = None  # epochs, if a deadline ended the training before its last one
 
     def as_dict(self) -> dict[str, Any]:
-        found = dict(vars(self))
-        if not self.earlier_seconds:
-            del found["earlier_seconds"]
-        return found
+        optional = ("earlier_seconds", "cut_after")
+        return {name: value for name, value in vars(self).items() if value or name not in optional}
 
     def divergence(self, start: float | None = None) -> Divergence | None:
         """Return how the training diverged, or None if it did not.
@@ -99,8 +103,11 @@ class Schedule(ABC):
         self.stale = 0  # epochs since the best loss
 
     @abstractmethod
-    def rate(self, epochs: float) -> float:
-        """Return the rate after some epochs; a fraction is a part of an epoch's steps."""
+    def rate(self, epochs: float, time: float = 0.0) -> float:
+        """Return the rate after some epochs; a fraction is a part of an epoch's steps.
+
+        `time` is the share of the time before a deadline that is used.
+        """
 
     def update(self, loss: float) -> bool:
         """Take an epoch's validation loss; return whether it is the best so far."""
@@ -131,7 +138,7 @@ class Plateau(Schedule):
         self.current = plan.learning_rate
         self.waited = 0  # epochs since the best loss or the last halving
 
-    def rate(self, epochs: float) -> float:
+    def rate(self, epochs: float, time: float = 0.0) -> float:
         return self.current
 
     def update(self, loss: float) -> bool:
@@ -146,8 +153,8 @@ class Plateau(Schedule):
 class OneCycle(Schedule):
     """Rises in a straight line during the first tenth, then falls to zero as a cosine."""
 
-    def rate(self, epochs: float) -> float:
-        done = epochs / self.plan.epochs
+    def rate(self, epochs: float, time: float = 0.0) -> float:
+        done = max(epochs / self.plan.epochs, time)
         if done < _RISE:
             return self.plan.learning_rate * max(done, _FIRST) / _RISE
         rest = min((done - _RISE) / (1 - _RISE), 1.0)
@@ -164,3 +171,55 @@ _FIRST = 1e-3  # share of the training after which the first rate is taken: it i
 def make_schedule(plan: Plan) -> Schedule:
     """Return the schedule that a plan asks for."""
     return OneCycle(plan) if plan.one_cycle else Plateau(plan)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The time at which a training has to end; `clock` returns the present time in seconds."""
+
+    end: float
+    clock: Callable[[], float] = now
+
+
+class TimeLimit:
+    """How much of the time before a deadline a training has used.
+
+    Time for one more validation is kept. Without a deadline there is no limit.
+    """
+
+    def __init__(self, deadline: Deadline | None = None) -> None:
+        self.deadline = deadline
+        self.begun = deadline.clock() if deadline else 0.0
+        self.validation = 0.0  # seconds of the latest one
+
+    @property
+    def share(self) -> float:
+        """Return the share of the time for steps that is used, from 0 to 1."""
+        if self.deadline is None:
+            return 0.0
+        whole = self.deadline.end - self.validation - self.begun
+        used = self.deadline.clock() - self.begun
+        return min(1.0, used / whole) if whole > 0 else 1.0
+
+    @property
+    def over(self) -> bool:
+        """Say whether all of that time is used."""
+        return self.deadline is not None and self.share >= 1.0
+
+    @contextmanager
+    def validating(self) -> Iterator[None]:
+        """Measure the time of a validation."""
+        if self.deadline is None:
+            yield
+            return
+        start = self.deadline.clock()
+        yield
+        self.validation = self.deadline.clock() - start
+
+    def state(self) -> dict[str, Any]:
+        """Return what a later process needs, for `restore`."""
+        return {"begun": self.begun, "validation": self.validation}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Count the time that another process used; its clock must go on in this one."""
+        self.begun, self.validation = state["begun"], state["validation"]
