@@ -21,7 +21,7 @@ def test_a_fit_tells_its_stages(caplog):
         assert messages[place].startswith(words)
     assert messages[3].startswith("training: 2 epochs in ")
     assert messages[4].startswith("fitted in ")
-    assert messages[5].startswith("evaluated on 40 pairs: error 0.")
+    assert messages[5].startswith("evaluated on 40 pairs: mean_relative_l2 0.")
 
 
 def test_details_are_for_debugging(caplog):

@@ -60,7 +60,7 @@ def test_heat_conduction_is_learned_better_from_logarithms(predictor, heat):
 
 def test_a_search_takes_the_logarithm_if_it_is_better(heat):
     ticks = iter(range(1000))
-    found = fit_auto(*heat, budget=1, device="cpu", clock=lambda: 0.1 * next(ticks))
+    found = fit_auto(*heat, budget=1, device="cpu", clock=lambda: 0.02 * next(ticks))
     assert found.search.best.candidate.transform == "log"
     assert found.surrogate.settings["input_transform"] == "log"
     assert found.search.best.candidate.label.endswith(" log")

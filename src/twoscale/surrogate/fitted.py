@@ -238,7 +238,7 @@ class FittedSurrogate:
         warn_of_failure(metrics)
         self.errors_["test"] = metrics["mean_relative_l2"]
         LOGGER.info(
-            "evaluated on %d pairs: mean_relative_l2 %s, mre %s",
+            "evaluated on %d pairs: mean_relative_l2 %.4g, mre %.4g",
             len(pair.inputs),
             metrics["mean_relative_l2"],
             metrics["mre"],

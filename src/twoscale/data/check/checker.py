@@ -195,7 +195,7 @@ class _Checker:
             yield finding
         periodic = self.dataset.output_space.grid.periodic
         yield from periodic_findings(seen, periodic)
-        if not self.damaged:
+        if not self.damaged and not any(one.bad for one in channels):
             yield from symmetry_findings(self.dataset)
         yield from boundary([one for one in seen if one.side == "output"], periodic)
 
