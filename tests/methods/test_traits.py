@@ -23,7 +23,7 @@ def test_every_method_has_a_title_colour_and_marker_of_its_own():
         ("local", {"predictor": "encoder"}, "reads_fields trains_on_fields trains_epochs"),
         ("fno", {}, "reads_fields trains_on_fields trains_epochs"),
         ("fno", {"predictor": "affine"}, "closed_form"),
-        ("fno", {"predictor": "filter"}, "closed_form reads_fields trains_on_fields"),
+        ("whole-field", {"predictor": "filter"}, "closed_form reads_fields trains_on_fields"),
         ("refinement", {}, "trains_on_fields trains_epochs trains_together"),
         ("refinement", {"predictor": "affine"}, "trains_on_fields"),
     ],

@@ -93,7 +93,7 @@ class TestEncoder(MethodContract):
 
 
 class TestFilter(MethodContract):
-    method = "fno"
+    method = "whole-field"
     settings: ClassVar[dict[str, Any]] = {"predictor": "filter"}
     tunable = False
     needs_fields = True

@@ -10,7 +10,7 @@ CASES = [("two-scale", {"predictor": name}) for name in PREDICTORS]
 CASES += [
     ("refinement", {}),
     ("fno", {}),
-    ("fno", {"predictor": "filter"}),
+    ("whole-field", {"predictor": "filter"}),
     ("conforming", {"predictor": "affine"}),
 ]
 CASES += [("global", {"predictor": "affine", "symmetries": "square", "average_symmetries": True})]

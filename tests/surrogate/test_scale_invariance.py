@@ -17,7 +17,7 @@ _CASES = [
         for name in ("mlp", "affine", "affine-mlp", "kernel")
     ),
     ("two-scale", {"predictor": "encoder", "objective": "vector"}),
-    ("fno", {"predictor": "filter"}),
+    ("whole-field", {"predictor": "filter"}),
     ("two-scale", {"code_size": 40, "coarse_components": 4}),
     ("conforming", {"predictor": "kernel", "objective": "field"}),
 ]

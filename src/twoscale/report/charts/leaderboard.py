@@ -22,7 +22,14 @@ from twoscale.study.leaderboard.standings import NOT_MEASURED, OURS, Standing, s
 _LOOKS = dict(
     zip(
         OURS.values(),
-        (("#009E73", "*"), ("#0072B2", "^"), ("#D55E00", "D"), ("#E69F00", "v"), ("#CC79A7", "X")),
+        (
+            ("#009E73", "*"),
+            ("#0072B2", "^"),
+            ("#D55E00", "D"),
+            ("#E69F00", "v"),
+            ("#56B4E9", "s"),
+            ("#CC79A7", "X"),
+        ),
         strict=True,
     )
 )

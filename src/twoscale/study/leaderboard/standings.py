@@ -25,12 +25,13 @@ NOTE = (
 
 OURS = {
     SEARCH: "our search",
-    "encoder": "our encoder",
+    "whole-field": "our encoder",
     "kernel": "our kernel",
     "affine": "our affine map",
+    "filter": "our filter",
     "fno": "our FNO",
 }
-"""Names of our methods: of the search, and of the predictors."""
+"""Names of our methods: by predictor, or by method where the case names no predictor."""
 
 
 @dataclass(frozen=True)
