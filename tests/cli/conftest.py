@@ -13,10 +13,19 @@ def drawn_pages():
     """Let fits and reports make pages of runs; without it they are empty, which takes no time."""
 
 
+@pytest.fixture
+def drawn_figures():
+    """Let figures be drawn; without it small pictures are written in their place."""
+
+
 @pytest.fixture(autouse=True)
-def empty_pages(request, without_drawing):
-    if "drawn_pages" not in request.fixturenames:
-        request.getfixturevalue("without_pages")
+def empty_pages(request):
+    for wanted, shortcut in {
+        "drawn_pages": "without_pages",
+        "drawn_figures": "without_drawing",
+    }.items():
+        if wanted not in request.fixturenames:
+            request.getfixturevalue(shortcut)
 
 
 CHUNK_BYTES, BATCH_VALUES = 16 * 4 * 16**2, 16 * 16**2

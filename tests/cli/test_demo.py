@@ -15,6 +15,7 @@ RUNS = ["search", "local", "overlap", "two-scale"]
 PICTURES = {"prediction", "error-time", "errors", "zoom", "profile", "seams"}
 
 
+@pytest.mark.usefixtures("drawn_figures")
 def test_demo_makes_table_runs_and_page(twoscale, tmp_path, request):
     """The second command goes on where the first was stopped, with nothing made twice."""
     out = tmp_path / "demo"
