@@ -22,6 +22,7 @@ from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.surrogate.assessment import Assessment, assessed
 from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.evaluation import (
     coefficient_of_determination,
@@ -38,6 +39,7 @@ from twoscale.surrogate.prediction import (
     prediction_of,
 )
 from twoscale.surrogate.resampling import Resampling, on_grid
+from twoscale.trust import Trust, check_level
 
 _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 
@@ -55,6 +57,7 @@ class FittedSurrogate:
     output_space_: Space
     ranks_: tuple[int, int]
     errors_: dict[str, float | None]
+    trust_: Trust | None
 
     @overload
     def predict(
@@ -187,6 +190,46 @@ class FittedSurrogate:
             self.problem.check_spaces(inputs, outputs)
 
     @torch.no_grad()
+    def assess(
+        self,
+        inputs: Fields | None,
+        *,
+        parameters: Any = None,
+        level: float = 0.95,
+        resample: bool = False,
+        progress: ShowProgress = None,
+    ) -> Assessment:
+        """Return predictions with how wrong they can be, and which inputs are out of range.
+
+        Parameters
+        ----------
+        inputs, parameters, resample, progress
+            As for `predict`.
+        level
+            The share of fresh inputs of the training's kind whose errors keep within the radius,
+            between 0 and 1; 0.95 by default. The more calibration pairs there were, the closer.
+
+        Returns
+        -------
+        Assessment
+            Fields, radii, pointwise bands, flags and, where the equation allows it, certificates.
+        """
+        self._check_fitted()
+        check_level(level)
+        given = given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
+        with reporting(progress) as report:
+            found = assessed(
+                self,
+                self.trust_ or Trust(self.input_space_),
+                given.fields,
+                level=level,
+                length=self._batch_size(),
+                progress=report,
+            )
+        check_prediction(given.fields, found.fields, self.operator_.latent.inputs.check_values)
+        return found.handed_back(lambda fields: given.result(fields, self._spaces, self.ranks_[1]))
+
+    @torch.no_grad()
     def evaluate(
         self,
         inputs: Fields | None,
@@ -256,10 +299,16 @@ class FittedSurrogate:
         return coefficient_of_determination(predict, pair.fields(self.device))
 
     def _test_pair(
-        self, inputs: Fields | None, outputs: Fields, parameters: Any, *, resample: bool = False
+        self,
+        inputs: Fields | None,
+        outputs: Fields,
+        parameters: Any,
+        *,
+        resample: bool = False,
+        role: str = "test",
     ) -> Pair:
         self._check_fitted()
-        pair = replace(self._door, any_grid=resample).pair(inputs, outputs, parameters, "test")
+        pair = replace(self._door, any_grid=resample).pair(inputs, outputs, parameters, role)
         self.check_spaces(pair.inputs.space, pair.outputs.space, resample=resample)
         return pair
 

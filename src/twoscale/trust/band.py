@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import torch
@@ -13,6 +13,10 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import over_channels, sample_errors
 from twoscale.trust.conformal import check_level, conformal_quantile, fewest_samples
+from twoscale.trust.state import restore_buffers
+
+Ratios = tuple[Tensor, ...]
+"""Errors of samples and of nodes, both divided by difficulty, (samples,) each."""
 
 NODES = 0.95
 """The share of nodes that a pointwise band covers."""
@@ -39,22 +43,30 @@ class Band(nn.Module):
         for name in Band.__annotations__:
             self.register_buffer(name, torch.zeros(0, dtype=torch.float64))
 
-    def fit(self, scores: Tensor, prediction: Tensor, truth: Tensor) -> Self:
-        """Learn from scores (samples, kinds) and fields which samples and nodes are difficult."""
-        errors = relative_to_prediction(prediction, truth)
-        self.powers = fitted_powers(scores, errors)
-        deviations = self._deviations(scores, prediction, truth)
-        profile = deviations.square().nanmean(0).sqrt()
-        least = _STEADIEST * profile.mean((1, 2), keepdim=True)
-        self.profile = profile.maximum(least).clamp_min(torch.finfo(torch.float32).tiny).float()
+    def fit(self, scores: Tensor, prediction: Tensor, truth: Tensor, usual: Sequence[float]) -> Self:
+        """Learn from scores (samples, kinds) and fields which samples and nodes are difficult.
+
+        Few samples say nothing: the powers are then the `usual` ones, and all nodes are alike.
+        """
+        self.powers = torch.tensor(usual, dtype=torch.float64, device=prediction.device)
+        self.profile = torch.ones(prediction.shape[1:], device=prediction.device)
+        if len(prediction) < _FEWEST:
+            return self
+        self.powers = fitted_powers(scores, relative_to_prediction(prediction, truth))
+        found = self._deviations(scores, prediction, truth).square().nanmean(0).sqrt()
+        least = _STEADIEST * found.mean((1, 2), keepdim=True)
+        self.profile = found.maximum(least).float().clamp_min(torch.finfo(torch.float32).tiny)
         return self
 
-    def calibrate(self, scores: Tensor, prediction: Tensor, truth: Tensor) -> Self:
-        """Measure errors on samples that took no part in the fit; the widths follow from them."""
-        errors = relative_to_prediction(prediction, truth)
-        self.ratios = (errors / self.difficulty(scores)).nan_to_num(torch.inf)
+    def ratios_of(self, scores: Tensor, prediction: Tensor, truth: Tensor) -> Ratios:
+        """Return error / difficulty of samples, and the same of nodes at their quantile `NODES`."""
+        errors = relative_to_prediction(prediction, truth) / self.difficulty(scores)
         nodes = (self._deviations(scores, prediction, truth) / self.profile).flatten(1)
-        self.node_ratios = nodes.quantile(NODES, dim=1).nan_to_num(torch.inf)
+        return tuple(one.nan_to_num(torch.inf) for one in (errors, nodes.quantile(NODES, dim=1)))
+
+    def calibrate(self, parts: Sequence[Ratios]) -> Self:
+        """Take the ratios of samples that took no part in the fit; all widths follow from them."""
+        self.ratios, self.node_ratios = (torch.cat(one) for one in zip(*parts, strict=True))
         return self
 
     def difficulty(self, scores: Tensor) -> Tensor:
@@ -87,11 +99,7 @@ class Band(nn.Module):
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the state from tensors, named as in `state_dict`."""
-        if sorted(tensors) != sorted(Band.__annotations__):
-            raise TwoscaleError("the calibration is incomplete: the artifact is damaged")
-        for name, value in tensors.items():
-            self.register_buffer(name, value)
-        return self
+        return restore_buffers(self, tensors)
 
 
 def relative_to_prediction(prediction: Tensor, truth: Tensor) -> Tensor:
@@ -100,19 +108,12 @@ def relative_to_prediction(prediction: Tensor, truth: Tensor) -> Tensor:
 
 
 def fitted_powers(scores: Tensor, errors: Tensor) -> Tensor:
-    """Return powers p >= 0 with which log(error) is near p . log(scores), up to a constant.
-
-    Few samples say nothing: then the first score counts as it is.
-    """
+    """Return powers p >= 0 with which log(error) is near p . log(scores), up to a constant."""
     sound = (errors > 0) & errors.isfinite()
     seen, wanted = positive(scores)[sound].log(), errors[sound].log()
-    powers = torch.zeros(scores.shape[1], dtype=torch.float64, device=scores.device)
-    if len(wanted) < _FEWEST:
-        powers[:1] = 1.0
-        return powers
     seen, wanted = seen - seen.mean(0), wanted - wanted.mean()
     found, _ = nnls(seen.cpu().numpy(), wanted.cpu().numpy())
-    return torch.from_numpy(found).to(powers)
+    return torch.from_numpy(found).to(scores.device)
 
 
 def positive(scores: Tensor) -> Tensor:

@@ -69,6 +69,11 @@ class Difficulty:
         several = members_of(latent) > 1 or len(latent.group) > 1
         return (DISAGREEMENT, DISTANCE) if several else (DISTANCE,)
 
+    @property
+    def usual_powers(self) -> list[float]:
+        """Return the powers of scores in a sample's difficulty that hold without any evidence."""
+        return [0.0 if kind == DISTANCE else 1.0 for kind in self.kinds]
+
     @torch.no_grad()
     def __call__(self, inputs: Tensor, predicted: Tensor) -> Tensor:
         """Return the scores (samples, kinds) of inputs and their predictions, in float64."""

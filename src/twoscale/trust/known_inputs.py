@@ -10,13 +10,14 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource, first_fields
+from twoscale.representation.base import subset
 from twoscale.trust.conformal import conformal_quantile
 from twoscale.trust.normal_scores import NormalScores
+from twoscale.trust.state import restore_buffers
 
-_SEEN = 2000  # training inputs that are looked at
+_SEEN, _VALUES = 2000, 2**28  # training inputs and their values that are looked at, at most
 _NODES = 16  # of the thinned field along an axis, at most
 _LINES = 8  # rows and columns on which differences are taken, at most
 _MODES = 32  # of thinned fields
@@ -78,7 +79,7 @@ class KnownInputs(nn.Module):
     @torch.no_grad()
     def fit(self, inputs: FieldSource) -> Self:
         """Learn what the first of some training inputs look like."""
-        fields = first_fields(inputs, _SEEN)
+        fields = _some(inputs)
         seen = fields[:, : self.space.field_channels]
         thinned = self._thinned(seen)
         self.register_buffer("mean", thinned.mean(0))
@@ -94,7 +95,7 @@ class KnownInputs(nn.Module):
     def calibrate(self, inputs: FieldSource) -> Self:
         """Choose the limit such that nearly all inputs of the same kind as these are known."""
         self.limit.fill_(1.0)
-        unusual = self(first_fields(inputs, _SEEN)).unusual
+        unusual = self(_some(inputs)).unusual
         limit = conformal_quantile(unusual, _LEVEL)
         self.limit.fill_(limit if math.isfinite(limit) else float(unusual.max()))
         return self
@@ -149,15 +150,15 @@ class KnownInputs(nn.Module):
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the fitted state from tensors, named as in `state_dict`."""
-        for name in KnownInputs.__annotations__:
-            self.register_buffer(name, tensors.get(name))
-        for one in self.scores:
-            one.empty()
-        try:
-            self.load_state_dict(dict(tensors), assign=True)
-        except RuntimeError as error:
-            raise TwoscaleError("the range of known inputs is damaged") from error
-        return self
+        for place, scores in enumerate(self.scores):
+            restore_buffers(scores, subset(tensors, f"scores.{place}"))
+        return restore_buffers(self, tensors)
+
+
+def _some(inputs: FieldSource) -> Tensor:
+    """Return the first inputs, as many as are looked at."""
+    _, *sides = inputs.shape
+    return first_fields(inputs, min(_SEEN, max(1, _VALUES // math.prod(sides))))
 
 
 def _differences(fields: Tensor) -> Tensor:

@@ -24,15 +24,6 @@ class NormalScores(nn.Module):
     normals: Tensor  # (knots,): those of a normal number
     whitening: Tensor  # (channels, n, n)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.empty()
-
-    def empty(self) -> None:
-        """Make room for a stored state."""
-        for name in NormalScores.__annotations__:
-            self.register_buffer(name, torch.empty(0))
-
     def fit(self, numbers: Tensor) -> Self:
         """Learn the distributions of numbers (samples, channels, n)."""
         samples = len(numbers)
@@ -46,9 +37,11 @@ class NormalScores(nn.Module):
         gap = (_GAP * size).clamp_min(torch.finfo(numbers.dtype).tiny)[..., None] / count
         steps = gap * torch.arange(count, device=numbers.device)
         inner = (shares * samples + 0.5) / (samples + 1)
-        self.normals = torch.special.ndtri(inner).to(numbers.dtype)
-        self.knots = (found + steps - steps.mean(-1, keepdim=True)).to(numbers.dtype).contiguous()
-        self.whitening = _whitening(self._scores(numbers).double()).to(numbers.dtype)
+        self.register_buffer("normals", torch.special.ndtri(inner).to(numbers.dtype))
+        knots = found + steps - steps.mean(-1, keepdim=True)
+        self.register_buffer("knots", knots.to(numbers.dtype).contiguous())
+        whitening = _whitening(self._scores(numbers).double())
+        self.register_buffer("whitening", whitening.to(numbers.dtype))
         return self
 
     def forward(self, numbers: Tensor) -> Tensor:
@@ -59,21 +52,22 @@ class NormalScores(nn.Module):
         return torch.einsum("scp,cqp->scq", scores, self.whitening).square().mean(2).sqrt()
 
     def _scores(self, numbers: Tensor) -> Tensor:
+        """Return the normal scores of numbers: straight between knots, and beyond them.
+
+        Beyond the outermost knot the slope is that of the last ones together.
+        """
         last = self.knots.shape[2] - 1
-        wanted = numbers.permute(1, 2, 0).contiguous()
-        right = torch.searchsorted(self.knots, wanted).clamp(1, last)
         tail = min(_TAIL, last)
-        right = torch.where(wanted > self.knots[..., -1:], last, right)
-        left = torch.where(wanted > self.knots[..., -1:], last - tail, right - 1)
-        below = wanted < self.knots[..., :1]
-        left, right = torch.where(below, 0, left), torch.where(below, tail, right)
+        wanted = numbers.permute(1, 2, 0).contiguous()
+        right = torch.searchsorted(self.knots, wanted)
+        below, above = right == 0, right > last
+        left = (right - 1).masked_fill(below, 0).masked_fill(above, last - tail)
+        right = right.masked_fill(below, tail).clamp_max(last)
         low, high = self.knots.gather(2, left), self.knots.gather(2, right)
         start, stop = self.normals[left], self.normals[right]
-        base, origin = torch.where(left > last - tail, start, start), low
-        found = base + (wanted - origin) * (stop - start) / (high - low)
-        beyond = wanted > self.knots[..., -1:]
-        ahead = stop + (wanted - high) * (stop - start) / (high - low)
-        return torch.where(beyond, ahead, found).permute(2, 0, 1)
+        slope = (stop - start) / (high - low)
+        found = torch.where(above, stop + (wanted - high) * slope, start + (wanted - low) * slope)
+        return found.permute(2, 0, 1)
 
 
 def _whitening(scores: Tensor) -> Tensor:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -12,17 +12,17 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.pairs import paired_chunks
-from twoscale.fields.source import FieldSource
+from twoscale.fields.source import FieldSource, first_fields
 from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
 from twoscale.representation.base import subset
-from twoscale.trust.band import NODES, Band, relative_to_prediction
+from twoscale.trust.band import Band
 from twoscale.trust.difficulty import Difficulty
-from twoscale.trust.known_inputs import Familiarity, KnownInputs
+from twoscale.trust.known_inputs import KnownInputs
 
 Predict = Callable[[Tensor], Tensor]
-_CHOICE = 256  # samples that say which inputs and nodes are difficult, at most
+_CHOICE, _VALUES = 256, 2**25  # samples and their values that say what is difficult, at most
 
 
 class Trust(nn.Module):
@@ -47,33 +47,50 @@ class Trust(nn.Module):
     @torch.no_grad()
     def calibrate(
         self,
-        surrogate: Predictions,
+        operator: FieldOperator,
+        problem: Problem | None,
+        predict: Predict,
         calibration: FieldPairs,
         choice: FieldPairs | None = None,
     ) -> Self:
-        """Measure a surrogate's errors on pairs that took no part in its fit.
+        """Measure the errors of predictions on pairs that took no part in the fit.
 
-        On the pairs `choice`, which may have taken part, it is learned which samples and nodes are
-        difficult. Without them no difference is made.
+        The pairs `choice`, which may have taken part, say which samples and nodes are difficult.
         """
         self.known.calibrate(calibration.inputs)
-        difficulty = surrogate.difficulty(self)
-        self.kinds = difficulty.kinds
-        band = Band()
-        few = list(_first(choice, _CHOICE)) if choice is not None else []
-        if few:
-            inputs, truth = (torch.cat(one) for one in zip(*few, strict=True))
-            predicted = surrogate.predict(inputs)
-            band.fit(difficulty(inputs, predicted), predicted, truth)
-        else:
-            band.make_even(len(difficulty.kinds), calibration.output_space.shape)
-        parts = [
-            band.ratios_of(difficulty(inputs, predicted), predicted, truth)
-            for inputs, truth in paired_chunks(calibration.inputs, calibration.outputs)
-            for predicted in [surrogate.predict(inputs)]
-        ]
-        self.band = band.to(calibration.device).calibrated(*map(torch.cat, zip(*parts, strict=True)))
+        difficulty = Difficulty(operator, problem, self.known)
+        self.kinds, self.band = difficulty.kinds, Band()
+        inputs, truth = _some(choice) if choice else _some(calibration, 0)
+        predicted = predict(inputs)
+        usual = difficulty.usual_powers
+        self.band.fit(difficulty(inputs, predicted), predicted, truth, usual)
+        parts = []
+        for inputs, truth in paired_chunks(calibration.inputs, calibration.outputs):
+            predicted = predict(inputs)
+            parts.append(self.band.ratios_of(difficulty(inputs, predicted), predicted, truth))
+        self.band.calibrate(parts)
         return self
+
+    def calibrated(self) -> Band:
+        """Return the band, or raise if there is none."""
+        if self.band is None:
+            raise TwoscaleError(
+                "this surrogate is not calibrated: call calibrate with pairs of fields that took "
+                "no part in its fit"
+            )
+        return self.band
+
+    def difficulty(self, operator: FieldOperator, problem: Problem | None) -> Difficulty:
+        """Return what scores the predictions of an operator, in the way that was calibrated."""
+        return Difficulty(operator, problem, self.known, self.kinds)
+
+    def check(self, outputs: Space) -> None:
+        """Raise if the state does not fit fields of the inputs' and the outputs' spaces."""
+        self.known(torch.ones(1, *self.known.space.shape))
+        if self.band is not None and (
+            self.band.profile.shape != outputs.shape or len(self.band.powers) != len(self.kinds)
+        ):
+            raise TwoscaleError("the calibration belongs to another surrogate")
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the state from tensors, named as in `state_dict`."""
@@ -81,3 +98,10 @@ class Trust(nn.Module):
         band = subset(tensors, "band")
         self.band = Band().restore(band) if band else None
         return self
+
+
+def _some(pairs: FieldPairs, most: int = _CHOICE) -> tuple[Tensor, Tensor]:
+    """Return the first inputs and outputs of some pairs, on the grid of either."""
+    values = max(math.prod(one.shape[1:]) for one in (pairs.inputs, pairs.outputs))
+    count = min(most, max(1, _VALUES // values))
+    return first_fields(pairs.inputs, count), first_fields(pairs.outputs, count)

@@ -1,0 +1,7 @@
+"""Trust: how wrong predictions can be, and which inputs a surrogate knows."""
+
+from twoscale.trust.band import NODES
+from twoscale.trust.conformal import check_level
+from twoscale.trust.trust import Trust
+
+__all__ = ["NODES", "Trust", "check_level"]
