@@ -39,7 +39,7 @@ from twoscale.surrogate.prediction import (
     prediction_of,
 )
 from twoscale.surrogate.resampling import Resampling, on_grid
-from twoscale.trust import Trust, check_level
+from twoscale.trust import LEVEL, Coverage, Trust, check_level
 
 _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 
@@ -195,7 +195,7 @@ class FittedSurrogate:
         inputs: Fields | None,
         *,
         parameters: Any = None,
-        level: float = 0.95,
+        level: float = LEVEL,
         resample: bool = False,
         progress: ShowProgress = None,
     ) -> Assessment:
@@ -276,6 +276,7 @@ class FittedSurrogate:
                 problem=self.problem,
                 names=self.output_space_.channel_names,
                 per_sample=per_sample,
+                coverage=self._coverage(*grids),
                 progress=report,
             )
         warn_of_failure(metrics)
@@ -287,6 +288,13 @@ class FittedSurrogate:
             metrics["mre"],
         )
         return with_facts_of_fit(metrics, self)
+
+    def _coverage(self, *grids: Grid) -> Coverage | None:
+        """Return what counts how often bands hold, on the fitted grids; None without any."""
+        fitted = tuple(space.grid for space in self._spaces)
+        if self.trust_ is None or grids != fitted:
+            return None
+        return Coverage(self.trust_, self.operator_, self.problem)
 
     def score(self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None) -> float:
         """Return R² of the predictions of held-out pairs: 1 is perfect, larger is better.

@@ -2,6 +2,7 @@
 
 from twoscale.trust.band import NODES
 from twoscale.trust.conformal import check_level
+from twoscale.trust.coverage import LEVEL, Coverage
 from twoscale.trust.trust import Trust
 
-__all__ = ["NODES", "Trust", "check_level"]
+__all__ = ["LEVEL", "NODES", "Coverage", "Trust", "check_level"]

@@ -18,7 +18,7 @@ from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
 from twoscale.representation.base import subset
 from twoscale.trust.band import Band
-from twoscale.trust.difficulty import Difficulty
+from twoscale.trust.difficulty import RESIDUAL, Difficulty, is_elliptic
 from twoscale.trust.known_inputs import KnownInputs
 
 Predict = Callable[[Tensor], Tensor]
@@ -56,14 +56,15 @@ class Trust(nn.Module):
         """Measure the errors of predictions on pairs that took no part in the fit.
 
         The pairs `choice`, which may have taken part, say which samples and nodes are difficult.
+        Without them an earlier calibration's answer is kept.
         """
         self.known.calibrate(calibration.inputs)
         difficulty = Difficulty(operator, problem, self.known)
-        self.kinds, self.band = difficulty.kinds, Band()
-        inputs, truth = _some(choice) if choice else _some(calibration, 0)
-        predicted = predict(inputs)
-        usual = difficulty.usual_powers
-        self.band.fit(difficulty(inputs, predicted), predicted, truth, usual)
+        if choice is not None or self.band is None or self.kinds != difficulty.kinds:
+            inputs, truth = _some(choice) if choice else _some(calibration, 0)
+            predicted, usual = predict(inputs), difficulty.usual_powers
+            self.band = Band().fit(difficulty(inputs, predicted), predicted, truth, usual)
+        self.kinds = difficulty.kinds
         parts = []
         for inputs, truth in paired_chunks(calibration.inputs, calibration.outputs):
             predicted = predict(inputs)
@@ -79,6 +80,10 @@ class Trust(nn.Module):
                 "no part in its fit"
             )
         return self.band
+
+    def scores_with(self, problem: Problem | None) -> bool:
+        """Say whether what was calibrated can be scored with a problem, or without any."""
+        return RESIDUAL not in self.kinds or is_elliptic(problem, self.known.space)
 
     def difficulty(self, operator: FieldOperator, problem: Problem | None) -> Difficulty:
         """Return what scores the predictions of an operator, in the way that was calibrated."""
