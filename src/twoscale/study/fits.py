@@ -43,7 +43,9 @@ def fit_cells(
     """Fit cells that have the same number of training fields, each into its run folder."""
     places = {folder.cell(cell): cell for cell in cells}
     requests = [
-        Request(place, cell.case.method, cell.seed, cell.settings, _training(cell))
+        Request(
+            place, cell.case.method, cell.seed, cell.settings, _training(cell), calibrates=False
+        )
         for place, cell in places.items()
     ]
     fit_requests(
@@ -84,6 +86,7 @@ def search_cells(
                 seed=cell.seed,
                 training_samples=_training(cell),
                 device=device,
+                calibrates=False,
                 progress=progress,
                 **cell.settings,
                 **options,

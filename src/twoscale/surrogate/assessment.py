@@ -87,20 +87,18 @@ def assessed(
     """
     band = trust.calibrated()
     difficulty = trust.difficulty(surrogate.operator_, surrogate.problem)
-    parts = []
+    parts: list[tuple[Tensor, ...]] = []
     for part in slices(len(fields), length):
         inputs = fields[part].to(surrogate.device)
         predicted = surrogate.predict_fields(inputs)
         scores = difficulty(inputs, predicted)
         width = band.half_width(scores, predicted, level)
-        parts.append((predicted, predicted - width, predicted + width, band.radius(scores, level)))
-        familiarity = trust.known(inputs)
-        parts[-1] += tuple(vars(familiarity).values())
+        made = (predicted, predicted - width, predicted + width, band.radius(scores, level))
+        parts.append((*made, *vars(trust.known(inputs)).values()))
         if progress:
             progress("fields", part.stop, len(fields), "")
-    predicted, lower, upper, radius, *reasons = (
-        torch.cat(one).to(fields.device) for one in zip(*parts, strict=True)
-    )
+    joined = [torch.cat(one).to(fields.device) for one in zip(*parts, strict=True)]
+    (predicted, lower, upper, radius), reasons = joined[:4], joined[4:]
     names = ("roughness", "code", "values", "missed")
     by_name = dict(zip(names, (one.cpu().numpy() for one in reasons), strict=True))
     unusual = np.stack([by_name[name] for name in names[:3]]).max(axis=(0, 2))

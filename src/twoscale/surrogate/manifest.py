@@ -21,8 +21,8 @@ from twoscale.operators.operators import FieldOperator
 from twoscale.parts import PARTS
 from twoscale.predictors.base import check_stored_weights
 from twoscale.problems import Problem, describe_problem, problem_from
-from twoscale.runtime.memory import available_memory
 from twoscale.representation.base import subset
+from twoscale.runtime.memory import available_memory
 from twoscale.surrogate.artifact import environment, write_artifact
 from twoscale.surrogate.options import COMPOSED, resolve_seed
 from twoscale.trust import Trust

@@ -12,7 +12,7 @@ import torch
 from twoscale.fields.samples import Fields
 from twoscale.files import Checkpoints, atomic_output
 from twoscale.finetuning.finetune import FinetunePlan, keeps_fields, tunable
-from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.operators.context import FitContext
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors import CodePredictor
 from twoscale.problems import Problem
@@ -247,19 +247,18 @@ class Surrogate(FittedSurrogate):
             The surrogate itself.
         """
         door = Door(self.periodic, input_names, output_names)
-        *pairs, apart = door.parts(
+        training, held_out, apart = door.parts(
             inputs, outputs, parameters, validation, calibration, self.seed
         )
         with reporting(progress) as report:
-            fitting = self.begin(*pairs, progress=report)
+            fitting = self.begin(training, held_out, progress=report)
             asked = {"parts": self.parts.describe(), "seed": self.seed}
             data = (fitting.training, fitting.validation)
             warn_of_symmetries(self.parts.symmetries, fitting.training)
             with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
                 fitting.context.checkpoints = kept
                 fitting.operator.fit(*data, fitting.context)
-        self.finish(fitting)
-        return self.learn_trust(*data, apart and apart.fields(self.device))
+        return self.finish(fitting).learn_trust(training, held_out, apart)
 
     def begin(
         self, training: Pair, validation: Pair, *, progress: Progress | None = None
@@ -275,20 +274,18 @@ class Surrogate(FittedSurrogate):
         LOGGER.info("fitted in %.1f s", sum(self.timings_.values()))
         return self
 
-    def learn_trust(
-        self, training: FieldPairs, choice: FieldPairs | None, calibration: FieldPairs | None
-    ) -> Self:
+    def learn_trust(self, training: Pair, choice: Pair, calibration: Pair | None) -> Self:
         """Learn the range of the training inputs and, from calibration pairs, a band.
 
         Pairs of `choice` may have taken part in the choice of weights; those of the band must not.
         """
         clock = Clock()
         with clock.stage(CALIBRATION.name):
-            trust = Trust.of_inputs(training.inputs, self.input_space_)
+            inputs = training.fields(self.device, resident=False).inputs
+            trust = Trust.of_inputs(inputs, self.input_space_)
             if calibration is not None:
-                trust.calibrate(
-                    self.operator_, self.problem, self.predict_fields, calibration, choice
-                )
+                apart, seen = (one.fields(self.device) for one in (calibration, choice))
+                trust.calibrate(self.operator_, self.problem, self.predict_fields, apart, seen)
         self.trust_ = trust
         self.timings_ = add_seconds(self.timings_, clock.seconds)
         return self

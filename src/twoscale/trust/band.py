@@ -43,7 +43,9 @@ class Band(nn.Module):
         for name in Band.__annotations__:
             self.register_buffer(name, torch.zeros(0, dtype=torch.float64))
 
-    def fit(self, scores: Tensor, prediction: Tensor, truth: Tensor, usual: Sequence[float]) -> Self:
+    def fit(
+        self, scores: Tensor, prediction: Tensor, truth: Tensor, usual: Sequence[float]
+    ) -> Self:
         """Learn from scores (samples, kinds) and fields which samples and nodes are difficult.
 
         Few samples say nothing: the powers are then the `usual` ones, and all nodes are alike.

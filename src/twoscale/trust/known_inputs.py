@@ -86,8 +86,8 @@ class KnownInputs(nn.Module):
         self._fit_modes(thinned - self.mean, min(_MODES, max(1, len(fields) // 4)))
         squares = self._squares(seen)[0]
         self.register_buffer("floor", _FLOOR * squares.mean(0) + torch.finfo(squares.dtype).tiny)
-        for scores, view in zip(self.scores, self._views(fields)[0], strict=True):
-            scores.fit(view)
+        for place, view in enumerate(self._views(fields)[0]):
+            self.scores[place] = NormalScores().fit(view)
         self.register_buffer("limit", torch.ones((), device=fields.device))
         return self.calibrate(inputs)
 
@@ -150,8 +150,8 @@ class KnownInputs(nn.Module):
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the fitted state from tensors, named as in `state_dict`."""
-        for place, scores in enumerate(self.scores):
-            restore_buffers(scores, subset(tensors, f"scores.{place}"))
+        for place in range(len(self.scores)):
+            self.scores[place] = restore_buffers(NormalScores(), subset(tensors, f"scores.{place}"))
         return restore_buffers(self, tensors)
 
 
@@ -162,7 +162,7 @@ def _some(inputs: FieldSource) -> Tensor:
 
 
 def _differences(fields: Tensor) -> Tensor:
-    """Return mean squares (samples, channels, lags) of differences between nodes 1, 2, 4, ... apart.
+    """Return mean squares (samples, channels, lags) of differences of nodes 1, 2, 4, ... apart.
 
     Along some rows and columns, and up to half of the shorter axis that has more than one node.
     """
