@@ -64,7 +64,8 @@ class Band(nn.Module):
         """Return error / difficulty of samples, and the same of nodes at their quantile `NODES`."""
         errors = relative_to_prediction(prediction, truth) / self.difficulty(scores)
         nodes = (self._deviations(scores, prediction, truth) / self.profile).flatten(1)
-        return tuple(one.nan_to_num(torch.inf) for one in (errors, nodes.quantile(NODES, dim=1)))
+        widest = nodes.kthvalue(math.ceil(NODES * nodes.shape[1]), dim=1).values
+        return tuple(one.nan_to_num(torch.inf) for one in (errors, widest))
 
     def calibrate(self, parts: Sequence[Ratios]) -> Self:
         """Take the ratios of samples that took no part in the fit; all widths follow from them."""
