@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.surrogate.tiny import tiny
 from twoscale import METHODS, Darcy, Poisson, Surrogate
 from twoscale.errors import TwoscaleError
 
@@ -32,10 +33,8 @@ def fitted():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_is_calibrated_and_stores_it(method, tmp_path):
-    known = Surrogate(method).settings
-    quick = {name: 1 for name in ("epochs", "refinement_epochs") if name in known}
     x, u = pairs(Poisson(), 60)
-    surrogate = Surrogate(method, **quick).fit(x, u, validation=0.5)
+    surrogate = Surrogate(method, **tiny(method)).fit(x, u, validation=0.5)
     surrogate.save(tmp_path / "s")
     found, again = (
         one.assess(x[:2], level=0.9) for one in (surrogate, Surrogate.load(tmp_path / "s"))
@@ -109,9 +108,9 @@ def test_wrong_levels_are_refused(fitted, change, words):
 def test_symmetries_and_members_are_opinions():
     """Without an equation the disagreement of images scales the radii; of members as well."""
     x, u = pairs(Poisson(), 160)
-    images = Surrogate("global", epochs=2, symmetries="square").fit(x, u, validation=0.4)
+    images = Surrogate("global", **tiny("global", symmetries="square")).fit(x, u, validation=0.4)
     assert images.trust_.kinds == ("disagreement", "distance")
-    members = Surrogate("whole-field", epochs=1, members=2).fit(x, u, validation=0.4)
+    members = Surrogate("whole-field", **tiny("whole-field", members=2)).fit(x, u, validation=0.4)
     assert members.trust_.kinds == ("disagreement", "distance")
     assert bool((members.assess(x[:3], level=0.9).radius > 0).all())
 
