@@ -1,4 +1,4 @@
-"""Equations -div(a grad u) = f with u = 0 on the boundary: their stencil and their linear system."""
+"""Equations -div(a grad u) = f with u = 0 on the boundary: their stencil and linear system."""
 
 from __future__ import annotations
 

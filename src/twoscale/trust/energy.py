@@ -27,10 +27,17 @@ _NODE_ROUNDING = 8 * _EPS  # f - A u takes ten roundings at a node: 5 eps of the
 
 
 class Bounds(NamedTuple):
-    """A lower and an upper bound of a norm, (batch,) each."""
+    """A lower and an upper bound of a number of each sample, (batch,) each."""
 
     lower: Tensor
     upper: Tensor
+
+
+class Functional(NamedTuple):
+    """What is applied to fields as h^2 r'v: r at interior nodes, and how far rounding moved it."""
+
+    values: Tensor  # (batch, rows, columns)
+    rounding: Tensor  # (batch,), a bound of the dual norm of the rounding error
 
 
 class EnergyNorm:
@@ -58,61 +65,90 @@ class EnergyNorm:
         differences = _differences(interior)
         return self._product(differences, self._weighted(differences)).sqrt()
 
-    def residual(self, interior: Tensor) -> tuple[Tensor, Tensor]:
-        """Return r = f - A u, and an upper bound of the dual norm of its rounding error."""
+    @property
+    def right_side(self) -> Functional:
+        """Return f, whose dual norm is that of the solution."""
+        values = self._system.right_side
+        return Functional(values, torch.zeros_like(self._least))
+
+    def residual(self, interior: Tensor) -> Functional:
+        """Return r = f - A v, whose dual norm is that of the error of v."""
         differences, right_side = _differences(interior), self._system.right_side
         flux = self._weighted(differences)
         size = self._product(differences, flux).sqrt()
-        return right_side + divergence(flux), self.rounding(size, right_side)
+        return Functional(right_side + divergence(flux), self.rounding(size, right_side))
 
-    def gradient_bound(self, preconditioned: Tensor) -> Tensor:
-        """Return the first upper bound of ||r||_* from L z = r; rounding is left out."""
-        return self._flux_norm(_differences(preconditioned))
-
-    def rounding(self, flux_norm: Tensor, functional: Tensor) -> Tensor:
+    def rounding(self, flux_norm: Tensor, values: Tensor) -> Tensor:
         """Return a bound of the dual norm of the rounding error of r + div(s).
 
         At a node it is a few eps times |r| and the |s| at four faces. A face has two nodes, so that
         the latter are at most twice the sums of s^2, which s^2 / a and the largest a bound.
         """
         largest = (sum(self._weights) * self._largest).sqrt()
-        sizes = 2 * largest * flux_norm / self._area + _length(functional)
+        sizes = 2 * largest * flux_norm / self._area + _length(values)
         return (1 + self._slack) * _NODE_ROUNDING * self._poincare * sizes
 
-    def tested(self, functional: Tensor, interior: Tensor, size: Tensor) -> Tensor:
-        """Return h^2 r'v / ||v||, a lower bound of ||r||_*, less what rounding may have added.
+    def applied(self, functional: Functional, interior: Tensor, size: Tensor) -> Bounds:
+        """Return bounds of h^2 r'v, as rounding allows them; `size` is ||v||."""
+        values, rounding = functional
+        product = self._area * _dot(values, interior)
+        sums = self._slack * self._area * _length(values) * _length(interior)
+        error = (1 + self._slack) * (sums + rounding * size)
+        return Bounds(product - error, product + error)
 
-        `size` is ||v||.
-        """
-        surely = _dot(functional, interior) - self._slack * _length(functional) * _length(interior)
-        return (1 - self._slack) * self._area * surely / size.clamp_min(_TINY)
+    def gradient_bound(self, preconditioned: Tensor) -> Tensor:
+        """Return the first upper bound of ||r||_* from L z = r; rounding is left out."""
+        return self._flux_norm(_differences(preconditioned))
 
-    def dual_norm(self, functional: Tensor, error: Tensor | float = 0.0) -> Bounds:
-        """Return bounds of ||r||_*; `error` bounds ||r - functional||_*.
+    def dual_norm(self, functional: Functional) -> Bounds:
+        """Return bounds of ||r||_*.
 
         Any flux s with -div(s) = r gives the upper bound (sum s^2 / a)^(1/2), any field v the lower
         bound h^2 r'v / ||v||. With L z = r these are s = D z, D being differences across faces, and
         v = z. With L w = A z the flux a D z - D w has no divergence: as much of it as shortens s is
         added. The second v is the best combination of z and w.
         """
-        z = solve_laplace(-functional)
+        values, error = functional
+        z = solve_laplace(-values)
         flux = _differences(z)
         image = self._weighted(flux)
-        lower = self.tested(functional, z, self._product(flux, image).sqrt())
+        lower = self._tested(functional, z, self._product(flux, image).sqrt())
         if self._system.faces is not None:
             w = solve_laplace(divergence(image))
             second = _differences(w)
-            combined = self._combined(functional, (z, w), (flux, second), image)
-            lower = lower.maximum(self.tested(functional, combined, self(combined)))
+            combined = self._combined(values, (z, w), (flux, second), image)
+            lower = lower.maximum(self._tested(functional, combined, self(combined)))
             flux = self._shortened(flux, _plus(image, -1.0, second))
         size = self._flux_norm(flux)
-        missing = self._poincare * _length(functional + divergence(flux))
-        upper = size + missing + self.rounding(size, functional)
-        return Bounds((lower - error).clamp_min(0.0), (1 + self._slack) * upper + error)
+        missing = self._poincare * _length(values + divergence(flux))
+        upper = size + missing + self.rounding(size, values) + error
+        return Bounds(lower.clamp_min(0.0), (1 + self._slack) * upper)
+
+    def solution_norm(self, interior: Tensor, residual: Functional, error: Bounds) -> Bounds:
+        """Return bounds of ||u|| from those of ||u - v||, r = f - A v being the residual of v.
+
+        ||u||^2 = h^2 (f + r)'v + ||u - v||^2. Where v is so far off that this says little, ||u|| is
+        bounded as the dual norm of f.
+        """
+        both = residual._replace(values=self._system.right_side + residual.values)
+        known = self.applied(both, interior, self(interior))
+        lower = (known.lower + error.lower.square()).clamp_min(0.0).sqrt() * (1 - self._slack)
+        upper = (known.upper + error.upper.square()).clamp_min(0.0).sqrt() * (1 + self._slack)
+        vague = upper > 1.5 * lower
+        if bool(vague.any()):
+            other = self.dual_norm(self.right_side)
+            lower = torch.where(vague, lower.maximum(other.lower), lower)
+            upper = torch.where(vague, upper.minimum(other.upper), upper)
+        return Bounds(lower, upper)
+
+    def _tested(self, functional: Functional, interior: Tensor, size: Tensor) -> Tensor:
+        """Return the lower bound h^2 r'v / ||v|| of ||r||_*."""
+        surely = self.applied(functional, interior, size).lower
+        return (1 - self._slack) * surely / size.clamp_min(_TINY)
 
     def _combined(
         self,
-        functional: Tensor,
+        values: Tensor,
         fields: tuple[Tensor, Tensor],
         differences: tuple[Faces, Faces],
         image: Faces,
@@ -124,7 +160,7 @@ class EnergyNorm:
         (z, w), (dz, dw) = fields, differences
         zz, zw = self._product(image, dz), self._product(image, dw)
         ww = self._product(dw, self._weighted(dw))
-        rz, rw = _dot(functional, z), _dot(functional, w)
+        rz, rw = _dot(values, z), _dot(values, w)
         return _each(rz * ww - rw * zw) * z + _each(rw * zz - rz * zw) * w
 
     def _shortened(self, flux: Faces, circulation: Faces) -> Faces:

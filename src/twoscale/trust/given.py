@@ -12,10 +12,11 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import StoredRows
-from twoscale.fields.grid import Grid
-from twoscale.fields.samples import usual_array
-from twoscale.fields.source import slices
+from twoscale.fields.grid import Grid, Space
+from twoscale.fields.samples import read_shape, usual_array
+from twoscale.fields.source import Shape, slices
 from twoscale.problems import DiffusionProblem, Problem, get_problem, known_problems
+from twoscale.problems.diffusion import DiffusionSystem
 
 _VALUES, _VALUES_CUDA = 2**16, 2**24  # nodes at a time: few enough to stay in a CPU's cache
 
@@ -28,53 +29,69 @@ class Given:
 
     problem: DiffusionProblem
     grid: Grid
-    prediction: Array  # (samples, height, width), of any dtype; so are the inputs
-    input: Array
+    prediction: Array  # (samples, 1, height, width), of any dtype
+    input: Array  # (samples, channels, height, width)
     shape: tuple[int, ...]  # that the user's prediction has
 
     @classmethod
     def of(cls, prediction: Any, input: Any, problem: Problem | str | None) -> Given:
         """Return what a user gave, or say what is wrong with it; values are not looked at."""
         equation = elliptic(problem)
-        fields = {"predicted": prediction, "input": input}
-        arrays = {name: usual_array(array, f"{name} fields") for name, array in fields.items()}
-        shapes = [_three_axes(array.shape, name) for name, array in arrays.items()]
-        (samples, *sides), (inputs, *input_sides) = shapes
-        if samples != inputs:
-            raise TwoscaleError(
-                f"there are {samples} predicted fields but {inputs} input fields: give the inputs "
-                "that they were predicted from"
+        inputs, outputs = (
+            _with_shape(array, name, channels)
+            for array, name, channels in zip(
+                (input, prediction), ("input", "predicted"), equation.channels, strict=True
             )
-        if sides != input_sides:
-            raise TwoscaleError(
-                f"predicted and input fields of {equation.name} have the same nodes, got "
-                f"{Grid(*sides)} and {Grid(*input_sides)}"
-            )
-        grid = equation.grid(*sides)
-        check_solved_on(equation, grid)
-        one, other = (
-            array if isinstance(array, StoredRows) else array.reshape(shape)
-            for array, shape in zip(arrays.values(), shapes, strict=True)
         )
-        return cls(equation, grid, one, other, tuple(arrays["predicted"].shape))
+        (given, *inner), (made, *sides) = inputs[1], outputs[1]
+        if given != made:
+            raise TwoscaleError(
+                f"there are {made} predicted fields but {given} input fields: give the inputs that "
+                "they were predicted from"
+            )
+        spaces = [
+            Space(channels, Grid(height, width)) for channels, height, width in (inner, sides)
+        ]
+        equation.check_spaces(*spaces)
+        grid = spaces[1].grid
+        if not equation.solves(grid):
+            raise TwoscaleError(
+                f"fields of {equation.name} on {grid} nodes are thinned: they satisfy no equation "
+                "on that grid, so that there is no certificate"
+            )
+        shown = usual_array(prediction, "predicted fields").shape
+        return cls(equation, grid, outputs[0], inputs[0], tuple(shown))
 
-    def parts(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield predictions and inputs (batch, height, width), float64, once they are checked."""
+    def parts(self) -> Iterator[tuple[Tensor, DiffusionSystem]]:
+        """Yield predictions (batch, height, width), float64, with their checked systems."""
         cuda = isinstance(self.prediction, Tensor) and self.prediction.is_cuda
         length = max(1, (_VALUES_CUDA if cuda else _VALUES) // self.grid.nodes)
         for part in slices(len(self.prediction), length):
             prediction = self._rows(self.prediction, part)
-            inputs = self._rows(self.input, part).to(prediction.device)
             if not bool(prediction.isfinite().all()):
                 raise TwoscaleError("the predicted fields contain NaN or infinite values")
-            self._check_inputs(inputs)
-            yield prediction, inputs
+            yield prediction[:, 0], self._system(self._rows(self.input, part).to(prediction.device))
 
     def _rows(self, array: Array, part: slice) -> Tensor:
+        """Return some samples (batch, channels, height, width)."""
         if isinstance(array, Tensor):
             return array[part].detach().double()
-        rows = np.concatenate(list(array[part].parts())) if isinstance(array, StoredRows) else array[part]
-        return torch.from_numpy(np.array(rows, dtype=np.float64).reshape(-1, *self.grid.shape))
+        if isinstance(array, StoredRows):
+            values = np.concatenate(list(array[part].parts()))
+        else:
+            values = np.asarray(array[part])
+        return torch.from_numpy(values.astype(np.float64)).reshape(
+            len(values), -1, *self.grid.shape
+        )
+
+    def _system(self, inputs: Tensor) -> DiffusionSystem:
+        """Return the system of inputs (batch, channels, height, width), without a channel axis."""
+        self._check_inputs(inputs)
+        system = self.problem.system(inputs)
+        faces = system.faces
+        if faces is not None:
+            faces = (faces[0].flatten(0, -3), faces[1].flatten(0, -3))
+        return DiffusionSystem(faces, system.right_side.flatten(0, -3))
 
     def _check_inputs(self, inputs: Tensor) -> None:
         name = self.problem.name
@@ -102,32 +119,18 @@ def elliptic(problem: Problem | str | None) -> DiffusionProblem:
     form = "an equation -div(a grad u) = f with u = 0 on the boundary"
     if found is None:
         raise TwoscaleError(
-            f"a certificate needs {form}, but no problem is known: fit with problem=..., such as "
-            f"{' or '.join(able)}"
+            f"a certificate needs {form}, and which one these fields belong to is not known: only "
+            f"fields of a known problem can be certified, such as {' or '.join(able)}"
         )
     came = found.name if isinstance(found, Problem) else repr(found)
     raise TwoscaleError(f"a certificate needs {form}, such as {' or '.join(able)}; got {came}")
 
 
-def check_solved_on(problem: DiffusionProblem, grid: Grid) -> None:
-    """Raise if fields on a grid are no solutions of the problem's equation there."""
-    if not problem.solves(grid):
-        raise TwoscaleError(
-            f"fields of {problem.name} on {grid} nodes are thinned: they satisfy no equation on "
-            "that grid, so there is no certificate"
-        )
+def _with_shape(array: Any, name: str, channels: int) -> tuple[Array, Shape]:
+    """Return an array of fields and its shape (samples, channels, height, width).
 
-
-def _three_axes(shape: tuple[int, ...], name: str) -> tuple[int, ...]:
-    """Return (samples, height, width) of fields with or without axes of samples and channel."""
-    given = tuple(int(side) for side in shape)
-    if len(given) == 2:
-        return (1, *given)
-    if len(given) == 3:
-        return given
-    if len(given) == 4 and given[1] == 1:
-        return (given[0], *given[2:])
-    raise TwoscaleError(
-        f"the {name} fields must have shape (samples, height, width), (samples, 1, height, width) "
-        f"or (height, width), got {given}"
-    )
+    The axes of one sample and of one channel may be missing. An array on disk keeps its own shape.
+    """
+    found = usual_array(array, f"{name} fields")
+    shape, _ = read_shape(found.shape, name, Space(channels, Grid(3, 3)), any_grid=True)
+    return found if isinstance(found, StoredRows) else found.reshape(shape), shape
