@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -92,13 +91,10 @@ class Darcy(DiffusionProblem):
         """
         coefficient = inputs.double()
         system = self.system(coefficient)
-        # On a CPU single precision halves the preconditioner's cost; the residual that decides is
-        # always double.
-        cheap = torch.float64 if coefficient.is_cuda else torch.float32
         result = conjugate_gradients(
             system.apply,
             system.right_side,
-            precondition=partial(system.precondition, dtype=cheap),
+            precondition=system.precondition,
             tolerance=tolerance,
         )
         allowed = rounding_residual(coefficient, result.solution).clamp_min(tolerance)
