@@ -17,7 +17,7 @@ LAYERS = [
     {"fields"},
     {"linalg"},
     {"problems", "representation", "networks"},
-    {"training", "trust"},
+    {"training"},
     {"predictors"},
     {"operators"},
     {"methods"},

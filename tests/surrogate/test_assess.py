@@ -6,7 +6,7 @@ import torch
 
 from tests.surrogate.tiny import tiny
 from twoscale import METHODS, Darcy, Poisson, Surrogate
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, TwoscaleWarning
 
 SIDE = 16
 
@@ -40,7 +40,7 @@ def test_every_method_is_calibrated_and_stores_it(method, tmp_path):
         one.assess(x[:2], level=0.9) for one in (surrogate, Surrogate.load(tmp_path / "s"))
     )
     np.testing.assert_array_equal(found.fields, surrogate.predict(x[:2]))
-    for name in ("radius", "outside", "lower", "upper", "unusual"):
+    for name in ("radius", "outside", "lower", "upper"):
         np.testing.assert_array_equal(getattr(found, name), getattr(again, name))
     assert found.radius.shape == found.outside.shape == (2,)
     assert bool((found.lower <= found.fields).all() and (found.fields <= found.upper).all())
@@ -122,5 +122,14 @@ def test_single_samples_tensors_and_channels():
     found = surrogate.assess(torch.from_numpy(both[0]), level=0.9)
     assert found.fields.shape == found.lower.shape == (2, SIDE, SIDE)
     assert isinstance(found.upper, torch.Tensor)
-    assert found.reasons["values"].shape == (1, 2)
-    assert surrogate.assess(10 * both[:1], level=0.9).outside.all()
+    assert found.flags.values.shape == (1, 2)
+    with pytest.warns(TwoscaleWarning, match="1 of 1 inputs .* in channel '[01]'"):
+        assert surrogate.assess(10 * both[:1], level=0.9).outside.all()
+    assert surrogate.flag(10 * both[:2]).outside.all()
+
+
+def test_known_elliptic_equations_give_certificates(fitted):
+    x, _ = pairs(Darcy(), 3, seed=4)
+    proven = fitted.assess(x).certificate
+    assert bool((proven.relative_error_lower > 0).all())
+    assert fitted.with_problem(None).trust_ is fitted.trust_

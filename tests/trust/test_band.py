@@ -65,10 +65,10 @@ def test_a_level_needs_enough_samples():
     band = Band().fit(*made(30, 0), [1.0, 0.0])
     scores, prediction, _ = made(3, 2)
     band.calibrate([band.ratios_of(*made(18, 1))])
-    with pytest.raises(TwoscaleError, match="level 0.95 needs 19 calibration samples"):
+    with pytest.raises(TwoscaleError, match=r"level 0\.95 needs 19 calibration samples"):
         band.radius(scores, 0.95)
     assert bool(band.radius(scores, 0.9).isfinite().all())
-    with pytest.raises(TwoscaleError, match="between 0 and 1, such as 0.95, got 95"):
+    with pytest.raises(TwoscaleError, match="between 0 and 1"):
         band.half_width(scores, prediction, 95)
 
 

@@ -86,14 +86,17 @@ class Band(nn.Module):
         widths = size[:, None, None, None] * self.profile * _sizes(prediction)
         return widths.to(prediction.dtype)
 
-    def _quantile(self, ratios: Tensor, level: float) -> float:
-        found = conformal_quantile(ratios, check_level(level))
-        if math.isinf(found) and len(ratios) < fewest_samples(level):
+    def check_level(self, level: float) -> None:
+        """Raise if there are no widths for a level."""
+        if len(self.ratios) < fewest_samples(check_level(level)):
             raise TwoscaleError(
                 f"level {level:g} needs {fewest_samples(level)} calibration samples at least, and "
-                f"there are {len(ratios)}: ask for a lower level, or calibrate with more"
+                f"there are {len(self.ratios)}: ask for a lower level, or calibrate with more"
             )
-        return found
+
+    def _quantile(self, ratios: Tensor, level: float) -> float:
+        self.check_level(level)
+        return conformal_quantile(ratios, level)
 
     def _deviations(self, scores: Tensor, prediction: Tensor, truth: Tensor) -> Tensor:
         """Return the errors of nodes in units of the prediction's size and the difficulty."""

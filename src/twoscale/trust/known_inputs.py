@@ -27,25 +27,16 @@ _LEVEL = 0.975  # of fresh inputs of the same kind, that many are known
 
 @dataclass(frozen=True)
 class Familiarity:
-    """How far inputs are from the training inputs, of each sample and channel.
+    """How far inputs are from the training inputs, of each sample and channel."""
 
-    Attributes
-    ----------
-    roughness, code, values
-        Distances of three kinds: of the differences between nodes, of the code and of what it
-        misses, and of the least and largest value. Above 1 an input is outside.
-    missed
-        The part of the thinned field that its code misses, as a ratio of norms.
-    """
-
-    roughness: Tensor  # (samples, channels)
-    code: Tensor
-    values: Tensor
-    missed: Tensor
+    roughness: Tensor  # (samples, channels): distance of differences between nodes
+    code: Tensor  # distance of the code, and of what it misses
+    values: Tensor  # distance of the least and largest value
+    missed: Tensor  # the part of the thinned field that its code misses, a ratio of norms
 
     @property
     def unusual(self) -> Tensor:
-        """Return the largest distance of each sample, (samples,)."""
+        """Return the largest distance of each sample, (samples,); above 1 it is outside."""
         return torch.stack([self.roughness, self.code, self.values]).amax((0, 2))
 
     @property
