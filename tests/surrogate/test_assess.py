@@ -74,7 +74,7 @@ def test_evaluations_state_the_coverage(fitted):
 def test_an_unknown_equation_leaves_the_range_only(fitted):
     x, u = pairs(Darcy(), 5, seed=2)
     other = fitted.with_problem(None)
-    assert set(other.evaluate(x, u)["trust"]) == {"outside"}
+    assert set(other.evaluate(x, u)["trust"]) == {"outside", "level", "calibration_samples"}
     with pytest.raises(TwoscaleError, match="calibrated with its equation"):
         other.assess(x)
 

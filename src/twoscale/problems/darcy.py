@@ -12,14 +12,10 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid
 from twoscale.linalg.krylov import CGResult, conjugate_gradients
-from twoscale.problems.base import in_parts
-from twoscale.problems.diffusion import DiffusionProblem, with_boundary
+from twoscale.problems.diffusion import DiffusionProblem, in_solver_parts, with_boundary
 from twoscale.problems.parameters import positive
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.problems.registry import register
-
-_SOLVE_VALUES = 2**18  # nodes solved for together: few enough to stay in a CPU's cache
-_SOLVE_VALUES_CUDA = 2**26
 
 
 @dataclass(frozen=True)
@@ -75,14 +71,9 @@ class Darcy(DiffusionProblem):
         self.check_grid(Grid(*inputs.shape[-2:]))
         if not bool(((inputs > 0) & inputs.isfinite()).all()):
             raise TwoscaleError("Darcy needs a coefficient that is positive everywhere, and finite")
-        interior = in_parts(
-            lambda part: self.solve_interior(part).solution,
-            inputs,
-            values=inputs[0].numel(),
-            cpu=_SOLVE_VALUES,
-            cuda=_SOLVE_VALUES_CUDA,
+        return with_boundary(
+            in_solver_parts(lambda part: self.solve_interior(part).solution, inputs)
         )
-        return with_boundary(interior)
 
     def solve_interior(self, inputs: Tensor, *, tolerance: float = 1e-10) -> CGResult:
         """Return the interior solutions of a batch with their iteration counts.

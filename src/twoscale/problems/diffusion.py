@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -13,7 +14,10 @@ from torch.nn import functional
 
 from twoscale.fields.grid import Grid
 from twoscale.linalg.transforms import sine_transform
-from twoscale.problems.base import Problem
+from twoscale.problems.base import Problem, in_parts
+
+_SOLVE_VALUES = 2**18  # nodes solved for together: few enough to stay in a CPU's cache
+_SOLVE_VALUES_CUDA = 2**26
 
 Faces = tuple[Tensor, Tensor]
 """Values at the cell faces of interior nodes, across rows (..., height - 1, width - 2) and across
@@ -80,6 +84,13 @@ class DiffusionSystem:
         """
         cheap = self.faces is not None and not residual.is_cuda
         return solve_laplace(residual.neg().to(torch.float32 if cheap else torch.float64)).double()
+
+
+def in_solver_parts(solve: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
+    """Return solve(inputs), by conjugate gradients on as many samples as suit the device."""
+    return in_parts(
+        solve, inputs, values=inputs[0].numel(), cpu=_SOLVE_VALUES, cuda=_SOLVE_VALUES_CUDA
+    )
 
 
 def diffusion(fields: Tensor, coefficient: Tensor | None = None) -> Tensor:

@@ -8,17 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares
-from twoscale.files import claimed, new_folder, write_json
+from twoscale.files import claimed, new_folder
 from twoscale.predictors import get_predictor
-from twoscale.run.folder import (
-    SEARCH,
-    Fitted,
-    Illustrate,
-    Run,
-    first_pairs,
-    run_config,
-    write_run,
-)
+from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import (
     Pair,
     reads_on_each_pass,
@@ -36,6 +28,7 @@ from twoscale.surrogate.options import declared_processes, resolve_device
 
 _FEW = 8  # test samples by which the time of the evaluation is estimated
 _PAGE = 4.0  # seconds of writing the run and drawing its page
+_SOLVER = 1.0  # seconds of comparing with the equation's solver
 _MOST = 0.25  # of the budget is kept for what follows the search, at most
 
 
@@ -88,6 +81,8 @@ def auto_run(
         }
         kept = kept_checkpoints(output.work, asked, device=resolve_device(device), resume=resume)
         pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
+        compares = calibrates and dataset.problem is not None
+        fixed = (_PAGE if illustrate else 0.0) + (_SOLVER if compares else 0.0)
         found = fit_auto(
             *pairs.training,
             validation=pairs.validation,
@@ -97,26 +92,21 @@ def auto_run(
             problem=dataset.problem,
             progress=progress,
             start=start,
-            afterwards=_seconds_afterwards(
-                pairs.test, parse_duration(budget), page=bool(illustrate)
-            ),
+            afterwards=_seconds_afterwards(pairs.test, parse_duration(budget), fixed),
             journal_folder=kept.folder,
             **(settings or {}),
         )
         surrogate = found.surrogate
         config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
         new_folder(output.content)
-        write_json(output.content / SEARCH, found.record)
-        fitted = Fitted(Path(out), surrogate, config, split, pairs, trusted=calibrates)
+        fitted = Fitted(Path(out), surrogate, config, split, pairs, calibrates, found.record)
         write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)
 
 
-def _seconds_afterwards(
-    judging: Pair, budget: float, *, page: bool
-) -> Callable[[Surrogate], float]:
-    """Return what estimates the seconds after a search: the evaluation, and the run's page."""
+def _seconds_afterwards(judging: Pair, budget: float, fixed: float) -> Callable[[Surrogate], float]:
+    """Return what estimates the seconds after a search: the evaluation, and `fixed` ones."""
 
     def estimate(surrogate: Surrogate) -> float:
         few = first_pairs(judging, _FEW)
@@ -125,6 +115,6 @@ def _seconds_afterwards(
             warnings.simplefilter("ignore")  # the first candidate may be no better than zeros
             surrogate.with_problem(surrogate.problem).evaluate(*few)
         each = (now() - start) / len(few[0])
-        return min(_MOST * budget, each * len(judging[0]) + (_PAGE if page else 0.0))
+        return min(_MOST * budget, each * len(judging[0]) + fixed)
 
     return estimate

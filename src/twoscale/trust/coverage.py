@@ -21,7 +21,7 @@ class Coverage:
     """Counts, while batches of an evaluation pass, how often a band holds and inputs are outside.
 
     Only the latter is counted without a band, or with one of too few calibration samples, or of
-    another equation.
+    another equation. `calibration_samples` tells these apart.
     """
 
     def __init__(self, trust: Trust, operator: FieldOperator, problem: Problem | None) -> None:
@@ -50,16 +50,16 @@ class Coverage:
     def metrics(self) -> dict[str, Any]:
         """Return shares and means over all samples."""
         outside, *rest = torch.cat(self._parts).mean(0).tolist()
-        found: dict[str, Any] = {"outside": outside}
+        calibrated = 0 if self._trust.band is None else len(self._trust.band.ratios)
+        found: dict[str, Any] = {"outside": outside, "level": LEVEL}
+        found["calibration_samples"] = calibrated
         if self._band is not None:
             coverage, radius, nodes = rest
             found |= {
-                "level": LEVEL,
                 "coverage": coverage,
                 "mean_radius": radius,
                 "nodes": NODES,
                 "band_coverage": nodes,
                 "scores": list(self._trust.kinds),
-                "calibration_samples": len(self._band.ratios),
             }
         return found
