@@ -73,8 +73,9 @@ class BreakEven:
 def solver_time(problem: Problem, predict: Solve, test: FieldPairs) -> SolverTime:
     """Return the time in which a problem solves some test inputs as well as they are predicted.
 
-    The outputs must be solutions on their grid (`Problem.solves`). Fields of an elliptic equation may be solved by few steps of conjugate gradients. If the full
-    solver is faster, or if the equation is of another kind, it is the full solver.
+    The outputs must be solutions on their grid (`Problem.solves`). An elliptic equation may be
+    solved by few steps of conjugate gradients. If its full solver is faster, or if the equation is
+    of another kind, it is the full solver.
     """
     nodes = test.output_space.grid.nodes
     judged = max(_LEAST, _JUDGED // nodes)
