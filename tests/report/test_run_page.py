@@ -77,7 +77,7 @@ def undrawn(run):
 def check(text, *others):
     """Say that a page has all its pictures, described in words, and asks nobody for anything."""
     wanted = {"median", "best", "worst", "histogram", "shares", "map", "spectra", "timings"}
-    wanted |= {"losses", *others}
+    wanted |= {"losses", "reliability", "radii", "distances", *others}
     assert set(pictures(text)) == wanted
     assert "Not drawn" not in text
     assert not re.search(r"https?:(?!(//|%2F%2F)www\.w3\.org)", text)

@@ -123,8 +123,8 @@ class TrustLook:
         inputs, predicted = batch.known_inputs, batch.prediction
         self._distances.append(self._trust.known(inputs.to(device)).unusual.cpu())
         some = slice(self._to_score)
-        self._to_score -= len(inputs[some])
-        if self._band is not None and self._difficulty is not None:
+        if self._band is not None and self._difficulty is not None and self._to_score:
+            self._to_score -= len(inputs[some])
             scores = self._difficulty(inputs[some].to(device), predicted[some].to(device))
             self._difficulties.append(self._band.difficulty(scores).cpu())
             self._errors.append(relative_to_prediction(predicted[some], batch.truth[some]))

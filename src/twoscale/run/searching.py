@@ -27,7 +27,7 @@ from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import declared_processes, resolve_device
 
 _FEW = 8  # test samples by which the time of the evaluation is estimated
-_PAGE = 4.0  # seconds of writing the run and drawing its page
+_PAGE = 6.0  # seconds of writing the run and drawing its page
 _SOLVER = 1.0  # seconds of comparing with the equation's solver
 _MOST = 0.25  # of the budget is kept for what follows the search, at most
 
