@@ -231,7 +231,7 @@ class Surrogate(FittedSurrogate):
         calibration
             (inputs, outputs), or (inputs, outputs, parameters), by which `assess` knows how wrong
             predictions can be. False leaves that out. By default it is the second half of what is
-            held out; of validation pairs that are given, none.
+            held out, if that is 9 pairs at least; of validation pairs that are given, none.
         input_names, output_names
             Names of the channels. By default they have numbers.
         progress
