@@ -175,9 +175,7 @@ def test_existing_bounds_are_replaced_only_if_asked(twoscale, darcy_run, media, 
 def test_fields_never_lie_beside_bounds_of_others(twoscale, darcy_run, media, tmp_path):
     assert predict(twoscale, darcy_run, tmp_path, "--certify").status == 0
     before = (tmp_path / "p.npy").read_bytes()
-    refused(
-        predict(twoscale, darcy_run, tmp_path, "--overwrite"), "p.json speaks of", "--certify"
-    )
+    refused(predict(twoscale, darcy_run, tmp_path, "--overwrite"), "p.json speaks of", "--certify")
     assert (tmp_path / "p.npy").read_bytes() == before
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.trust import set_apart
 
 _EXAMPLE = "give training/validation/test as shares such as 0.8/0.1/0.1, or as numbers of samples"
 
@@ -145,7 +146,7 @@ def split_samples(
         Whether the fit needs validation samples, to choose settings or weights. It then gets a
         tenth of the training samples, with a warning, if the shares leave it none.
     calibrates
-        Whether half of the validation samples are set apart for calibration.
+        Whether half of the validation samples are set apart for calibration, if they are enough.
     """
     if shares is None and samples < 10:
         raise TwoscaleError(f"an 80/10/10 split needs at least 10 samples, got {samples}")
@@ -158,8 +159,8 @@ def split_samples(
         most, validation = _hold_out(order[:most])
     if training is not None and not 2 <= training <= most:
         raise TwoscaleError(f"of {samples} samples between 2 and {most} can train, got {training}")
-    half = len(validation) // 2 if calibrates else 0
-    kept, calibration = np.split(validation, [len(validation) - half])
+    apart = set_apart(len(validation)) if calibrates else 0
+    kept, calibration = np.split(validation, [len(validation) - apart])
     return Split(order[: training or most], kept, test, calibration)
 
 

@@ -30,6 +30,7 @@ from twoscale.fields.source import is_source
 from twoscale.operators.context import FieldPairs
 from twoscale.surrogate.labels import labelled_like
 from twoscale.surrogate.resampling import Resampling, on_grid
+from twoscale.trust import set_apart
 
 Validation = tuple[Any, ...] | float | None
 """Validation data: (inputs, outputs), with parameters a triple, or a share of the samples."""
@@ -144,7 +145,8 @@ class Door:
         """Return training, validation and calibration pairs.
 
         `validation` is a pair, a triple with parameters, or the share to hold out, by default a
-        tenth. Half of what is held out is for calibration, unless that is false or given.
+        tenth. Half of what is held out is for calibration, if that is enough, unless it is false or
+        given.
         """
         if validation is None or isinstance(validation, int | float):
             share = _VALIDATION_SHARE if validation is None else validation
@@ -347,7 +349,7 @@ def hold_out(
     """Return inputs, outputs and parameters for training, and the same for validation.
 
     The latter are a share of a shuffle, at least one sample. With `halves` the second half of them
-    follows apart, if there are two at least.
+    follows apart, for calibration, if it is enough for that.
     """
     if not 0 < share < 1:
         raise TwoscaleError(
@@ -371,7 +373,8 @@ def hold_out(
         raise TwoscaleError(f"a surrogate needs at least 4 pairs of fields, got {count}")
     order = torch.from_numpy(np.random.default_rng(seed).permutation(count))
     held = min(max(1, round(share * count)), count - 2)
-    sizes = [count - held, held - held // 2, held // 2] if halves else [count - held, held]
+    apart = set_apart(held) if halves else 0
+    sizes = [count - held, held - apart, apart]
     return [
         tuple(None if one is None else one[_rows(one, part.sort().values)] for one in arrays)
         for part in order.split([size for size in sizes if size])

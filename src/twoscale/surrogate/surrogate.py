@@ -231,7 +231,7 @@ class Surrogate(FittedSurrogate):
         calibration
             (inputs, outputs), or (inputs, outputs, parameters), by which `assess` knows how wrong
             predictions can be. False leaves that out. By default it is the second half of what is
-            held out; of validation pairs that are given, none.
+            held out, if that is 9 pairs at least; of validation pairs that are given, none.
         input_names, output_names
             Names of the channels. By default they have numbers.
         progress
@@ -279,10 +279,13 @@ class Surrogate(FittedSurrogate):
 
         Pairs of `choice` may have taken part in the choice of weights; those of the band must not.
         """
+        inputs = training.fields(self.device, resident=False).inputs
+        return self.learn_band(Trust.of_inputs(inputs, self.input_space_), choice, calibration)
+
+    def learn_band(self, trust: Trust, choice: Pair, calibration: Pair | None) -> Self:
+        """Take over a range of inputs; calibrate a band if there are pairs for that."""
         clock = Clock()
         with clock.stage(CALIBRATION.name):
-            inputs = training.fields(self.device, resident=False).inputs
-            trust = Trust.of_inputs(inputs, self.input_space_)
             if calibration is not None:
                 apart, seen = (one.fields(self.device) for one in (calibration, choice))
                 trust.calibrate(self.operator_, self.problem, self.predict_fields, apart, seen)

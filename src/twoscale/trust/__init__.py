@@ -2,7 +2,7 @@
 
 from twoscale.trust.band import NODES
 from twoscale.trust.certificate import Certificate, certify
-from twoscale.trust.conformal import check_level
+from twoscale.trust.conformal import check_level, set_apart
 from twoscale.trust.coverage import LEVEL, Coverage
 from twoscale.trust.difficulty import is_elliptic
 from twoscale.trust.polish import Polished, polish
@@ -19,4 +19,5 @@ __all__ = [
     "check_level",
     "is_elliptic",
     "polish",
+    "set_apart",
 ]

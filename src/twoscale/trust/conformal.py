@@ -8,6 +8,8 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 
+_LOWEST = 0.9  # level that is worth setting samples apart for
+
 
 def conformal_quantile(scores: Tensor, level: float) -> float:
     """Return the bound that the score of a fresh sample keeps with probability `level` at least.
@@ -34,6 +36,18 @@ def fewest_samples(level: float) -> int:
     (19, 99)
     """
     return math.ceil(round(level / (1 - level), 9))
+
+
+def set_apart(held_out: int) -> int:
+    """Return how many of the samples that are held out are for calibration: half of them.
+
+    With fewer than 9 not even a level of 90 % is possible: then there are none.
+
+    >>> set_apart(100), set_apart(17)
+    (50, 0)
+    """
+    half = held_out // 2
+    return half if half >= fewest_samples(_LOWEST) else 0
 
 
 def check_level(level: float) -> float:
