@@ -68,6 +68,21 @@ def test_a_search_is_suggested_once_to_those_who_did_not_search():
     assert "A longer budget may help." in told(searched=True, short_of_time=True)
 
 
+@pytest.mark.parametrize(
+    ("method", "predictor", "tried", "words"),
+    [
+        ("two-scale", "affine", ["affine", "filter"], "A nonlinear predictor would help, or a"),
+        ("two-scale", "affine", ["affine", "kernel"], "A longer input code would help: nonlinear"),
+        ("whole-field", "filter", ["affine", "filter"], "A nonlinear predictor would help."),
+        ("whole-field", "filter", ["filter", "kernel"], "A larger network would help"),
+        ("two-scale", "kernel", ["affine", "kernel"], "A larger network would help"),
+    ],
+)
+def test_after_a_search_other_predictors_are_named(method, predictor, tried, words):
+    settings = resolve(method, {"predictor": predictor})
+    assert words in told(method=method, settings=settings, searched=True, tried_predictors=tried)
+
+
 def test_a_loss_that_still_falls_asks_for_epochs():
     assert "still falling at the end (40 epochs)" in told(epochs=(39, 40))
     assert "still falling" not in told(epochs=(20, 40))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from twoscale.representation import known_stages
 from twoscale.runtime.stages import PCA, STAGES
+from twoscale.runtime.texts import short_number
 
 ABSENT = "\N{EN DASH}"
 _FORMATS = {
@@ -40,7 +41,7 @@ class Display:
     @property
     def scale(self) -> float:
         """Return the factor from stored to shown numbers."""
-        return 100.0 if self.kind in _HUNDREDFOLD else 1.0
+        return _scale(self.kind)
 
 
 def _seconds(heading: str, words: str) -> Display:
@@ -137,15 +138,19 @@ def number(value: float | None, kind: str) -> str:
     Changes are written by their kind: relative, absolute or speed_up. A number that is huge, or
     so small that no digit would show, is written with three digits.
 
-    >>> number(1.2e28, "percent"), number(2e-9, "percent"), number(0.0123, "percent")
-    ('1.2e+30', '2e-07', '1.230')
+    >>> number(1.2e28, "percent"), number(2e-8, "percent"), number(0.0123, "percent")
+    ('1.2e+30', '0.000002', '1.230')
     """
     if value is None or value != value:
         return ABSENT
-    shown = 100 * value if kind in _HUNDREDFOLD else value
+    shown = _scale(kind) * value
     text = _fixed(value, kind)
     hidden = kind not in _CHANGES and shown and not any(digit in text for digit in "123456789")
-    return f"{shown:.3g}" if abs(shown) >= _HUGE or hidden else text
+    return short_number(shown) if abs(shown) >= _HUGE or hidden else text
+
+
+def _scale(kind: str) -> float:
+    return 100.0 if kind in _HUNDREDFOLD else 1.0
 
 
 def _fixed(value: float, kind: str) -> str:
@@ -154,14 +159,14 @@ def _fixed(value: float, kind: str) -> str:
         return f"{value:.0f}" if value == round(value) or value >= _MANY else f"{value:.1f}"
     if kind == "seconds":
         return f"{value:.{_decimals(value)}f}"
-    return _FORMATS[kind].format(100 * value if kind in _HUNDREDFOLD else value)
+    return _FORMATS[kind].format(_scale(kind) * value)
 
 
 def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
     """Return a mean with its standard deviation, if there is one.
 
-    >>> with_spread(0.0123, 0.0004, "percent")
-    '1.230 ± 0.040'
+    >>> with_spread(0.0123, 0.0004, "percent"), with_spread(3.21e-7, 1e-9, "percent")
+    ('1.230 ± 0.040', '0.0000321 ± 0.0000001')
     """
     text = number(mean, kind)
     if deviation is None or text == ABSENT or (kind == "count" and deviation == 0):
@@ -172,6 +177,8 @@ def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
         return f"({digits} ± {deviation / 10 ** int(exponent):.2f})e{exponent}"
     if kind in ("seconds", "short") and "e" not in text:
         return f"{text} ± {deviation:.{len(text.partition('.')[2])}f}"
+    if text != _fixed(mean, kind):
+        return f"{text} ± {short_number(_scale(kind) * deviation, 1)}"
     return f"{text} ± {_fixed(deviation, kind)}"
 
 

@@ -146,9 +146,7 @@ class RunRecord:
                 trial["method"] == surrogate.method and trial["output_code"] > (code or math.inf)
                 for trial in trials
             ),
-            tried_predictors=any(
-                trial["settings"].get("predictor") != self.predictor for trial in trials
-            ),
+            tried_predictors=[trial["settings"]["predictor"] for trial in trials],
             tunable=self._tunable,
             epochs=None if surrogate.finetuning_ else _epochs(self.history),
             seam_ratio=samples.seam_ratio if samples else None,

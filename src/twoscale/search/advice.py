@@ -49,7 +49,7 @@ class Findings:
     short_of_time, interrupted
         Whether a search ended before it had tried all it wanted to.
     tried_longer, tried_predictors
-        Whether a search has tried longer codes, and other predictors.
+        Whether a search has tried longer codes; the predictors that it has tried.
     tunable
         Whether it can be fine-tuned on the assembled field, and has not been.
     epochs
@@ -80,7 +80,7 @@ class Findings:
     short_of_time: bool = False
     interrupted: bool = False
     tried_longer: bool = False
-    tried_predictors: bool = False
+    tried_predictors: Sequence[str] = ()
     tunable: bool = False
     epochs: tuple[int, int] | None = None
     seam_ratio: float | None = None
@@ -206,19 +206,23 @@ def _longer_settings(found: Findings) -> dict[str, str]:
 def _other_predictor(found: Findings) -> Iterator[Suggestion]:
     if late := _trained_too_short(found):
         yield late
-    linear = kind_of(str(found.settings["predictor"])).linear
+    used, *tried = (
+        kind_of(name) for name in (str(found.settings["predictor"]), *found.tried_predictors)
+    )
+    coded = "input_variance" in found.settings
     if not found.searched:
         yield Suggestion(
             "Another predictor may learn more: a search tries several and keeps the best.",
             search=True,
         )
-    elif not linear:
-        how = "trained for longer" if found.accelerated else "trained on a GPU"
-        yield Suggestion(f"A larger network would help, {how}.", search=True)
-    elif found.tried_predictors:
+    elif used.linear and all(kind.linear for kind in tried):
+        longer = ", or a longer input code" if coded else ""
+        yield Suggestion(f"A nonlinear predictor would help{longer}.")
+    elif used.linear and coded:
         yield Suggestion("A longer input code would help: nonlinear predictors were no better.")
     else:
-        yield Suggestion("A nonlinear predictor would help, or a longer input code.")
+        how = "trained for longer" if found.accelerated else "trained on a GPU"
+        yield Suggestion(f"A larger network would help, {how}.", search=True)
 
 
 def _trained_too_short(found: Findings) -> Suggestion | None:

@@ -59,6 +59,11 @@ class Candidate:
         return _reads_fields(self.predictor)
 
     @property
+    def probed(self) -> bool:
+        """Say whether a short training comes before a long one."""
+        return self.predictor_kind.probe is not None
+
+    @property
     def input_part(self) -> tuple[Any, ...]:
         """Return what decides the input's representation."""
         if self.reads_fields:
@@ -151,35 +156,35 @@ class SearchSpace:
     def first(self) -> Candidate:
         """Return the cheapest candidate worth fitting."""
         predictor = str(self.given.get("predictor", FIRST_PREDICTOR))
-        if kind_of(predictor).probe is None and _reads_fields(predictor):
-            raise TwoscaleError(
-                f"a search cannot tell how long '{predictor}' takes, which reads whole fields: "
-                "name a method to use it"
-            )
         first = Candidate(chain=self.chains[0], predictor=predictor)
-        return self.probed(first, predictor) if kind_of(predictor).probe else first
+        return self.reading_fields(first, predictor) if first.reads_fields else first
 
-    def probed(self, candidate: Candidate, predictor: str) -> Candidate:
-        """Return a candidate with a predictor that is probed by a short training.
+    def reading_fields(self, candidate: Candidate, predictor: str) -> Candidate:
+        """Return a candidate with a predictor that reads fields.
 
-        It uses the declared symmetries at once: images cost as much time as the fields themselves.
-        It learns whole fields, unless a given setting is that of a code.
+        It learns whole fields, unless a given setting is that of a code. A network is trained
+        shortly, with the declared symmetries at once: images cost as much time as the fields
+        themselves.
         """
-        probed = replace(
+        reading = replace(
             candidate,
             predictor=predictor,
-            symmetries=self.symmetries,
+            symmetries="none",
             samples=None,
             tuned=(),
-            epochs=self.probe_settings(predictor)["epochs"],
+            epochs=self.probe_settings(predictor).get("epochs"),
         )
-        chain = self._whole_chain(predictor)
-        if chain is None:
-            return probed
+        if chain := self._whole_chain(predictor):
+            reading = replace(reading, chain=chain, code=0, size=None)
+        return self.with_images(reading) if reading.probed else reading
+
+    def with_images(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with the declared symmetries, if it has room for all images."""
         most = _MOST_ON_GPU if self.accelerated else _MOST_IMAGE_VALUES
         few = self.images * self.samples * self.values <= most
-        symmetries = self.symmetries if few else "none"
-        return replace(probed, chain=chain, code=0, size=None, symmetries=symmetries)
+        if candidate.chain_kind.whole and not few:
+            return candidate
+        return replace(candidate, symmetries=self.symmetries)
 
     def _whole_chain(self, predictor: str) -> str | None:
         """Return the chain of whole fields, if it has all given settings."""
@@ -213,12 +218,18 @@ class SearchSpace:
         """Say whether a predictor may be tried, as to the settings and fields that are given.
 
         Predictors of codes ignore settings they do not have; a closed form has no epochs. One that
-        reads fields must have all, and needs the fields in memory.
+        reads fields must have all, needs the fields in memory, and may refuse their spaces.
         """
         if not _reads_fields(predictor):
             return True
         known = self._settings_of(chain, predictor)
-        return not self.stored and self.given.keys() - {_DECLARED} <= known
+        if self.stored or not self.given.keys() - {_DECLARED} <= known:
+            return False
+        try:
+            get_predictor(predictor)().check(self.inputs, self.outputs)
+        except TwoscaleError:
+            return False
+        return True
 
     def _own(self, *names: str) -> dict[str, Any]:
         return {name: self.given[name] for name in names if name in self.given}
@@ -277,7 +288,7 @@ class SearchSpace:
             chosen["epochs"] = candidate.epochs
         if candidate.members > 1:
             chosen["members"] = candidate.members
-        if candidate.reads_fields and candidate.symmetries != "none":
+        if candidate.probed and candidate.symmetries != "none":
             chosen["average_symmetries"] = True  # a smaller error in every case that was measured
         given = {name: value for name, value in self.given.items() if name != _DECLARED}
         if candidate.symmetries == "none":

@@ -65,7 +65,5 @@ def _findings(found: Search, best: Trial, outcome: Outcome, space: SearchSpace) 
             and trial.outcome.output_code > outcome.output_code
             for trial in found.trials
         ),
-        tried_predictors=any(
-            trial.candidate.predictor != candidate.predictor for trial in found.trials
-        ),
+        tried_predictors=[one.candidate.predictor for one in found.trials if one.outcome],
     )

@@ -88,7 +88,7 @@ class FieldFitter:
         began = self.clock()
         latent = surrogate.operator_.latent
         predict = surrogate.predict_fields
-        run = _epochs_run(surrogate, probed=candidate.reads_fields)
+        run = _epochs_run(surrogate, probed=candidate.probed)
         errors = _errors(predict, self.validation)
         measured = Outcome(
             error=errors["mean_relative_l2"],
@@ -98,7 +98,7 @@ class FieldFitter:
             input_code=latent.inputs.code_size,
             output_code=latent.outputs.code_size,
             tuned=_tuned(candidate, surrogate),
-            epoch_seconds=epochs.mean(run) if run and candidate.reads_fields else None,
+            epoch_seconds=epochs.mean(run) if run and candidate.probed else None,
             epochs=run,
         )
         return surrogate, replace(measured, measuring=self.clock() - began)
