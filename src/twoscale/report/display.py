@@ -87,9 +87,13 @@ _KNOWN = {
     **{name: _seconds(f"{stage.column} s", stage.title) for name, stage in STAGES.items()},
 }
 
-_SHARED = "common_seams."
-_ORACLE = "oracle_seams."
-_OUTSIDE = "outside."
+# What is added to the heading and to the words of a quantity, by the start of its name.
+_GROUPS = {
+    "common_seams.": ("common seams", "common seams"),
+    "oracle_seams.": ("oracle", "representation alone"),
+    "outside.": ("outside", "out of distribution"),
+    "validation.": ("validation", "validation fields"),
+}
 _HUGE = 1e9  # from here on numbers are written with an exponent
 _MANY = 1000  # a mean count from here on is shown without decimals
 
@@ -100,23 +104,11 @@ def display(name: str) -> Display:
     >>> display("common_seams.value_jump").heading
     'value jump, common seams'
     """
-    if name.startswith(_SHARED):
-        known = display(name.removeprefix(_SHARED))
-        return replace(
-            known,
-            heading=f"{known.heading}, common seams",
-            words=f"{known.words}, common seams".replace(" at seams, common", " at common"),
-        )
-    if name.startswith(_ORACLE):
-        known = display(name.removeprefix(_ORACLE))
-        return replace(
-            known, heading=f"{known.heading}, oracle", words=f"{known.words}, representation alone"
-        )
-    if name.startswith(_OUTSIDE):
-        known = display(name.removeprefix(_OUTSIDE))
-        return replace(
-            known, heading=f"{known.heading}, outside", words=f"{known.words}, out of distribution"
-        )
+    for group, (heading, words) in _GROUPS.items():
+        if name.startswith(group):
+            known = display(name.removeprefix(group))
+            both = f"{known.words}, {words}".replace(" at seams, common", " at common")
+            return replace(known, heading=f"{known.heading}, {heading}", words=both)
     short = name.removeprefix("timings.")
     words = short.replace("_", " ").replace(".", " ")
     return _KNOWN.get(short) or _of_chain_stage(short) or Display(words, words, "short")

@@ -202,7 +202,8 @@ class _Runner:
         try:
             dataset, *tests = self._datasets((group.data, *group.tests), progress)
             work: Work = tune_cells
-            options = benchmark_options(tests, generation_seconds(self.folder, group.data))
+            seconds = generation_seconds(self.folder, group.data)
+            options = benchmark_options(dataset, tests, seconds)
             if group.searches:
                 work = partial(search_cells, options=options)
             elif not group.tuned:

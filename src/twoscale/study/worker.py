@@ -128,7 +128,7 @@ class _Work:
         start = now()
         try:
             (dataset, seconds), *tests = self._datasets((group.data, *group.tests))
-            options = benchmark_options([test for test, _ in tests], seconds)
+            options = benchmark_options(dataset, [test for test, _ in tests], seconds)
             place = (dataset, group.cells, self.folder, self.device, _silent, self.record.fail)
             if group.searches:
                 search_cells(*place, options=options)
