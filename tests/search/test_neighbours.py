@@ -6,7 +6,7 @@ from tests.search.fake import space_of
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, resolve
-from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
+from twoscale.search.candidates import INPUT_VARIANCES, Candidate
 from twoscale.search.neighbours import (
     less_input,
     longer_codes,
@@ -18,6 +18,7 @@ from twoscale.search.neighbours import (
     steps,
     whole_field_predictors,
 )
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome, Search, Trial
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.search.fake import FakeFitter, curved, linear, space_of
 from twoscale.errors import TwoscaleError
-from twoscale.search.candidates import SearchSpace
 from twoscale.search.policy import search
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
 
 SPACE = space_of((64, 64), 1600, "square")

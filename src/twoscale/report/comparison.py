@@ -26,7 +26,7 @@ from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.texts import duration_text, percent, short_number
-from twoscale.search.advice import PERFECT
+from twoscale.search.findings import PERFECT
 from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
 
 SEARCH = "search"

@@ -12,7 +12,7 @@ from twoscale.report.display import ABSENT, display
 from twoscale.report.picture import Numbers
 from twoscale.report.run_samples import SPECTRA, RunSamples
 from twoscale.runtime.texts import short_number
-from twoscale.search.advice import MEANINGS
+from twoscale.search.findings import MEANINGS
 
 _MOST_NODES = 4096  # of a map whose numbers a page holds
 _MOST_EPOCHS = 500  # of a history; more are thinned

@@ -25,7 +25,8 @@ from twoscale.run.folder import (
 )
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.stages import INFERENCE
-from twoscale.search.advice import Findings, Suggestion, advise
+from twoscale.search.advice import Suggestion, advise
+from twoscale.search.findings import Findings
 from twoscale.search.policy import INTERRUPTED, NO_TIME
 from twoscale.surrogate import Surrogate
 

@@ -19,12 +19,12 @@ from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
 from twoscale.runtime.timing import now, parse_duration
-from twoscale.search.candidates import SearchSpace
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal, Resumed
 from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import CAPTION, HEADINGS, as_record, table_rows
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.display import card_html, table_html

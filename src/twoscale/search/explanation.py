@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from twoscale.methods.recipes import resolve
 from twoscale.runtime.texts import duration_text, percent
-from twoscale.search.advice import PERFECT, Findings, limits, shares_text
-from twoscale.search.candidates import SearchSpace
+from twoscale.search.advice import limits
+from twoscale.search.findings import PERFECT, Findings, shares_text
 from twoscale.search.policy import INTERRUPTED, NO_TIME
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome, Search, Trial
 
 

@@ -23,7 +23,8 @@ from twoscale.runtime.memory import is_out_of_memory
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import now
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.inputs import Pair

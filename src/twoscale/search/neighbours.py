@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twoscale.predictors import get_predictor
-from twoscale.search.advice import PERFECT
-from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
+from twoscale.search.candidates import INPUT_VARIANCES, Candidate
 from twoscale.search.chains import CHAINS, CODES
+from twoscale.search.findings import PERFECT
 from twoscale.search.kinds import KINDS, Kind
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome, Search
 
 _MOST_EPOCHS = 300

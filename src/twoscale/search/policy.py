@@ -14,10 +14,11 @@ from typing import NamedTuple, Protocol
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.texts import duration_text, percent
-from twoscale.search.advice import PERFECT
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
+from twoscale.search.findings import PERFECT
 from twoscale.search.journal import Journal, Resumed, Underway
 from twoscale.search.neighbours import Step, longer_training, more_members, steps
+from twoscale.search.space import SearchSpace
 from twoscale.search.timing import Seconds, expected_seconds, training_pace
 from twoscale.search.trials import Outcome, Search, Trial
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from twoscale.runtime.texts import short_number
-from twoscale.search.candidates import SearchSpace
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Search, Trial
 
 HEADINGS = ("candidate", "why", "input", "codes", "oracle", "learned", "s")

@@ -7,8 +7,9 @@ from math import prod
 from typing import NamedTuple
 
 from twoscale.networks.cells import usual_cut
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
 from twoscale.search.kinds import Sizes, representation_work, work
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Search, Trial
 
 CAUTION = 1.2  # times the estimate, which is exceeded in half of all cases

@@ -7,9 +7,10 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, assemble, defaults, resolve
 from twoscale.predictors import PREDICTORS
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
 from twoscale.search.chains import CHAINS, FIRST_CHAIN
 from twoscale.search.kinds import KINDS
+from twoscale.search.space import SearchSpace
 from twoscale.surrogate import Surrogate
 
 SHAPES = [(64, 64), (8, 8), (256, 128), (17, 19), (61, 61), (24, 36), (1, 64), (30, 200), (3, 3)]
