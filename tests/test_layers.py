@@ -22,6 +22,7 @@ LAYERS = [
     {"operators"},
     {"methods"},
     {"finetuning"},
+    {"trust"},
     {"surrogate"},
     {"search"},
     {"__init__"},

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from twoscale.search import fit_auto
     from twoscale.surrogate import Surrogate, fit_together
+    from twoscale.trust import Certificate, Polished, certify, polish
 
 _MODULES = {
     "fields.grid": ("Grid", "Space"),
@@ -99,6 +100,7 @@ _MODULES = {
     ),
     "search": ("fit_auto",),
     "surrogate": ("Surrogate", "fit_together"),
+    "trust": ("Certificate", "Polished", "certify", "polish"),
 }
 """Where the public names are. A module is imported when one of its names is first used."""
 
@@ -113,6 +115,7 @@ __all__ = [
     "BubblePCA",
     "CNOPoisson",
     "CNOWave",
+    "Certificate",
     "Chain",
     "CodePredictor",
     "Conforming",
@@ -128,6 +131,7 @@ __all__ = [
     "PatchLayout",
     "PatchPCA",
     "Poisson",
+    "Polished",
     "Problem",
     "RankRule",
     "Refinement",
@@ -144,8 +148,10 @@ __all__ = [
     "TwoscaleWarning",
     "WholeField",
     "__version__",
+    "certify",
     "fit_auto",
     "fit_together",
+    "polish",
     "register_predictor",
     "register_representation",
 ]

@@ -40,6 +40,8 @@ def commands(data, run_folder, tmp_path, monkeypatch):
         "finetune": (("finetune", run_folder, "--epochs", 1, "--warm-up", 0, *to), out),
         "evaluate": (("evaluate", run_folder), None),
         "predict": (("predict", run_folder, tmp_path / "x.npy", *to), out),
+        "predict --certify": (("predict", run_folder, tmp_path / "x.npy", "--certify", *to), out),
+        "predict --polish": (("predict", run_folder, tmp_path / "x.npy", "--polish", 1, *to), out),
         "report": (("report", tmp_path / "records", *to), out),
         "bench": (("bench",), None),
         "study list": (("study", "list", "--scale", "small"), None),

@@ -26,6 +26,8 @@ JSON_KEYS: dict[str, tuple[str, ...]] = {
     "finetune": ("out", "mre", "oracle_mre", "timings"),
     "evaluate": ("mre", "oracle_mre", "timings"),
     "predict": ("out", "samples", "shape"),
+    "predict --certify": ("out", "samples", "shape", "certificate"),
+    "predict --polish": ("out", "samples", "shape", "certificate", "polish"),
     "report": ("out", "figures"),
     "bench": ("results", "environment"),
     "study list": ("studies",),

@@ -8,20 +8,13 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid
 from twoscale.linalg.krylov import CGResult, conjugate_gradients
-from twoscale.problems.base import (
-    DiffusionProblem,
-    diffusion,
-    diffusion_through,
-    face_means,
-    in_parts,
-)
+from twoscale.problems.base import in_parts
+from twoscale.problems.diffusion import DiffusionProblem, with_boundary
 from twoscale.problems.parameters import positive
-from twoscale.problems.poisson import solve_laplace
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.problems.registry import register
 
@@ -89,7 +82,7 @@ class Darcy(DiffusionProblem):
             cpu=_SOLVE_VALUES,
             cuda=_SOLVE_VALUES_CUDA,
         )
-        return functional.pad(interior, (1, 1, 1, 1))
+        return with_boundary(interior)
 
     def solve_interior(self, inputs: Tensor, *, tolerance: float = 1e-10) -> CGResult:
         """Return the interior solutions of a batch with their iteration counts.
@@ -97,20 +90,12 @@ class Darcy(DiffusionProblem):
         Raises where a residual is above both `tolerance` and what rounding leaves.
         """
         coefficient = inputs.double()
-        right_side = torch.ones_like(coefficient[..., 1:-1, 1:-1])
-        faces = face_means(-coefficient)
-        # On a CPU single precision halves the preconditioner's cost; the residual that decides is
-        # always double.
-        cheap = torch.float64 if coefficient.is_cuda else torch.float32
-
-        def apply(interior: Tensor) -> Tensor:
-            return diffusion_through(functional.pad(interior, (1, 1, 1, 1)), faces)
-
-        def precondition(residual: Tensor) -> Tensor:
-            return solve_laplace(residual.neg().to(cheap)).double()
-
+        system = self.system(coefficient)
         result = conjugate_gradients(
-            apply, right_side, precondition=precondition, tolerance=tolerance
+            system.apply,
+            system.right_side,
+            precondition=system.precondition,
+            tolerance=tolerance,
         )
         allowed = rounding_residual(coefficient, result.solution).clamp_min(tolerance)
         if not bool((result.residual <= allowed).all()):
@@ -121,11 +106,11 @@ class Darcy(DiffusionProblem):
             )
         return result
 
-    def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        return -diffusion(outputs, inputs) - 1.0
-
     def coefficient(self, inputs: Tensor) -> Tensor:
         return inputs
+
+    def right_side(self, inputs: Tensor) -> Tensor:
+        return torch.ones_like(inputs[..., 1:-1, 1:-1])
 
 
 def rounding_residual(coefficient: Tensor, interior: Tensor) -> Tensor:

@@ -224,5 +224,5 @@ def fresh_run(folder: Path, fitted: Fitted) -> RunRecord:
         read_run_json(folder, ENVIRONMENT),
         read_run_json(folder, SEARCH) if searched else None,
         numbers,
-        measure_samples(fitted.surrogate, fitted.test, numbers),
+        measure_samples(fitted.surrogate, fitted.pairs.test, numbers),
     )

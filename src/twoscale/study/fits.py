@@ -47,7 +47,9 @@ class GroupWork:
         """Fit the cells, which have the same number of training fields."""
         places = {self.folder.cell(cell): cell for cell in self.cells}
         requests = [
-            Request(place, cell.case.method, cell.seed, cell.settings, _training(cell))
+            Request(
+                place, cell.case.method, cell.seed, cell.settings, _training(cell), calibrates=False
+            )
             for place, cell in places.items()
         ]
         fit_requests(
@@ -73,6 +75,7 @@ class GroupWork:
                     seed=cell.seed,
                     training_samples=_training(cell),
                     device=self.device,
+                    calibrates=False,
                     progress=self.progress,
                     **cell.settings,
                     **self.options,
