@@ -91,7 +91,8 @@ class Assessor:
 
     def _prove(self, predicted: np.ndarray, inputs: np.ndarray) -> np.ndarray:
         """Return fields, polished if that was asked for; remember what is proven of them."""
-        fields, given = (self._on_device(array) for array in (predicted, inputs))
+        fields = torch.from_numpy(predicted).to(self.surrogate.device)
+        given = torch.from_numpy(np.array(inputs, dtype=np.float64)).to(self.surrogate.device)
         if not self.polishes:
             self.parts.append(certify(fields, given, self.surrogate.problem))
             return predicted
@@ -101,9 +102,6 @@ class Assessor:
         self.parts.append(polished.certificate)
         self.taken.append(polished.steps)
         return polished.fields.cpu().numpy()
-
-    def _on_device(self, array: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(np.array(array)).to(self.surrogate.device)
 
     def _polish(self, fields: torch.Tensor, given: torch.Tensor) -> Polished:
         problem = self.surrogate.problem
@@ -190,7 +188,8 @@ def _largest(certificate: Certificate) -> float:
 def _print_starts(starts: list[dict[str, Any]]) -> None:
     say(
         "polishing is the equation's own solver, preconditioned conjugate gradients, not learning; "
-        f"the same solver from two starts, on {starts[0]['fields']} fields:"
+        f"the same solver from two starts, on {starts[0]['fields']} fields, its certificate "
+        "included, the prediction not:"
     )
     rows = [
         [

@@ -24,7 +24,8 @@ from twoscale.run.folder import (
     tested_dataset,
 )
 from twoscale.run.pairs import loaded_pair
-from twoscale.search.advice import Findings, Suggestion, advise
+from twoscale.search.advice import Suggestion, advise
+from twoscale.search.findings import Findings
 from twoscale.search.policy import INTERRUPTED, NO_TIME
 from twoscale.surrogate import Surrogate
 
@@ -140,9 +141,7 @@ class RunRecord:
                 trial["method"] == surrogate.method and trial["output_code"] > (code or math.inf)
                 for trial in trials
             ),
-            tried_predictors=any(
-                trial["settings"].get("predictor") != self.predictor for trial in trials
-            ),
+            tried_predictors=[trial["settings"]["predictor"] for trial in trials],
             tunable=self._tunable,
             epochs=None if surrogate.finetuning_ else _epochs(self.history),
             seam_ratio=samples.seam_ratio if samples else None,

@@ -50,8 +50,8 @@ def fit_together(
         Surrogates to be fitted: seeds and variants of any methods.
     data
         (inputs, outputs, validation) of each surrogate, where validation is None or as for `fit`;
-        parameters may follow. With validation pairs a surrogate is not calibrated. Or functions that return them: then only one surrogate's fields are
-        in memory at a time.
+        parameters may follow. Or functions that return them: then only one surrogate's fields are
+        in memory at a time. With validation pairs a surrogate is not calibrated.
     same
         A name for the data of each surrogate. Neighbours with the same data share equal
         representations. By default all data differ.

@@ -88,10 +88,14 @@ class EnergyNorm:
         sizes = 2 * largest * flux_norm / self._area + _length(values)
         return (1 + self._slack) * _NODE_ROUNDING * self._poincare * sizes
 
+    def inner(self, values: Tensor, interior: Tensor) -> Tensor:
+        """Return h^2 r'v, with rounding errors."""
+        return self._area * _dot(values, interior)
+
     def applied(self, functional: Functional, interior: Tensor, size: Tensor) -> Bounds:
         """Return bounds of h^2 r'v, as rounding allows them; `size` is ||v||."""
         values, rounding = functional
-        product = self._area * _dot(values, interior)
+        product = self.inner(values, interior)
         sums = self._slack * self._area * _length(values) * _length(interior)
         error = (1 + self._slack) * (sums + rounding * size)
         return Bounds(product - error, product + error)
@@ -117,7 +121,7 @@ class EnergyNorm:
             w = solve_laplace(divergence(image))
             second = _differences(w)
             combined = self._combined(values, (z, w), (flux, second), image)
-            lower = lower.maximum(self._tested(functional, combined, self(combined)))
+            lower = lower.fmax(self._tested(functional, combined, self(combined)))
             flux = self._shortened(flux, _plus(image, -1.0, second))
         size = self._flux_norm(flux)
         missing = self._poincare * _length(values + divergence(flux))
