@@ -77,7 +77,7 @@ SIZES = {
         side=64,
         training=4000,
         validation=500,
-        calibration=2000,
+        calibration=10_000,
         fresh=5000,
         shifted=1000,
         settings={
@@ -257,7 +257,13 @@ def measure(size: Size, device: torch.device) -> dict[str, Any]:
                 flags.setdefault(name, flagged(told, data, size))
                 print(_line(row), flush=True)
         print(name, flags[name], flush=True)
-    return {"level": LEVEL, "coverage": coverages, "flags": flags}
+    spread = (LEVEL * (1 - LEVEL) * (1 / size.calibration + 1 / size.fresh)) ** 0.5
+    return {
+        "level": LEVEL,
+        "standard_deviation_of_coverage": spread,
+        "coverage": coverages,
+        "flags": flags,
+    }
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from twoscale import Darcy
 from twoscale.fields.samples import as_samples
 from twoscale.report import run_trust, trust_figures
 from twoscale.report.run_samples import measure_samples
-from twoscale.report.run_trust import Radii, TrustSamples
+from twoscale.report.run_trust import TrustSamples
 from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.trust.break_even import FULL, BreakEven
 
@@ -58,7 +58,7 @@ def test_true_errors_are_between_their_bounds(trust):
 
 def test_levels_go_as_far_as_the_calibration(case, trust):
     assert trust.radii.levels.tolist() == [0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
-    surrogate, x, u = case
+    _, x, u = case
     few = make("global", predictor="affine").fit(x[:50], u[:50], calibration=(x[50:], u[50:]))
     radii = look(few, x, u).radii
     assert radii.level == 0.9

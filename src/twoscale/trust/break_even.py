@@ -20,6 +20,7 @@ from twoscale.runtime.timing import now
 
 _JUDGED, _LEAST = 2**18, 8  # nodes of the fields that tell the error to be reached; fields
 _TIMED = 2**22  # nodes of the fields that are solved for while time is taken, at most
+_MOST_STEPS = 60  # of conjugate gradients; the full solver needs fewer
 _SECONDS = 0.4  # that these may take, unless one field alone takes longer
 
 FULL = "the full solver"
@@ -107,6 +108,7 @@ def needed_steps(problem: DiffusionProblem, inputs: Tensor, truth: Tensor, error
         system.right_side,
         precondition=system.precondition,
         tolerance=error,
+        max_steps=_MOST_STEPS,
         error=lambda found, *_: torch.linalg.vector_norm(found - wanted, dim=(1, 2)) / size,
     )
     return max(1, int(result.iterations.median()))
