@@ -18,6 +18,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
+from trust_pictures import trust_flags, trust_radii
 
 from twoscale import (
     Affine,
@@ -353,6 +354,8 @@ CONCEPTS: dict[str, tuple[Callable[[], Figure], str]] = {
     "seams-closeup": (seams, "png"),
     "learning-curves": (learning_curves, "svg"),
     "leaderboard": (leaderboard, "svg"),
+    "trust-radii": (trust_radii, "png"),
+    "trust-flags": (lambda: trust_flags(show), "png"),
     "certificate": (certificate, "png"),
 }
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         register_representation,
     )
     from twoscale.search import fit_auto
-    from twoscale.surrogate import Surrogate, fit_together
+    from twoscale.surrogate import Assessment, Flags, Surrogate, fit_together
     from twoscale.trust import Certificate, Polished, certify, polish
 
 _MODULES = {
@@ -99,7 +99,7 @@ _MODULES = {
         "register_representation",
     ),
     "search": ("fit_auto",),
-    "surrogate": ("Surrogate", "fit_together"),
+    "surrogate": ("Assessment", "Flags", "Surrogate", "fit_together"),
     "trust": ("Certificate", "Polished", "certify", "polish"),
 }
 """Where the public names are. A module is imported when one of its names is first used."""
@@ -112,6 +112,7 @@ __all__ = [
     "MLP",
     "Affine",
     "AffineMLP",
+    "Assessment",
     "BubblePCA",
     "CNOPoisson",
     "CNOWave",
@@ -123,6 +124,7 @@ __all__ = [
     "DarcyFNO",
     "DiffusionProblem",
     "Encoder",
+    "Flags",
     "GlobalPCA",
     "Grid",
     "Helmholtz",

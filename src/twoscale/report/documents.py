@@ -26,6 +26,7 @@ from twoscale.report.study_documents import (
     markdown,
     results_page,
 )
+from twoscale.report.trust_documents import RECORD, trust_tables
 from twoscale.study.cases import setting_text
 from twoscale.study.paper.roles import EXCEPTION, PLAIN_PATCHES, PROPOSED
 
@@ -96,6 +97,8 @@ def _refreshed_pages(root: Path, results: Path) -> dict[Path, str]:
         "docs/benchmarks.md": {"leaderboard": leaderboard_text(studies)},
         "docs/howto/reproduce.md": {"reproduce": f"{reproduce_table(studies)}\n\n{NOTE}"},
     }
+    if (results / RECORD).exists():
+        parts["docs/trust.md"] = {"trust": trust_tables(results)}
     return {root / page: refreshed(root / page, texts) for page, texts in parts.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,39 +28,52 @@ _DOTS: dict[str, Any] = {
 
 def reliability(radii: Radii) -> Figure:
     """Draw the share of samples within their radius against the level."""
-    low, high = radii.chance
     with chart_style():
         figure = new_figure(HALF, 3.4)
         axis = figure.subplots()
-        levels = 100 * radii.levels
-        axis.fill_between(levels, 100 * low, 100 * high, color="0.85", label="chance (95 %)")
-        axis.plot([50, 100], [50, 100], label="as promised", **_DIAGONAL)
-        axis.plot(levels, 100 * radii.covered, "o-", color=LEARNED, label="this run")
-        axis.set(xlabel="level (%)", ylabel="samples within their radius (%)")
-        axis.set_xlim(48, 101)
+        draw_reliability(axis, {"this run": radii}, {"this run": LEARNED})
         axis.legend(loc="lower right")
     return figure
 
 
+def draw_reliability(axis: Axes, runs: Mapping[str, Radii], colours: Mapping[str, str]) -> None:
+    """Draw a line for each run, and what chance allows for the first one."""
+    first = next(iter(runs.values()))
+    low, high = first.chance
+    axis.fill_between(
+        100 * first.levels, 100 * low, 100 * high, color="0.85", label="chance (95 %)"
+    )
+    axis.plot([50, 100], [50, 100], label="as promised", **_DIAGONAL)
+    for name, radii in runs.items():
+        axis.plot(100 * radii.levels, 100 * radii.covered, "o-", color=colours[name], label=name)
+    axis.set(xlabel="level (%)", ylabel="samples within their radius (%)")
+    axis.set_xlim(48, 101)
+
+
 def errors_and_radii(radii: Radii, outside: np.ndarray) -> Figure:
-    """Draw each sample's error against its radius; above the diagonal the radius did not hold."""
+    """Draw each sample's error against its radius."""
+    with chart_style():
+        figure = new_figure(HALF, 3.4)
+        axis = figure.subplots()
+        draw_errors(axis, radii, outside)
+        axis.legend(loc="upper left")
+    return figure
+
+
+def draw_errors(axis: Axes, radii: Radii, outside: np.ndarray) -> None:
+    """Draw errors against radii; above the diagonal the radius did not hold."""
     marks = {
         "within": (radii.held & ~outside, "o", LEARNED),
         "beyond": (~radii.held & ~outside, "^", ERROR),
         "input outside": (outside, "s", "black"),
     }
     sound = np.isfinite(radii.errors) & np.isfinite(radii.radii)
-    with chart_style():
-        figure = new_figure(HALF, 3.4)
-        axis = figure.subplots()
-        for label, (chosen, shape, look) in marks.items():
-            if (chosen & sound).any():
-                x, y = (100 * one[chosen & sound] for one in (radii.radii, radii.errors))
-                axis.plot(x, y, shape, color=look, label=label, **_DOTS)
-        _against(axis, 100 * radii.radii[sound], 100 * radii.errors[sound])
-        axis.set(xlabel=f"radius at level {radii.level:g} (%)", ylabel="error of the sample (%)")
-        axis.legend(loc="upper left")
-    return figure
+    for label, (chosen, shape, look) in marks.items():
+        if (chosen & sound).any():
+            x, y = (100 * one[chosen & sound] for one in (radii.radii, radii.errors))
+            axis.plot(x, y, shape, color=look, label=label, **_DOTS)
+    _against(axis, 100 * radii.radii[sound], 100 * radii.errors[sound])
+    axis.set(xlabel=f"radius at level {radii.level:g} (%)", ylabel="error of the sample (%)")
 
 
 def certificates(proofs: Proofs) -> Figure:
