@@ -241,7 +241,6 @@ def measure(pairs: int, seed: int) -> dict[str, Any]:
         if done % 1200 == 0:
             print(f"{done} pairs, {violations} violations", flush=True)
     return {
-        "command": f"python scripts/certificate_record.py --pairs {pairs} --seed {seed}",
         "pairs": done,
         "violations": violations,
         "largest_grid": f"{LARGEST}x{LARGEST}",
@@ -277,7 +276,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    record = measure(given.pairs, given.seed)
+    command = f"--pairs {given.pairs} --seed {given.seed} --out {given.out}"
+    record = {"command": f"python scripts/certificate_record.py {command}"}
+    record |= measure(given.pairs, given.seed)
     write_json(given.out, record)
     print(json.dumps(record, indent=1))
 
