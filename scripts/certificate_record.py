@@ -178,11 +178,11 @@ class Trial:
 
         NaN stands for errors below 1e-9 of the solution, where rounding decides.
         """
-        bounds = self.certificate
+        bounds, errors = self.certificate, np.maximum(self.errors, 1e-300)
         found = (
-            bounds.energy_error_upper / self.errors,
-            self.errors / np.maximum(bounds.energy_error_lower, 1e-300),
-            self.plain / self.errors,
+            bounds.energy_error_upper / errors,
+            errors / np.maximum(bounds.energy_error_lower, 1e-300),
+            self.plain / errors,
         )
         known = self.errors > 1e-9 * self.size
         return np.where(known[:, None], np.stack(found, 1), np.nan).astype(float)
