@@ -1,4 +1,4 @@
-"""Certificates and polishing on the command line."""
+"""Radii, flags, certificates and polishing on the command line."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli.outcome import refused
-from twoscale import Darcy, Grid, Surrogate, certify
+from twoscale import Darcy, Grid, Surrogate, TwoscaleWarning, certify
 from twoscale.data import Dataset, generate
 from twoscale.run import fit_run
 
@@ -94,10 +94,8 @@ def test_the_table_is_in_the_json(twoscale, darcy_run, media, tmp_path):
     assert [one["steps"] for one in printed["polish"]] == [3, 3]
     errors = [one["relative_error_upper"] for one in printed["polish"]]
     assert errors[0] < errors[1]
-    assert printed["certificate"]["file"] == str(tmp_path / "p.json")
-    assert printed["certificate"]["relative_error_upper"] == max(
-        bounds(tmp_path)["relative_error_upper"]
-    )
+    assert printed["assessment"] == str(tmp_path / "p.json")
+    assert printed["relative_error_upper"] == max(bounds(tmp_path)["relative_error_upper"])
 
 
 def test_one_field(twoscale, darcy_run, media, tmp_path):
@@ -123,6 +121,45 @@ def test_a_dataset_as_input(twoscale, darcy_run, tmp_path):
     assert len(bounds(tmp_path)["energy_error_lower"]) == 80
 
 
+# Radii and flags
+
+
+def test_assessed_predictions(twoscale, darcy_run, media, tmp_path):
+    media[4] *= 3
+    np.save(tmp_path / "x.npy", media)
+    outcome = predict(twoscale, darcy_run, tmp_path, "--assess", "--level", 0.7, "--certify")
+    assert outcome.status == 0, outcome.err
+    found = bounds(tmp_path)
+    with pytest.warns(TwoscaleWarning, match="unlike the training inputs"):
+        expected = Surrogate.load(darcy_run).assess(media, level=0.7)
+    np.testing.assert_allclose(found["radius"], expected.radius, rtol=1e-6)
+    assert found["outside"] == expected.outside.tolist()
+    assert found["outside"][4]
+    assert len(found["energy_error_upper"]) == 20
+    assert "sample 4: its least or largest value" in outcome.err
+    assert "at level 0.7" in outcome.out
+
+
+def test_unusual_inputs_are_pointed_out_without_being_asked(twoscale, darcy_run, media, tmp_path):
+    np.save(tmp_path / "x.npy", 5 * media)
+    outcome = predict(twoscale, darcy_run, tmp_path, "--json")
+    assert [one["sample"] for one in json.loads(outcome.out)["outside"]] == list(range(20))
+    assert names(tmp_path) == ["p.npy", "x.npy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--level", 1.5), "between 0 and 1"),
+        (("--level", 0.95), "needs 19 calibration samples at least, and there are 4"),
+        (("--polish", 2), "--assess speaks of predictions"),
+    ],
+)
+def test_wrong_assessments_write_nothing(twoscale, darcy_run, media, tmp_path, options, words):
+    refused(predict(twoscale, darcy_run, tmp_path, "--assess", *options), words)
+    assert names(tmp_path) == ["x.npy"]
+
+
 # Files that are there
 
 
@@ -138,9 +175,7 @@ def test_existing_bounds_are_replaced_only_if_asked(twoscale, darcy_run, media, 
 def test_fields_never_lie_beside_bounds_of_others(twoscale, darcy_run, media, tmp_path):
     assert predict(twoscale, darcy_run, tmp_path, "--certify").status == 0
     before = (tmp_path / "p.npy").read_bytes()
-    refused(
-        predict(twoscale, darcy_run, tmp_path, "--overwrite"), "p.json holds bounds", "--certify"
-    )
+    refused(predict(twoscale, darcy_run, tmp_path, "--overwrite"), "p.json speaks of", "--certify")
     assert (tmp_path / "p.npy").read_bytes() == before
 
 

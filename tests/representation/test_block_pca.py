@@ -4,6 +4,8 @@ import torch
 from tests.representation.contract import RepresentationContract, relative
 from tests.representation.spaces import poisson_fields
 from twoscale import GlobalPCA, PatchPCA, RankRule
+from twoscale.fields.source import as_source
+from twoscale.runtime.timing import Clock
 
 
 class TestNotStandardised(RepresentationContract):
@@ -74,9 +76,11 @@ def test_truncating_keeps_the_leading_modes(fields):
     assert again.ranks == fitted.ranks
 
 
-def test_a_rule_given_to_fit_takes_the_place_of_its_own(fields):
-    pca = GlobalPCA(RankRule(components=5))
-    assert pca.fit(fields, rule=RankRule(components=2)).code_size == 2
+def test_it_may_be_fitted_by_another_rule_than_its_own(fields):
+    pca = GlobalPCA(RankRule(components=5)).fit(fields)
+    other, source = RankRule(components=2), as_source(fields)
+    pca.fit_by(other, source, space=pca.space, seed=0, clock=Clock(), name="output")
+    assert pca.code_size == 2
     assert pca.rule == RankRule(components=5)
 
 

@@ -44,6 +44,21 @@ def predict(
             "arrays in INPUT.",
         ),
     ] = None,
+    assess: Annotated[
+        bool,
+        typer.Option(
+            "--assess",
+            help="Write how wrong each field can be to a JSON file beside --out: the radius of its "
+            "relative L2 error, and whether its input is unlike the training inputs.",
+        ),
+    ] = False,
+    level: Annotated[
+        float,
+        typer.Option(
+            metavar="L",
+            help="Share of inputs that radii hold for, with --assess.",
+        ),
+    ] = 0.95,
     certify: Annotated[
         bool,
         typer.Option(
@@ -94,23 +109,20 @@ def predict(
         expect_kind(inputs, *PAIRS)
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
-    assessor = None
-    if certify or polish is not None or tolerance is not None:
-        assessor = Assessor(surrogate, polish, tolerance)
-    bounds = check_beside(out, assessed=assessor is not None, overwrite=overwrite)
+    assessor = Assessor(surrogate, level if assess else None, certify, polish, tolerance)
+    beside = check_beside(out, writes=assessor.writes, overwrite=overwrite)
     scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
     if scalar_file is not None:
         expect_kind(scalar_file, Kind.NPY, or_else=(Kind.FILE,))
     asked = reading_of(input_keys, None, None if scalar_file else parameters, axes, select, time)
     given = _given(surrogate, run, inputs, scalar_file, asked, resample=resample)
-    # Bounds are moved to their place first, so that fields never lie there without theirs.
-    places = (out,) if assessor is None else (bounds, out)
-    shape = _write(surrogate, given, assessor, places, resample=resample, overwrite=overwrite)
-    content = {"samples": given.samples, "shape": list(shape)}
-    content |= {} if assessor is None else assessor.summary(bounds)
+    # Numbers are moved to their place first, so that fields never lie there without theirs.
+    places = (beside, out) if assessor.writes else (out,)
+    shape = _write(given, assessor, places, resample=resample, overwrite=overwrite)
+    content = {"samples": given.samples, "shape": list(shape), **assessor.summary(beside)}
     print_outcome(f"{given.samples} fields in {out}", out, content, json=json)
-    if assessor is not None and not json:
-        assessor.show(bounds)
+    if not json:
+        assessor.show(beside)
 
 
 class _Given(NamedTuple):
@@ -155,15 +167,14 @@ def _given(
 
 
 def _write(
-    surrogate: Surrogate,
     given: _Given,
-    assessor: Assessor | None,
+    assessor: Assessor,
     places: Sequence[Path],
     *,
     resample: bool,
     overwrite: bool,
 ) -> tuple[int, ...]:
-    """Write the predicted fields to the last place, and bounds to the first; return the shape."""
+    """Write the predicted fields to the last place, and numbers to the first; return the shape."""
     import numpy as np
 
     from twoscale.cli.display import progress_bar
@@ -172,11 +183,12 @@ def _write(
     from twoscale.surrogate.inputs import predicted_space
 
     fields, scalars, single = given
+    surrogate = assessor.surrogate
     spaces = (surrogate.input_space_, surrogate.output_space_)
     space = predicted_space(spaces, None if fields is None else fields.shape, resample=resample)
     shape = sample_shape(space, surrogate.ranks_[1])
     written = shape if single else (given.samples, *shape)
-    number = "<f8" if assessor is not None and assessor.polishes else "<f4"
+    number = "<f8" if assessor.polishes else "<f4"
     with (
         atomic_files(*places, overwrite=overwrite) as prepared,
         progress_bar() as progress,
@@ -184,14 +196,11 @@ def _write(
     ):
         header: dict[str, Any] = {"descr": number, "fortran_order": False, "shape": written}
         np.lib.format.write_array_header_1_0(stream, header)
-        for part, predicted in surrogate.predict_parts(
-            fields, parameters=scalars, resample=resample
-        ):
-            if assessor is not None:
-                predicted = assessor.assess(predicted, fields[part])
-            stream.write(np.ascontiguousarray(predicted, dtype=number).data)
+        parts = surrogate.input_parts(fields, parameters=scalars, resample=resample)
+        for part, one in parts:
+            stream.write(np.ascontiguousarray(assessor.predict(one), dtype=number).data)
             progress("fields", part.stop, given.samples, "")
-        if assessor is not None:
+        if assessor.writes:
             write_json(prepared[0], assessor.record())
     return written
 

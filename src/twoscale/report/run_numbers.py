@@ -11,7 +11,8 @@ import numpy as np
 from twoscale.report.display import ABSENT, display
 from twoscale.report.picture import Numbers
 from twoscale.report.run_samples import SPECTRA, RunSamples
-from twoscale.search.advice import MEANINGS
+from twoscale.runtime.texts import short_number
+from twoscale.search.findings import MEANINGS
 
 _MOST_NODES = 4096  # of a map whose numbers a page holds
 _MOST_EPOCHS = 500  # of a history; more are thinned
@@ -104,4 +105,4 @@ def loss_numbers(histories: Mapping[str, Mapping[str, Any]]) -> Numbers:
 
 
 def _percent(value: float | None) -> str:
-    return ABSENT if value is None or not np.isfinite(value) else f"{100 * value:.4g}"
+    return ABSENT if value is None or not np.isfinite(value) else short_number(100 * value, 4)

@@ -25,7 +25,8 @@ from twoscale.run.folder import (
 )
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.stages import INFERENCE
-from twoscale.search.advice import Findings, Suggestion, advise
+from twoscale.search.advice import Suggestion, advise
+from twoscale.search.findings import Findings
 from twoscale.search.policy import INTERRUPTED, NO_TIME
 from twoscale.surrogate import Surrogate
 
@@ -146,9 +147,7 @@ class RunRecord:
                 trial["method"] == surrogate.method and trial["output_code"] > (code or math.inf)
                 for trial in trials
             ),
-            tried_predictors=any(
-                trial["settings"].get("predictor") != self.predictor for trial in trials
-            ),
+            tried_predictors=[trial["settings"]["predictor"] for trial in trials],
             tunable=self._tunable,
             epochs=None if surrogate.finetuning_ else _epochs(self.history),
             seam_ratio=samples.seam_ratio if samples else None,
@@ -225,5 +224,5 @@ def fresh_run(folder: Path, fitted: Fitted) -> RunRecord:
         read_run_json(folder, ENVIRONMENT),
         read_run_json(folder, SEARCH) if searched else None,
         numbers,
-        measure_samples(fitted.surrogate, fitted.test, numbers),
+        measure_samples(fitted.surrogate, fitted.pairs.test, numbers),
     )

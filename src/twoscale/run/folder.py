@@ -19,10 +19,11 @@ from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import ArraySource, first_fields
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
-from twoscale.run.pairs import Pair, loaded_pair
+from twoscale.run.pairs import Pair, SplitPairs, loaded_pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
+from twoscale.surrogate.inputs import Pair as FieldPair
 from twoscale.surrogate.manifest import write_surrogate
 
 _TRAINING_SAMPLES = 200  # on which the error on training fields is measured, at most
@@ -188,8 +189,8 @@ class Fitted:
     surrogate: Surrogate
     config: dict[str, Any]
     split: Split
-    training: Pair  # all training pairs, or the first of them
-    test: Pair
+    pairs: SplitPairs  # of training pairs perhaps only the first
+    trusted: bool = True  # it shall know its range, and be calibrated
 
 
 Illustrate = Callable[[Path, Fitted], None]
@@ -202,9 +203,12 @@ def write_run(
     """Evaluate a fitted surrogate on the test pairs and write all files of a run."""
     if progress:
         progress("evaluation", 0, 1, "")
-    surrogate = fitted.surrogate
-    metrics = surrogate.evaluate(*fitted.test) | {"measured_on": fitted.split.measured}
-    metrics |= _training_errors(surrogate, first_pairs(fitted.training))
+    surrogate, pairs = fitted.surrogate, fitted.pairs
+    if fitted.trusted and surrogate.trust_ is None:
+        training, choice = FieldPair(*pairs.training), FieldPair(*pairs.validation)
+        surrogate.learn_trust(training, choice, pairs.calibration and FieldPair(*pairs.calibration))
+    metrics = surrogate.evaluate(*pairs.test) | {"measured_on": fitted.split.measured}
+    metrics |= _training_errors(surrogate, first_pairs(pairs.training))
     write_surrogate(surrogate, folder)
     write_json(folder / CONFIG, fitted.config)
     write_json(folder / SPLIT, fitted.split.as_dict())

@@ -51,6 +51,7 @@ def auto_run(
     test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
+    calibrates: bool = True,
     overwrite: bool = False,
     resume: bool = True,
     progress: Progress | None = None,
@@ -59,15 +60,17 @@ def auto_run(
     """Search for the best surrogate within a time budget and write its run folder.
 
     The run is like one of `fit_run`; `search.json` records the search. The test split has no part
-    in the choice; `shares` and `test` are as for `fit_run`. Loading counts towards the budget, and
-    time is kept for the evaluation and the page.
+    in the choice; `shares`, `test` and `calibrates` are as for `Request`. Loading counts towards
+    the budget, and time is kept for the evaluation and the page.
     Fields that would take more than half of the `memory` are read on every pass, and no predictor
     that reads whole fields is tried on them. An interruption ends the search with the best
     surrogate so far. A search that was killed goes on with the time that was left, unless `resume`
     is false.
     """
     start = now()
-    split = split_dataset(dataset, test, seed=seed, training=training_samples, shares=shares)
+    split = split_dataset(
+        dataset, test, seed=seed, training=training_samples, shares=shares, calibrates=calibrates
+    )
     stored = reads_on_each_pass(dataset, memory, test=test)
     predictor = (settings or {}).get("predictor")
     if stored and memory and predictor and get_predictor(str(predictor)).reads_fields:
@@ -84,19 +87,19 @@ def auto_run(
             "test_dataset": None if test is None else test.identity,
         }
         kept = kept_checkpoints(output.work, asked, device=resolve_device(device), resume=resume)
-        training, validation, judging = split_pairs(
-            dataset, split, stored=stored, test=test, progress=progress
-        )
+        pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
         found = fit_auto(
-            *training,
-            validation=validation,
+            *pairs.training,
+            validation=pairs.validation,
             budget=budget,
             seed=seed,
             device=device,
             problem=dataset.problem,
             progress=progress,
             start=start,
-            afterwards=_seconds_afterwards(judging, parse_duration(budget), page=bool(illustrate)),
+            afterwards=_seconds_afterwards(
+                pairs.test, parse_duration(budget), page=bool(illustrate)
+            ),
             journal_folder=kept.folder,
             **(settings or {}),
         )
@@ -104,7 +107,7 @@ def auto_run(
         config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
         new_folder(output.content)
         write_json(output.content / SEARCH, found.record)
-        fitted = Fitted(Path(out), surrogate, config, split, training, judging)
+        fitted = Fitted(Path(out), surrogate, config, split, pairs, trusted=calibrates)
         write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)
