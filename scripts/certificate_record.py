@@ -178,11 +178,11 @@ class Trial:
 
         NaN stands for errors below 1e-9 of the solution, where rounding decides.
         """
-        bounds = self.certificate
+        bounds, errors = self.certificate, np.maximum(self.errors, 1e-300)
         found = (
-            bounds.energy_error_upper / self.errors,
-            self.errors / np.maximum(bounds.energy_error_lower, 1e-300),
-            self.plain / self.errors,
+            bounds.energy_error_upper / errors,
+            errors / np.maximum(bounds.energy_error_lower, 1e-300),
+            self.plain / errors,
         )
         known = self.errors > 1e-9 * self.size
         return np.where(known[:, None], np.stack(found, 1), np.nan).astype(float)
@@ -241,7 +241,6 @@ def measure(pairs: int, seed: int) -> dict[str, Any]:
         if done % 1200 == 0:
             print(f"{done} pairs, {violations} violations", flush=True)
     return {
-        "command": f"python scripts/certificate_record.py --pairs {pairs} --seed {seed}",
         "pairs": done,
         "violations": violations,
         "largest_grid": f"{LARGEST}x{LARGEST}",
@@ -277,7 +276,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    record = measure(given.pairs, given.seed)
+    command = f"--pairs {given.pairs} --seed {given.seed} --out {given.out}"
+    record = {"command": f"python scripts/certificate_record.py {command}"}
+    record |= measure(given.pairs, given.seed)
     write_json(given.out, record)
     print(json.dumps(record, indent=1))
 

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ extended = pytest.mark.skipif(
     np.finfo(np.longdouble).eps > 1e-18, reason="needs numbers of more than double precision"
 )
 SIDES = st.integers(3, 12)
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture
@@ -58,6 +60,14 @@ def test_a_wrong_bound_would_be_found():
     for wrong in (low, high):
         changed = record.Trial(Certificate(**wrong), one.errors, one.size, one.plain)
         assert changed.violations() > 6
+
+
+def test_the_recorded_run_has_no_violation_and_sharp_bounds():
+    found = json.loads((RESULTS / "certificate.json").read_text())
+    assert found["violations"] == 0
+    assert found["pairs"] >= 10_000
+    assert set(found["contrasts"]) == {"1", "3", "10", "100", "1000"}
+    assert found["contrasts"]["3"]["mean_overestimate"] < 1.01
 
 
 @extended

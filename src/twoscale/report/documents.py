@@ -129,7 +129,7 @@ def certificate_table(results: Path) -> str:
             f"{record['pairs']} predictions on grids up to {record['largest_grid']}, from noise to "
             "the rounded solution, with errors placed where a is small or large. True errors are "
             f"from a sparse solver in extended precision. Violations: {record['violations']}. "
-            "Means over predictions whose error is above 10⁻⁹:",
+            "Means over predictions whose relative error is above 10⁻⁹:",
             "",
             *lines,
             "",
