@@ -100,7 +100,7 @@ def check_form(printed):
 
 
 def percentage(printed):
-    return float(re.search(r"([\d.]+) %", printed)[1])
+    return float(re.search(r"([\d.e-]+) %", printed)[1])
 
 
 def test_the_lines_on_own_data_run_on_the_command_line(own_data, monkeypatch):
