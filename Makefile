@@ -4,6 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 READY := .venv/ready
 DOCS_READY := .venv/docs-ready
+TEST_READY := .venv/test-ready
 SOURCES := src tests scripts faults examples
 
 # Python writes bytecode, also where the environment forbids it. Installing compiles nothing, so
@@ -15,10 +16,10 @@ export PYTHONDONTWRITEBYTECODE =
 demo: $(READY)
 	$(BIN)/twoscale demo --out demo --overwrite
 
-# The type check uses one core. The packages for the documentation are installed meanwhile.
+# The type check uses one core. What else the tests need is installed and compiled meanwhile.
 test: $(READY)
-	$(MAKE) --jobs 2 check $(DOCS_READY)
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	$(MAKE) --jobs 2 check $(TEST_READY)
+	$(BIN)/pytest --numprocesses auto --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff format --check $(SOURCES)
@@ -40,6 +41,11 @@ $(READY): pyproject.toml constraints.txt
 
 $(DOCS_READY): $(READY)
 	$(INSTALL) --no-build-isolation --editable '.[docs]'
+	touch $@
+
+# Collecting compiles what the tests import. Without it each worker would compile all of it.
+$(TEST_READY): $(DOCS_READY)
+	-$(BIN)/pytest --collect-only > /dev/null
 	touch $@
 
 format: $(READY)
