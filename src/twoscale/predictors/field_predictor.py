@@ -22,6 +22,7 @@ from twoscale.training import Pairs, Plan, Task, mean_loss
 from twoscale.training.losses import CodeLoss, Loss, RelativeLoss, code_weights, mean_square
 
 _DECODED = 256  # codes that are decoded together
+_MOST = 10.0  # deviations of a node by which a network's output of one may change it
 _APART = 1_000_003  # between the seeds of members: no other surrogate's seed is likely to be there
 
 
@@ -39,7 +40,7 @@ class FieldPredictor(CodePredictor):
     """Whether each epoch draws as many images under the symmetries as there are training fields."""
 
     mean: Tensor  # (channels, height, width): the proposal where the network gives zero
-    spread: Tensor  # (channels, height, width): zero where no training field differs from the mean
+    spread: Tensor  # (channels, height, width): zero at nodes that never differ from their mean
 
     def __init__(self, *, objective: str, plan: Plan, members: int = 1) -> None:
         super().__init__(objective=objective)
@@ -112,18 +113,18 @@ class FieldPredictor(CodePredictor):
         )
 
     def _centre(self, codes: Tensor, decoder: Representation) -> None:
-        """Set `mean` and `spread`: the mean field and the standard deviation of every node.
+        """Set `mean` and `spread`: the mean field, and the standard deviation of each channel.
 
-        A proposal then differs from the mean by as much as training fields do, node by node. A PCA
-        divides nodes by their deviations. If nodes hardly vary, it would turn any other difference
-        into a huge code.
+        At nodes that hardly vary the spread is ten times their own deviation. A PCA divides nodes
+        by their deviations, and would turn larger differences from the mean into huge codes.
         """
         self.mean = decoder.decode(codes.mean(0, keepdim=True))[0]
         squares = torch.zeros_like(self.mean)
         for part in slices(len(codes), _DECODED):
             differences = (decoder.decode(codes[part]) - self.mean) / decoder.unit
-            squares += differences.square().sum(0)
-        self.spread = (squares / len(codes)).sqrt() * decoder.unit
+            squares += differences.square().sum(0) / len(codes)
+        channels = squares.mean((1, 2), keepdim=True)
+        self.spread = channels.minimum(_MOST**2 * squares).sqrt() * decoder.unit
 
     def _loss(self, codes: Tensor, decoder: Representation) -> Loss:
         if self.objective == "field":
