@@ -148,16 +148,22 @@ def warm_up() -> None:
     torch.set_num_threads(1)
     import h5py  # noqa: F401
     import matplotlib.figure
-    import PIL.WebPImagePlugin  # noqa: F401
+    import PIL.Image
+    import PIL.WebPImagePlugin
+    import psutil  # noqa: F401
     import yaml  # noqa: F401
+    import zarr  # noqa: F401
 
-    import twoscale.cli.study_display  # commands import the library when they run
+    import twoscale.cli.next_steps  # commands import the library when they run
+    import twoscale.cli.study_display
     import twoscale.report.comparison
     import twoscale.report.run_figures
+    import twoscale.report.run_report
     import twoscale.report.study_page  # noqa: F401
     from twoscale.cli.app import app
     from twoscale.errors import TwoscaleError
 
+    PIL.Image.preinit()
     torch.linalg.eigh(torch.eye(8, dtype=torch.float64))
     torch.optim.Adam([torch.zeros(1)])  # the first optimiser imports a compiler: two seconds
     with suppress(TwoscaleError):  # what reads arguments is imported when the first ones are read

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,7 @@ def modules():
     ]
 
 
+@cache
 def imported_parts(path):
     """Return the parts of the package that a module imports, with the line of each import."""
     found = []

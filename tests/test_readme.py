@@ -103,6 +103,7 @@ def percentage(printed):
     return float(re.search(r"([\d.e-]+) %", printed)[1])
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_the_lines_on_own_data_run_on_the_command_line(own_data, monkeypatch):
     (block,) = [text for text in blocks("shell") if "pairs.npz" in text]
     lines = block.splitlines()

@@ -142,7 +142,7 @@ def test_import_command(twoscale, tmp_path):
 def test_killed_generation_continues(twoscale, tmp_path):
     """A process killed while it writes leaves no dataset; the same command then completes it."""
     out, whole = tmp_path / "d.zarr", tmp_path / "whole.zarr"
-    recipe = ["generate", "poisson", "--resolution", "16", "--samples", "1600", "--device", "cpu"]
+    recipe = ["generate", "poisson", "--resolution", "16", "--samples", "800", "--device", "cpu"]
     command = [sys.executable, "-c", IN_SMALL_CHUNKS, *recipe, "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     log = tmp_path / ".d.zarr.twoscale-work" / "log.jsonl"

@@ -17,7 +17,7 @@ AFFINE = {"predictor": "affine"}
 def darcy_run(tmp_path_factory):
     """A run on Darcy fields of 16 x 16 nodes."""
     folder = tmp_path_factory.mktemp("darcy")
-    generate(Darcy(), folder / "d.zarr", resolution=16, samples=80, seed=0)
+    generate(Darcy(), folder / "d.zarr", resolution=16, samples=180, seed=0)
     fit_run(Dataset(folder / "d.zarr"), folder / "run", method="global", settings=AFFINE)
     return folder / "run"
 
@@ -118,7 +118,7 @@ def test_a_dataset_as_input(twoscale, darcy_run, tmp_path):
     outcome = twoscale("predict", darcy_run, data, "--certify", "--out", tmp_path / "p")
     assert outcome.status == 0, outcome.err
     assert names(tmp_path) == ["p", "p.json"]
-    assert len(bounds(tmp_path)["energy_error_lower"]) == 80
+    assert len(bounds(tmp_path)["energy_error_lower"]) == 180
 
 
 # Radii and flags
@@ -151,7 +151,7 @@ def test_unusual_inputs_are_pointed_out_without_being_asked(twoscale, darcy_run,
     ("options", "words"),
     [
         (("--level", 1.5), "between 0 and 1"),
-        (("--level", 0.95), "needs 19 calibration samples at least, and there are 4"),
+        (("--level", 0.95), "needs 19 calibration samples at least, and there are 9"),
         (("--polish", 2), "--assess speaks of predictions"),
     ],
 )

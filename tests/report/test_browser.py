@@ -7,6 +7,8 @@ import pytest
 from tests.browser import SIZES, open_page
 
 ROOT = "document.documentElement"
+# For what does not depend on the width.
+at_one_width = pytest.mark.parametrize("tab", ["desk"], indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module", params=SIZES)
@@ -72,6 +74,7 @@ def test_every_picture_is_shown_and_nothing_scrolls_sideways(report):
     assert hidden  # a shadow at the right edge means that there is more
 
 
+@at_one_width
 def test_the_search_leaves_what_has_all_words(report):
     report.locator("#search").fill("overlap randomized")
     report.wait_for_function("document.body.classList.contains('searching')")
@@ -86,6 +89,7 @@ def test_the_search_leaves_what_has_all_words(report):
     assert report.locator("[hidden]").count() == 0
 
 
+@at_one_width
 def test_tables_sort_and_hide_columns(report):
     report.locator("#mechanism summary").first.click()
     block = report.locator("#mechanism .table").first
@@ -134,6 +138,7 @@ def test_a_figure_enlarges_and_shows_its_numbers(report):
     assert not sheet.is_visible()
 
 
+@at_one_width
 def test_a_row_tells_where_its_numbers_come_from(report):
     report.locator("#mechanism summary").first.click()
     report.locator("#mechanism button.origin").first.click()
@@ -142,6 +147,7 @@ def test_a_row_tells_where_its_numbers_come_from(report):
         assert words in text
 
 
+@at_one_width
 def test_printing_opens_everything(report):
     report.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert len(open_folds(report)) == 3

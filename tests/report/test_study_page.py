@@ -119,6 +119,7 @@ def test_cells_that_studies_share_are_counted_once(tmp_path):
     assert tiles(read_studies(tmp_path))[1].value == "3"
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_a_small_study_is_not_held_against_the_paper(tmp_path):
     record = make_record("mechanism", ["poisson-32 local"], scale="small", samples=1250)
     write_record(tmp_path, record, fields=False)
@@ -128,6 +129,7 @@ def test_a_small_study_is_not_held_against_the_paper(tmp_path):
     assert "Poisson 32²" in text
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_what_failed_or_is_missing_is_said(tmp_path):
     record = make_record("mechanism", ["poisson-128 local"], failed=[FAILED])
     write_record(tmp_path, record, fields=False)

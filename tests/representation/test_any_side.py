@@ -11,7 +11,7 @@ from torch import Tensor
 from tests.representation.contract import relative
 from twoscale import Chain, Conforming, Grid, PatchPCA, Poisson, ThreeScale, TwoScale
 
-SIZE = 160
+SIZE = 110
 WAVES = 30  # of the inputs along each axis
 REPRESENTATIONS = {
     "two-scale": lambda: TwoScale(coarse_components=10, code_size=SIZE),
@@ -36,7 +36,7 @@ def same_fields(shape: tuple[int, int], samples: int, seed: int) -> Tensor:
 
 def oracle_error(name: str, shape: tuple[int, int]) -> float:
     """Return the relative error of unseen Poisson fields as far as codes can express them."""
-    fields, new = same_fields(shape, 300, 0), same_fields(shape, 60, 1)
+    fields, new = same_fields(shape, 200, 0), same_fields(shape, 60, 1)
     fitted = REPRESENTATIONS[name]().fit(fields)
     assert fitted.code_size == SIZE
     return relative(fitted(new) - new, new)

@@ -271,15 +271,6 @@ def test_a_code_moves_with_fields_around_the_wrap(generator):
     assert float(sizes.max() / sizes.min()) < 1.1
 
 
-def test_a_side_that_does_not_divide_costs_no_accuracy():
-    errors = []
-    for size in (96, 97):
-        fields = poisson_fields((size, size), 360)
-        fitted = Conforming(code_size=160).fit(fields[:300])
-        errors.append(relative(fitted(fields[300:]) - fields[300:], fields[300:]))
-    assert errors[1] < 1.1 * errors[0]
-
-
 def test_a_channel_in_another_unit_changes_nothing(fields, new_fields):
     """Of two channels that say the same, each is as good as alone, with the same code size."""
     alone = Conforming(code_size=60, solver="full").fit(fields)

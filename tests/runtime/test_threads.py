@@ -127,7 +127,8 @@ def ticking(*steps):
 
 
 @pytest.mark.parametrize(("steps", "threads"), [((1.0,), 2), ((0.1,) * 12 + (5.0,), 1)])
-def test_threads_are_used_where_they_pay_off(steps, threads):
+def test_threads_are_used_where_they_pay_off(steps, threads, monkeypatch):
+    monkeypatch.setattr("twoscale.runtime.threads._TRIAL_SIZE", 8)
     with worthwhile_threads(ticking(*steps)):
         assert torch.get_num_threads() == threads
     assert torch.get_num_threads() == 2

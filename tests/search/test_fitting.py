@@ -321,8 +321,8 @@ def test_stored_fields_are_searched_without_an_encoder(poisson16, monkeypatch):
 
 
 def test_a_given_encoder_is_trained_shortly_and_then_for_longer(poisson16):
-    x, u = (fields[:60] for fields in poisson16)
-    settings = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 30}
+    x, u = (fields[:20] for fields in poisson16)
+    settings = {"predictor": "encoder", "width": 4, "blocks": 1, "batch_size": 20}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twoscale.search.neighbours._MOST_EPOCHS", 9)
         found = fit(x, u, budget=40, **settings)

@@ -35,7 +35,7 @@ def read(record):
         return found
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(mutated(MEASURED))
 def test_a_changed_record_is_compared_or_refused(record):
     found = read(record)

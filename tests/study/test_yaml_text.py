@@ -21,7 +21,7 @@ def billion(form):
         (billion(lambda k, names: f"a{k}: &a{k} {{<<: [{names}]}}"), "stands for over 100,000"),
         ("&a [*a]", "is nested too deeply"),
         ("[" * 40 + "]" * 40, "nested too deeply: 30 levels"),
-        ("[" * 5000 + "]" * 5000, "is nested too deeply"),
+        ("[" * 600 + "]" * 600, "is nested too deeply"),
         ("a: " + "9" * 5000, "holds a wrong value: .*4300 digits"),
         ("a: 2020-99-99", "holds a wrong value: month must be"),
         ("a: [", "is not YAML"),

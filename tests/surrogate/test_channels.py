@@ -21,14 +21,14 @@ def elastic():
 
 
 SURROGATES = {
-    "mlp": {"method": "two-scale", "epochs": 60},
-    "local": {"method": "local", "epochs": 60},
+    "mlp": {"method": "two-scale", "epochs": 30},
+    "local": {"method": "local", "epochs": 30},
     "affine": {"method": "two-scale", "predictor": "affine"},
     "kernel": {"method": "two-scale", "predictor": "kernel"},
     "field objective": {"method": "two-scale", "predictor": "affine", "objective": "field"},
     "conforming": {"method": "conforming", "predictor": "affine"},
-    "encoder": {"method": "two-scale", "predictor": "encoder", "epochs": 3, "width": 8},
-    "fno": {"method": "fno", "epochs": 3, "width": 8, "layers": 2, "modes": 6},
+    "encoder": {"method": "two-scale", "predictor": "encoder", "epochs": 2, "width": 4},
+    "fno": {"method": "fno", "epochs": 2, "width": 6, "layers": 1, "modes": 6},
 }
 
 

@@ -27,7 +27,6 @@ from twoscale.runtime.precision import check_range, unit_of
 from twoscale.runtime.stages import PCA
 from twoscale.runtime.timing import Clock
 
-_NOISE = 1e-6  # of a channel's unit: what varies by less is rounding, in single precision
 _BUFFERS = ("mean", "scale", "vectors", "variances", "rank")
 
 
@@ -59,7 +58,7 @@ class BlockPCA(Representation):
         self._restate(rule=self.rule)
         self.solver = solver
         self.standardised = standardised
-        self.floor: Tensor | None = None  # (channels,): features that vary by less do not count
+        self.noise_units: Tensor | None = None  # (channels,): of an earlier stage's fields
         for name in self._fitted:
             self.register_buffer(name, None)
 
@@ -105,8 +104,10 @@ class BlockPCA(Representation):
             self._prepare(self.space, first.device)
             statistics = fit_statistics(self._split(rows) for rows in chain([first], pieces))
             check_range(statistics.largest(source.shape[0]))
-            if self.floor is not None:
-                statistics = statistics.without_noise(self.floor)
+            units = self.noise_units
+            if units is None:
+                units = statistics.channel_scales(self.space.channels)
+            statistics = statistics.without_noise(units)
             if not self.standardised:
                 statistics = self._common_scale(statistics)
             blocks = self._scaled(source, statistics)
@@ -212,12 +213,11 @@ class BlockPCA(Representation):
         return True
 
     def ignore_noise(self, first: Representation) -> None:
-        """Take no notice of channels of which an earlier stage left rounding errors only.
+        """Count as noise what is rounding beside the fields of a chain, which `first` represents.
 
-        Scaled to unit variance they would count as much as any other channel.
+        By default it is what is rounding beside the fields of its own fit.
         """
-        several = first.space.channels > 1
-        self.floor = _NOISE * first.unit.flatten().double() if several else None
+        self.noise_units = first.unit.flatten().double()
 
     def unaffected_by(self, earlier: Representation) -> bool:
         """Say whether its fit does not depend on the modes that earlier stages keep."""

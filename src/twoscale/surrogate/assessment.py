@@ -23,6 +23,8 @@ _WORDS = {
     "values": "its least or largest value is",
 }
 _FAR = 1000  # above this a distance is not told exactly
+_CHANCE = 0.05  # share of usual inputs that may be just outside
+_CLEARLY = 1.5  # distance from which on an input is clearly outside
 _SAID = 3  # samples that a warning speaks of
 
 
@@ -86,8 +88,9 @@ class Flags:
 
     @property
     def summary(self) -> str:
-        """Return in words how many samples are outside, and why the first of them are."""
+        """Return in words how many samples are outside, and why the farthest of them are."""
         found = np.flatnonzero(self.outside)
+        found = found[np.argsort(-self._farthest[found], kind="stable")]
         reasons = "; ".join(self.sentence(int(sample)) for sample in found[:_SAID])
         more = f"; and {len(found) - _SAID} more" if len(found) > _SAID else ""
         return (
@@ -95,9 +98,14 @@ class Flags:
             f"may be larger than known: {reasons}{more}"
         )
 
+    @property
+    def _farthest(self) -> np.ndarray:
+        """Return the largest distance of each sample."""
+        return np.stack([getattr(self, name).max(axis=1) for name in _WORDS]).max(axis=0)
+
     def warn(self) -> None:
-        """Warn if there are samples outside."""
-        if self.outside.any():
+        """Warn of samples outside: if one is clearly so, or more than chance explains."""
+        if self.outside.mean() > _CHANCE or bool((self._farthest > _CLEARLY).any()):
             warnings.warn(self.summary, TwoscaleWarning, stacklevel=3)
 
 

@@ -22,6 +22,7 @@ _NODES = 16  # of the thinned field along an axis, at most
 _LINES = 8  # rows and columns on which differences are taken, at most
 _MODES = 32  # of thinned fields
 _FLOOR = 1e-12  # of mean squares, beside those of the training inputs
+_FEW_WIDER = 1.5  # times the largest distance is the limit of few inputs
 _LEVEL = 0.975  # of fresh inputs of the same kind, that many are known
 
 
@@ -70,27 +71,26 @@ class KnownInputs(nn.Module):
 
     @torch.no_grad()
     def fit(self, inputs: FieldSource) -> Self:
-        """Learn what the first of some training inputs look like."""
+        """Learn what the first of some training inputs look like.
+
+        A third of them is left out of that. The limit is chosen such that nearly all of these, and
+        so of all other inputs of the same kind, are known.
+        """
         fields = _some(inputs)
-        self.register_buffer("unit", _units(fields))
-        seen = fields[:, : self.space.field_channels]
+        fitted, others = fields.tensor_split([-(-2 * len(fields) // 3)])
+        self.register_buffer("unit", _units(fitted))
+        seen = fitted[:, : self.space.field_channels]
         thinned = self._thinned(seen)
         self.register_buffer("mean", thinned.mean(0))
-        self._fit_modes(thinned - self.mean, min(_MODES, max(1, len(fields) // 4)))
+        self._fit_modes(thinned - self.mean, min(_MODES, max(1, len(fitted) // 4)))
         squares = self._squares(seen)[0]
         self.register_buffer("floor", _FLOOR * squares.mean(0) + torch.finfo(squares.dtype).tiny)
-        for place, view in enumerate(self._views(fields)[0]):
+        for place, view in enumerate(self._views(fitted)[0]):
             self.scores[place] = NormalScores().fit(view)
         self.register_buffer("limit", torch.ones((), device=fields.device))
-        return self.calibrate(inputs)
-
-    @torch.no_grad()
-    def calibrate(self, inputs: FieldSource) -> Self:
-        """Choose the limit such that nearly all inputs of the same kind as these are known."""
-        self.limit.fill_(1.0)
-        unusual = self(_some(inputs)).unusual
+        unusual = self(others if len(others) else fitted).unusual
         limit = conformal_quantile(unusual, _LEVEL)
-        self.limit.fill_(limit if math.isfinite(limit) else float(unusual.max()))
+        self.limit.fill_(limit if math.isfinite(limit) else _FEW_WIDER * float(unusual.max()))
         return self
 
     @torch.no_grad()

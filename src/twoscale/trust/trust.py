@@ -58,7 +58,6 @@ class Trust(nn.Module):
         The pairs `choice`, which may have taken part, say which samples and nodes are difficult.
         Without them an earlier calibration's answer is kept.
         """
-        self.known.calibrate(calibration.inputs)
         difficulty = Difficulty(operator, problem, self.known)
         if choice is not None or self.band is None or self.kinds != difficulty.kinds:
             inputs, truth = _some(choice) if choice else _some(calibration, 0)
