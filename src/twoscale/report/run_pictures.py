@@ -232,7 +232,7 @@ class Drawings:
             "Which inputs are known",
             "How far each input is from the training inputs: the largest of its distances in "
             "roughness, coarse shape and range of values. Beyond the limit an input is outside, "
-            f"and no radius holds: {int(trust.outside.sum())} of {len(trust.outside)} inputs.",
+            f"and nothing is promised for it: {int(trust.outside.sum())} of {len(trust.outside)}.",
             lambda: trust_figures.distances(trust),
             run_numbers.distance_numbers(samples.numbers, trust),
         )
