@@ -17,6 +17,7 @@ def conformal_quantile(scores: Tensor, level: float) -> float:
     This is the smallest score that ceil((n + 1) level) of the n scores do not exceed. It holds
     for any distribution, if the samples are exchangeable. Infinite if n is too small for it.
 
+    >>> import torch
     >>> conformal_quantile(torch.arange(1.0, 20.0), 0.95)
     19.0
     """
