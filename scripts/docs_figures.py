@@ -18,8 +18,20 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
+from trust_pictures import trust_flags, trust_radii
 
-from twoscale import Affine, Conforming, GlobalPCA, PatchPCA, Poisson, Surrogate, TwoScale
+from twoscale import (
+    Affine,
+    Conforming,
+    Darcy,
+    GlobalPCA,
+    PatchPCA,
+    Poisson,
+    Surrogate,
+    TwoScale,
+    certify,
+    polish,
+)
 from twoscale.fields.grid import Grid
 from twoscale.fields.measures import Batch, relative_l2
 from twoscale.fields.patches import PatchLayout, Seams
@@ -32,6 +44,7 @@ from twoscale.report.results import read_study
 from twoscale.representation import Representation
 from twoscale.study.folder import read_records
 from twoscale.study.leaderboard.standings import standings
+from twoscale.trust.energy import EnergyNorm
 
 IMAGES = Path("docs/images")
 GALLERY = Path("docs/gallery.md")
@@ -218,6 +231,60 @@ def leaderboard() -> Figure:
     return standings_chart(standings(read_records(Path("results/study"))))
 
 
+def certificate() -> Figure:
+    """Draw proven bounds against true errors for three contrasts, and errors while polishing."""
+    figure, (bounds, steps) = panels(2, width=3.9, height=3.3)
+    looks = {3: "two-scale", 30: "local", 300: "global"}
+    for contrast, look in looks.items():
+        problem = Darcy(high=float(contrast), low=1.0)
+        media = problem.sample(Grid(SIDE, SIDE), range(500), seed=0)
+        solutions = problem.solve(media)
+        surrogate = Surrogate("two-scale", predictor="affine", problem=problem, device="cpu")
+        surrogate.fit(media[:470], solutions[:470])
+        tested, truth = media[470:], solutions[470:]
+        predicted = surrogate.predict(tested)
+        for place, taken in enumerate((0, 3, 6)):
+            fields = polish(predicted, tested, problem, steps=taken).fields if taken else predicted
+            label = f"contrast {contrast}" if not place else None
+            _draw_bounds(bounds, problem, (tested, truth), fields, color=colour(look), label=label)
+        if contrast == min(looks):
+            _draw_steps(steps, problem, tested, predicted)
+    lowest, highest = bounds.get_xlim()
+    bounds.plot([lowest, highest], [lowest, highest], color="black", linewidth=0.6, zorder=1.5)
+    bounds.set_xlabel("true error in the energy norm")
+    bounds.set_ylabel("proven: ▲ at most, ▼ at least")
+    shared_legend(figure, [bounds, steps])
+    return figure
+
+
+def _draw_bounds(
+    axis: Axes, problem: Darcy, pairs: tuple[Tensor, Tensor], fields: Tensor, **look: Any
+) -> None:
+    media, truth = pairs
+    norm = EnergyNorm(problem.system(media))
+    inside = (slice(None), slice(1, -1), slice(1, -1))
+    true = norm((truth - fields)[inside])
+    found = certify(fields, media, problem)
+    options = {"s": 14, "linewidths": 0, "alpha": 0.7, "color": look["color"]}
+    axis.scatter(true, found.energy_error_upper, marker="^", label=look["label"], **options)
+    axis.scatter(true, found.energy_error_lower, marker="v", **options)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+
+
+def _draw_steps(axis: Axes, problem: Darcy, media: Tensor, predicted: Tensor) -> None:
+    """Draw the largest proven error of some fields after steps from two starts."""
+    for name, start in (("prediction", predicted), ("zero", torch.zeros_like(predicted))):
+        found = [certify(start, media, problem)]
+        found += [polish(start, media, problem, steps=k).certificate for k in range(1, 9)]
+        errors = [one.relative_error_upper.max() for one in found]
+        style = "-" if name == "prediction" else "--"
+        axis.plot(range(9), errors, style, color=colour("two-scale"), label=f"from {name}")
+    axis.set_yscale("log")
+    axis.set_xlabel("steps of polishing, contrast 3")
+    axis.set_ylabel("largest proven relative error")
+
+
 def gallery(only: Sequence[str] = ()) -> dict[str, Figure]:
     """Draw a picture for each section of the gallery, from what the section's Python lines make.
 
@@ -287,6 +354,9 @@ CONCEPTS: dict[str, tuple[Callable[[], Figure], str]] = {
     "seams-closeup": (seams, "png"),
     "learning-curves": (learning_curves, "svg"),
     "leaderboard": (leaderboard, "svg"),
+    "trust-radii": (trust_radii, "png"),
+    "trust-flags": (lambda: trust_flags(show), "png"),
+    "certificate": (certificate, "png"),
 }
 
 

@@ -23,6 +23,7 @@ LAYERS = [
     {"operators"},
     {"methods"},
     {"finetuning"},
+    {"trust"},
     {"surrogate"},
     {"search"},
     {"__init__"},

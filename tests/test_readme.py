@@ -100,7 +100,7 @@ def check_form(printed):
 
 
 def percentage(printed):
-    return float(re.search(r"([\d.]+) %", printed)[1])
+    return float(re.search(r"([\d.e-]+) %", printed)[1])
 
 
 @pytest.mark.usefixtures("without_drawing")

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
         register_representation,
     )
     from twoscale.search import fit_auto
-    from twoscale.surrogate import Surrogate, fit_together
+    from twoscale.surrogate import Assessment, Flags, Surrogate, fit_together
+    from twoscale.trust import Certificate, Polished, certify, polish
 
 _MODULES = {
     "fields.grid": ("Grid", "Space"),
@@ -98,7 +99,8 @@ _MODULES = {
         "register_representation",
     ),
     "search": ("fit_auto",),
-    "surrogate": ("Surrogate", "fit_together"),
+    "surrogate": ("Assessment", "Flags", "Surrogate", "fit_together"),
+    "trust": ("Certificate", "Polished", "certify", "polish"),
 }
 """Where the public names are. A module is imported when one of its names is first used."""
 
@@ -110,9 +112,11 @@ __all__ = [
     "MLP",
     "Affine",
     "AffineMLP",
+    "Assessment",
     "BubblePCA",
     "CNOPoisson",
     "CNOWave",
+    "Certificate",
     "Chain",
     "CodePredictor",
     "Conforming",
@@ -120,6 +124,7 @@ __all__ = [
     "DarcyFNO",
     "DiffusionProblem",
     "Encoder",
+    "Flags",
     "GlobalPCA",
     "Grid",
     "Helmholtz",
@@ -128,6 +133,7 @@ __all__ = [
     "PatchLayout",
     "PatchPCA",
     "Poisson",
+    "Polished",
     "Problem",
     "RankRule",
     "Refinement",
@@ -144,8 +150,10 @@ __all__ = [
     "TwoscaleWarning",
     "WholeField",
     "__version__",
+    "certify",
     "fit_auto",
     "fit_together",
+    "polish",
     "register_predictor",
     "register_representation",
 ]

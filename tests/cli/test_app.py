@@ -81,11 +81,8 @@ def test_a_run_folder_holds_what_is_needed_to_trust_it(twoscale, data, tmp_path)
     assert config["dataset"]["identity"] == Dataset(data).identity
     assert Run.open(run).identity == Dataset(data).identity
     assert len(json.loads((run / "history.json").read_text())["training"]["training_loss"]) == 2
-    assert [len(part) for part in json.loads((run / "split.json").read_text()).values()] == [
-        96,
-        12,
-        12,
-    ]
+    split = json.loads((run / "split.json").read_text())
+    assert [len(part) for part in split.values()] == [96, 12, 12, 0]
     assert list(tmp_path.iterdir()) == [run]
 
 
@@ -104,7 +101,7 @@ def test_training_prefix(twoscale, data, tmp_path):
     outcome = twoscale("fit", data, *named, "--train-samples", 40, "--out", tmp_path / "r")
     assert outcome.status == 0
     split = json.loads((tmp_path / "r" / "split.json").read_text())
-    assert [len(part) for part in split.values()] == [40, 12, 12]
+    assert [len(part) for part in split.values()] == [40, 12, 12, 0]
 
 
 def test_evaluate_on_other_data_uses_all_of_it(twoscale, run_folder, tmp_path):

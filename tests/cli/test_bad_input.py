@@ -106,7 +106,7 @@ def test_unknown_method(twoscale, data, tmp_path):
 
 
 def test_unknown_problem(twoscale, tmp_path):
-    refused(twoscale("generate", "stokes", "--out", tmp_path / "d"), "stokes", "poisson, darcy")
+    refused(twoscale("generate", "stokes", "--out", tmp_path / "d"), "stokes", "darcy", "poisson")
 
 
 def test_unknown_device(twoscale, data, tmp_path):

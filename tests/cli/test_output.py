@@ -9,6 +9,7 @@ import pytest
 
 from tests.study.synthetic import make_record, write_record
 from tests.surrogate.tiny import RECORD
+from twoscale import Grid, Poisson, Surrogate
 from twoscale.cli import display
 from twoscale.cli.reference import JSON_KEYS, PAGE, reference
 
@@ -22,6 +23,8 @@ def commands(data, run_folder, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "x.npy", rng.random((3, 16, 16)))
     np.savez(tmp_path / "x.npz", a=rng.random((4, 8, 8)), u=rng.random((4, 8, 8)))
+    pairs = Poisson().pairs(Grid(16, 16), range(20), seed=1)
+    Surrogate.load(run_folder).calibrate(*pairs).save(tmp_path / "calibrated")
     write_record(tmp_path / "records", make_record("mine", ["poisson-128 local"]), fields=False)
     runs = {"local": SimpleNamespace(metrics=LEARNED_NOTHING)}
     monkeypatch.setattr("twoscale.cli.demo_parts.run_demo", lambda *_, **options: runs)
@@ -40,6 +43,12 @@ def commands(data, run_folder, tmp_path, monkeypatch):
         "finetune": (("finetune", run_folder, "--epochs", 1, "--warm-up", 0, *to), out),
         "evaluate": (("evaluate", run_folder), None),
         "predict": (("predict", run_folder, tmp_path / "x.npy", *to), out),
+        "predict --assess": (
+            ("predict", tmp_path / "calibrated", tmp_path / "x.npy", "--assess", *to),
+            out,
+        ),
+        "predict --certify": (("predict", run_folder, tmp_path / "x.npy", "--certify", *to), out),
+        "predict --polish": (("predict", run_folder, tmp_path / "x.npy", "--polish", 1, *to), out),
         "report": (("report", tmp_path / "records", *to), out),
         "bench": (("bench",), None),
         "study list": (("study", "list", "--scale", "small"), None),

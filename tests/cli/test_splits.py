@@ -26,11 +26,15 @@ def other(tmp_path_factory):
 
 
 def split_of(run):
+    """Return the numbers of training, validation, test and calibration samples."""
     return [len(part) for part in json.loads((run / "split.json").read_text()).values()]
 
 
 def test_shares_and_numbers(twoscale, data, tmp_path):
-    for split, counts in (("0.5/0.25/0.25", [60, 30, 30]), ("30/20/10", [30, 20, 10])):
+    for split, counts in (
+        ("0.5/0.25/0.25", [60, 15, 30, 15]),
+        ("30/20/10", [30, 10, 10, 10]),
+    ):
         run = tmp_path / str(counts[0])
         assert twoscale("fit", data, "--split", split, *AFFINE, "--out", run).status == 0
         assert split_of(run) == counts
@@ -44,7 +48,7 @@ def test_without_test_samples_the_validation_is_measured_and_said(twoscale, data
     outcome = twoscale("fit", data, "--split", "0.9/0.1/0", *AFFINE, "--out", run)
     assert "validation split of" in outcome.out
     assert "because there are no test samples" in outcome.out
-    assert split_of(run) == [108, 12, 0]
+    assert split_of(run) == [108, 12, 0, 0]
     metrics = json.loads((run / "metrics.json").read_text())
     assert (metrics["measured_on"], metrics["samples"]) == ("validation", 12)
     again = json.loads(twoscale("evaluate", run, "--json").out)
@@ -57,14 +61,14 @@ def test_all_of_it_is_training(twoscale, data, tmp_path):
     run = tmp_path / "r"
     outcome = twoscale("fit", data, "--split", "1/0/0", *AFFINE, "--out", run)
     assert "12 of the 120 training samples are held out to choose" in outcome.err
-    assert split_of(run) == [108, 12, 0]
+    assert split_of(run) == [108, 12, 0, 0]
     fixed = tmp_path / "fixed"
     outcome = twoscale(
         "fit", data, "--split", "1/0/0", *AFFINE, "--set", "ridge=1e-6", "--out", fixed
     )
     assert outcome.err == ""
     assert "training split of" in outcome.out
-    assert split_of(fixed) == [120, 0, 0]
+    assert split_of(fixed) == [120, 0, 0, 0]
     assert json.loads(twoscale("evaluate", fixed, "--json").out)["measured_on"] == "training"
     assert twoscale("check", fixed).status == 0
 
@@ -73,7 +77,7 @@ def test_a_test_set_of_its_own(twoscale, data, other, tmp_path):
     run, test = tmp_path / "r", other / "d.zarr"
     outcome = twoscale("fit", "--train", data, "--test", test, *AFFINE, "--out", run)
     assert f"test split of {test}" in outcome.out
-    assert split_of(run) == [108, 12, 30]
+    assert split_of(run) == [108, 12, 30, 0]
     opened = Run.open(run, device="cpu")
     assert opened.test_dataset.identity == Dataset(test).identity
     metrics = opened.evaluate()
@@ -87,17 +91,17 @@ def test_a_test_set_of_its_own(twoscale, data, other, tmp_path):
     tuned = tmp_path / "tuned"
     plan = ("--objective", "A3", "--epochs", 1, "--warm-up", 0, "--ramp", 0)
     assert twoscale("finetune", run, *plan, "--out", tuned).status == 0
-    assert split_of(tuned) == [108, 12, 30]
+    assert split_of(tuned) == [108, 12, 30, 0]
     assert Run.open(tuned, device="cpu").evaluate()["samples"] == 30
 
 
 def test_searches_and_seeds_are_split_alike(twoscale, data, other, tmp_path):
     test = ("--test", other / "d.zarr", "--split", "0.5/0.5")
     assert twoscale("fit", data, *test, "--budget", "0.1s", "--out", tmp_path / "a").status == 0
-    assert split_of(tmp_path / "a") == [60, 60, 30]
+    assert split_of(tmp_path / "a") == [60, 30, 30, 30]
     some = twoscale("fit", data, *test, *AFFINE, "--seeds", "0-1", "--out", tmp_path / "s")
     assert some.status == 0
-    assert split_of(tmp_path / "s" / "seed-1") == [60, 60, 30]
+    assert split_of(tmp_path / "s" / "seed-1") == [60, 30, 30, 30]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_the_usual_shares_are_the_usual_split():
 def test_a_fit_that_chooses_gets_a_tenth_with_a_warning():
     with pytest.warns(TwoscaleWarning, match="5 of the 50 training samples are held out"):
         split = split_samples(50, seed=0, shares="1/0/0")
-    assert [len(part) for part in split.as_dict().values()] == [45, 5, 0]
+    assert [len(part) for part in split.as_dict().values()] == [45, 5, 0, 0]
     assert split.measured == "validation"
     with pytest.raises(TwoscaleError, match="at least 3"):
         split_samples(2, seed=0, shares="1/0/0")

@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import Output, atomic_output, check_target, claimed, is_file, moves
+from twoscale.files import (
+    Output,
+    atomic_files,
+    atomic_output,
+    check_target,
+    claimed,
+    is_file,
+    moves,
+)
 
 
 def names(folder):
@@ -244,3 +252,51 @@ def test_a_failure_of_the_system_is_told_with_its_reason(tmp_path, error):
     ):
         raise error
     assert names(tmp_path) == []
+
+
+# Several files
+
+
+def write_both(folder, **options):
+    with atomic_files(folder / "a", folder / "b", **options) as prepared:
+        for path in prepared:
+            path.write_text("new")
+        assert not any((folder / name).exists() and not options for name in "ab")
+
+
+def test_several_files_appear_together(tmp_path):
+    write_both(tmp_path)
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_none_of_several_files_appears_if_one_is_there(tmp_path):
+    (tmp_path / "b").write_text("old")
+    with pytest.raises(TwoscaleError, match="b exists already"):
+        write_both(tmp_path)
+    assert names(tmp_path) == ["b"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.EIO, "broken")])
+@pytest.mark.parametrize("before", [(), ("a",), ("a", "b")])
+def test_none_of_several_files_changes_if_the_last_fails(tmp_path, monkeypatch, before, error):
+    for name in before:
+        (tmp_path / name).write_text("old")
+    commit = Output.commit
+
+    def failing(output):
+        if output.place.name == "b":
+            raise error
+        commit(output)
+
+    monkeypatch.setattr(Output, "commit", failing)
+    with pytest.raises((KeyboardInterrupt, TwoscaleError)):
+        write_both(tmp_path, overwrite=True)
+    assert names(tmp_path) == sorted(before)
+    assert all((tmp_path / name).read_text() == "old" for name in before)
+
+
+def test_several_files_are_replaced_together(tmp_path):
+    (tmp_path / "a").write_text("old")
+    write_both(tmp_path, overwrite=True)
+    assert names(tmp_path) == ["a", "b"]
+    assert (tmp_path / "a").read_text() == "new"

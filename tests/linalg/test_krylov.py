@@ -185,3 +185,68 @@ def test_the_truth_costs_one_more_application(matrices, right_side):
 
     result = conjugate_gradients(counted, right_side, precondition=identity)
     assert len(calls) == int(result.iterations.max()) + 1
+
+
+# Another measure of the error
+
+
+def true_error(matrices, right_side):
+    """An error that only the test knows: the distance to the solution."""
+    solved = torch.linalg.solve(matrices, right_side)
+    return lambda solution, residual, preconditioned: (solution - solved).norm(dim=1)
+
+
+def test_a_system_stops_by_the_error_that_is_given(matrices, right_side):
+    error = true_error(matrices, right_side)
+    result = conjugate_gradients(
+        apply(matrices), right_side, precondition=identity, error=error, tolerance=1e-3
+    )
+    assert bool((error(result.solution, None, None) <= 1e-3).all())
+    fewer = int(result.iterations.max()) - 1
+    early = conjugate_gradients(
+        apply(matrices), right_side, precondition=identity, error=error, max_steps=fewer
+    )
+    assert bool((error(early.solution, None, None) > 1e-3).any())
+
+
+def test_the_error_sees_the_preconditioned_residual(matrices, right_side):
+    precondition = jacobi(matrices)
+
+    def error(solution, residual, preconditioned):
+        assert torch.equal(preconditioned, precondition(residual))
+        left = right_side - apply(matrices)(solution)
+        torch.testing.assert_close(residual, left, rtol=1e-8, atol=1e-8)
+        return (residual * preconditioned).sum(1)
+
+    result = conjugate_gradients(
+        apply(matrices), right_side, precondition=precondition, error=error, tolerance=1e-8
+    )
+    assert bool((result.residual < 1e-3).all())
+
+
+def test_a_preconditioned_residual_is_computed_once(matrices, right_side):
+    calls = []
+
+    def counted(residual):
+        calls.append(1)
+        return residual
+
+    result = conjugate_gradients(
+        apply(matrices),
+        right_side,
+        precondition=counted,
+        error=lambda solution, residual, preconditioned: residual.norm(dim=1),
+    )
+    assert len(calls) == int(result.iterations.max()) + 2  # at the start, and for the truth
+
+
+def test_the_usual_error_given_as_a_function_changes_nothing(matrices, right_side):
+    usual = conjugate_gradients(apply(matrices), right_side, precondition=identity)
+    given = conjugate_gradients(
+        apply(matrices),
+        right_side,
+        precondition=identity,
+        error=lambda solution, residual, z: residual.norm(dim=1) / right_side.norm(dim=1),
+    )
+    assert torch.equal(given.solution, usual.solution)
+    assert torch.equal(given.residual, usual.residual)

@@ -102,6 +102,21 @@ def test_a_large_mean_costs_no_accuracy(generator):
     np.testing.assert_allclose(statistics.scale.numpy(), data.double().numpy().std(0), rtol=1e-12)
 
 
+def test_what_varies_by_rounding_only_counts_as_constant(generator):
+    """Beside its channel's unit or beside its own mean."""
+    data = torch.randn(50, 2, 6, dtype=torch.float64, generator=generator)
+    data[:, 0, 1] *= 1e-8
+    data[:, 1, 4] = 3e3 + 1e-4 * data[:, 1, 4]
+    data[:, :, 3:] *= 1e-3  # the second channel
+    statistics = fit_statistics(iter(in_chunks(data, 20)))
+    seen = statistics.without_noise(statistics.channel_scales(2))
+    assert (~seen.varying).nonzero().tolist() == [[0, 1], [1, 4]]
+    assert seen.scale[~seen.varying].tolist() == [1, 1]
+    assert torch.equal(seen.scale[seen.varying], statistics.scale[seen.varying])
+    assert seen.total.tolist() == [5, 5]
+    assert torch.equal(seen.mean, statistics.mean)
+
+
 def test_a_common_scale_leaves_plain_variances(data):
     own = fit_statistics(iter([data]))
     common = own.with_common_scale()

@@ -84,6 +84,22 @@ def test_it_predicts_codes_of_any_representation(method, data):
     assert np.isfinite(metrics["mre"])
 
 
+@pytest.mark.parametrize("method", ["whole-field", "two-scale", "three-scale", "overlap"])
+@pytest.mark.parametrize(
+    ("channels", "value", "noise"), [(1, 1e3, 0.0), (1, 1.0, 1e-7), (2, 1e-3, 1e-4)]
+)
+def test_nodes_that_hardly_vary_do_not_make_it_diverge(method, channels, value, noise):
+    """A boundary of a fixed value, five nodes wide: cells and patches of constants too."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(40, channels, 17, 16, generator=generator).cumsum(2)
+    outputs = value * (1 + noise * torch.randn(inputs.shape, generator=generator))
+    outputs[..., 5:-5, 5:-5] += 0.1 * value * torch.tanh(inputs[..., 5:-5, 5:-5])
+    settings = {"predictor": "encoder", "width": 4, "blocks": 1, "epochs": 1, "device": "cpu"}
+    surrogate = Surrogate(method, **settings).fit(inputs.numpy(), outputs.numpy())
+    error = torch.as_tensor(surrogate.predict(inputs.numpy())) - outputs
+    assert error.norm() < 2 * (outputs - outputs.mean(0)).norm()
+
+
 @pytest.mark.parametrize("objective", ["vector", "block-balanced", "score-normalised"])
 def test_the_objective_is_a_separate_choice(objective, data):
     surrogate = fitted(data, objective=objective)

@@ -157,6 +157,18 @@ def test_images_under_symmetries_are_training_fields():
     assert error(surrogate, new.numpy(), truth.numpy()) < 1e-5
 
 
+def test_series_are_chosen_by_few_fields_and_learned_from_all(monkeypatch):
+    series = FieldSeries(("cosine", "sine"), Grid(10, 12))
+    x = random_fields(series, 40, math.inf)
+    u = mapped(series, x, lambda i, j: 1 / (1 + i + j))
+    u = u + random_fields(series, 40, math.inf, seed=1) / 100
+    whole = fit(x, u)
+    monkeypatch.setattr("twoscale.predictors.spectral_filter.SERIES_SAMPLES", 4)
+    by_few = fit(x, u)
+    assert by_few.chosen_ == whole.chosen_
+    assert torch.equal(by_few.operator_.predictor.symbol, whole.operator_.predictor.symbol)
+
+
 def test_it_is_saved_and_loaded(tmp_path):
     series = FieldSeries(("fourier", "cosine"), Grid(8, 9, (True, False)))
     x = random_fields(series, 30, 6).float()

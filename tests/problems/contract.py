@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from twoscale import Grid, TwoscaleError
 from twoscale.fields.symmetries import SQUARE
@@ -248,6 +249,17 @@ class DiffusionContract(ResidualContract):
             assert low.shape == high.shape == (4,)
             assert bool((low > 0).all())
             assert bool((low <= high).all())
+
+    def test_the_system_is_that_of_the_residual(self):
+        """A u - f, with A symmetric and positive, is the residual up to the sign it is told in."""
+        inputs = self.problem.sample(self.small_grid(self.rectangle), range(3), seed=0)
+        inside = torch.rand_like(inputs[:, 1:-1, 1:-1])
+        system = self.problem.system(inputs.float())
+        residual = self.problem.residual(inputs, functional.pad(inside, (1, 1, 1, 1)))
+        left = system.apply(inside) - system.right_side
+        torch.testing.assert_close(left.abs(), residual.abs(), rtol=1e-5, atol=1e-4)
+        assert system.right_side.dtype == torch.float64
+        assert bool(((inside * system.apply(inside)).sum((1, 2)) > 0).all())
 
     def test_a_square_has_eight_symmetries_and_a_rectangle_four(self):
         assert self.problem.symmetries(Grid.square(20)) == SQUARE

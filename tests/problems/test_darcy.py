@@ -9,6 +9,7 @@ import torch
 from tests.problems.contract import DiffusionContract
 from twoscale import Darcy, Grid, Poisson, TwoscaleError
 from twoscale.problems import darcy as darcy_module
+from twoscale.problems import diffusion
 from twoscale.problems.darcy import rounding_residual
 from twoscale.problems.random_field import GaussianRandomField
 
@@ -124,7 +125,7 @@ def test_a_smooth_coefficient_converges_with_second_order():
 
 def test_parts_of_a_batch_are_solved_as_one(coefficient, monkeypatch):
     whole = Darcy().solve(coefficient)
-    monkeypatch.setattr(darcy_module, "_SOLVE_VALUES", 3 * 20 * 20)
+    monkeypatch.setattr(diffusion, "_SOLVE_VALUES", 3 * 20 * 20)
     torch.testing.assert_close(Darcy().solve(coefficient), whole, rtol=1e-11, atol=1e-14)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from tests.problems.contract import DiffusionContract, any_grid
 from twoscale import Grid, Poisson
-from twoscale.problems.poisson import solve_laplace
+from twoscale.problems.diffusion import solve_laplace
 from twoscale.problems.random_field import GaussianRandomField
 
 

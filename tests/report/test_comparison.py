@@ -1,5 +1,7 @@
 """The sentences of the demo's page are right whatever the numbers are."""
 
+from dataclasses import replace
+
 from twoscale.report.comparison import (
     Shown,
     best_sentence,
@@ -45,6 +47,18 @@ def test_the_result_names_the_errors_of_search_and_paper():
         "The error of the paper's T is 50 times larger: 2 %, after 17 s.",
     ]
     assert "is 4.0 times smaller: 2 %" in result_sentences(BAD)[1]
+
+
+def test_an_exact_filter_is_explained():
+    exact = shown([3.2e-7, 0.05, 0.03, 0.02], *[[1e-9, 4e-4, 2e-5, 3e-5]] * 2)
+    found = replace(exact["search"], predictor="filter")
+    first, why, paper = result_sentences(exact | {"search": found})
+    assert "an error of 0.000032 %, after" in first
+    assert why.startswith("That is the limit of single precision. Poisson's equation multiplies")
+    assert "is 62,000 times larger: 2 %" in paper
+    assert table_rows([found])[1][0][1] == "0.000032"
+    for other in (exact["search"], replace(GOOD["search"], predictor="filter")):
+        assert len(result_sentences(exact | {"search": other})) == 2
 
 
 def test_seams_are_told_as_they_are():

@@ -29,7 +29,7 @@ def record(shape=(1, 16, 16), inputs="fields", *, names=None, method="local", na
     u = torch.einsum("np,pchw->nchw", parameters.square(), modes)
     x = None if inputs == "parameters" else u[:, :1, :, ::2] ** 2
     given = {} if inputs == "fields" else {"parameters": parameters}
-    surrogate = make(method, patches=2).fit(x, u, output_names=names, **given)
+    surrogate = make(method, patches=2).fit(x, u, output_names=names, validation=0.5, **given)
     seen = None if x is None else as_samples(x, "input")
     seen = with_parameters(seen, parameters) if given else seen
     test = (seen, as_samples(u, "output"))
@@ -77,7 +77,7 @@ def undrawn(run):
 def check(text, *others):
     """Say that a page has all its pictures, described in words, and asks nobody for anything."""
     wanted = {"median", "best", "worst", "histogram", "shares", "map", "spectra", "timings"}
-    wanted |= {"losses", *others}
+    wanted |= {"losses", "reliability", "radii", "distances", *others}
     assert set(pictures(text)) == wanted
     assert "Not drawn" not in text
     assert not re.search(r"https?:(?!(//|%2F%2F)www\.w3\.org)", text)

@@ -4,6 +4,8 @@ import torch
 from tests.representation.contract import RepresentationContract, relative
 from tests.representation.spaces import poisson_fields
 from twoscale import GlobalPCA, PatchPCA, RankRule
+from twoscale.fields.source import as_source
+from twoscale.runtime.timing import Clock
 
 
 class TestNotStandardised(RepresentationContract):
@@ -74,9 +76,11 @@ def test_truncating_keeps_the_leading_modes(fields):
     assert again.ranks == fitted.ranks
 
 
-def test_a_rule_given_to_fit_takes_the_place_of_its_own(fields):
-    pca = GlobalPCA(RankRule(components=5))
-    assert pca.fit(fields, rule=RankRule(components=2)).code_size == 2
+def test_it_may_be_fitted_by_another_rule_than_its_own(fields):
+    pca = GlobalPCA(RankRule(components=5)).fit(fields)
+    other, source = RankRule(components=2), as_source(fields)
+    pca.fit_by(other, source, space=pca.space, seed=0, clock=Clock(), name="output")
+    assert pca.code_size == 2
     assert pca.rule == RankRule(components=5)
 
 
@@ -95,13 +99,15 @@ def test_mean_and_spread_are_those_of_the_channel_that_varies_least(fields):
 
 @pytest.mark.parametrize("solver", ["full", "randomized"])
 @pytest.mark.parametrize("standardised", [True, False])
-def test_what_varies_by_less_than_the_floor_has_no_part(solver, standardised, fields, generator):
+def test_what_varies_by_rounding_beside_the_fields_of_a_chain_has_no_part(
+    solver, standardised, fields, generator
+):
     """A channel of rounding errors that are large beside another channel's variation."""
     first = 1e-6 * fields / fields.std()
     noise = 0.5 * torch.randn(fields.shape, generator=generator)
     options = {"patches": (2, 2), "solver": solver, "standardised": standardised}
     fitted, alone = PatchPCA(6, **options), PatchPCA(6, **options)
-    fitted.floor = torch.tensor([1e-12, 1.0], dtype=torch.float64)
+    fitted.noise_units = torch.tensor([1e-6, 1e6], dtype=torch.float64)
     fitted.fit(torch.cat([first, noise], 1))
     alone.fit(first)
     assert not fitted.vectors[:, 256:].any()
@@ -110,3 +116,17 @@ def test_what_varies_by_less_than_the_floor_has_no_part(solver, standardised, fi
     torch.testing.assert_close(kept.T @ kept, torch.eye(6), rtol=0, atol=1e-5)
     decoded = fitted(torch.cat([first, noise], 1))[:, :1]
     assert relative(decoded - alone(first), first) < 1e-4
+
+
+def test_a_node_that_varies_by_rounding_only_keeps_its_mean(fields, generator):
+    """Standardised, it would count as much as others, and another value would be a huge code."""
+    noisy = fields.clone()
+    noisy[..., 0] = 1 + 1e-7 * torch.randn(noisy[..., 0].shape, generator=generator)
+    constant = noisy.clone()
+    constant[..., 0] = 1
+    fitted, alone = (PatchPCA(0.99).fit(one) for one in (noisy, constant))
+    assert fitted.ranks == alone.ranks
+    torch.testing.assert_close(fitted(noisy)[..., 0], constant[..., 0], rtol=1e-6, atol=0)
+    other = noisy.clone()
+    other[..., 0] = 2
+    assert torch.equal(fitted.encode(other), fitted.encode(noisy))

@@ -210,9 +210,9 @@ def test_a_seam_width_lowers_the_errors_beside_seams(fields, new_fields):
 
 def test_bubbles_need_no_second_fit_after_the_skeleton_is_cut(fields, monkeypatch):
     fitted = []
-    fit = BubblePCA.fit
+    fit = BubblePCA.fit_by
     monkeypatch.setattr(
-        BubblePCA, "fit", lambda self, *a, **k: fitted.append(1) or fit(self, *a, **k)
+        BubblePCA, "fit_by", lambda self, *a, **k: fitted.append(1) or fit(self, *a, **k)
     )
     Conforming(code_size=60).fit(fields)
     assert len(fitted) == 1

@@ -43,12 +43,12 @@ def test_a_run_is_the_fit_of_its_training_split(dataset, tmp_path):
     request = Request(tmp_path / "r", "local", 2, SETTINGS)
     pairs = split_pairs(dataset, request.split(dataset), stored=False)
     alone = Surrogate("local", device="cpu", seed=2, problem="poisson", **SETTINGS)
-    alone.fit(*pairs[0], validation=pairs[1])
-    new = pairs[2][0].tensor()[:, 0].numpy()
+    alone.fit(*pairs.training, validation=pairs.validation)
+    new = pairs.test[0].tensor()[:, 0].numpy()
     np.testing.assert_array_equal(run.surrogate.predict(new), alone.predict(new))
     opened = Run.open(run.path, device="cpu")
     assert opened.config["hash"] == run.config["hash"]
-    assert opened.config["training_samples"] == len(pairs[0][0])
+    assert opened.config["training_samples"] == len(pairs.training[0])
     np.testing.assert_array_equal(opened.surrogate.predict(new), alone.predict(new))
 
 

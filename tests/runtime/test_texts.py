@@ -12,5 +12,5 @@ def test_short_times_have_a_unit_that_suits_them():
 
 
 def test_shares_in_percent():
-    told = [percent(share) for share in (0.0, 0.000841, 1.0, 12.0)]
-    assert told == ["0 %", "0.0841 %", "100 %", "1.2e+03 %"]
+    told = [percent(share) for share in (0.0, 0.000841, 1.0, 12.0, 3.2e-7, 3.2e-12)]
+    assert told == ["0 %", "0.0841 %", "100 %", "1.2e+03 %", "0.000032 %", "3.2e-10 %"]

@@ -8,7 +8,8 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
 
 Judge = Callable[[Candidate], Outcome]

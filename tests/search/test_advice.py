@@ -1,4 +1,4 @@
-"""What limits an error, and what is suggested against it."""
+"""What is suggested against an error."""
 
 from dataclasses import replace
 
@@ -6,7 +6,8 @@ import pytest
 
 from twoscale.fields.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, resolve
-from twoscale.search.advice import Findings, advise, error_shares, shares_text
+from twoscale.search.advice import advise
+from twoscale.search.findings import Findings
 
 PLAIN = Findings(
     error=0.05,
@@ -24,23 +25,7 @@ def told(**changes):
     return " ".join(one.text for one in advise(replace(PLAIN, **changes)))
 
 
-@pytest.mark.parametrize("training", [None, 0.0, 0.03, 0.2])
-@pytest.mark.parametrize("oracle", [None, 0.0, 0.04, 0.1])
-def test_shares_add_up_to_one(training, oracle):
-    shares = error_shares(0.05, training, oracle)
-    assert sum(shares.values()) == pytest.approx(1)
-    assert min(shares.values()) >= 0
-
-
-def test_shares_are_told_largest_first():
-    text = shares_text({"representation": 0.1, "data": 0.7, "predictor": 0.2})
-    assert (
-        text.index("data 70 %") < text.index("predictor 20 %") < text.index("representation 10 %")
-    )
-
-
-def test_without_an_error_on_training_fields_no_overfitting_is_claimed():
-    assert error_shares(0.05, None, 0.03)["data"] == 0
+def test_without_an_error_on_training_fields_no_samples_are_asked_for():
     assert "More samples" not in told(training_error=None)
 
 
@@ -66,6 +51,21 @@ def test_a_search_is_suggested_once_to_those_who_did_not_search():
         assert sum(one.search for one in found) == 1
     assert "a search" not in told(searched=True).lower()
     assert "A longer budget may help." in told(searched=True, short_of_time=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "predictor", "tried", "words"),
+    [
+        ("two-scale", "affine", ["affine", "filter"], "A nonlinear predictor would help, or a"),
+        ("two-scale", "affine", ["affine", "kernel"], "A longer input code would help: nonlinear"),
+        ("whole-field", "filter", ["affine", "filter"], "A nonlinear predictor would help."),
+        ("whole-field", "filter", ["filter", "kernel"], "A larger network would help"),
+        ("two-scale", "kernel", ["affine", "kernel"], "A larger network would help"),
+    ],
+)
+def test_after_a_search_other_predictors_are_named(method, predictor, tried, words):
+    settings = resolve(method, {"predictor": predictor})
+    assert words in told(method=method, settings=settings, searched=True, tried_predictors=tried)
 
 
 def test_a_loss_that_still_falls_asks_for_epochs():

@@ -4,8 +4,9 @@ import pytest
 
 from tests.search.fake import space_of
 from twoscale.fields.grid import Grid, Space
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
 from twoscale.search.explanation import explain
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome, Search, Trial
 
 SPACE = space_of((16, 16), 100)

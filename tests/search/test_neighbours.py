@@ -6,7 +6,7 @@ from tests.search.fake import space_of
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, resolve
-from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
+from twoscale.search.candidates import INPUT_VARIANCES, Candidate
 from twoscale.search.neighbours import (
     less_input,
     longer_codes,
@@ -18,6 +18,7 @@ from twoscale.search.neighbours import (
     steps,
     whole_field_predictors,
 )
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome, Search, Trial
 
 
@@ -154,11 +155,16 @@ def test_all_predictors_are_known_to_the_methods():
     assert all("predictor" in METHODS[chain].defaults for chain in space.chains)
 
 
+def whole_fields(space, best):
+    """Return the candidates that read fields by their predictor."""
+    return {one.predictor: one for one in whole_field_predictors(space, best)}
+
+
 def test_an_encoder_is_small_and_first_trained_shortly_on_a_cpu():
     sizes = []
     for accelerated in (False, True):
         space = space_of((64, 64), 1600, accelerated=accelerated)
-        (one,) = whole_field_predictors(space, Candidate(predictor="kernel"))
+        one = whole_fields(space, Candidate(predictor="kernel"))["encoder"]
         sizes.append((one.epochs, space.settings(one)["width"]))
     assert sizes == [(3, 24), (10, 64)]
 
@@ -171,20 +177,39 @@ def test_fields_that_are_stored_are_not_for_an_encoder():
 
 def test_predictors_that_read_fields_learn_whole_fields_unless_a_code_is_asked_for():
     best = Candidate(predictor="kernel", code=2)
-    (one,) = whole_field_predictors(space_of((64, 64), 1600, "square"), best)
-    assert (one.chain, one.predictor, one.symmetries) == ("whole-field", "encoder", "square")
+    found = whole_fields(space_of((64, 64), 1600, "square"), best)
+    assert {one.chain for one in found.values()} == {"whole-field"}
+    assert {name: one.symmetries for name, one in found.items()} == {
+        "filter": "none",
+        "encoder": "square",
+    }
     given = space_of((64, 64), 1600, given={"coarse_components": 20})
-    (coded,) = whole_field_predictors(given, best)
-    assert (coded.chain, coded.code) == ("two-scale", 2)
-    (after,) = whole_field_predictors(space_of((64, 64), 1600), one)
-    assert after.predictor == "fno"
+    assert {(one.chain, one.code) for one in whole_fields(given, best).values()} == {
+        ("two-scale", 2)
+    }
+    after = whole_fields(space_of((64, 64), 1600), found["encoder"])
+    assert after.keys() == {"fno"}
+
+
+def test_from_a_filter_the_search_goes_on_with_the_best_other_candidate():
+    """A filter has no code, and nothing comes after it; the codes may still win."""
+    space, first = space_of((64, 64), 1600, "square"), Candidate()
+    other = Trial(first, "cheapest", None, 1.0, replace(known(20), training_error=0.01))
+    before = {step.candidate for step in steps(Search(10.0, [other]), space)}
+    one = space.reading_fields(first, "filter")
+    assert one in before
+    best = Trial(one, "predictor", 1.0, 1.0, Outcome(0.01, 0.001, 0.0, 4096, 4096))
+    after = {step.candidate for step in steps(Search(10.0, [other, best]), space)}
+    assert after == before - {one} | {replace(one, symmetries="square")}
 
 
 def test_images_of_whole_fields_that_would_fill_the_memory_are_not_made():
     for accelerated in (False, True):
         space = space_of((421, 421), 1000, "square", accelerated=accelerated)
-        (one,) = whole_field_predictors(space, Candidate())
+        one = whole_fields(space, Candidate())["encoder"]
         assert one.symmetries == ("square" if accelerated else "none")
+        (turned, _) = more_data(space, Candidate(chain="whole-field", predictor="filter"), ())
+        assert turned.symmetries == one.symmetries
 
 
 def test_networks_are_averaged_after_the_longest_training(monkeypatch):

@@ -6,8 +6,8 @@ import pytest
 
 from tests.search.fake import FakeFitter, curved, linear, space_of
 from twoscale.errors import TwoscaleError
-from twoscale.search.candidates import SearchSpace
 from twoscale.search.policy import search
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
 
 SPACE = space_of((64, 64), 1600, "square")
@@ -64,7 +64,14 @@ def test_the_budget_is_kept_but_for_the_first_candidate(budget):
     assert found.seconds == fitter.time
 
 
-KIND_SECONDS = {"affine": 0.5, "affine-mlp": 8.0, "kernel": 2.0, "encoder": 0.1, "fno": 0.1}
+KIND_SECONDS = {
+    "affine": 0.5,
+    "filter": 0.5,
+    "affine-mlp": 8.0,
+    "kernel": 2.0,
+    "encoder": 0.1,
+    "fno": 0.1,
+}
 
 
 def test_without_time_it_says_what_the_next_one_would_take():
@@ -110,8 +117,29 @@ def test_half_of_the_samples_are_tried_last_if_there_is_time():
 
 
 def test_a_perfect_fit_ends_the_search():
-    found, _ = run(lambda one: Outcome(0.0, 0.0, 0.0, 60, 300))
+    found, fitter = run(lambda one: Outcome(0.0, 0.0, 0.0, 60, 300))
     assert len(found.trials) == 1
+    assert fitter.halves == [], "nothing is left to learn"
+
+
+@pytest.mark.parametrize("judge", [linear, curved])
+def test_a_filter_is_tried_early_and_once_where_it_loses(judge):
+    found, fitter = run(judge)
+    predictors = [one.predictor for one in fitter.fitted]
+    assert predictors.count("filter") == 1
+    assert predictors.index("filter") <= 3
+    without, _ = run(judge, broken=lambda one: one.predictor == "filter")
+    assert found.best.candidate == without.best.candidate
+
+
+def test_a_filter_that_is_exact_ends_the_search():
+    def judge(one):
+        return Outcome(3e-7, 3e-7, 0.0, 4096, 4096) if one.predictor == "filter" else linear(one)
+
+    found, _ = run(judge)
+    assert found.best == found.trials[-1]
+    assert found.best.candidate.label == "whole-field filter"
+    assert found.stopped == "no other candidate may help"
 
 
 def trained(*, error=0.2):
@@ -154,7 +182,7 @@ def test_a_budget_that_is_short_for_an_encoder_is_spent_on_it(budget, samples):
     """As measured on Navier-Stokes: 1.48 % after 2.3 s, and 0.39 % by 37 s of an encoder."""
 
     def judge(one):
-        return trained(error=0.6)(one) if one.reads_fields else Outcome(0.0148, 0.0148, 0, 50, 300)
+        return trained(error=0.6)(one) if one.probed else Outcome(0.0148, 0.0148, 0, 50, 300)
 
     found, encoders = trainings(
         judge,
@@ -186,7 +214,7 @@ def test_a_wrong_pace_changes_the_epochs_and_not_the_end(factor, measuring):
 def test_a_training_that_has_a_code_gets_a_longer_one():
     def judge(one):
         share = 0.5**one.code
-        if not one.reads_fields:
+        if not one.probed:
             return Outcome(0.04 * share, 0.04 * share, 0.03 * share, 60, 300)
         return Outcome(0.2 / one.epochs, 0.0, 0.01 * share, 4096, 300)
 

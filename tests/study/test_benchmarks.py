@@ -52,6 +52,21 @@ def test_cells_are_fitted_on_all_training_fields_and_tested_on_others(done):
         assert cell["tests"] == [data.name for data in planned.tests]
 
 
+def test_validation_fields_are_the_same_for_all_methods_and_measured(done):
+    out, cells = done
+    runs = [Run.open(out / "cells" / cell["key"], device="cpu") for cell in cells]
+    assert runs[0].split.validation.tolist() == runs[1].split.validation.tolist()
+    for cell, run in zip(cells, runs, strict=True):
+        again = run.evaluate(run.dataset, samples=run.split.validation.tolist())
+        for name in ("mean_relative_l2", "median_relative_l1"):
+            found = quantity(cell, f"validation.{name}")
+            assert found == pytest.approx(again[name], rel=1e-6)
+    searched = runs[0].search
+    assert quantity(cells[0], "validation.mean_relative_l2") == pytest.approx(
+        searched["trials"][searched["chosen"]]["error"], rel=1e-6
+    )
+
+
 def test_an_affine_map_knows_the_modes_it_saw_and_no_others(done):
     _, (_, affine) = done
     assert quantity(affine, "mean_relative_l2") < 1e-3

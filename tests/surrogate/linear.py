@@ -23,8 +23,8 @@ class LinearDecoder(Representation):
     def encode(self, fields):
         return fields[:, 0, 0] @ self.matrix.pinverse()
 
-    def fit(self, fields, **options):
-        return self
+    def _fit(self, source, **options):
+        pass
 
     def restore(self, tensors, space):
         return self

@@ -18,6 +18,7 @@ from twoscale.data.check import Finding
 from twoscale.errors import missing_extra
 from twoscale.files import to_json
 from twoscale.report import tables
+from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.runtime.progress import Progress, progress_bars
 from twoscale.search.record import CAPTION, HEADINGS, table_rows
 
@@ -109,6 +110,19 @@ def print_metrics(rows: Mapping[str, Mapping[str, Any]], *, title: str) -> None:
             cells.append([f"  {channel}", *tables.cells(values)])
     say(title)
     print_table(tables.header(), cells)
+    for sentence in _trust_texts(rows):
+        say(sentence)
+
+
+def _trust_texts(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return what metrics say of trust: of one row all, of several the radii with their names."""
+    if len(rows) == 1:
+        (metrics,) = rows.values()
+        found = [trust_text(metrics), break_even_text(metrics)]
+    else:
+        told = {name: trust_text(metrics) for name, metrics in rows.items()}
+        found = [f"{name}: {sentence}" for name, sentence in told.items() if sentence]
+    return [sentence for sentence in found if sentence]
 
 
 def show_metrics(

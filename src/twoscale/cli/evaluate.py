@@ -56,7 +56,7 @@ def evaluate(
     asked = reading_of(input_keys, output_keys, parameter_keys, axes, select, time)
     opened = Run.open(run, device=device)
     other = opened.open_data(data, asked) if data else None
-    metrics = opened.evaluate(other, resample=resample, per_sample=per_sample)
+    metrics = opened.evaluate(other, resample=resample, per_sample=per_sample, times_solver=True)
     if opened.search and not json:
         say(opened.search["explanation"][0])
     part = metrics["measured_on"]

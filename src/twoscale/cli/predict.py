@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,6 +17,7 @@ from twoscale.errors import TwoscaleError
 if TYPE_CHECKING:
     import numpy as np
 
+    from twoscale.cli.trust import Assessor
     from twoscale.data import Reading
     from twoscale.surrogate import Surrogate
 
@@ -42,6 +44,45 @@ def predict(
             "arrays in INPUT.",
         ),
     ] = None,
+    assess: Annotated[
+        bool,
+        typer.Option(
+            "--assess",
+            help="Write how wrong each field can be to a JSON file beside --out: the radius of its "
+            "relative L2 error, and whether its input is unlike the training inputs.",
+        ),
+    ] = False,
+    level: Annotated[
+        float,
+        typer.Option(
+            metavar="L",
+            help="Share of inputs that radii hold for, with --assess.",
+        ),
+    ] = 0.95,
+    certify: Annotated[
+        bool,
+        typer.Option(
+            "--certify",
+            help="Write proven bounds of each field's error to a JSON file beside --out. The "
+            "problem must be known, such as darcy or poisson.",
+        ),
+    ] = False,
+    polish: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="K",
+            help="Improve each field by K steps of the equation's solver. Implies --certify.",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="T",
+            help="Polish each field until its relative error is proven to be at most T; with "
+            "--polish, for at most K steps. Implies --certify.",
+        ),
+    ] = None,
     resample: ResampleOption = False,
     input_keys: InputKeys = None,
     axes: AxesOption = None,
@@ -54,61 +95,114 @@ def predict(
     """Predict solution fields from the inputs in a file, a part at a time.
 
     A run remembers the names and axes of the arrays it was fitted on: files of the same layout need
-    no options. The result has the axes of the training outputs.
+    no options. The result has the axes of the training outputs. Polished fields are in float64.
     """
-    import numpy as np
-
-    from twoscale.cli.display import print_outcome, progress_bar
+    from twoscale.cli.display import print_outcome
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data import Reading
+    from twoscale.cli.trust import Assessor, check_beside
     from twoscale.data.kinds import Kind
-    from twoscale.fields.samples import sample_shape
-    from twoscale.files import atomic_output, check_target, is_file, open_npy
+    from twoscale.files import check_target, is_file
     from twoscale.surrogate import Surrogate
-    from twoscale.surrogate.inputs import predicted_space, with_samples_axis
 
     expect_kind(run, Kind.RUN, Kind.SURROGATE)
     if inputs is not None:
         expect_kind(inputs, *PAIRS)
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
-    spaces = (surrogate.input_space_, surrogate.output_space_)
+    assessor = Assessor(surrogate, level if assess else None, certify, polish, tolerance)
+    beside = check_beside(out, writes=assessor.writes, overwrite=overwrite)
     scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
     if scalar_file is not None:
         expect_kind(scalar_file, Kind.NPY, or_else=(Kind.FILE,))
     asked = reading_of(input_keys, None, None if scalar_file else parameters, axes, select, time)
-    if inputs is None or (inputs.suffix == ".npy" and asked == Reading()):
-        _check_given(surrogate, inputs, scalar_file)
-        fields, scalars, single = with_samples_axis(
+    given = _given(surrogate, run, inputs, scalar_file, asked, resample=resample)
+    # Numbers are moved to their place first, so that fields never lie there without theirs.
+    places = (beside, out) if assessor.writes else (out,)
+    shape = _write(given, assessor, places, resample=resample, overwrite=overwrite)
+    content = {"samples": given.samples, "shape": list(shape), **assessor.summary(beside)}
+    print_outcome(f"{given.samples} fields in {out}", out, content, json=json)
+    if not json:
+        assessor.show(beside)
+
+
+class _Given(NamedTuple):
+    """Inputs of a prediction, with an axis of samples, and whether they came without one."""
+
+    fields: Any
+    scalars: np.ndarray | None
+    single: bool
+
+    @property
+    def samples(self) -> int:
+        given = self.scalars if self.fields is None else self.fields
+        return len(given) if given is not None and given.ndim else 0
+
+
+def _given(
+    surrogate: Surrogate,
+    run: Path,
+    inputs: Path | None,
+    scalar_file: Path | None,
+    asked: Reading,
+    *,
+    resample: bool,
+) -> _Given:
+    """Return what the files hold that a surrogate predicts from."""
+    from twoscale.data import Reading
+    from twoscale.files import open_npy
+    from twoscale.surrogate.inputs import with_samples_axis
+
+    if inputs is not None and (inputs.suffix != ".npy" or asked != Reading()):
+        return _Given(*_read_arrays(surrogate, run, inputs, scalar_file, asked), single=False)
+    _check_given(surrogate, inputs, scalar_file)
+    return _Given(
+        *with_samples_axis(
             None if inputs is None else open_npy(inputs),
             None if scalar_file is None else open_npy(scalar_file),
-            spaces[0],
+            surrogate.input_space_,
             any_grid=resample,
             rank=surrogate.ranks_[0],
         )
-    else:
-        fields, scalars = _read_arrays(surrogate, run, inputs, scalar_file, asked)
-        single = False
-    given = scalars if fields is None else fields
-    samples = len(given) if given is not None and given.ndim else 0
+    )
+
+
+def _write(
+    given: _Given,
+    assessor: Assessor,
+    places: Sequence[Path],
+    *,
+    resample: bool,
+    overwrite: bool,
+) -> tuple[int, ...]:
+    """Write the predicted fields to the last place, and numbers to the first; return the shape."""
+    import numpy as np
+
+    from twoscale.cli.display import progress_bar
+    from twoscale.fields.samples import sample_shape
+    from twoscale.files import atomic_files, write_json
+    from twoscale.surrogate.inputs import predicted_space
+
+    fields, scalars, single = given
+    surrogate = assessor.surrogate
+    spaces = (surrogate.input_space_, surrogate.output_space_)
     space = predicted_space(spaces, None if fields is None else fields.shape, resample=resample)
     shape = sample_shape(space, surrogate.ranks_[1])
-    written = shape if single else (samples, *shape)
+    written = shape if single else (given.samples, *shape)
+    number = "<f8" if assessor.polishes else "<f4"
     with (
-        atomic_output(out, overwrite=overwrite) as prepared,
+        atomic_files(*places, overwrite=overwrite) as prepared,
         progress_bar() as progress,
-        prepared.open("wb") as stream,  # not mapped: a full disk would then end the process
+        prepared[-1].open("wb") as stream,  # not mapped: a full disk would then end the process
     ):
-        header = {"descr": "<f4", "fortran_order": False}
-        header["shape"] = written
+        header: dict[str, Any] = {"descr": number, "fortran_order": False, "shape": written}
         np.lib.format.write_array_header_1_0(stream, header)
-        for part, predicted in surrogate.predict_parts(
-            fields, parameters=scalars, resample=resample
-        ):
-            stream.write(np.ascontiguousarray(predicted, dtype="<f4").data)
-            progress("fields", part.stop, samples, "")
-    content = {"samples": samples, "shape": list(written)}
-    print_outcome(f"{samples} fields in {out}", out, content, json=json)
+        parts = surrogate.input_parts(fields, parameters=scalars, resample=resample)
+        for part, one in parts:
+            stream.write(np.ascontiguousarray(assessor.predict(one), dtype=number).data)
+            progress("fields", part.stop, given.samples, "")
+        if assessor.writes:
+            write_json(prepared[0], assessor.record())
+    return written
 
 
 def _is_file(text: str) -> bool:

@@ -16,6 +16,7 @@ from twoscale.cli.help import Entry, Page, describe
 
 PAGE = Path("docs/reference/cli.md")
 
+_PREDICT = ("out", "samples", "shape", "outside")
 JSON_KEYS: dict[str, tuple[str, ...]] = {
     "demo": ("out", "methods"),
     "generate": ("out", "problem", "seed", "samples", "fields"),
@@ -25,7 +26,10 @@ JSON_KEYS: dict[str, tuple[str, ...]] = {
     "fit --seeds": ("out", "runs"),
     "finetune": ("out", "mre", "oracle_mre", "timings"),
     "evaluate": ("mre", "oracle_mre", "timings"),
-    "predict": ("out", "samples", "shape"),
+    "predict": _PREDICT,
+    "predict --assess": (*_PREDICT, "assessment", "level", "mean_radius"),
+    "predict --certify": (*_PREDICT, "assessment", "relative_error_upper"),
+    "predict --polish": (*_PREDICT, "assessment", "relative_error_upper", "polish"),
     "report": ("out", "figures"),
     "bench": ("results", "environment"),
     "study list": ("studies",),

@@ -1,14 +1,15 @@
-"""Which samples train, which choose the weights, which judge."""
+"""Which samples train, which choose the weights, which calibrate, which judge."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.trust import set_apart
 
 _EXAMPLE = "give training/validation/test as shares such as 0.8/0.1/0.1, or as numbers of samples"
 
@@ -91,11 +92,15 @@ TESTED_ELSEWHERE = Shares.parse("0.9/0.1/0")
 
 @dataclass(frozen=True)
 class Split:
-    """Sample indices of the three parts, in the order of the shuffle."""
+    """Sample indices of the parts, in the order of the shuffle.
+
+    Calibration samples say how far predictions can be trusted. There may be none.
+    """
 
     training: np.ndarray
     validation: np.ndarray
     test: np.ndarray
+    calibration: np.ndarray = field(default_factory=lambda: np.arange(0))
 
     def as_dict(self) -> dict[str, list[int]]:
         return {name: [int(i) for i in part] for name, part in vars(self).items()}
@@ -122,6 +127,7 @@ def split_samples(
     training: int | None = None,
     shares: Shares | str | None = None,
     chooses: bool = True,
+    calibrates: bool = False,
 ) -> Split:
     """Return a shuffle of all samples cut into training, validation and test.
 
@@ -139,6 +145,8 @@ def split_samples(
     chooses
         Whether the fit needs validation samples, to choose settings or weights. It then gets a
         tenth of the training samples, with a warning, if the shares leave it none.
+    calibrates
+        Whether half of the validation samples are set apart for calibration, if they are enough.
     """
     if shares is None and samples < 10:
         raise TwoscaleError(f"an 80/10/10 split needs at least 10 samples, got {samples}")
@@ -151,7 +159,9 @@ def split_samples(
         most, validation = _hold_out(order[:most])
     if training is not None and not 2 <= training <= most:
         raise TwoscaleError(f"of {samples} samples between 2 and {most} can train, got {training}")
-    return Split(order[: training or most], validation, test)
+    apart = set_apart(len(validation)) if calibrates else 0
+    kept, calibration = np.split(validation, [len(validation) - apart])
+    return Split(order[: training or most], kept, test, calibration)
 
 
 def _hold_out(training: np.ndarray) -> tuple[int, np.ndarray]:

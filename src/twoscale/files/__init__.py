@@ -16,6 +16,7 @@ from twoscale.files.moves import flush, new_folder, remove
 from twoscale.files.npy import NpyHeader, open_npy, read_npy_header
 from twoscale.files.outputs import (
     Output,
+    atomic_files,
     atomic_output,
     check_name,
     check_target,
@@ -44,6 +45,7 @@ __all__ = [
     "Output",
     "State",
     "WorkFolder",
+    "atomic_files",
     "atomic_output",
     "check_file",
     "check_name",

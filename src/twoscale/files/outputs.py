@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -106,6 +106,12 @@ class Output:
                 move_new(self.content, self.place)
             flush_names(self.place.parent)
 
+    def take_back(self) -> None:
+        """Undo `commit` if it moved the content: bring back what it replaced."""
+        if not os.path.lexists(self.content):
+            remove(self.place)
+            restore(self.place, aside=self.work.replaced)
+
     def close(self, *, keep: bool = False) -> None:
         """End the claim; `keep` leaves what lets the same command go on where it stopped."""
         if keep:
@@ -144,3 +150,30 @@ def atomic_output(
         output.work.clear()
         yield output.content
         output.commit()
+
+
+@contextmanager
+def atomic_files(*paths: str | Path, overwrite: bool = False) -> Iterator[list[Path]]:
+    """Give a path to write each of several files to; all appear if all goes well, or none.
+
+    Only a process that is killed between two moves can leave the first ones without the others.
+    """
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(claimed(path, overwrite=overwrite)) for path in paths]
+        for output in outputs:
+            output.work.clear()
+        yield [output.content for output in outputs]
+        _commit_all(outputs)
+
+
+def _commit_all(outputs: Sequence[Output]) -> None:
+    """Move all contents to their places, or none if one of them cannot be moved."""
+    begun: list[Output] = []
+    try:
+        for output in outputs:
+            begun.append(output)
+            output.commit()
+    except BaseException:
+        for output in begun:
+            output.take_back()
+        raise

@@ -28,6 +28,8 @@ RANK_GROWTH = 1.5
 _GRAM_BYTES = 2**30
 _CACHED_VALUES = 2**16
 _ALIGNED = 8  # rows and columns of products whose digits must not depend on threads
+_NOISE = 1e-6  # of a channel's unit
+_MEAN_NOISE = 2.0**-21  # of a feature's mean: four steps from one number to the next in float32
 _ROWS = 512  # samples of a group that a CPU multiplies at a time
 _DATA_BYTES = 2**28  # of standardised blocks in memory at a time
 _DATA_BYTES_CUDA = 2**32
@@ -57,12 +59,15 @@ class Statistics:
         A block's features are those of the first channel, then of the second, and so on. Components
         then maximise the plain variance of the features, not of standardised ones.
         """
+        return self.with_channel_scales(self.channel_scales(channels))
+
+    def channel_scales(self, channels: int) -> Tensor:
+        """Return the root mean variance (channels,) of the features that vary; 1 without any."""
         apart = (len(self.scale), channels, -1)
         variances = torch.where(self.varying, self.scale.square(), 0.0).reshape(apart)
         varying = self.varying.reshape(apart).sum((0, 2)).clamp_min(1)
         common = (variances.sum((0, 2)) / varying).sqrt()
-        common = torch.where(common > 0, common, 1.0)
-        return self.with_channel_scales(common)
+        return torch.where(common > 0, common, 1.0)
 
     def with_channel_scales(self, scales: Tensor) -> Statistics:
         """Return the same with these scales (channels,), each for all features of a channel."""
@@ -71,11 +76,17 @@ class Statistics:
         scale = scales[:, None].expand(variances.shape).flatten(1).contiguous()
         return replace(self, scale=scale, total=(variances.sum(2) / scales.square()).sum(1))
 
-    def without_noise(self, floor: Tensor) -> Statistics:
-        """Return the same with features that vary by less than their channel's floor constant."""
-        apart = (len(self.scale), len(floor), -1)
-        above = (self.scale.reshape(apart) > floor[:, None]).flatten(1)
-        varying = self.varying & above
+    def without_noise(self, units: Tensor) -> Statistics:
+        """Return the same with features constant that vary by rounding of single precision only.
+
+        These vary by less than 1e-6 of their channel's unit (channels,), or by less than four
+        steps of float32 around their own mean. Scaled to unit variance they would count as much as
+        any other feature, and the smallest change of them would be a huge one.
+        """
+        apart = (len(self.scale), len(units), -1)
+        channel_floor = (_NOISE * units[:, None]).expand(self.scale.reshape(apart).shape)
+        floor = channel_floor.flatten(1).maximum(_MEAN_NOISE * self.mean.abs())
+        varying = self.varying & (self.scale > floor)
         scale = torch.where(varying, self.scale, 1.0)
         return replace(self, scale=scale, varying=varying, total=varying.sum(1).double())
 

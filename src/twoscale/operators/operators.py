@@ -201,14 +201,15 @@ class LatentOperator(FieldOperator):
 
     def forward(self, fields: Tensor) -> Tensor:
         if not self.average:
-            return self._predict(fields)
+            return self.predict_once(fields)
         first, *others = self.group
-        total = first.inverse(self._predict(first(fields)))
+        total = first.inverse(self.predict_once(first(fields)))
         for symmetry in others:
-            total = total + symmetry.inverse(self._predict(symmetry(fields)))
+            total = total + symmetry.inverse(self.predict_once(symmetry(fields)))
         return total / len(self.group)
 
-    def _predict(self, fields: Tensor) -> Tensor:
+    def predict_once(self, fields: Tensor) -> Tensor:
+        """Return the prediction without an average over images."""
         return self.outputs.decode(self.predictor(self.inputs.encode(fields)))
 
     def restore(self, tensors: Mapping[str, Tensor], inputs: Space, outputs: Space) -> Self:

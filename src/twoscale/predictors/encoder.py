@@ -57,8 +57,7 @@ class Encoder(FieldPredictor):
     network
         The fitted `FieldMap` around a `FieldEncoder`; of several members, their `Committee`.
     mean, spread
-        The proposal is mean + spread * network output; (channels, height, width) and
-        (channels, 1, 1).
+        The proposal is mean + spread * network output; (channels, height, width) both.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from twoscale.training import Pairs, Plan, Task, mean_loss
 from twoscale.training.losses import CodeLoss, Loss, RelativeLoss, code_weights, mean_square
 
 _DECODED = 256  # codes that are decoded together
+_MOST = 10.0  # deviations of a node by which a network's output of one may change it
 _APART = 1_000_003  # between the seeds of members: no other surrogate's seed is likely to be there
 
 
@@ -39,7 +40,7 @@ class FieldPredictor(CodePredictor):
     """Whether each epoch draws as many images under the symmetries as there are training fields."""
 
     mean: Tensor  # (channels, height, width): the proposal where the network gives zero
-    spread: Tensor  # (channels, 1, 1)
+    spread: Tensor  # (channels, height, width): zero at nodes that never differ from their mean
 
     def __init__(self, *, objective: str, plan: Plan, members: int = 1) -> None:
         super().__init__(objective=objective)
@@ -73,8 +74,8 @@ class FieldPredictor(CodePredictor):
         device = next(outputs.buffers()).device
         self.network = self._network(inputs.space, outputs.space, 0).to(device)
         if outputs.compresses:
-            self.register_buffer("mean", torch.zeros(outputs.space.shape, device=device))
-            self.register_buffer("spread", torch.ones(outputs.space.channels, 1, 1, device=device))
+            for name in ("mean", "spread"):
+                self.register_buffer(name, torch.zeros(outputs.space.shape, device=device))
         if inputs.compresses:
             nothing = inputs.decode(torch.zeros(1, inputs.code_size, device=device))
             self.register_buffer("_input_mean", nothing, persistent=False)
@@ -112,11 +113,18 @@ class FieldPredictor(CodePredictor):
         )
 
     def _centre(self, codes: Tensor, decoder: Representation) -> None:
-        """Set `mean` and `spread` so that the network starts from the mean field, with size one."""
+        """Set `mean` and `spread`: the mean field, and the standard deviation of each channel.
+
+        At nodes that hardly vary the spread is ten times their own deviation. A PCA divides nodes
+        by their deviations, and would turn larger differences from the mean into huge codes.
+        """
         self.mean = decoder.decode(codes.mean(0, keepdim=True))[0]
-        few = (decoder.decode(codes[:_DECODED]) - self.mean) / decoder.unit
-        spread = few.square().mean((0, 2, 3)).sqrt()[:, None, None] * decoder.unit
-        self.spread = torch.where(spread > 0, spread, torch.ones_like(spread))
+        squares = torch.zeros_like(self.mean)
+        for part in slices(len(codes), _DECODED):
+            differences = (decoder.decode(codes[part]) - self.mean) / decoder.unit
+            squares += differences.square().sum(0) / len(codes)
+        channels = squares.mean((1, 2), keepdim=True)
+        self.spread = channels.minimum(_MOST**2 * squares).sqrt() * decoder.unit
 
     def _loss(self, codes: Tensor, decoder: Representation) -> Loss:
         if self.objective == "field":

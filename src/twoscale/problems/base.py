@@ -1,4 +1,4 @@
-"""What a problem is, and the stencil that problems with diffusion share."""
+"""What a problem is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import torch
@@ -140,22 +139,6 @@ class Problem(ABC):
         return cls()
 
 
-class DiffusionProblem(Problem):
-    """A problem whose operator is div(a grad u), with u = 0 on the boundary."""
-
-    boundary: ClassVar[str] = "u = 0 on the boundary"
-    fewest_nodes: ClassVar[int] = 3
-
-    @abstractmethod
-    def coefficient(self, inputs: Tensor) -> Tensor:
-        """Return the diffusion coefficient a, of the shape of `inputs`."""
-
-    def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the least and largest diffusion coefficient of each sample, (batch,) each."""
-        least, largest = self.coefficient(inputs).flatten(1).aminmax(dim=1)
-        return least, largest
-
-
 def in_parts(
     solve: Callable[[Tensor], Tensor], inputs: Tensor, *, values: int, cpu: int, cuda: int
 ) -> Tensor:
@@ -170,44 +153,3 @@ def in_parts(
 def number_of(name: str) -> int:
     """Return the number of a problem that gives itself none: from 2^63 on, far above ours."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) | 2**63
-
-
-def diffusion(fields: Tensor, coefficient: Tensor | None = None) -> Tensor:
-    """Return div_h(a grad_h u) at the interior nodes; a = 1 without `coefficient`.
-
-    Centred differences of the fluxes through cell faces, a taken there as the arithmetic mean of
-    the two nodes. Both arguments (..., height, width), result (..., height - 2, width - 2).
-    """
-    return diffusion_through(fields, None if coefficient is None else face_means(coefficient))
-
-
-def face_means(coefficient: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the coefficient at the faces that interior nodes have across rows and columns."""
-    rows, columns = coefficient[..., 1:-1], coefficient[..., 1:-1, :]
-    return (
-        0.5 * (rows[..., 1:, :] + rows[..., :-1, :]),
-        0.5 * (columns[..., 1:] + columns[..., :-1]),
-    )
-
-
-def diffusion_through(fields: Tensor, faces: tuple[Tensor, Tensor] | None) -> Tensor:
-    """Return div_h(a grad_h u) with a given at faces: what repeated products need."""
-    height, width = Grid(*fields.shape[-2:]).spacing
-    down, right = fields[..., 1:-1].diff(dim=-2), fields[..., 1:-1, :].diff(dim=-1)
-    if faces is not None:
-        down, right = down * faces[0], right * faces[1]
-    return down.diff(dim=-2) / height**2 + right.diff(dim=-1) / width**2
-
-
-@lru_cache(maxsize=8)
-def laplacian_eigenvalues(grid: Grid, device: torch.device) -> Tensor:
-    """Return the eigenvalues (height - 2, width - 2) of the five-point Laplacian, all negative."""
-    rows, columns = (
-        -4.0
-        / spacing**2
-        * torch.sin(
-            0.5 * torch.pi * torch.arange(1, size - 1, dtype=torch.float64) / (size - 1)
-        ).square()
-        for size, spacing in zip(grid.shape, grid.spacing, strict=True)
-    )
-    return (rows[:, None] + columns).to(device)

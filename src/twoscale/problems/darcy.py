@@ -8,25 +8,14 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid
 from twoscale.linalg.krylov import CGResult, conjugate_gradients
-from twoscale.problems.base import (
-    DiffusionProblem,
-    diffusion,
-    diffusion_through,
-    face_means,
-    in_parts,
-)
+from twoscale.problems.diffusion import DiffusionProblem, in_solver_parts, with_boundary
 from twoscale.problems.parameters import positive
-from twoscale.problems.poisson import solve_laplace
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.problems.registry import register
-
-_SOLVE_VALUES = 2**18  # nodes solved for together: few enough to stay in a CPU's cache
-_SOLVE_VALUES_CUDA = 2**26
 
 
 @dataclass(frozen=True)
@@ -82,14 +71,9 @@ class Darcy(DiffusionProblem):
         self.check_grid(Grid(*inputs.shape[-2:]))
         if not bool(((inputs > 0) & inputs.isfinite()).all()):
             raise TwoscaleError("Darcy needs a coefficient that is positive everywhere, and finite")
-        interior = in_parts(
-            lambda part: self.solve_interior(part).solution,
-            inputs,
-            values=inputs[0].numel(),
-            cpu=_SOLVE_VALUES,
-            cuda=_SOLVE_VALUES_CUDA,
+        return with_boundary(
+            in_solver_parts(lambda part: self.solve_interior(part).solution, inputs)
         )
-        return functional.pad(interior, (1, 1, 1, 1))
 
     def solve_interior(self, inputs: Tensor, *, tolerance: float = 1e-10) -> CGResult:
         """Return the interior solutions of a batch with their iteration counts.
@@ -97,20 +81,12 @@ class Darcy(DiffusionProblem):
         Raises where a residual is above both `tolerance` and what rounding leaves.
         """
         coefficient = inputs.double()
-        right_side = torch.ones_like(coefficient[..., 1:-1, 1:-1])
-        faces = face_means(-coefficient)
-        # On a CPU single precision halves the preconditioner's cost; the residual that decides is
-        # always double.
-        cheap = torch.float64 if coefficient.is_cuda else torch.float32
-
-        def apply(interior: Tensor) -> Tensor:
-            return diffusion_through(functional.pad(interior, (1, 1, 1, 1)), faces)
-
-        def precondition(residual: Tensor) -> Tensor:
-            return solve_laplace(residual.neg().to(cheap)).double()
-
+        system = self.system(coefficient)
         result = conjugate_gradients(
-            apply, right_side, precondition=precondition, tolerance=tolerance
+            system.apply,
+            system.right_side,
+            precondition=system.precondition,
+            tolerance=tolerance,
         )
         allowed = rounding_residual(coefficient, result.solution).clamp_min(tolerance)
         if not bool((result.residual <= allowed).all()):
@@ -121,11 +97,11 @@ class Darcy(DiffusionProblem):
             )
         return result
 
-    def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        return -diffusion(outputs, inputs) - 1.0
-
     def coefficient(self, inputs: Tensor) -> Tensor:
         return inputs
+
+    def right_side(self, inputs: Tensor) -> Tensor:
+        return torch.ones_like(inputs[..., 1:-1, 1:-1])
 
 
 def rounding_residual(coefficient: Tensor, interior: Tensor) -> Tensor:

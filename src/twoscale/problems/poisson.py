@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from twoscale.fields.grid import Grid
-from twoscale.linalg.transforms import sine_transform
-from twoscale.problems.base import DiffusionProblem, diffusion, laplacian_eigenvalues
+from twoscale.problems.diffusion import DiffusionProblem, solve_laplace, with_boundary
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.problems.registry import register
 
@@ -55,25 +53,20 @@ class Poisson(DiffusionProblem):
 
     def solve(self, inputs: Tensor) -> Tensor:
         self.check_grid(Grid(*inputs.shape[-2:]))
-        return functional.pad(solve_laplace(inputs[..., 1:-1, 1:-1].double()), (1, 1, 1, 1))
+        return with_boundary(solve_laplace(inputs[..., 1:-1, 1:-1].double()))
 
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
-        return diffusion(outputs) - inputs[..., 1:-1, 1:-1]
+        """Return Laplace_h(u) - f at the interior nodes: the sign in which the equation is told."""
+        return -super().residual(inputs, outputs)
 
     def coefficient(self, inputs: Tensor) -> Tensor:
         return torch.ones_like(inputs)
 
+    def right_side(self, inputs: Tensor) -> Tensor:
+        return -inputs[..., 1:-1, 1:-1]
 
-def solve_laplace(interior: Tensor) -> Tensor:
-    """Return the interior solution of Laplace_h(u) = f for interior values f, u = 0 outside.
-
-    Argument and result (..., height - 2, width - 2).
-    """
-    height, width = interior.shape[-2:]
-    eigenvalues = laplacian_eigenvalues(Grid(height + 2, width + 2), interior.device)
-    fields = interior.reshape(-1, height, width)
-    solution = sine_transform(sine_transform(fields) / eigenvalues.to(fields.dtype))
-    return solution.reshape(interior.shape)
+    def faces(self, inputs: Tensor) -> None:
+        return None
 
 
 register(Poisson())

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from twoscale.data import Dataset
 from twoscale.fields.measures import median_sample
+from twoscale.predictors import SpectralFilter
 from twoscale.report import comparison_figures as drawn
 from twoscale.report import tables
 from twoscale.report.charts.style import shade
@@ -24,7 +25,8 @@ from twoscale.report.page import Numbers, Picture, Section, Table, page_text
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.progress import Progress
-from twoscale.runtime.texts import duration_text, percent
+from twoscale.runtime.texts import duration_text, percent, short_number
+from twoscale.search.findings import PERFECT
 from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
 
 SEARCH = "search"
@@ -35,6 +37,11 @@ _SEAMS = ("value_trace_error", "normal_derivative_trace_error")
 _COLUMNS = ("mre", *_SEAMS, "residual_rms", "total")
 _DARKER = 0.62  # of the colour of a searched run's method
 _ALIKE = 1.05  # numbers within this factor are called about the same
+_EXACT_FILTER = (
+    "That is the limit of single precision. Poisson's equation multiplies each sine wave by a "
+    "number of its own, and a filter learns just these numbers. An equation with coefficients that "
+    "vary, such as Darcy's, is not so simple."
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class Shown:
 
     look: Look
     metrics: Mapping[str, Any]
+    predictor: str = ""
 
     @classmethod
     def of(cls, run: Run) -> Shown:
@@ -50,11 +58,11 @@ class Shown:
         method, metrics, search = run.surrogate.method, run.metrics, run.search
         if search is None:
             return cls(Look(method_title(method), colour(method), marker(method)), metrics)
-        predictor = run.surrogate.settings["predictor"]
+        predictor = str(run.surrogate.settings["predictor"])
         title = f"Search ({method_title(method)} + {predictor})"
         timings = {**metrics["timings"], "total": search["seconds"]}
         look = Look(title, shade(colour(method), _DARKER), "*")
-        return cls(look, {**metrics, "timings": timings})
+        return cls(look, {**metrics, "timings": timings}, predictor)
 
     @property
     def title(self) -> str:
@@ -121,12 +129,14 @@ def write_comparison(
 
 
 def result_sentences(shown: Mapping[str, Shown]) -> list[str]:
-    """Return the result of the search, and that of the paper's method."""
+    """Return the result of the search, why it is exact if it is, and that of the paper's method."""
     found, proposed = shown[SEARCH], shown[PROPOSED]
     larger = relation(proposed.value("mre"), found.value("mre"))
+    exact = found.predictor == SpectralFilter.name and found.value("mre") <= PERFECT
     return [
         f"{found.title} predicts {found.metrics['samples']} test fields with an error of "
         f"{_percent(found)}, after {duration_text(found.seconds)} of search.",
+        *([_EXACT_FILTER] if exact else ()),
         f"The error of the paper's {proposed.title} is {larger}: {_percent(proposed)}, after "
         f"{duration_text(proposed.seconds)}.",
     ]
@@ -171,8 +181,8 @@ def _beside(ours: Shown, others: Shown) -> str:
 def relation(ours: float, others: float) -> str:
     """Return in words how a number compares with another one.
 
-    >>> relation(1.0, 4.0), relation(60.0, 2.0), relation(1.0, 1.01)
-    ('4.0 times smaller', '30 times larger', 'about the same')
+    >>> relation(1.0, 4.0), relation(6543.0, 2.0), relation(1.0, 1.01)
+    ('4.0 times smaller', '3,300 times larger', 'about the same')
     """
     low, high = sorted((ours, others))
     if high <= _ALIKE * low:
@@ -180,7 +190,7 @@ def relation(ours: float, others: float) -> str:
     word = "smaller" if ours < others else "larger"
     if not low:
         return word
-    factor = f"{high / low:.1f}" if high < 10 * low else f"{high / low:,.0f}"
+    factor = f"{high / low:.1f}" if high < 10 * low else f"{float(f'{high / low:.2g}'):,.0f}"
     return f"{factor} times {word}"
 
 
@@ -221,7 +231,7 @@ def _time(shown: Mapping[str, Shown], runs: Mapping[str, Run]) -> Section:
         vector=True,
         numbers=Numbers(
             ("method", "time to fit (s)", "relative error (%)"),
-            [[look.title, f"{time:.3g}", f"{error:.3g}"] for look, time, error in points],
+            [[look.title, f"{time:.3g}", short_number(error)] for look, time, error in points],
         ),
     )
     lead = (

@@ -144,7 +144,7 @@ def error_against_time(
     figure = new_figure(width, 3.6)
     axis = figure.subplots()
     for look, seconds, error in points:
-        label = f"{look.title}: {error:.2g} %, {duration_text(seconds)}"
+        label = f"{look.title}: {percent(error / 100, 2)}, {duration_text(seconds)}"
         axis.plot(seconds, error, look.marker, color=look.colour, markersize=10, label=label)
     log_axis(axis, "x", [seconds for _, seconds, _ in points])
     log_axis(axis, "y", [error for _, _, error in points])

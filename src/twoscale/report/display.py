@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from twoscale.representation import known_stages
 from twoscale.runtime.stages import PCA, STAGES
+from twoscale.runtime.texts import short_number
 
 ABSENT = "\N{EN DASH}"
 _FORMATS = {
@@ -40,7 +41,7 @@ class Display:
     @property
     def scale(self) -> float:
         """Return the factor from stored to shown numbers."""
-        return 100.0 if self.kind in _HUNDREDFOLD else 1.0
+        return _scale(self.kind)
 
 
 def _seconds(heading: str, words: str) -> Display:
@@ -86,9 +87,13 @@ _KNOWN = {
     **{name: _seconds(f"{stage.column} s", stage.title) for name, stage in STAGES.items()},
 }
 
-_SHARED = "common_seams."
-_ORACLE = "oracle_seams."
-_OUTSIDE = "outside."
+# What is added to the heading and to the words of a quantity, by the start of its name.
+_GROUPS = {
+    "common_seams.": ("common seams", "common seams"),
+    "oracle_seams.": ("oracle", "representation alone"),
+    "outside.": ("outside", "out of distribution"),
+    "validation.": ("validation", "validation fields"),
+}
 _HUGE = 1e9  # from here on numbers are written with an exponent
 _MANY = 1000  # a mean count from here on is shown without decimals
 
@@ -99,23 +104,11 @@ def display(name: str) -> Display:
     >>> display("common_seams.value_jump").heading
     'value jump, common seams'
     """
-    if name.startswith(_SHARED):
-        known = display(name.removeprefix(_SHARED))
-        return replace(
-            known,
-            heading=f"{known.heading}, common seams",
-            words=f"{known.words}, common seams".replace(" at seams, common", " at common"),
-        )
-    if name.startswith(_ORACLE):
-        known = display(name.removeprefix(_ORACLE))
-        return replace(
-            known, heading=f"{known.heading}, oracle", words=f"{known.words}, representation alone"
-        )
-    if name.startswith(_OUTSIDE):
-        known = display(name.removeprefix(_OUTSIDE))
-        return replace(
-            known, heading=f"{known.heading}, outside", words=f"{known.words}, out of distribution"
-        )
+    for group, (heading, words) in _GROUPS.items():
+        if name.startswith(group):
+            known = display(name.removeprefix(group))
+            both = f"{known.words}, {words}".replace(" at seams, common", " at common")
+            return replace(known, heading=f"{known.heading}, {heading}", words=both)
     short = name.removeprefix("timings.")
     words = short.replace("_", " ").replace(".", " ")
     return _KNOWN.get(short) or _of_chain_stage(short) or Display(words, words, "short")
@@ -137,15 +130,19 @@ def number(value: float | None, kind: str) -> str:
     Changes are written by their kind: relative, absolute or speed_up. A number that is huge, or
     so small that no digit would show, is written with three digits.
 
-    >>> number(1.2e28, "percent"), number(2e-9, "percent"), number(0.0123, "percent")
-    ('1.2e+30', '2e-07', '1.230')
+    >>> number(1.2e28, "percent"), number(2e-8, "percent"), number(0.0123, "percent")
+    ('1.2e+30', '0.000002', '1.230')
     """
     if value is None or value != value:
         return ABSENT
-    shown = 100 * value if kind in _HUNDREDFOLD else value
+    shown = _scale(kind) * value
     text = _fixed(value, kind)
     hidden = kind not in _CHANGES and shown and not any(digit in text for digit in "123456789")
-    return f"{shown:.3g}" if abs(shown) >= _HUGE or hidden else text
+    return short_number(shown) if abs(shown) >= _HUGE or hidden else text
+
+
+def _scale(kind: str) -> float:
+    return 100.0 if kind in _HUNDREDFOLD else 1.0
 
 
 def _fixed(value: float, kind: str) -> str:
@@ -154,14 +151,14 @@ def _fixed(value: float, kind: str) -> str:
         return f"{value:.0f}" if value == round(value) or value >= _MANY else f"{value:.1f}"
     if kind == "seconds":
         return f"{value:.{_decimals(value)}f}"
-    return _FORMATS[kind].format(100 * value if kind in _HUNDREDFOLD else value)
+    return _FORMATS[kind].format(_scale(kind) * value)
 
 
 def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
     """Return a mean with its standard deviation, if there is one.
 
-    >>> with_spread(0.0123, 0.0004, "percent")
-    '1.230 ± 0.040'
+    >>> with_spread(0.0123, 0.0004, "percent"), with_spread(3.21e-7, 1e-9, "percent")
+    ('1.230 ± 0.040', '0.0000321 ± 0.0000001')
     """
     text = number(mean, kind)
     if deviation is None or text == ABSENT or (kind == "count" and deviation == 0):
@@ -172,6 +169,8 @@ def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
         return f"({digits} ± {deviation / 10 ** int(exponent):.2f})e{exponent}"
     if kind in ("seconds", "short") and "e" not in text:
         return f"{text} ± {deviation:.{len(text.partition('.')[2])}f}"
+    if text != _fixed(mean, kind):
+        return f"{text} ± {short_number(_scale(kind) * deviation, 1)}"
     return f"{text} ± {_fixed(deviation, kind)}"
 
 

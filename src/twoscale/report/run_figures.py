@@ -25,6 +25,7 @@ from twoscale.report.figure_style import chart_style
 from twoscale.report.method_looks import colour, marker
 from twoscale.report.run_fields import HALF, PREDICTION, short, shown_channels
 from twoscale.report.run_samples import RunSamples
+from twoscale.runtime.texts import percent
 
 _BAR = 0.36  # inches of a horizontal bar
 _BINS = 24  # of a histogram, at most
@@ -76,7 +77,7 @@ def _mark_quantiles(axis: Axes, values: np.ndarray) -> None:
     marks = {"mean": values.mean(), "median": np.median(values)}
     marks["95 % quantile"] = np.quantile(values, 0.95)
     for (name, value), line in zip(marks.items(), ("-", "--", ":"), strict=True):
-        axis.axvline(value, color="black", linestyle=line, label=f"{name} {value:.3g} %")
+        axis.axvline(value, color="black", linestyle=line, label=f"{name} {percent(value / 100)}")
 
 
 def channel_bars(channels: Mapping[str, Mapping[str, Any]]) -> Figure:

@@ -11,7 +11,9 @@ import numpy as np
 from twoscale.report.display import ABSENT, display
 from twoscale.report.picture import Numbers
 from twoscale.report.run_samples import SPECTRA, RunSamples
-from twoscale.search.advice import MEANINGS
+from twoscale.report.run_trust import Proofs, Radii, TrustSamples
+from twoscale.runtime.texts import short_number
+from twoscale.search.findings import MEANINGS
 
 _MOST_NODES = 4096  # of a map whose numbers a page holds
 _MOST_EPOCHS = 500  # of a history; more are thinned
@@ -80,6 +82,44 @@ def seam_numbers(jumps: Mapping[str, Mapping[str, float]]) -> Numbers:
     return Numbers(["quantity", *(labels[place] for place in places)], rows)
 
 
+def reliability_numbers(radii: Radii) -> Numbers:
+    """Return the share of samples within their radius at each level, and what chance allows."""
+    columns = (radii.levels, radii.covered, *radii.chance)
+    rows = [list(map(_percent, row)) for row in zip(*columns, strict=True)]
+    header = ["level %", "within %", "by chance from %", "to %"]
+    return Numbers(header, rows, note=f"Calibrated on {radii.calibrated} samples.")
+
+
+def radius_numbers(numbers: np.ndarray, radii: Radii, outside: np.ndarray) -> Numbers:
+    """Return the error and the radius of each sample, and whether its input is outside."""
+    rows = [
+        [str(number), _percent(error), _percent(radius), "yes" if far else "no"]
+        for number, error, radius, far in zip(
+            numbers, radii.errors, radii.radii, outside, strict=False
+        )
+    ]
+    note = "Relative to the size of the prediction."
+    return Numbers(["sample", "error %", "radius %", "input outside"], rows, note=note)
+
+
+def proof_numbers(numbers: np.ndarray, proofs: Proofs) -> Numbers:
+    """Return the true error of samples in the energy norm, and its bounds."""
+    columns = (proofs.lower, proofs.errors, proofs.upper)
+    rows = [
+        [str(number), *map(_percent, row)] for number, *row in zip(numbers, *columns, strict=False)
+    ]
+    return Numbers(["sample", "lower bound %", "true error %", "upper bound %"], rows)
+
+
+def distance_numbers(numbers: np.ndarray, trust: TrustSamples) -> Numbers:
+    """Return the distance of each input from the training inputs."""
+    rows = [
+        [str(number), f"{distance:.4g}"]
+        for number, distance in zip(numbers, trust.distances, strict=True)
+    ]
+    return Numbers(["sample", "distance"], rows, note="Above 1 the input is outside.")
+
+
 def timing_numbers(timings: Mapping[str, float]) -> Numbers:
     """Return the seconds of each stage."""
     rows = [[display(name).words, f"{seconds:.4g}"] for name, seconds in timings.items()]
@@ -104,4 +144,4 @@ def loss_numbers(histories: Mapping[str, Mapping[str, Any]]) -> Numbers:
 
 
 def _percent(value: float | None) -> str:
-    return ABSENT if value is None or not np.isfinite(value) else f"{100 * value:.4g}"
+    return ABSENT if value is None or not np.isfinite(value) else short_number(100 * value, 4)

@@ -6,16 +6,19 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError
-from twoscale.report import run_fields, run_figures, run_numbers, tables
+from twoscale.report import run_fields, run_figures, run_numbers, tables, trust_figures
 from twoscale.report.figures import channel_names
 from twoscale.report.guard import reporting_errors
 from twoscale.report.method_looks import colour
 from twoscale.report.page import Numbers, Picture, Section, Table
 from twoscale.report.run_record import RunRecord
-from twoscale.report.run_samples import Shown
+from twoscale.report.run_samples import RunSamples, Shown
+from twoscale.report.run_trust import Radii, TrustSamples
+from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.runtime.texts import percent, short_duration_text
 
 
@@ -99,7 +102,7 @@ class Drawings:
         )
 
     def sections(self) -> Iterator[Section]:
-        """Yield the sections on errors: samples, channels, places, scales, seams."""
+        """Yield the sections on errors: samples, channels, places, scales, seams, trust."""
         samples = self.run.samples
         if samples is None or samples.best is None or samples.worst is None:
             return
@@ -116,6 +119,8 @@ class Drawings:
         yield self._places()
         if samples.jumps:
             yield self._seams()
+        if samples.trust is not None:
+            yield self._trust(samples, samples.trust)
 
     def _errors(self) -> Section:
         run, samples = self.run, self.run.samples
@@ -206,4 +211,58 @@ class Drawings:
             pictures=pictures,
             remarks=self.take_remarks(),
             anchor=f"{self.prefix}seams",
+        )
+
+    def _trust(self, samples: RunSamples, trust: TrustSamples) -> Section:
+        pictures = []
+        if (radii := trust.radii) is not None:
+            outside = trust.outside[: len(radii.errors)]
+            pictures += self._radii(samples.numbers, radii, outside)
+        if (proofs := trust.proofs) is not None:
+            pictures += self.picture(
+                "certificates",
+                "Proven bounds and true errors",
+                "Bounds of each sample's relative error in the energy norm, which follow from the "
+                "equation alone, against the true error. True errors lie on the dashed line.",
+                lambda: trust_figures.certificates(proofs),
+                run_numbers.proof_numbers(samples.numbers, proofs),
+            )
+        pictures += self.picture(
+            "distances",
+            "Which inputs are known",
+            "How far each input is from the training inputs: the largest of its distances in "
+            "roughness, coarse shape and range of values. Beyond the limit an input is outside, "
+            f"and no radius holds: {int(trust.outside.sum())} of {len(trust.outside)} inputs.",
+            lambda: trust_figures.distances(trust),
+            run_numbers.distance_numbers(samples.numbers, trust),
+        )
+        return Section(
+            "How far to trust it",
+            " ".join(
+                filter(None, (trust_text(self.run.metrics), break_even_text(self.run.metrics)))
+            ),
+            pictures=pictures,
+            remarks=self.take_remarks(),
+            anchor=f"{self.prefix}trust",
+        )
+
+    def _radii(self, numbers: np.ndarray, radii: Radii, outside: np.ndarray) -> list[Picture]:
+        found = self.picture(
+            "reliability",
+            "How often radii hold",
+            "Share of samples whose error is within its radius, at each level. On the dashed line "
+            "radii hold as often as they promise. Grey is what chance allows with "
+            f"{radii.calibrated} calibration and {len(radii.errors)} test samples.",
+            lambda: trust_figures.reliability(radii),
+            run_numbers.reliability_numbers(radii),
+        )
+        return found + self.picture(
+            "radii",
+            "Errors and radii",
+            "Each sample's error against its radius, which is known without the truth. Above the "
+            f"dashed line the radius did not hold: {int((~radii.held).sum())} of "
+            f"{len(radii.errors)}. The more radii differ, the more they tell which samples are "
+            "difficult.",
+            lambda: trust_figures.errors_and_radii(radii, outside),
+            run_numbers.radius_numbers(numbers, radii, outside),
         )

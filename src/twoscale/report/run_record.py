@@ -14,18 +14,18 @@ from twoscale.errors import TwoscaleError
 from twoscale.report.method_looks import method_title
 from twoscale.report.run_samples import RunSamples, measure_samples, most_samples
 from twoscale.run import Run
+from twoscale.run.break_even import fit_seconds, prediction_seconds
 from twoscale.run.folder import (
     ENVIRONMENT,
     HISTORY,
     METRICS,
-    SEARCH,
     Fitted,
     read_run_json,
     tested_dataset,
 )
 from twoscale.run.pairs import loaded_pair
-from twoscale.runtime.stages import INFERENCE
-from twoscale.search.advice import Findings, Suggestion, advise
+from twoscale.search.advice import Suggestion, advise
+from twoscale.search.findings import Findings
 from twoscale.search.policy import INTERRUPTED, NO_TIME
 from twoscale.surrogate import Surrogate
 
@@ -98,17 +98,12 @@ class RunRecord:
     @property
     def prediction_seconds(self) -> float | None:
         """Return the seconds of one prediction among many."""
-        seconds = self.metrics["timings"].get(INFERENCE.name)
-        count = self.metrics.get("samples")
-        return seconds / count if seconds is not None and count else None
+        return prediction_seconds(self.metrics)
 
     @property
     def fit_seconds(self) -> float:
         """Return the seconds of the fit, or of the whole search."""
-        if self.search is not None:
-            return float(self.search["seconds"])
-        timings = self.metrics["timings"]
-        return float(timings["total"] - timings.get(INFERENCE.name, 0.0))
+        return fit_seconds(self.metrics, self.search)
 
     @property
     def findings(self) -> Findings | None:
@@ -146,9 +141,7 @@ class RunRecord:
                 trial["method"] == surrogate.method and trial["output_code"] > (code or math.inf)
                 for trial in trials
             ),
-            tried_predictors=any(
-                trial["settings"].get("predictor") != self.predictor for trial in trials
-            ),
+            tried_predictors=[trial["settings"]["predictor"] for trial in trials],
             tunable=self._tunable,
             epochs=None if surrogate.finetuning_ else _epochs(self.history),
             seam_ratio=samples.seam_ratio if samples else None,
@@ -215,7 +208,6 @@ def read_run(run: Run, data: Dataset | None = None, *, look: bool = True) -> Run
 def fresh_run(folder: Path, fitted: Fitted) -> RunRecord:
     """Return a run whose files are in a folder and which has not appeared yet."""
     numbers = sorted(fitted.split.as_dict()[fitted.split.measured])
-    searched = (folder / SEARCH).exists()
     return RunRecord(
         fitted.out,
         fitted.surrogate,
@@ -223,7 +215,7 @@ def fresh_run(folder: Path, fitted: Fitted) -> RunRecord:
         read_run_json(folder, METRICS),
         fitted.surrogate.history_,
         read_run_json(folder, ENVIRONMENT),
-        read_run_json(folder, SEARCH) if searched else None,
+        fitted.search,
         numbers,
-        measure_samples(fitted.surrogate, fitted.test, numbers),
+        measure_samples(fitted.surrogate, fitted.pairs.test, numbers),
     )

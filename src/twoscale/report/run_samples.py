@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
@@ -21,6 +21,7 @@ from twoscale.fields.measures import (
 from twoscale.fields.patches import Seams
 from twoscale.fields.source import chunk_length, first_fields, slices
 from twoscale.fields.spectra import radial_spectrum
+from twoscale.report.run_trust import TrustLook, TrustSamples
 from twoscale.run.pairs import Pair
 from twoscale.surrogate import Surrogate
 
@@ -65,6 +66,8 @@ class RunSamples:
         Measures of `seam_measures` at the `seams` and at all other lines of nodes, `inside`.
     best, median, worst
         Samples to look at; None if no sample has a finite error.
+    trust
+        How far the predictions could have been trusted; None if the surrogate does not know.
     """
 
     numbers: np.ndarray
@@ -78,6 +81,7 @@ class RunSamples:
     best: Shown | None = None
     median: Shown | None = None
     worst: Shown | None = None
+    trust: TrustSamples | None = None
 
     @property
     def finite(self) -> np.ndarray:
@@ -125,9 +129,13 @@ def measure_samples(surrogate: Surrogate, test: Pair, numbers: Sequence[int]) ->
     most = most_samples(*spaces)
     inputs, truth = (first_fields(side.source, most).cpu() for side in test)
     sums = _Sums(spaces[1], _borders(surrogate))
+    look = None if surrogate.trust_ is None else TrustLook(surrogate)
     for batch in _batches(surrogate, inputs, truth):
         sums.add(batch)
+        if look is not None:
+            look.add(batch)
     found = sums.result(np.asarray(numbers[: len(truth)]), tested=len(numbers))
+    found = replace(found, trust=None if look is None else look.result())
     order = np.argsort(np.where(np.isfinite(found.errors), found.errors, np.inf), kind="stable")
     count = len(found.finite)
     if not count:
@@ -138,7 +146,7 @@ def measure_samples(surrogate: Surrogate, test: Pair, numbers: Sequence[int]) ->
         show_sample(surrogate, inputs[[place]], truth[[place]], int(found.numbers[place]))
         for place in places
     )
-    return RunSamples(**(vars(found) | {"best": best, "median": median, "worst": worst}))
+    return replace(found, best=best, median=median, worst=worst)
 
 
 def show_sample(surrogate: Surrogate, inputs: Tensor, truth: Tensor, number: int) -> Shown:
@@ -159,7 +167,7 @@ def show_sample(surrogate: Surrogate, inputs: Tensor, truth: Tensor, number: int
 def _batches(surrogate: Surrogate, inputs: Tensor, truth: Tensor) -> Iterator[Batch]:
     for part in slices(len(truth), chunk_length(*truth.shape[1:])):
         prediction = surrogate.predict_fields(inputs[part])
-        yield Batch(prediction.double(), truth[part].double())
+        yield Batch(prediction.double(), truth[part].double(), inputs[part])
 
 
 def _borders(surrogate: Surrogate) -> Seams | None:

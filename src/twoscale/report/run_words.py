@@ -6,7 +6,7 @@ import numpy as np
 
 from twoscale.report.run_record import RunRecord
 from twoscale.runtime.texts import duration_text, percent, short_duration_text
-from twoscale.search.advice import shares_text
+from twoscale.search.findings import shares_text
 
 
 def result_sentences(run: RunRecord) -> list[str]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout
-from twoscale.fields.source import FieldSource
+from twoscale.fields.source import FieldSource, as_source
 from twoscale.parts import Part, register
 from twoscale.runtime.timing import Clock
 
@@ -38,7 +38,6 @@ class Representation(Part, nn.Module, ABC):
         if samples < 2:
             raise TwoscaleError(f"a PCA needs at least 2 training fields, got {samples}")
 
-    @abstractmethod
     def fit(
         self,
         fields: Tensor | FieldSource,
@@ -53,6 +52,15 @@ class Representation(Part, nn.Module, ABC):
         Without a `space` the grid is an ordinary one, periodic nowhere. Time is kept on `clock` as
         `pca_<name>`; a chain uses its stages' names instead.
         """
+        source = as_source(fields)
+        self.space = space_of(source, space)
+        self.check(self.space, source.shape[0])
+        self._fit(source, seed=seed, clock=clock or Clock(), name=name)
+        return self
+
+    @abstractmethod
+    def _fit(self, source: FieldSource, *, seed: int, clock: Clock, name: str) -> None:
+        """Fit on training fields of `space`, which has been checked."""
 
     @abstractmethod
     def encode(self, fields: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.grid import Grid, Space
-from twoscale.fields.source import FieldSource, as_source, chunk_length, slices
+from twoscale.fields.source import FieldSource, chunk_length, slices
 from twoscale.linalg.pca import (
     SOLVERS,
     Blocks,
@@ -22,12 +22,11 @@ from twoscale.linalg.pca import (
     cached_rows,
     fit_statistics,
 )
-from twoscale.representation.base import Representation, space_of
+from twoscale.representation.base import Representation
 from twoscale.runtime.precision import check_range, unit_of
 from twoscale.runtime.stages import PCA
 from twoscale.runtime.timing import Clock
 
-_NOISE = 1e-6  # of a channel's unit: what varies by less is rounding, in single precision
 _BUFFERS = ("mean", "scale", "vectors", "variances", "rank")
 
 
@@ -59,7 +58,7 @@ class BlockPCA(Representation):
         self._restate(rule=self.rule)
         self.solver = solver
         self.standardised = standardised
-        self.floor: Tensor | None = None  # (channels,): features that vary by less do not count
+        self.noise_units: Tensor | None = None  # (channels,): of an earlier stage's fields
         for name in self._fitted:
             self.register_buffer(name, None)
 
@@ -84,35 +83,36 @@ class BlockPCA(Representation):
     def _join(self, blocks: Tensor) -> Tensor:
         """Return fields (batch, channels, rows, columns) from blocks (batch, blocks, features)."""
 
-    def fit(
+    def _fit(self, source: FieldSource, *, seed: int, clock: Clock, name: str) -> None:
+        self.fit_by(self.rule, source, space=self.space, seed=seed, clock=clock, name=name)
+
+    def fit_by(
         self,
-        fields: Tensor | FieldSource,
+        rule: RankRule,
+        source: FieldSource,
         *,
-        space: Space | None = None,
-        seed: int = 0,
-        clock: Clock | None = None,
-        name: str = "output",
-        rule: RankRule | None = None,
-    ) -> Self:
-        """Fit as every representation; a `rule` given here takes the place of its own."""
-        source = as_source(fields)
-        samples = source.shape[0]
-        self.space = space_of(source, space)
-        self.check(self.space, samples)
-        with (clock or Clock()).stage(f"{PCA}{name}"):
+        space: Space,
+        seed: int,
+        clock: Clock,
+        name: str,
+    ) -> None:
+        """Fit by another rule than its own, on fields of a space that has been checked."""
+        self.space = space
+        with clock.stage(f"{PCA}{name}"):
             pieces = _in_cache(source)
             first = next(pieces)
             self._prepare(self.space, first.device)
             statistics = fit_statistics(self._split(rows) for rows in chain([first], pieces))
-            check_range(statistics.largest(samples))
-            if self.floor is not None:
-                statistics = statistics.without_noise(self.floor)
+            check_range(statistics.largest(source.shape[0]))
+            units = self.noise_units
+            if units is None:
+                units = statistics.channel_scales(self.space.channels)
+            statistics = statistics.without_noise(units)
             if not self.standardised:
                 statistics = self._common_scale(statistics)
             blocks = self._scaled(source, statistics)
-            components = SOLVERS[self.solver](blocks, rule or self.rule, seed=seed)
+            components = SOLVERS[self.solver](blocks, rule, seed=seed)
             self._store(statistics, components)
-        return self
 
     def _common_scale(self, statistics: Statistics) -> Statistics:
         """Return the statistics with one scale for all features of a channel."""
@@ -213,12 +213,11 @@ class BlockPCA(Representation):
         return True
 
     def ignore_noise(self, first: Representation) -> None:
-        """Take no notice of channels of which an earlier stage left rounding errors only.
+        """Count as noise what is rounding beside the fields of a chain, which `first` represents.
 
-        Scaled to unit variance they would count as much as any other channel.
+        By default it is what is rounding beside the fields of its own fit.
         """
-        several = first.space.channels > 1
-        self.floor = _NOISE * first.unit.flatten().double() if several else None
+        self.noise_units = first.unit.flatten().double()
 
     def unaffected_by(self, earlier: Representation) -> bool:
         """Say whether its fit does not depend on the modes that earlier stages keep."""

@@ -70,7 +70,7 @@ class Budget:
                 if p:
                     stage.ignore_noise(self.stages[0][1])
                 rule = replace(stage.rule, components=caps[p])
-                stage.fit(seen, space=self.space, seed=seed + p, clock=clock, name=name, rule=rule)
+                stage.fit_by(rule, seen, space=self.space, seed=seed + p, clock=clock, name=name)
             with clock.stage(PCA_OVERHEAD):
                 shares = dict(zip(positions, self._shares(start, left), strict=True))
             # A block whose candidates are all wanted may have more that are.

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
-from twoscale.fields.source import FieldSource, as_source, map_fields
+from twoscale.fields.source import FieldSource, map_fields
 from twoscale.linalg.pca import RankRule
 from twoscale.parts import PARTS, register
-from twoscale.representation.base import Representation, residual_map, space_of, subset
+from twoscale.representation.base import Representation, residual_map, subset
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.budget import Budget
 from twoscale.runtime.stages import PCA_OVERHEAD
@@ -92,23 +92,11 @@ class Chain(Representation):
                     f"least one mode each: use a code size of at least {blocks} or fewer patches"
                 )
 
-    def fit(
-        self,
-        fields: Tensor | FieldSource,
-        *,
-        space: Space | None = None,
-        seed: int = 0,
-        clock: Clock | None = None,
-        name: str = "output",
-    ) -> Self:
-        clock = clock or Clock()
-        source = as_source(fields)
-        self.space = space_of(source, space)
-        self.check(self.space, source.shape[0])
+    def _fit(self, source: FieldSource, *, seed: int, clock: Clock, name: str) -> None:
         if self.shared_size is not None:
             budget = Budget(self._pcas(), self.shared_size, self.space)
             budget.fit(source, seed=seed, clock=clock)
-            return self
+            return
         for position, (stage_name, stage) in enumerate(self._named()):
             if position:
                 with clock.stage(PCA_OVERHEAD):
@@ -116,7 +104,6 @@ class Chain(Representation):
                     if isinstance(stage, BlockPCA):
                         stage.ignore_noise(self._named()[0][1])
             stage.fit(source, space=self.space, seed=seed + position, clock=clock, name=stage_name)
-        return self
 
     def encode(self, fields: Tensor) -> Tensor:
         codes = []

@@ -12,9 +12,9 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
-from twoscale.fields.source import FieldSource, MappedSource, as_source
+from twoscale.fields.source import FieldSource, MappedSource
 from twoscale.parts import register
-from twoscale.representation.base import Representation, space_of, subset
+from twoscale.representation.base import Representation, subset
 from twoscale.runtime.timing import Clock
 
 
@@ -116,24 +116,12 @@ class Transformed(Representation):
             )
         self.fields.check(space, samples)
 
-    def fit(
-        self,
-        fields: Tensor | FieldSource,
-        *,
-        space: Space | None = None,
-        seed: int = 0,
-        clock: Clock | None = None,
-        name: str = "output",
-    ) -> Self:
-        source = as_source(fields)
-        self.space = space_of(source, space)
-        self.check(self.space, source.shape[0])
+    def _fit(self, source: FieldSource, *, seed: int, clock: Clock, name: str) -> None:
         least = torch.stack([_least(chunk) for chunk in source.chunks()]).amin(0).tolist()
         self._take(self._kinds_for(least), next(source.chunks()).device)
         self._refuse_values(least)
         seen = MappedSource(source, self._transformed)
         self.fields.fit(seen, space=self.space, seed=seed, clock=clock, name=name)
-        return self
 
     def _kinds_for(self, least: Sequence[float]) -> tuple[str, ...]:
         """Return the transform of each channel, whose least values are known."""

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
-from twoscale.fields.source import FieldSource, as_source
+from twoscale.fields.source import FieldSource
 from twoscale.parts import register
-from twoscale.representation.base import Representation, space_of
+from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import channel_units, least_varying
 from twoscale.runtime.precision import check_range
 from twoscale.runtime.stages import TRANSFORM
@@ -98,20 +98,9 @@ class WholeField(Representation):
     def check(self, space: Space, samples: int) -> None:
         """Accept any number of fields."""
 
-    def fit(
-        self,
-        fields: Tensor | FieldSource,
-        *,
-        space: Space | None = None,
-        seed: int = 0,
-        clock: Clock | None = None,
-        name: str = "output",
-    ) -> Self:
-        source = as_source(fields)
-        self.space = space_of(source, space)
-        with (clock or Clock()).stage(TRANSFORM.name):
+    def _fit(self, source: FieldSource, *, seed: int, clock: Clock, name: str) -> None:
+        with clock.stage(TRANSFORM.name):
             self.scale.fit(source)
-        return self
 
     def encode(self, fields: Tensor) -> Tensor:
         self._check_fields(fields)

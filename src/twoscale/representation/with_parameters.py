@@ -11,9 +11,9 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
-from twoscale.fields.source import FieldSource, MappedSource, as_source
+from twoscale.fields.source import FieldSource, MappedSource
 from twoscale.parts import register
-from twoscale.representation.base import Representation, space_of, subset
+from twoscale.representation.base import Representation, subset
 from twoscale.representation.transformed import Transformed
 from twoscale.runtime.timing import Clock
 
@@ -49,18 +49,7 @@ class WithParameters(Representation):
         if self.fields is not None:
             self.fields.check(_without(space), samples)
 
-    def fit(
-        self,
-        fields: Tensor | FieldSource,
-        *,
-        space: Space | None = None,
-        seed: int = 0,
-        clock: Clock | None = None,
-        name: str = "output",
-    ) -> Self:
-        source = as_source(fields)
-        self.space = space_of(source, space)
-        self.check(self.space, source.shape[0])
+    def _fit(self, source: FieldSource, *, seed: int, clock: Clock, name: str) -> None:
         count, kept = self.space.parameters, self.space.field_channels
         values = torch.cat([chunk[:, kept:, 0, 0].double() for chunk in source.chunks()])
         spread = values.std(0, unbiased=False)
@@ -70,7 +59,6 @@ class WithParameters(Representation):
             inside = _without(self.space)
             seen = MappedSource(source, lambda chunk: chunk[:, :kept], inside.shape)
             self.fields.fit(seen, space=inside, seed=seed, clock=clock, name=name)
-        return self
 
     def encode(self, fields: Tensor) -> Tensor:
         self._check_fields(fields)

@@ -45,7 +45,7 @@ def finetune_run(
         split, shares = base.split, base.config.get("split")
         test = base.test_dataset if "test_dataset" in base.config else None
     else:
-        split = split_samples(dataset.samples, seed=start.seed)
+        split = split_samples(dataset.samples, seed=start.seed, calibrates=True)
     if start.finetuning_keeps_fields(**plan):
         _check_kept(dataset, split, memory or available_memory())
     stored = reads_on_each_pass(dataset, memory, test=test)
@@ -58,11 +58,13 @@ def finetune_run(
             "plan": plan,
         }
         kept = kept_checkpoints(output.work, asked, device=start.device, resume=resume)
-        training, validation, judging = split_pairs(
-            dataset, split, stored=stored, test=test, progress=progress
-        )
+        pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
         surrogate = start.finetune(
-            *training, validation=validation, progress=progress, checkpoints=kept, **plan
+            *pairs.training,
+            validation=pairs.validation,
+            progress=progress,
+            checkpoints=kept,
+            **plan,
         )
         config = run_config(
             dataset,
@@ -73,7 +75,7 @@ def finetune_run(
             test=test,
         )
         new_folder(output.content)
-        fitted = Fitted(Path(out), surrogate, config, split, training, judging)
+        fitted = Fitted(Path(out), surrogate, config, split, pairs, start.trust_ is not None)
         write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)

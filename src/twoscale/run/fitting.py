@@ -22,7 +22,8 @@ class Request:
     """A run that is wanted: its folder, method, seed and settings.
 
     `training_samples` is the number of training samples to use, by default all of the split's.
-    `shares` are those of training, validation and test.
+    `shares` are those of training, validation and test. `calibrates` says whether half of the
+    validation samples are set apart to calibrate bands.
     """
 
     out: Path
@@ -31,6 +32,7 @@ class Request:
     settings: Mapping[str, Any] = field(default_factory=dict)
     training_samples: int | None = None
     shares: Shares | None = None
+    calibrates: bool = True
 
     def surrogate(self, dataset: Dataset, device: str) -> Surrogate:
         """Return the surrogate of the request, to be fitted."""
@@ -50,6 +52,7 @@ class Request:
             training=self.training_samples,
             shares=self.shares,
             chooses=self.surrogate(dataset, "cpu").parts.chooses,
+            calibrates=self.calibrates,
         )
 
 
@@ -85,13 +88,17 @@ def fit_run(
     with claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output:
         asked = fits_asked(dataset, [surrogate], [split], shares=[shares], test=test)
         kept = kept_checkpoints(output.work, asked, device=surrogate.device, resume=resume)
-        training, validation, judging = split_pairs(
-            dataset, split, stored=stored, test=test, progress=progress
+        pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
+        surrogate.fit(
+            *pairs.training,
+            validation=pairs.validation,
+            calibration=pairs.calibration,
+            progress=progress,
+            checkpoint=kept,
         )
-        surrogate.fit(*training, validation=validation, progress=progress, checkpoint=kept)
         new_folder(output.content)
         config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
-        fitted = Fitted(request.out, surrogate, config, split, training, judging)
+        fitted = Fitted(request.out, surrogate, config, split, pairs)
         write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(request.out, surrogate, config)

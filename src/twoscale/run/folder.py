@@ -19,10 +19,12 @@ from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import ArraySource, first_fields
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
-from twoscale.run.pairs import Pair, loaded_pair
+from twoscale.run.break_even import break_even
+from twoscale.run.pairs import Pair, SplitPairs, loaded_pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
+from twoscale.surrogate.inputs import Pair as FieldPair
 from twoscale.surrogate.manifest import write_surrogate
 
 _TRAINING_SAMPLES = 200  # on which the error on training fields is measured, at most
@@ -138,12 +140,14 @@ class Run:
         samples: Sequence[int] | None = None,
         resample: bool = False,
         per_sample: bool = False,
+        times_solver: bool = False,
     ) -> dict[str, Any]:
         """Return the metrics on some samples of `data`, as `Surrogate.evaluate` does.
 
         Without `samples`: on the run's test samples, or on all samples of another dataset.
         `measured_on` tells which: "test", "validation", "training", "all", or "given". With
-        `resample` the data may be on another grid.
+        `resample` the data may be on another grid. With `times_solver` there is `break_even`, if
+        the equation is known and the grid is the run's own.
         """
         if data is None:
             data = self.test_dataset
@@ -153,6 +157,8 @@ class Run:
         surrogate = self.surrogate.with_problem(data.problem)
         pair = loaded_pair(data, samples)
         metrics = surrogate.evaluate(*pair, resample=resample, per_sample=per_sample)
+        if times_solver and "resampled_from" not in metrics:
+            metrics |= break_even(surrogate, pair, metrics, self.search)
         return metrics | {"measured_on": measured}
 
     def measured_samples(self, data: Dataset) -> tuple[str, Sequence[int]]:
@@ -188,8 +194,9 @@ class Fitted:
     surrogate: Surrogate
     config: dict[str, Any]
     split: Split
-    training: Pair  # all training pairs, or the first of them
-    test: Pair
+    pairs: SplitPairs  # of training pairs perhaps only the first
+    trusted: bool = True  # it shall know its range, be calibrated, and compared with the solver
+    search: dict[str, Any] | None = None  # the record of the search that found it
 
 
 Illustrate = Callable[[Path, Fitted], None]
@@ -202,14 +209,21 @@ def write_run(
     """Evaluate a fitted surrogate on the test pairs and write all files of a run."""
     if progress:
         progress("evaluation", 0, 1, "")
-    surrogate = fitted.surrogate
-    metrics = surrogate.evaluate(*fitted.test) | {"measured_on": fitted.split.measured}
-    metrics |= _training_errors(surrogate, first_pairs(fitted.training))
+    surrogate, pairs = fitted.surrogate, fitted.pairs
+    if fitted.trusted and surrogate.trust_ is None:
+        training, choice = FieldPair(*pairs.training), FieldPair(*pairs.validation)
+        surrogate.learn_trust(training, choice, pairs.calibration and FieldPair(*pairs.calibration))
+    metrics = surrogate.evaluate(*pairs.test) | {"measured_on": fitted.split.measured}
+    metrics |= _training_errors(surrogate, first_pairs(pairs.training))
+    if fitted.trusted:
+        metrics |= break_even(surrogate, pairs.test, metrics, fitted.search)
     write_surrogate(surrogate, folder)
     write_json(folder / CONFIG, fitted.config)
     write_json(folder / SPLIT, fitted.split.as_dict())
     write_json(folder / HISTORY, surrogate.history_)
     write_json(folder / METRICS, metrics)
+    if fitted.search is not None:
+        write_json(folder / SEARCH, fitted.search)
     write_json(folder / ENVIRONMENT, environment(surrogate.device))
     write_sums(folder)
     if illustrate:

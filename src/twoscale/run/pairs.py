@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,16 @@ from twoscale.surrogate import Surrogate
 Pair = tuple[Samples, Samples]
 
 
+@dataclass(frozen=True)
+class SplitPairs:
+    """The pairs of a split's parts; there may be none for calibration."""
+
+    training: Pair
+    validation: Pair
+    test: Pair
+    calibration: Pair | None
+
+
 def split_dataset(
     dataset: Dataset,
     test: Dataset | None = None,
@@ -27,6 +37,7 @@ def split_dataset(
     training: int | None = None,
     shares: Shares | None = None,
     chooses: bool = True,
+    calibrates: bool = False,
 ) -> Split:
     """Return the split of a dataset; with a dataset `test` all its samples are the test samples.
 
@@ -41,7 +52,12 @@ def split_dataset(
                 f"as {TESTED_ELSEWHERE}"
             )
     split = split_samples(
-        dataset.samples, seed=seed, training=training, shares=shares, chooses=chooses
+        dataset.samples,
+        seed=seed,
+        training=training,
+        shares=shares,
+        chooses=chooses,
+        calibrates=calibrates,
     )
     return split if test is None else replace(split, test=np.arange(test.samples))
 
@@ -90,20 +106,20 @@ def split_pairs(
     stored: bool,
     test: Dataset | None = None,
     progress: Progress | None = None,
-) -> list[Pair]:
-    """Return the pairs of training, validation and test: in memory, or `stored` on disk.
+) -> SplitPairs:
+    """Return the pairs of all parts: in memory, or `stored` on disk.
 
     Test samples are those of the dataset `test`, if there is one. A part without samples is
     represented by the one before: validation by training, test by validation.
     """
-    own = [split.training, split.validation] + ([split.test] if test is None else [])
-    pairs = _pairs(dataset, [part for part in own if len(part)], stored, progress)
+    wanted = {name: part for name, part in vars(split).items() if len(part)}
+    others = {name: wanted.pop(name) for name in ("test",) if test is not None}
+    found = dict(zip(wanted, _pairs(dataset, list(wanted.values()), stored, progress), strict=True))
     if test is not None:
-        pairs += _pairs(test, [split.test], stored, progress)
-    found: list[Pair] = []
-    for part in (split.training, split.validation, split.test):
-        found.append(pairs.pop(0) if len(part) else found[-1])
-    return found
+        (found["test"],) = _pairs(test, list(others.values()), stored, progress)
+    validation = found.get("validation", found["training"])
+    judging = found.get("test", validation)
+    return SplitPairs(found["training"], validation, judging, found.get("calibration"))
 
 
 def _pairs(

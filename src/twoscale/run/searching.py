@@ -8,17 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares
-from twoscale.files import claimed, new_folder, write_json
+from twoscale.files import claimed, new_folder
 from twoscale.predictors import get_predictor
-from twoscale.run.folder import (
-    SEARCH,
-    Fitted,
-    Illustrate,
-    Run,
-    first_pairs,
-    run_config,
-    write_run,
-)
+from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import (
     Pair,
     reads_on_each_pass,
@@ -35,7 +27,8 @@ from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import declared_processes, resolve_device
 
 _FEW = 8  # test samples by which the time of the evaluation is estimated
-_PAGE = 4.0  # seconds of writing the run and drawing its page
+_PAGE = 6.0  # seconds of writing the run and drawing its page
+_SOLVER = 1.0  # seconds of comparing with the equation's solver
 _MOST = 0.25  # of the budget is kept for what follows the search, at most
 
 
@@ -51,6 +44,7 @@ def auto_run(
     test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
+    calibrates: bool = True,
     overwrite: bool = False,
     resume: bool = True,
     progress: Progress | None = None,
@@ -59,15 +53,17 @@ def auto_run(
     """Search for the best surrogate within a time budget and write its run folder.
 
     The run is like one of `fit_run`; `search.json` records the search. The test split has no part
-    in the choice; `shares` and `test` are as for `fit_run`. Loading counts towards the budget, and
-    time is kept for the evaluation and the page.
+    in the choice; `shares`, `test` and `calibrates` are as for `Request`. Loading counts towards
+    the budget, and time is kept for the evaluation and the page.
     Fields that would take more than half of the `memory` are read on every pass, and no predictor
     that reads whole fields is tried on them. An interruption ends the search with the best
     surrogate so far. A search that was killed goes on with the time that was left, unless `resume`
     is false.
     """
     start = now()
-    split = split_dataset(dataset, test, seed=seed, training=training_samples, shares=shares)
+    split = split_dataset(
+        dataset, test, seed=seed, training=training_samples, shares=shares, calibrates=calibrates
+    )
     stored = reads_on_each_pass(dataset, memory, test=test)
     predictor = (settings or {}).get("predictor")
     if stored and memory and predictor and get_predictor(str(predictor)).reads_fields:
@@ -84,36 +80,33 @@ def auto_run(
             "test_dataset": None if test is None else test.identity,
         }
         kept = kept_checkpoints(output.work, asked, device=resolve_device(device), resume=resume)
-        training, validation, judging = split_pairs(
-            dataset, split, stored=stored, test=test, progress=progress
-        )
+        pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
+        compares = calibrates and dataset.problem is not None
+        fixed = (_PAGE if illustrate else 0.0) + (_SOLVER if compares else 0.0)
         found = fit_auto(
-            *training,
-            validation=validation,
+            *pairs.training,
+            validation=pairs.validation,
             budget=budget,
             seed=seed,
             device=device,
             problem=dataset.problem,
             progress=progress,
             start=start,
-            afterwards=_seconds_afterwards(judging, parse_duration(budget), page=bool(illustrate)),
+            afterwards=_seconds_afterwards(pairs.test, parse_duration(budget), fixed),
             journal_folder=kept.folder,
             **(settings or {}),
         )
         surrogate = found.surrogate
         config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
         new_folder(output.content)
-        write_json(output.content / SEARCH, found.record)
-        fitted = Fitted(Path(out), surrogate, config, split, training, judging)
+        fitted = Fitted(Path(out), surrogate, config, split, pairs, calibrates, found.record)
         write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)
 
 
-def _seconds_afterwards(
-    judging: Pair, budget: float, *, page: bool
-) -> Callable[[Surrogate], float]:
-    """Return what estimates the seconds after a search: the evaluation, and the run's page."""
+def _seconds_afterwards(judging: Pair, budget: float, fixed: float) -> Callable[[Surrogate], float]:
+    """Return what estimates the seconds after a search: the evaluation, and `fixed` ones."""
 
     def estimate(surrogate: Surrogate) -> float:
         few = first_pairs(judging, _FEW)
@@ -122,6 +115,6 @@ def _seconds_afterwards(
             warnings.simplefilter("ignore")  # the first candidate may be no better than zeros
             surrogate.with_problem(surrogate.problem).evaluate(*few)
         each = (now() - start) / len(few[0])
-        return min(_MOST * budget, each * len(judging[0]) + (_PAGE if page else 0.0))
+        return min(_MOST * budget, each * len(judging[0]) + fixed)
 
     return estimate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from twoscale.files import (
 )
 from twoscale.run.fitting import Request, fit_run, fits_asked
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
-from twoscale.run.pairs import Pair, reads_on_each_pass, split_pairs
+from twoscale.run.pairs import Pair, SplitPairs, reads_on_each_pass, split_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
@@ -203,9 +204,9 @@ class _RequestedFits:
         self.splits = [one.split(dataset, test) for one in requests]
         self.stored = reads_on_each_pass(dataset, memory, self.surrogates, test=test)
         self.checkpoints: Checkpoints | None = None
-        self.loaded: tuple[Any, list[Pair]] = (None, [])
+        self.loaded: tuple[Any, SplitPairs | None] = (None, None)
         self.tests: dict[Hashable, Pair] = {}  # those that metrics are measured on
-        self.learned: dict[Hashable, Pair] = {}  # some training pairs of each split
+        self.kept: dict[Hashable, SplitPairs] = {}  # of each split, with some training pairs
 
     def own_checkpoints(self, output: Output, *, resume: bool) -> Checkpoints:
         """Return the checkpoints beside an output: those of the same fits, or none yet."""
@@ -234,18 +235,19 @@ class _RequestedFits:
     def _part(self, place: int) -> tuple[Hashable, ...]:
         """Return what decides the split of a request."""
         one, split = self.requests[place], self.splits[place]
-        return one.seed, one.training_samples, one.shares, len(split.validation)
+        sizes = len(split.validation), len(split.calibration)
+        return one.seed, one.training_samples, one.shares, *sizes
 
     def _measured(self, place: int) -> tuple[Hashable, ...]:
         """Return what decides the samples that a request's metrics are measured on."""
         one, split = self.requests[place], self.splits[place]
         return one.seed, one.shares, split.measured, len(split.as_dict()[split.measured])
 
-    def _pairs(self, place: int) -> list[Pair]:
-        """Return the pairs of the three parts of a split; the latest ones are kept."""
-        part = self._part(place)
-        if self.loaded[0] != part:
-            self.loaded = (None, [])  # frees them before others are read
+    def _pairs(self, place: int) -> SplitPairs:
+        """Return the pairs of all parts of a split; the latest ones are kept."""
+        part, (known, pairs) = self._part(place), self.loaded
+        if pairs is None or known != part:
+            self.loaded = (None, None)  # frees them before others are read
             pairs = split_pairs(
                 self.dataset,
                 self.splits[place],
@@ -254,13 +256,13 @@ class _RequestedFits:
                 progress=self.progress,
             )
             self.loaded = (part, pairs)
-            self.tests[self._measured(place)] = pairs[2]
-            self.learned[part] = first_pairs(pairs[0])
-        return self.loaded[1]
+            judging = self.tests.setdefault(self._measured(place), pairs.test)
+            self.kept[part] = replace(pairs, training=first_pairs(pairs.training), test=judging)
+        return pairs
 
     def _training(self, place: int) -> Data:
-        training, validation, _ = self._pairs(place)
-        return *training, validation
+        pairs = self._pairs(place)
+        return *pairs.training, pairs.validation
 
     def write(self, place: int, folder: Path, illustrate: Illustrate | None) -> Run:
         """Write a fitted run into an open folder."""
@@ -272,7 +274,8 @@ class _RequestedFits:
             shares=self.requests[place].shares,
             test=self.test,
         )
-        out, judging = self.requests[place].out, self.tests[self._measured(place)]
-        fitted = Fitted(out, surrogate, config, split, self.learned[self._part(place)], judging)
+        request, pairs = self.requests[place], self.kept[self._part(place)]
+        out = request.out
+        fitted = Fitted(out, surrogate, config, split, pairs, trusted=request.calibrates)
         write_run(folder, fitted, self.progress, illustrate)
         return Run(out, surrogate, config)

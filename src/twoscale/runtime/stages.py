@@ -40,11 +40,20 @@ FINETUNE_PREPARE = Stage(
     heading="preparation",
 )
 FINETUNING = Stage("finetuning", "fine-tuning", "#009E73", "xxxx", trains=True)
+CALIBRATION = Stage("calibration", "calibration", "#56B4E9")
 INFERENCE = Stage("inference", "inference", "#D55E00")
 
 STAGES = {
     stage.name: stage
-    for stage in (TRANSFORM, TRAINING, CORRECTION, FINETUNE_PREPARE, FINETUNING, INFERENCE)
+    for stage in (
+        TRANSFORM,
+        TRAINING,
+        CORRECTION,
+        FINETUNE_PREPARE,
+        FINETUNING,
+        CALIBRATION,
+        INFERENCE,
+    )
 }
 """The stages by name, in the order in which they happen."""
 

@@ -19,16 +19,16 @@ from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
 from twoscale.runtime.timing import now, parse_duration
-from twoscale.search.candidates import SearchSpace
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal, Resumed
 from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import CAPTION, HEADINGS, as_record, table_rows
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.display import card_html, table_html
-from twoscale.surrogate.inputs import Door, Pair, Validation
+from twoscale.surrogate.inputs import Calibration, Door, Pair, Validation
 from twoscale.surrogate.options import problem_symmetries
 
 
@@ -74,6 +74,7 @@ def fit_auto(
     *,
     parameters: Any = None,
     validation: Validation = None,
+    calibration: Calibration = None,
     budget: float | str = DEFAULT_BUDGET,
     seed: int = 0,
     device: str = "auto",
@@ -95,7 +96,7 @@ def fit_auto(
 
     Parameters
     ----------
-    inputs, outputs, parameters, validation, input_names, output_names, progress
+    inputs, outputs, parameters, validation, calibration, input_names, output_names, progress
         As for `Surrogate.fit`.
     budget
         Seconds, or a text such as "90s", "2min" or "1h"; 120 s by default.
@@ -139,8 +140,8 @@ def fit_auto(
     plain = Surrogate(**options)  # raises if one of them is wrong
     door = Door(plain.periodic, input_names, output_names)
     declared = declared_symmetries(settings, None if inputs is None else plain.problem)
-    pairs = door.both(inputs, outputs, parameters, validation, plain.seed)
-    training, held_out = (pair.on(plain.device) for pair in pairs)
+    *pairs, apart = door.parts(inputs, outputs, parameters, validation, calibration, plain.seed)
+    training, held_out = (pair.on(plain.device) for pair in pairs if pair is not None)
     space = SearchSpace(
         training.inputs.space,
         training.outputs.space,
@@ -171,6 +172,8 @@ def fit_auto(
             resumed=resumed,
         )
     assert fitter.best is not None
+    if apart is not None:
+        fitter.best.learn_trust(training, held_out, apart)
     record = as_record(found, space) | {"explanation": explain(found, space)}
     return Found(fitter.best, found, record)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from twoscale.methods.recipes import resolve
 from twoscale.runtime.texts import duration_text, percent
-from twoscale.search.advice import PERFECT, Findings, limits, shares_text
-from twoscale.search.candidates import SearchSpace
+from twoscale.search.advice import limits
+from twoscale.search.findings import PERFECT, Findings, shares_text
 from twoscale.search.policy import INTERRUPTED, NO_TIME
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome, Search, Trial
 
 
@@ -65,7 +66,5 @@ def _findings(found: Search, best: Trial, outcome: Outcome, space: SearchSpace) 
             and trial.outcome.output_code > outcome.output_code
             for trial in found.trials
         ),
-        tried_predictors=any(
-            trial.candidate.predictor != candidate.predictor for trial in found.trials
-        ),
+        tried_predictors=[one.candidate.predictor for one in found.trials if one.outcome],
     )

@@ -23,7 +23,8 @@ from twoscale.runtime.memory import is_out_of_memory
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import now
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.inputs import Pair
@@ -88,7 +89,7 @@ class FieldFitter:
         began = self.clock()
         latent = surrogate.operator_.latent
         predict = surrogate.predict_fields
-        run = _epochs_run(surrogate, probed=candidate.reads_fields)
+        run = _epochs_run(surrogate, probed=candidate.probed)
         errors = _errors(predict, self.validation)
         measured = Outcome(
             error=errors["mean_relative_l2"],
@@ -98,7 +99,7 @@ class FieldFitter:
             input_code=latent.inputs.code_size,
             output_code=latent.outputs.code_size,
             tuned=_tuned(candidate, surrogate),
-            epoch_seconds=epochs.mean(run) if run and candidate.reads_fields else None,
+            epoch_seconds=epochs.mean(run) if run and candidate.probed else None,
             epochs=run,
         )
         return surrogate, replace(measured, measuring=self.clock() - began)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twoscale.linalg.pca import OVERSAMPLING, POWER_ITERATIONS, RANK_GROWTH
-from twoscale.predictors import MLP, affine, kernel
+from twoscale.predictors import MLP, affine, kernel, spectral_filter
 from twoscale.predictors.registry import defaults_of, get_predictor
 
 _EIGEN = 25  # times n^3: an eigendecomposition, whose products are slower than others
@@ -18,6 +18,7 @@ _STEP = 2e7  # overhead of one step of a small network
 _EPOCHS = 100
 _CELL_WORK = 2000  # times the squared width: an encoder's training step on one of its cells
 _NODE_WORK = 160  # times the squared width: the same of a network of full resolution, on a node
+_MODE_WORK = 6  # times a transform's products: in double precision, with passes over the modes
 _MEASURED = 4  # validations beside those of epochs: before the training, and errors after it
 _WIDTH = 32  # of a network whose width is not known
 _PASSES = 500  # products in the time of all passes over a value: fields are read, cut and compared
@@ -48,6 +49,7 @@ class Sizes:
     epochs: int = 0  # of a predictor that is probed
     cells: int = 0  # of an encoder's finest level
     width: int = 0  # its channels
+    sides: int = 0  # nodes along both axes of an output, added up
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,14 @@ class Kind:
         How many times faster its multiplications are on a GPU than those of closed forms. It is
         used until a fit has been timed.
     linear
-        Whether it is a linear map that chooses its own regularisation. Then it gains most from more
-        of the input, and nothing from less.
+        Whether it is a linear map. One of codes chooses its own regularisation: it gains most from
+        more of the input, and nothing from less.
     first_samples, samples_setting
         How many samples its first fit learns from at most, and the setting that says so.
     chooses
         Settings that a fit chooses, and that later fits take over.
     probe
-        A short training before a long one, for a predictor that reads whole fields.
+        A short training before a long one, for a network that reads whole fields.
     """
 
     work: Callable[[Sizes], float]
@@ -121,6 +123,16 @@ def _kernel(sizes: Sizes) -> float:
     return _affine(sizes) + blocks + tuning + distances + judging
 
 
+def _filter(sizes: Sizes) -> float:
+    """Return the work of the transforms: two of a field to learn from, three to judge it.
+
+    One that chooses among the four series of a grid tries them on a few fields.
+    """
+    few = min(sizes.samples, spectral_filter.SERIES_SAMPLES)
+    transforms = 2.0 * sizes.images * sizes.samples + 3.0 * sizes.validation + 4 * (2 + 3) * few
+    return _MODE_WORK * transforms * sizes.nodes * sizes.sides
+
+
 def _network(sizes: Sizes) -> float:
     batch, width = _MLP["batch_size"], _MLP["hidden_width"]
     inside = (_MLP["hidden_layers"] - 1) * width
@@ -147,6 +159,7 @@ def _seen_fields(sizes: Sizes) -> float:
 
 KINDS: dict[str, Kind] = {
     "affine": Kind(_affine, linear=True),
+    "filter": Kind(_filter, after=("affine", "affine-mlp", "kernel"), linear=True),
     "kernel": Kind(
         _kernel,
         after=("affine", "affine-mlp"),
@@ -184,8 +197,8 @@ def kind_of(predictor: str) -> Kind:
     if predictor in KINDS:
         return KINDS[predictor]
     traits = get_predictor(predictor)
-    if traits.reads_fields and traits.trains_epochs:
-        return _OF_FIELDS
+    if traits.reads_fields:
+        return _OF_FIELDS if traits.trains_epochs else Kind(_filter)
     return Kind(_network if traits.trains_epochs else _affine)
 
 

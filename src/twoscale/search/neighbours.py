@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twoscale.search.advice import PERFECT
-from twoscale.search.candidates import INPUT_VARIANCES, Candidate, SearchSpace
+from twoscale.predictors import get_predictor
+from twoscale.search.candidates import INPUT_VARIANCES, Candidate
 from twoscale.search.chains import CHAINS, CODES
+from twoscale.search.findings import PERFECT
 from twoscale.search.kinds import KINDS, Kind
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome, Search
 
 _MOST_EPOCHS = 300
@@ -38,12 +40,25 @@ def steps(found: Search, space: SearchSpace) -> Iterator[Step]:
     The share shrinks with every candidate of the same family that has clearly lost.
     """
     best = found.best
-    if best is None or best.outcome is None or best.error <= PERFECT:
+    if best is None or best.error <= PERFECT:
         return
-    for step in _neighbours(found, best.candidate, best.outcome, space):
-        chance = _chance(found, step.candidate)
-        if chance > _HOPELESS:
-            yield replace(step, share=chance * step.share)
+    for candidate, outcome in _starts(found):
+        for step in _neighbours(found, candidate, outcome, space):
+            chance = _chance(found, step.candidate)
+            if chance > _HOPELESS:
+                yield replace(step, share=chance * step.share)
+
+
+def _starts(found: Search) -> Iterator[tuple[Candidate, Outcome]]:
+    """Yield the best candidate; if it is a closed form of whole fields, also the best other one.
+
+    Such a form has no code that could be longer, and no predictor comes after it.
+    """
+    fitted = [(one.candidate, one.outcome) for one in found.trials if one.outcome is not None]
+    for candidate, outcome in sorted(fitted, key=lambda one: one[1].error):
+        yield candidate, outcome
+        if candidate.probed or not candidate.reads_fields:
+            return
 
 
 def _neighbours(
@@ -107,7 +122,7 @@ def _chance(found: Search, candidate: Candidate) -> float:
     for trial in found.trials:
         worse = min(_MOST_LOST, trial.error / least) if least < math.inf else 0.0
         alike = trial.candidate.family == candidate.family
-        if worse > _CLEARLY and alike and not candidate.reads_fields:
+        if worse > _CLEARLY and alike and not candidate.probed:
             chance /= worse**2
         least = min(least, trial.error)
     return chance
@@ -178,25 +193,26 @@ def less_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
 
 def other_predictors(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbours with a predictor of codes that comes after the best one's."""
-    for name, kind in _after(space, best):
-        if kind.probe is None:
-            first = kind.first_samples
-            few = first if first and space.samples > first else None
-            yield replace(best, predictor=name, samples=few, tuned=())
+    for name, kind in _after(space, best, reads_fields=False):
+        first = kind.first_samples
+        few = first if first and space.samples > first else None
+        yield replace(best, predictor=name, samples=few, tuned=())
 
 
 def whole_field_predictors(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
-    """Yield the short trainings of predictors that read fields and come after the best one."""
-    for name, kind in _after(space, best):
-        if kind.probe is not None:
-            yield space.probed(best, name)
+    """Yield closed forms and short trainings of whole fields that come after the best one."""
+    for name, _ in _after(space, best, reads_fields=True):
+        yield space.reading_fields(best, name)
 
 
-def _after(space: SearchSpace, best: Candidate) -> Iterator[tuple[str, Kind]]:
+def _after(
+    space: SearchSpace, best: Candidate, *, reads_fields: bool
+) -> Iterator[tuple[str, Kind]]:
     """Yield the predictors that may improve on the best one, and that may be tried."""
     if "predictor" not in space.given:
         for name, kind in KINDS.items():
-            if best.predictor in kind.after and space.takes(name, best.chain):
+            reads = get_predictor(name).reads_fields == reads_fields
+            if reads and best.predictor in kind.after and space.takes(name, best.chain):
                 yield name, kind
 
 
@@ -236,16 +252,16 @@ def more_data(
 ) -> Iterator[Candidate]:
     """Yield the neighbours that learn from more: all samples, their images, both.
 
-    `tuned` are the settings that the predictor has chosen and need not choose again. A predictor
+    `tuned` are the settings that the predictor has chosen and need not choose again. A network
     that reads fields learns from all of them at once.
     """
-    if best.reads_fields:
+    if best.probed:
         return
     if best.samples is not None:
         yield replace(best, samples=None, tuned=tuned)
         if 2 * best.samples < space.samples:
             yield replace(best, samples=2 * best.samples, tuned=tuned)
     if best.symmetries == "none" and space.images > 1:
-        turned = replace(best, symmetries=space.symmetries)
+        turned = space.with_images(best)
         yield replace(turned, tuned=tuned)
         yield replace(turned, samples=None, tuned=tuned)

@@ -14,10 +14,11 @@ from typing import NamedTuple, Protocol
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.texts import duration_text, percent
-from twoscale.search.advice import PERFECT
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
+from twoscale.search.findings import PERFECT
 from twoscale.search.journal import Journal, Resumed, Underway
 from twoscale.search.neighbours import Step, longer_training, more_members, steps
+from twoscale.search.space import SearchSpace
 from twoscale.search.timing import Seconds, expected_seconds, training_pace
 from twoscale.search.trials import Outcome, Search, Trial
 
@@ -169,7 +170,7 @@ class _Policy:
         """Return the cheapest candidate; a training has a share of the budget."""
         candidate, began = self.space.first, self.clock()
         self.space.identity(candidate)  # raises if a given setting is wrong
-        probed = self.timed and candidate.reads_fields
+        probed = self.timed and candidate.probed
         deadline = began + _PROBE * (self.end - began) if probed else None
         return Underway(Step(candidate, "cheapest", 1.0), None, began, deadline)
 
@@ -211,14 +212,14 @@ class _Policy:
         if not self.timed:
             return expected.total, None
         pace = training_pace(found, candidate.predictor)
-        if candidate.reads_fields and pace is None:
+        if candidate.probed and pace is None:
             fixed = self.expected(replace(candidate, epochs=0)).total
             if fixed > _PROBE * left or left < _LEAST * found.budget:
                 return max(fixed / _PROBE, _LEAST * found.budget), None
             return min(expected.total, fixed + _PROBE * left), fixed + _PROBE * left
         measuring = max(trial.outcome.measuring for trial in found.trials if trial.outcome)
         limit = left - _CAREFUL * measuring
-        if candidate.reads_fields and pace is not None:
+        if candidate.probed and pace is not None:
             least = pace.fixed + _LONGER * pace.training
             return max(least, min(expected.total, left)), limit
         return expected.total, limit
@@ -271,10 +272,10 @@ def _reason(missed: Sequence[_Timed]) -> str:
 
 
 def _compare_with_half(policy: _Policy, report: Report | None) -> None:
-    """Fit the best candidate on half of the samples, if there is time."""
+    """Fit the best candidate on half of the samples, if there is time and something to learn."""
     found, space, fitter = policy.found, policy.space, policy.fitter
     best = found.best
-    if best is None or space.samples < 8:
+    if best is None or best.error <= PERFECT or space.samples < 8:
         return
     anew = policy.expected(best.candidate, anew=True)
     if _HALF * max(anew.total, best.seconds) > policy.end - policy.clock():

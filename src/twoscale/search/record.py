@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from twoscale.search.candidates import SearchSpace
+from twoscale.runtime.texts import short_number
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Search, Trial
 
 HEADINGS = ("candidate", "why", "input", "codes", "oracle", "learned", "s")
@@ -69,6 +70,6 @@ def _row(trial: Mapping[str, Any], *, chosen: bool) -> list[str]:
         trial["why"],
         str(trial["settings"].get("input_variance", "all")),
         f"{trial['input_code']}→{trial['output_code']}",
-        *(f"{100 * trial[name]:.3g}" for name in ("oracle", "error")),
+        *(short_number(100 * trial[name]) for name in ("oracle", "error")),
         seconds,
     ]

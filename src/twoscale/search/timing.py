@@ -7,8 +7,9 @@ from math import prod
 from typing import NamedTuple
 
 from twoscale.networks.cells import usual_cut
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
 from twoscale.search.kinds import Sizes, representation_work, work
+from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Search, Trial
 
 CAUTION = 1.2  # times the estimate, which is exceeded in half of all cases
@@ -102,7 +103,7 @@ def _sizes(
     earlier = [trial.candidate for trial in before]
     return Sizes(
         samples=space.samples,
-        images=1 if kind.whole or candidate.symmetries == "none" else space.images,
+        images=_images(candidate, space),
         learned=min(candidate.samples or space.samples, space.samples),
         validation=validation,
         nodes=nodes,
@@ -120,4 +121,11 @@ def _sizes(
         epochs=(candidate.epochs or 0) * candidate.members,
         cells=round(prod(side / usual_cut(side) for side in space.shape)),
         width=space.probe_settings(candidate.predictor).get("width", 0),
+        sides=sum(space.shape),
     )
+
+
+def _images(candidate: Candidate, space: SearchSpace) -> int:
+    """Return the images of a field that are learned from; a network draws one of them."""
+    drawn = candidate.chain_kind.whole and candidate.probed
+    return 1 if drawn or candidate.symmetries == "none" else space.images

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from twoscale.search.advice import error_shares
 from twoscale.search.candidates import Candidate
+from twoscale.search.findings import error_shares
 
 
 @dataclass(frozen=True)

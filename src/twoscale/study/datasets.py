@@ -16,7 +16,7 @@ from twoscale.runtime.timing import now
 from twoscale.study.cells import Data
 from twoscale.study.folder import BENCHMARK, StudyFolder
 
-_OUTSIDE = ("mre", "mean_relative_l2", "median_relative_l1")
+_ERRORS = ("mre", "mean_relative_l2", "median_relative_l1")
 
 
 def open_dataset(folder: StudyFolder, data: Data, device: str, progress: Progress) -> Dataset:
@@ -45,21 +45,38 @@ def generation_seconds(folder: StudyFolder, data: Data) -> float | None:
     return float(read_json(file)["seconds"]) if file.is_file() else None
 
 
-def benchmark_options(tests: Sequence[Dataset], data_seconds: float | None) -> dict[str, Any]:
-    """Return the options of fits that are tested on datasets of their own; else none."""
+def benchmark_options(
+    dataset: Dataset, tests: Sequence[Dataset], data_seconds: float | None
+) -> dict[str, Any]:
+    """Return the options of fits on a dataset that are tested on others; else none."""
     if not tests:
         return {}
-    measure = partial(_measure_benchmark, outside=tests[1:], data_seconds=data_seconds)
+    measure = partial(
+        _measure_benchmark, dataset=dataset, outside=tests[1:], data_seconds=data_seconds
+    )
     return {"test": tests[0], "illustrate": measure}
 
 
 def _measure_benchmark(
-    folder: Path, fitted: Fitted, *, outside: Sequence[Dataset], data_seconds: float | None
+    folder: Path,
+    fitted: Fitted,
+    *,
+    dataset: Dataset,
+    outside: Sequence[Dataset],
+    data_seconds: float | None,
 ) -> None:
-    """Add to a run folder the errors on fields of another distribution, and the data's seconds."""
+    """Add to a run folder what a benchmark needs beside the metrics.
+
+    It is the errors on validation fields and on fields of another distribution, and the seconds
+    that the data took. Cells of one seed and number of fields have the same validation fields,
+    whether their fits need them or not.
+    """
     content: dict[str, Any] = {"data_seconds": data_seconds}
-    for data in outside:
+    held_out = fitted.split.validation.tolist()
+    parts = [("validation", dataset, held_out)] if held_out else []
+    parts += [("outside", data, range(data.samples)) for data in outside]
+    for name, data, samples in parts:
         surrogate = fitted.surrogate.with_problem(data.problem)
-        metrics = surrogate.evaluate(*loaded_pair(data, range(data.samples)))
-        content["outside"] = {name: metrics[name] for name in _OUTSIDE}
+        metrics = surrogate.evaluate(*loaded_pair(data, samples))
+        content[name] = {error: metrics[error] for error in _ERRORS}
     write_json(folder / BENCHMARK, content)

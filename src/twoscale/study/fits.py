@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,9 +19,6 @@ from twoscale.search.policy import INTERRUPTED
 from twoscale.study.cells import Cell
 from twoscale.study.folder import StudyFolder
 
-OnError = Callable[[Cell, Exception], None]
-Work = Callable[[Dataset, Sequence[Cell], StudyFolder, str, Progress, OnError], None]
-
 
 def warm_up(device: str) -> None:
     """Solve small PCAs: the first fit's time should not include the start of libraries."""
@@ -29,90 +27,84 @@ def warm_up(device: str) -> None:
         PatchPCA(0.9, patches=(2, 2), solver=solver).fit(fields)
 
 
-def fit_cells(
-    dataset: Dataset,
-    cells: Sequence[Cell],
-    folder: StudyFolder,
-    device: str,
-    progress: Progress,
-    fail: OnError,
-    *,
-    checkpoints: Checkpoints | None,
-    options: Mapping[str, Any],
-) -> None:
-    """Fit cells that have the same number of training fields, each into its run folder."""
-    places = {folder.cell(cell): cell for cell in cells}
-    requests = [
-        Request(place, cell.case.method, cell.seed, cell.settings, _training(cell))
-        for place, cell in places.items()
-    ]
-    fit_requests(
-        dataset,
-        requests,
-        device=device,
-        progress=progress,
-        on_error=lambda request, error: fail(places[request.out], error),
-        checkpoints=checkpoints,
-        **options,
-    )
+@dataclass(frozen=True)
+class GroupWork:
+    """Cells that run on one dataset, each into its run folder.
+
+    A cell that fails is told to `fail`, and the others still run. `options` are those of runs that
+    are tested on datasets of their own.
+    """
+
+    dataset: Dataset
+    cells: Sequence[Cell]
+    folder: StudyFolder
+    device: str
+    progress: Progress
+    fail: Callable[[Cell, Exception], None]
+    options: Mapping[str, Any]
+
+    def fit(self, checkpoints: Checkpoints | None = None) -> None:
+        """Fit the cells, which have the same number of training fields."""
+        places = {self.folder.cell(cell): cell for cell in self.cells}
+        requests = [
+            Request(
+                place, cell.case.method, cell.seed, cell.settings, _training(cell), calibrates=False
+            )
+            for place, cell in places.items()
+        ]
+        fit_requests(
+            self.dataset,
+            requests,
+            device=self.device,
+            progress=self.progress,
+            on_error=lambda request, error: self.fail(places[request.out], error),
+            checkpoints=checkpoints,
+            **self.options,
+        )
+
+    def search(self) -> None:
+        """Search for surrogates of the cells; the budget limits their time.
+
+        A search keeps checkpoints of its own beside the run folder.
+        """
+        for cell in self.cells:
+            try:
+                run = auto_run(
+                    self.dataset,
+                    self.folder.cell(cell),
+                    seed=cell.seed,
+                    training_samples=_training(cell),
+                    device=self.device,
+                    calibrates=False,
+                    progress=self.progress,
+                    **cell.settings,
+                    **self.options,
+                )
+            except Exception as error:
+                self.fail(cell, error)
+                continue
+            if run.search is not None and run.search["stopped"] == INTERRUPTED:
+                remove(run.path)  # the best so far is not what the budget finds
+                raise KeyboardInterrupt
+
+    def tune(self) -> None:
+        """Fine-tune the cells from the run folders of their bases."""
+        for cell in self.cells:
+            try:
+                self._tune(cell)
+            except Exception as error:
+                self.fail(cell, error)
+
+    def _tune(self, cell: Cell) -> None:
+        base, place = cell.base, self.folder.cell(cell)
+        assert base is not None
+        assert cell.finetuning is not None
+        if not self.folder.has_run(base):
+            raise TwoscaleError(f"there is no {base.name} to fine-tune: it failed before")
+        run = Run.open(self.folder.cell(base), device=self.device)
+        finetune_run(run, place, data=self.dataset, progress=self.progress, **cell.finetuning)
 
 
 def _training(cell: Cell) -> int | None:
     """Return how many samples train; None for all that validation leaves of the dataset."""
     return None if cell.tests else cell.training
-
-
-def search_cells(
-    dataset: Dataset,
-    cells: Sequence[Cell],
-    folder: StudyFolder,
-    device: str,
-    progress: Progress,
-    fail: OnError,
-    *,
-    options: Mapping[str, Any],
-) -> None:
-    """Search for surrogates of cells, each into its run folder; the budget limits their time.
-
-    A search keeps checkpoints of its own beside the run folder.
-    """
-    for cell in cells:
-        try:
-            run = auto_run(
-                dataset,
-                folder.cell(cell),
-                seed=cell.seed,
-                training_samples=_training(cell),
-                device=device,
-                progress=progress,
-                **cell.settings,
-                **options,
-            )
-        except Exception as error:
-            fail(cell, error)
-            continue
-        if run.search is not None and run.search["stopped"] == INTERRUPTED:
-            remove(run.path)  # the best so far is not what the budget finds
-            raise KeyboardInterrupt
-
-
-def tune_cells(
-    dataset: Dataset,
-    cells: Sequence[Cell],
-    folder: StudyFolder,
-    device: str,
-    progress: Progress,
-    fail: OnError,
-) -> None:
-    """Fine-tune cells from the run folders of their bases."""
-    for cell in cells:
-        base = cell.base
-        assert base is not None
-        assert cell.finetuning is not None
-        try:
-            if not folder.has_run(base):
-                raise TwoscaleError(f"there is no {base.name} to fine-tune: it failed before")
-            run = Run.open(folder.cell(base), device=device)
-            finetune_run(run, folder.cell(cell), data=dataset, progress=progress, **cell.finetuning)
-        except Exception as error:
-            fail(cell, error)

@@ -216,6 +216,7 @@ _GROUPS = {
     "weights": ("weights",),
     "explained_variance": ("metrics", "explained_variance"),
     "outside": ("metrics", "outside"),
+    "validation": ("metrics", "validation"),
 }
 
 _TRAINING = tuple(stage.name for stage in STAGES.values() if stage.trains)

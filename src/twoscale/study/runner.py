@@ -20,7 +20,7 @@ from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
 from twoscale.study.datasets import benchmark_options, generation_seconds, open_dataset
 from twoscale.study.definition import Scale, Study
-from twoscale.study.fits import Work, fit_cells, search_cells, tune_cells, warm_up
+from twoscale.study.fits import GroupWork, warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.logs import Log, TimeLeft, with_logs
 from twoscale.study.planning import Group, Plan, make_plan
@@ -201,13 +201,17 @@ class _Runner:
 
         try:
             dataset, *tests = self._datasets((group.data, *group.tests), progress)
-            work: Work = tune_cells
-            options = benchmark_options(tests, generation_seconds(self.folder, group.data))
+            seconds = generation_seconds(self.folder, group.data)
+            options = benchmark_options(dataset, tests, seconds)
+            work = GroupWork(
+                dataset, group.cells, self.folder, self.device, progress, fail, options
+            )
             if group.searches:
-                work = partial(search_cells, options=options)
-            elif not group.tuned:
-                work = partial(fit_cells, checkpoints=self.checkpoints, options=options)
-            work(dataset, group.cells, self.folder, self.device, progress, fail)
+                work.search()
+            elif group.tuned:
+                work.tune()
+            else:
+                work.fit(self.checkpoints)
         except Exception as error:  # such as one of the dataset: the other groups still run
             for cell in group.cells:
                 if not self.folder.has_run(cell):

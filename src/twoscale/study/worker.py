@@ -24,7 +24,7 @@ from twoscale.runtime.timing import now
 from twoscale.study.cases import Case
 from twoscale.study.cells import Cell, Data
 from twoscale.study.datasets import benchmark_options
-from twoscale.study.fits import fit_cells, search_cells, warm_up
+from twoscale.study.fits import GroupWork, warm_up
 from twoscale.study.folder import Result, StudyFolder, make_record, recorded_results, write_record
 from twoscale.study.planning import Group, make_plan
 from twoscale.surrogate.options import resolve_device
@@ -128,12 +128,14 @@ class _Work:
         start = now()
         try:
             (dataset, seconds), *tests = self._datasets((group.data, *group.tests))
-            options = benchmark_options([test for test, _ in tests], seconds)
-            place = (dataset, group.cells, self.folder, self.device, _silent, self.record.fail)
+            options = benchmark_options(dataset, [test for test, _ in tests], seconds)
+            work = GroupWork(
+                dataset, group.cells, self.folder, self.device, _silent, self.record.fail, options
+            )
             if group.searches:
-                search_cells(*place, options=options)
+                work.search()
             else:
-                fit_cells(*place, checkpoints=None, options=options)
+                work.fit()
         except Exception as error:  # such as one of the dataset: other groups still run
             for cell in group.cells:
                 self.record.fail(cell, error)

@@ -36,6 +36,7 @@ from twoscale.runtime.texts import percent
 from twoscale.runtime.timing import Clock
 from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.prediction import Predict
+from twoscale.trust import Coverage
 
 
 def evaluate_operator(
@@ -47,6 +48,7 @@ def evaluate_operator(
     problem: Problem | None,
     names: Sequence[str],
     per_sample: bool = False,
+    coverage: Coverage | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Return all metrics on `test` as fractions; one that does not apply is None.
@@ -54,7 +56,7 @@ def evaluate_operator(
     `common` is the non-overlapping layout whose seams are shared by all methods; methods with
     patches of their own also report on those (native) seams. Of several channels, called `names`,
     each has its own errors under `channels`. With `per_sample` the errors of each sample are under
-    that name.
+    that name. With `coverage` it is said under `trust` how often bands hold.
     """
     measures = dict(ACCURACY)
     for prefix, layout in (("native", operator.layout or common), ("common", common)):
@@ -65,7 +67,8 @@ def evaluate_operator(
     if problem is not None and problem.has_residual(common.grid):
         measures |= residual_measures(problem)
     clock, errors = Clock(), _SampleErrors()
-    batches = _reported(_batches(test, predict, clock), test.outputs.shape[0], progress)
+    passing = _batches(test, predict, clock, coverage)
+    batches = _reported(passing, test.outputs.shape[0], progress)
     values, apart = measure_channels(measures, errors.collected(batches))
     oracle_errors = _SampleErrors()
     oracle, oracle_apart = _oracle(operator, test, common, oracle_errors)
@@ -91,6 +94,8 @@ def evaluate_operator(
     metrics["parameters"] = count_parameters(operator)
     metrics["samples"] = test.outputs.shape[0]
     metrics["timings"] = dict(clock.seconds)
+    if coverage is not None:
+        metrics["trust"] = coverage.metrics
     if per_sample:
         metrics["per_sample"] = errors.arrays(names)
     return {name: _finite(value) for name, value in metrics.items()}
@@ -217,7 +222,9 @@ def _under(values: dict[str, float], prefix: str) -> dict[str, float]:
     return {k.removeprefix(start): v for k, v in values.items() if k.startswith(start)}
 
 
-def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch]:
+def _batches(
+    test: FieldPairs, predict: Predict, clock: Clock, coverage: Coverage | None = None
+) -> Iterator[Batch]:
     """Yield batches in float64, for sums of small differences of float32 fields.
 
     On a GPU the first batch is predicted twice and timed the second time, so that loading kernels
@@ -230,6 +237,8 @@ def _batches(test: FieldPairs, predict: Predict, clock: Clock) -> Iterator[Batch
             warm = True
         with clock.stage(INFERENCE.name):
             prediction = predict(inputs)
+        if coverage is not None:
+            coverage.observe(inputs, prediction, truth)
         seen = inputs[:, : test.input_space.field_channels]  # an equation has no parameters of ours
         yield Batch(prediction.double(), truth.double(), seen.double())
 

@@ -16,12 +16,13 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import PatchLayout, as_pair
 from twoscale.fields.samples import Fields, check_prediction
-from twoscale.fields.source import chunk_length
+from twoscale.fields.source import chunk_length, slices
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.surrogate.assessment import Assessment, Flags, assessed
 from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.evaluation import (
     coefficient_of_determination,
@@ -38,6 +39,7 @@ from twoscale.surrogate.prediction import (
     prediction_of,
 )
 from twoscale.surrogate.resampling import Resampling, on_grid
+from twoscale.trust import LEVEL, Coverage, Trust, certify, check_level, is_elliptic
 
 _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 
@@ -55,6 +57,7 @@ class FittedSurrogate:
     output_space_: Space
     ranks_: tuple[int, int]
     errors_: dict[str, float | None]
+    trust_: Trust | None
 
     @overload
     def predict(
@@ -158,11 +161,18 @@ class FittedSurrogate:
 
         `inputs` may be mapped from a file: only one part of it is in memory at a time.
         """
+        for part, given in self.input_parts(inputs, parameters=parameters, resample=resample):
+            yield part, self.predict(**given)
+
+    def input_parts(
+        self, inputs: Any, *, parameters: Any = None, resample: bool = False
+    ) -> Iterator[tuple[slice, dict[str, Any]]]:
+        """Yield parts of inputs as arguments of `predict`, with the samples they are of."""
         parts = matching_parts(
             inputs, parameters, self._batch_size(), self.input_space_, any_grid=resample
         )
         for part, fields, scalars in parts:
-            yield part, self.predict(fields, parameters=scalars, resample=resample)
+            yield part, {"inputs": fields, "parameters": scalars, "resample": resample}
 
     def _batch_size(self) -> int:
         cuda = self.device.type == "cuda"
@@ -185,6 +195,85 @@ class FittedSurrogate:
             check_alike(name, on_grid(fitted, given.grid) if resample else fitted, given)
         if self.problem is not None:
             self.problem.check_spaces(inputs, outputs)
+
+    @torch.no_grad()
+    def assess(
+        self,
+        inputs: Fields | None,
+        *,
+        parameters: Any = None,
+        level: float = LEVEL,
+        resample: bool = False,
+        progress: ShowProgress = None,
+    ) -> Assessment:
+        """Return predictions with how wrong they can be, and which inputs are out of range.
+
+        Parameters
+        ----------
+        inputs, parameters, resample, progress
+            As for `predict`.
+        level
+            The share of fresh inputs of the training's kind whose errors keep within the radius,
+            between 0 and 1; 0.95 by default. The more calibration pairs there were, the closer.
+
+        Returns
+        -------
+        Assessment
+            Fields, radii, pointwise bands, flags and, where the equation allows it, certificates.
+        """
+        self._check_fitted()
+        check_level(level)
+        given = given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
+        with reporting(progress) as report:
+            found = assessed(
+                self,
+                self._known_trust(),
+                given.fields,
+                level=level,
+                length=self._batch_size(),
+                progress=report,
+            )
+        check_prediction(given.fields, found.fields, self.operator_.latent.inputs.check_values)
+        if given.resampling is None and is_elliptic(self.problem, self.output_space_):
+            proven = certify(found.fields[:, 0], given.fields[:, 0], self.problem)
+            found = replace(found, certificate=proven)
+        found.flags.warn()
+        return found.handed_back(lambda fields: given.result(fields, self._spaces, self.ranks_[1]))
+
+    @torch.no_grad()
+    def flag(
+        self, inputs: Fields | None, *, parameters: Any = None, resample: bool = False
+    ) -> Flags:
+        """Return which inputs are unlike the training inputs; nothing is predicted.
+
+        Parameters
+        ----------
+        inputs, parameters, resample
+            As for `predict`.
+
+        Returns
+        -------
+        Flags
+            `outside` says it of each sample; distances say why.
+        """
+        self._check_fitted()
+        given = given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
+        known = self._known_trust().known
+        parts = slices(len(given.fields), self._batch_size())
+        seen = [known(given.fields[part].to(self.device)) for part in parts]
+        return Flags.of(seen, self.input_space_.channel_names)
+
+    def check_level(self, level: float) -> None:
+        """Raise if radii of this level cannot be given."""
+        self._known_trust().calibrated().check_level(level)
+
+    def _known_trust(self) -> Trust:
+        if self.trust_ is None:
+            raise TwoscaleError(
+                "this surrogate knows nothing of its errors, because it was fitted for a study: "
+                "call calibrate with pairs of fields that took no part in its fit"
+            )
+        return self.trust_
 
     @torch.no_grad()
     def evaluate(
@@ -233,6 +322,7 @@ class FittedSurrogate:
                 problem=self.problem,
                 names=self.output_space_.channel_names,
                 per_sample=per_sample,
+                coverage=self._coverage(*grids),
                 progress=report,
             )
         warn_of_failure(metrics)
@@ -245,6 +335,13 @@ class FittedSurrogate:
         )
         return with_facts_of_fit(metrics, self)
 
+    def _coverage(self, *grids: Grid) -> Coverage | None:
+        """Return what counts how often bands hold, on the fitted grids; None without any."""
+        fitted = tuple(space.grid for space in self._spaces)
+        if self.trust_ is None or grids != fitted:
+            return None
+        return Coverage(self.trust_, self.operator_, self.problem)
+
     def score(self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None) -> float:
         """Return R² of the predictions of held-out pairs: 1 is perfect, larger is better.
 
@@ -256,10 +353,16 @@ class FittedSurrogate:
         return coefficient_of_determination(predict, pair.fields(self.device))
 
     def _test_pair(
-        self, inputs: Fields | None, outputs: Fields, parameters: Any, *, resample: bool = False
+        self,
+        inputs: Fields | None,
+        outputs: Fields,
+        parameters: Any,
+        *,
+        resample: bool = False,
+        role: str = "test",
     ) -> Pair:
         self._check_fitted()
-        pair = replace(self._door, any_grid=resample).pair(inputs, outputs, parameters, "test")
+        pair = replace(self._door, any_grid=resample).pair(inputs, outputs, parameters, role)
         self.check_spaces(pair.inputs.space, pair.outputs.space, resample=resample)
         return pair
 

@@ -99,6 +99,7 @@ def fitted_state(fitting: Fitting, device: torch.device) -> dict[str, Any]:
         "input_space_": fitting.training.input_space,
         "output_space_": fitting.training.output_space,
         "ranks_": fitting.ranks,
+        "trust_": None,
         "finetuning_": None,
         "chosen_": dict(operator.latent.predictor.chosen),
         "trained_together_": max((one.get("members", 1) for one in histories.values()), default=1),
@@ -126,7 +127,7 @@ def finetuned_state(
     state = _measured_state(tuned, context, len(training.inputs))
     state["history_"]["finetuning"]["components"] = record.components
     weights = {**asdict(plan), "weights": record.weights}
-    return {**state, "operator_": tuned, "finetuning_": weights}
+    return {**state, "operator_": tuned, "finetuning_": weights, "trust_": None}
 
 
 def _measured_state(operator: FieldOperator, context: FitContext, samples: int) -> dict[str, Any]:

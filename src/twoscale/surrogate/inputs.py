@@ -30,9 +30,13 @@ from twoscale.fields.source import is_source
 from twoscale.operators.context import FieldPairs
 from twoscale.surrogate.labels import labelled_like
 from twoscale.surrogate.resampling import Resampling, on_grid
+from twoscale.trust import set_apart
 
 Validation = tuple[Any, ...] | float | None
 """Validation data: (inputs, outputs), with parameters a triple, or a share of the samples."""
+
+Calibration = tuple[Any, ...] | bool | None
+"""Calibration data: (inputs, outputs), with parameters a triple; or whether to set some apart."""
 
 _VALIDATION_SHARE = 0.1
 
@@ -125,37 +129,62 @@ class Door:
         validation: Validation,
         seed: int,
     ) -> tuple[Pair, Pair]:
-        """Return training and validation pairs; without the latter, a share is held out.
+        """Return training and validation pairs, as `parts` does, and no calibration pairs."""
+        training, held_out, _ = self.parts(inputs, outputs, parameters, validation, False, seed)
+        return training, held_out
+
+    def parts(
+        self,
+        inputs: Fields | None,
+        outputs: Fields,
+        parameters: Any,
+        validation: Validation,
+        calibration: Calibration,
+        seed: int,
+    ) -> tuple[Pair, Pair, Pair | None]:
+        """Return training, validation and calibration pairs.
 
         `validation` is a pair, a triple with parameters, or the share to hold out, by default a
-        tenth.
+        tenth. Half of what is held out is for calibration, if that is enough, unless it is false or
+        given.
         """
         if validation is None or isinstance(validation, int | float):
             share = _VALIDATION_SHARE if validation is None else validation
-            kept, validation = hold_out((inputs, outputs, parameters), seed, share)
+            halves = calibration is None or calibration is True
+            kept, *held = hold_out((inputs, outputs, parameters), seed, share, halves=halves)
             inputs, outputs, parameters = kept
-        if not isinstance(validation, tuple | list) or len(validation) not in (2, 3):
-            came = type(validation).__name__
-            if isinstance(validation, tuple | list):
-                came = f"{len(validation)} things"
-            raise TwoscaleError(
-                "validation is a pair (inputs, outputs), with parameters a triple, or the share of "
-                f"samples to hold out such as 0.2, got {came}"
-            )
-        x, u, *rest = validation
+            validation = held[0]
+            calibration = held[1] if len(held) > 1 else calibration
         training = self.pair(inputs, outputs, parameters, "training")
         known = replace(self, like=(training.inputs.space, training.outputs.space))
-        held_out = known.pair(x, u, rest[0] if rest else None, "validation")
+        held_out = known._held_out(validation, "validation", training)
+        if calibration is None or isinstance(calibration, bool):
+            return training, held_out, None
+        return training, held_out, known._held_out(calibration, "calibration", training)
+
+    def _held_out(self, given: Any, role: str, training: Pair) -> Pair:
+        """Return pairs beside the training, which must have the same spaces."""
+        if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+            came = type(given).__name__
+            if isinstance(given, tuple | list):
+                came = f"{len(given)} things"
+            share = ", or the share of samples to hold out such as 0.2"
+            raise TwoscaleError(
+                f"{role} is a pair (inputs, outputs), with parameters a triple"
+                f"{share if role == 'validation' else ''}, got {came}"
+            )
+        x, u, *rest = given
+        held_out = self.pair(x, u, rest[0] if rest else None, role)
         for name, one, other in (
             ("inputs", training.inputs.space, held_out.inputs.space),
             ("outputs", training.outputs.space, held_out.outputs.space),
         ):
             if one.shape != other.shape or one.parameters != other.parameters:
                 raise TwoscaleError(
-                    f"training {name} are {one.contents}, validation {name} {other.contents}: they "
+                    f"training {name} are {one.contents}, {role} {name} {other.contents}: they "
                     "must agree"
                 )
-        return training, held_out
+        return held_out
 
 
 def check_alike(name: str, fitted: Space, given: Space) -> None:
@@ -311,11 +340,16 @@ def _with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
 
 
 def hold_out(
-    data: tuple[Any, Any, Any], seed: int, share: float = _VALIDATION_SHARE
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    data: tuple[Any, Any, Any],
+    seed: int,
+    share: float = _VALIDATION_SHARE,
+    *,
+    halves: bool = False,
+) -> list[tuple[Any, ...]]:
     """Return inputs, outputs and parameters for training, and the same for validation.
 
-    The latter are a share of a shuffle, at least one sample.
+    The latter are a share of a shuffle, at least one sample. With `halves` the second half of them
+    follows apart, for calibration, if it is enough for that.
     """
     if not 0 < share < 1:
         raise TwoscaleError(
@@ -339,11 +373,12 @@ def hold_out(
         raise TwoscaleError(f"a surrogate needs at least 4 pairs of fields, got {count}")
     order = torch.from_numpy(np.random.default_rng(seed).permutation(count))
     held = min(max(1, round(share * count)), count - 2)
-    parts = order[:-held].sort().values, order[-held:].sort().values
-    training, validation = (
-        tuple(None if one is None else one[_rows(one, part)] for one in arrays) for part in parts
-    )
-    return training, validation
+    apart = set_apart(held) if halves else 0
+    sizes = [count - held, held - apart, apart]
+    return [
+        tuple(None if one is None else one[_rows(one, part.sort().values)] for one in arrays)
+        for part in order.split([size for size in sizes if size])
+    ]
 
 
 def _rows_of(fields: Any, name: str) -> Any:

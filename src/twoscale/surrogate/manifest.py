@@ -21,10 +21,13 @@ from twoscale.operators.operators import FieldOperator
 from twoscale.parts import PARTS
 from twoscale.predictors.base import check_stored_weights
 from twoscale.problems import Problem, describe_problem, problem_from
+from twoscale.representation.base import subset
 from twoscale.runtime.memory import available_memory
 from twoscale.surrogate.artifact import environment, write_artifact
 from twoscale.surrogate.options import COMPOSED, resolve_seed
+from twoscale.trust import Trust
 
+_TRUST = "trust"  # begins the names of its tensors
 _NODE_BYTES = 64  # of memory for each value of a field, at least: some copies of it
 
 
@@ -48,6 +51,7 @@ class Stored:
     finetuning_: dict[str, Any] | None
     chosen_: dict[str, Any]
     training_samples_: int
+    trust_: Trust | None
 
     @classmethod
     def of(cls, surrogate: Any) -> Stored:
@@ -70,15 +74,23 @@ class Stored:
             "peak_device_gigabytes": self.peak_device_gigabytes_,
             "trained_together": self.trained_together_,
             "finetuning": self.finetuning_,
+            "trust": None if self.trust_ is None else {"scores": list(self.trust_.kinds)},
         }
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the weights, with those of the trust."""
+        trust = {} if self.trust_ is None else self.trust_.state_dict(prefix=f"{_TRUST}.")
+        return {**self.operator_.state_dict(), **trust}
 
 
 def write_surrogate(surrogate: Any, folder: Path) -> None:
     """Write the manifest and the weights of a fitted surrogate into an existing folder."""
-    manifest = Stored.of(surrogate).manifest()
+    stored = Stored.of(surrogate)
+    manifest = stored.manifest()
     manifest["retained"] = retained_dimensions(surrogate.operator_)
     manifest["provenance"] = environment(surrogate.device)
-    write_artifact(folder, manifest, surrogate.operator_.state_dict())
+    write_artifact(folder, manifest, stored.tensors)
 
 
 def retained_dimensions(operator: FieldOperator) -> dict[str, Any]:
@@ -118,9 +130,11 @@ def _restored(
     ranks = _ranks(manifest["ranks"], inputs, outputs)
     _check_sizes(manifest["parts"], (inputs, outputs), tensors)
     parts = Assembly.from_description(manifest["parts"])
-    operator = parts.operator().restore(tensors, inputs, outputs).to(device)
+    own = {name: one for name, one in tensors.items() if not name.startswith(f"{_TRUST}.")}
+    operator = parts.operator().restore(own, inputs, outputs).to(device)
     check_stored_weights(operator)
     _try_out(operator, inputs, outputs, device)
+    trust = _trust(manifest["trust"], subset(tensors, _TRUST), inputs, outputs)
     if problem is None:
         problem = problem_from(manifest["problem"])
     method = str(manifest["method"])
@@ -141,7 +155,19 @@ def _restored(
         finetuning_=manifest["finetuning"],
         chosen_=dict(manifest["chosen"]),
         training_samples_=int(manifest["training_samples"]),
+        trust_=None if trust is None else trust.to(device),
     )
+
+
+def _trust(
+    stored: Mapping[str, Any] | None, tensors: dict[str, Tensor], inputs: Space, outputs: Space
+) -> Trust | None:
+    """Return what is stored about the surrogate's errors, which must fit its fields."""
+    if stored is None:
+        return None
+    trust = Trust(inputs, [str(one) for one in stored["scores"]]).restore(tensors)
+    trust.check(outputs)
+    return trust
 
 
 def _ranks(stored: Any, inputs: Space, outputs: Space) -> tuple[int, int]:

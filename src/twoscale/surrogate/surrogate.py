@@ -19,7 +19,8 @@ from twoscale.problems import Problem
 from twoscale.representation import Representation
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
-from twoscale.runtime.timing import add_seconds
+from twoscale.runtime.stages import CALIBRATION
+from twoscale.runtime.timing import Clock, add_seconds
 from twoscale.surrogate.artifact import is_replaceable, read_artifact
 from twoscale.surrogate.display import constructor_text, surrogate_html, surrogate_text
 from twoscale.surrogate.fitted import FittedSurrogate
@@ -31,10 +32,11 @@ from twoscale.surrogate.fitting import (
     fitted_state,
     warn_of_symmetries,
 )
-from twoscale.surrogate.inputs import Door, Pair, Validation
+from twoscale.surrogate.inputs import Calibration, Door, Pair, Validation
 from twoscale.surrogate.manifest import restored, write_surrogate
 from twoscale.surrogate.options import equal_arguments, resolve_arguments, resolve_device
 from twoscale.surrogate.protocol import changed_parameters, parameters_by_name, regressor_tags
+from twoscale.trust import Trust
 
 
 class Surrogate(FittedSurrogate):
@@ -99,6 +101,9 @@ class Surrogate(FittedSurrogate):
         Most GPU memory in use at once (10⁹ bytes) in the latest fit or fine-tuning; None without.
     trained_together_
         Number of networks that shared the time of the training.
+    trust_
+        The range of the training inputs, and the band around predictions; None after a fit that
+        left both out.
 
     Examples
     --------
@@ -203,6 +208,7 @@ class Surrogate(FittedSurrogate):
         *,
         parameters: Any = None,
         validation: Validation = None,
+        calibration: Calibration = None,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
         progress: ShowProgress = None,
@@ -222,6 +228,10 @@ class Surrogate(FittedSurrogate):
             (inputs, outputs), or (inputs, outputs, parameters), on which weights and settings are
             chosen; or the share of the samples to hold out for that, such as 0.2. By default the
             last tenth of a shuffle by the seed is held out.
+        calibration
+            (inputs, outputs), or (inputs, outputs, parameters), by which `assess` knows how wrong
+            predictions can be. False leaves that out. By default it is the second half of what is
+            held out, if that is 9 pairs at least; of validation pairs that are given, none.
         input_names, output_names
             Names of the channels. By default they have numbers.
         progress
@@ -237,16 +247,18 @@ class Surrogate(FittedSurrogate):
             The surrogate itself.
         """
         door = Door(self.periodic, input_names, output_names)
-        pairs = door.both(inputs, outputs, parameters, validation, self.seed)
+        training, held_out, apart = door.parts(
+            inputs, outputs, parameters, validation, calibration, self.seed
+        )
         with reporting(progress) as report:
-            fitting = self.begin(*pairs, progress=report)
+            fitting = self.begin(training, held_out, progress=report)
             asked = {"parts": self.parts.describe(), "seed": self.seed}
             data = (fitting.training, fitting.validation)
             warn_of_symmetries(self.parts.symmetries, fitting.training)
             with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
                 fitting.context.checkpoints = kept
                 fitting.operator.fit(*data, fitting.context)
-        return self.finish(fitting)
+        return self.finish(fitting).learn_trust(training, held_out, apart)
 
     def begin(
         self, training: Pair, validation: Pair, *, progress: Progress | None = None
@@ -260,6 +272,48 @@ class Surrogate(FittedSurrogate):
         """Take over what a fit has made and measured."""
         vars(self).update(fitted_state(fitting, self.device))
         LOGGER.info("fitted in %.1f s", sum(self.timings_.values()))
+        return self
+
+    def learn_trust(self, training: Pair, choice: Pair, calibration: Pair | None) -> Self:
+        """Learn the range of the training inputs and, from calibration pairs, a band.
+
+        Pairs of `choice` may have taken part in the choice of weights; those of the band must not.
+        """
+        inputs = training.fields(self.device, resident=False).inputs
+        return self.learn_band(Trust.of_inputs(inputs, self.input_space_), choice, calibration)
+
+    def learn_band(self, trust: Trust, choice: Pair, calibration: Pair | None) -> Self:
+        """Take over a range of inputs; calibrate a band if there are pairs for that."""
+        clock = Clock()
+        with clock.stage(CALIBRATION.name):
+            if calibration is not None:
+                apart, seen = (one.fields(self.device) for one in (calibration, choice))
+                trust.calibrate(self.operator_, self.problem, self.predict_fields, apart, seen)
+        self.trust_ = trust
+        self.timings_ = add_seconds(self.timings_, clock.seconds)
+        return self
+
+    def calibrate(self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None) -> Self:
+        """Measure how wrong predictions are, on pairs that took no part in the fit.
+
+        `assess` then gives radii that hold for fresh inputs of the same kind. For a level of 95 %
+        at least 19 pairs are needed; with some hundreds the level is met closely.
+
+        Parameters
+        ----------
+        inputs, outputs, parameters
+            Pairs, as for `fit`.
+
+        Returns
+        -------
+        Surrogate
+            The surrogate itself.
+        """
+        pairs = self._test_pair(inputs, outputs, parameters, role="calibration")
+        fields = pairs.fields(self.device)
+        if self.trust_ is None:
+            self.trust_ = Trust.of_inputs(fields.inputs, self.input_space_)
+        self.trust_.calibrate(self.operator_, self.problem, self.predict_fields, fields)
         return self
 
     def finetune(

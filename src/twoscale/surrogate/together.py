@@ -16,9 +16,10 @@ from twoscale.operators.context import SharedFits, train_members
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.timing import reset_peak_memory
 from twoscale.surrogate.fitting import Fitting
-from twoscale.surrogate.inputs import Door
+from twoscale.surrogate.inputs import Door, Pair
 from twoscale.surrogate.surrogate import Surrogate
 from twoscale.training import Task
+from twoscale.trust import Trust
 
 Data = tuple[Any, ...]
 """Inputs, outputs and validation (or None) of one surrogate; parameters may follow."""
@@ -50,7 +51,7 @@ def fit_together(
     data
         (inputs, outputs, validation) of each surrogate, where validation is None or as for `fit`;
         parameters may follow. Or functions that return them: then only one surrogate's fields are
-        in memory at a time.
+        in memory at a time. With validation pairs a surrogate is not calibrated.
     same
         A name for the data of each surrogate. Neighbours with the same data share equal
         representations. By default all data differ.
@@ -132,6 +133,7 @@ class _Fits:
         self.finished = finished
         self.failed = failed
         self.waiting: dict[Hashable, list[_Waiting]] = {}
+        self.held_out: dict[int, tuple[Trust, Pair, Pair]] = {}  # of those that are calibrated
 
     def attempt(self, place: int, work: Callable[[int], None]) -> None:
         """Do some work on a surrogate; report its failure, or raise it if nobody listens."""
@@ -167,8 +169,14 @@ class _Fits:
         parameters = rest[0] if rest else None
         surrogate = self.surrogates[place]
         door = Door(surrogate.periodic)
-        pairs = door.both(inputs, outputs, parameters, validation, surrogate.seed)
-        return surrogate.begin(*pairs, progress=self.progress)
+        training, choice, calibration = door.parts(
+            inputs, outputs, parameters, validation, None, surrogate.seed
+        )
+        fitting = surrogate.begin(training, choice, progress=self.progress)
+        if calibration is not None and place not in self.held_out:
+            known = Trust.of_inputs(fitting.training.inputs, training.inputs.space)
+            self.held_out[place] = (known, choice, calibration)
+        return fitting
 
     def train(self) -> None:
         """Train the waiting networks, those that can together; complete their surrogates."""
@@ -205,6 +213,8 @@ class _Fits:
 
     def _complete(self, place: int, fitting: Fitting) -> None:
         fitting.operator.complete(fitting.training, fitting.validation, fitting.context)
-        self.surrogates[place].finish(fitting)
+        surrogate = self.surrogates[place].finish(fitting)
+        if place in self.held_out:
+            surrogate.learn_band(*self.held_out.pop(place))
         if self.finished:
             self.finished(place)

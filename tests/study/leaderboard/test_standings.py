@@ -58,6 +58,41 @@ def test_the_best_of_ours_is_held_against_the_best_published_error():
     assert row[1:] == ["0.50 (FNO)", "0.50 (FNO)", "0.42 ± 0.028 (search)", "0.84", "ahead"]
 
 
+def test_the_best_of_ours_is_chosen_by_validation_fields_only():
+    record = board_record(PLACE)
+    for cell in record["cells"]:
+        if cell["method"] == "fno":
+            cell["metrics"]["validation"]["mean_relative_l2"] = 1e-4
+    (one,) = of(standings([record]), "navier-stokes", training=1250)
+    assert one.best == "our FNO"
+    assert one.ours["our FNO"].mean > one.ours["our search"].mean
+    assert one.as_dict()["ours"]["our FNO"]["validation"] == 1e-4
+    assert one.ratio_to(one.benchmark.best) == pytest.approx(0.00945 / 0.005)
+
+
+def test_a_method_without_a_validation_error_is_shown_and_never_chosen():
+    record = board_record(PLACE)
+    for cell in record["cells"]:
+        if cell["method"] == "search":
+            del cell["metrics"]["validation"]
+    (one,) = of(standings([record]), "navier-stokes", training=1250)
+    assert one.best == "our encoder"
+    assert one.as_dict()["ours"]["our search"]["validation"] is None
+    for cell in record["cells"]:
+        cell["metrics"].pop("validation", None)
+    found = standings([record])
+    (one,) = of(found, "navier-stokes", training=1250)
+    assert (one.best, one.verdict) == (None, "no validation error")
+    assert table_rows([one])[0][3:] == ["", "", "no validation error"]
+    assert "14 are not measured yet" in summary(found)
+
+
+def test_out_of_distribution_validation_fields_are_those_of_training():
+    _, outside = of(standings([]), "cno-wave")
+    assert outside.benchmark.quantity == "outside.median_relative_l1"
+    assert outside.benchmark.chosen_by == "validation.median_relative_l1"
+
+
 def test_errors_are_of_the_kind_that_the_papers_report():
     inside, outside = of(standings([board_record("cno-wave*")]), "cno-wave")
     assert inside.ours["our FNO"].mean == pytest.approx(2 * 0.00945)

@@ -80,7 +80,20 @@ class Benchmark(Strict):
     @property
     def measure(self) -> str:
         """Return how errors are measured, in words."""
-        return _MEASURES[self.quantity.rpartition(".")[2]]
+        return _MEASURES[self._error]
+
+    @property
+    def _error(self) -> str:
+        """Return the metric, whatever fields it is measured on."""
+        return self.quantity.rpartition(".")[2]
+
+    @property
+    def chosen_by(self) -> str:
+        """Return the quantity that the best of ours is chosen by: the error of validation fields.
+
+        They are of the training distribution, also where errors are measured outside of it.
+        """
+        return f"validation.{self._error}"
 
     @property
     def best(self) -> PublishedError | None:

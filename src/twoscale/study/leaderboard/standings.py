@@ -6,20 +6,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from twoscale.runtime.texts import short_number
 from twoscale.study.cases import SEARCH
 from twoscale.study.leaderboard.published import STUDY, Benchmark, PublishedError, leaderboard
 from twoscale.study.quantities import CellRecord, values_by_seed
 from twoscale.study.statistics import Spread, spread
 
 NOT_MEASURED = "not measured yet"
+NOT_CHOSEN = "no validation error"  # of any of our methods: none is the best by it
+
+_SMALL = 0.1  # a smaller ratio to the best published error has one digit
 
 HEADINGS = ("benchmark", "best published", "published FNO", "ours, best", "ours / best", "we are")
 """Errors in percent, of the kind that the benchmark's papers report."""
 
 NOTE = (
     "Others measured the published errors, on samples of their own. We measured ours on new "
-    "samples from the same distributions. The best of ours is the best of several methods by its "
-    "test error, as the best published one is. Rows of CNO are medians of relative L1 errors, all "
+    "samples from the same distributions. The best of ours has the smallest error on validation "
+    "fields, a tenth of the training fields: test errors have no part in this choice. The best "
+    "published one has the smallest test error. Rows of CNO are medians of relative L1 errors, all "
     "others means of relative L2 errors."
 )
 
@@ -38,17 +43,19 @@ OURS = {
 class Standing:
     """A benchmark, and the errors of our methods on it by name, as fractions.
 
-    The best of ours is chosen by its error on the test fields. So are the best published ones.
+    The best of ours is chosen by its mean error on validation fields. A method without one is shown
+    and never chosen. The best published one is the best by its error on test fields.
     """
 
     benchmark: Benchmark
     ours: Mapping[str, Spread]
+    validation: Mapping[str, float]  # mean errors of validation fields, by our method
     seconds: Mapping[str, Mapping[str, float]]  # of data, fit and one field, by our method
 
     @property
     def best(self) -> str | None:
-        """Return the name of our method with the lowest mean error; None if none was measured."""
-        return min(self.ours, key=lambda name: self.ours[name].mean, default=None)
+        """Return the name of our method with the smallest validation error; None without any."""
+        return min(self.validation, key=lambda name: self.validation[name], default=None)
 
     def ratio_to(self, published: PublishedError | None) -> float | None:
         """Return our best error over a published one; None if one of them is missing."""
@@ -65,8 +72,10 @@ class Standing:
     @property
     def verdict(self) -> str:
         """Return where we stand in words."""
-        if self.best is None:
+        if not self.ours:
             return NOT_MEASURED
+        if self.best is None:
+            return NOT_CHOSEN
         if self.ahead is None:
             return "nothing published"
         return "ahead" if self.ahead else "behind"
@@ -81,6 +90,7 @@ class Standing:
             "published_fno": rival and rival.error,
             "ours": {
                 name: {"mean": one.mean, "sd": one.deviation, "seeds": one.seeds}
+                | {"validation": self.validation.get(name)}
                 | dict(self.seconds[name])
                 for name, one in self.ours.items()
             },
@@ -121,9 +131,20 @@ def _standing(benchmark: Benchmark, cells: Iterable[CellRecord]) -> Standing:
     for cell in cells:
         if all(cell[k] == getattr(benchmark, k) for k in ("problem", "resolution", "training")):
             found.setdefault(our_name(cell), []).append(cell)
-    errors = {name: values_by_seed(some, benchmark.quantity) for name, some in found.items()}
-    measured = {name: spread(values.values()) for name, values in errors.items() if values}
-    return Standing(benchmark, measured, {name: _seconds(found[name]) for name in measured})
+    ours = _spreads(found, benchmark.quantity)
+    validation = _spreads({name: found[name] for name in ours}, benchmark.chosen_by)
+    return Standing(
+        benchmark,
+        ours,
+        {name: one.mean for name, one in validation.items()},
+        {name: _seconds(found[name]) for name in ours},
+    )
+
+
+def _spreads(found: Mapping[str, Iterable[CellRecord]], quantity: str) -> dict[str, Spread]:
+    """Return the mean and the deviation over seeds by method, of those that have the quantity."""
+    values = {name: values_by_seed(cells, quantity).values() for name, cells in found.items()}
+    return {name: spread(some) for name, some in values.items() if some}
 
 
 def table_rows(found: Iterable[Standing]) -> list[list[str]]:
@@ -138,7 +159,7 @@ def _row(one: Standing) -> list[str]:
         _published(one.benchmark.best),
         _published(one.benchmark.rival),
         _measured(one),
-        "" if ratio is None else f"{ratio:.2f}",
+        "" if ratio is None else f"{ratio:.2f}" if ratio >= _SMALL else short_number(ratio, 1),
         one.verdict,
     ]
 
@@ -151,8 +172,8 @@ def _measured(one: Standing) -> str:
     if one.best is None:
         return ""
     best = one.ours[one.best]
-    apart = "" if best.deviation is None else f" ± {100 * best.deviation:.2g}"
-    return f"{100 * best.mean:.3g}{apart} ({one.best.removeprefix('our ')})"
+    apart = "" if best.deviation is None else f" ± {short_number(100 * best.deviation, 2)}"
+    return f"{short_number(100 * best.mean)}{apart} ({one.best.removeprefix('our ')})"
 
 
 def summary(found: Iterable[Standing]) -> str:
@@ -160,7 +181,7 @@ def summary(found: Iterable[Standing]) -> str:
     listed = list(found)
     judged = [one for one in listed if one.ahead is not None]
     ahead = sum(one.ahead is True for one in judged)
-    missing = sum(one.best is None for one in listed)
+    missing = sum(not one.ours for one in listed)
     if missing == len(listed):
         return "None of our errors is measured yet."
     words = f"Ahead of all published errors on {ahead} of {len(judged)} benchmarks"

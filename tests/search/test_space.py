@@ -7,9 +7,10 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, assemble, defaults, resolve
 from twoscale.predictors import PREDICTORS
-from twoscale.search.candidates import Candidate, SearchSpace
+from twoscale.search.candidates import Candidate
 from twoscale.search.chains import CHAINS, FIRST_CHAIN
 from twoscale.search.kinds import KINDS
+from twoscale.search.space import SearchSpace
 from twoscale.surrogate import Surrogate
 
 SHAPES = [(64, 64), (8, 8), (256, 128), (17, 19), (61, 61), (24, 36), (1, 64), (30, 200), (3, 3)]
@@ -60,7 +61,8 @@ def test_all_chains_and_predictors_of_the_tables_exist():
         assert set(kind.after) <= KINDS.keys()
         settings = {kind.samples_setting, *kind.chooses, *kind.settings} - {""}
         assert settings <= defaults(FIRST_CHAIN, {"predictor": name}).keys()
-        assert bool(kind.probe) == PREDICTORS[name].reads_fields
+        traits = PREDICTORS[name]
+        assert bool(kind.probe) == (traits.reads_fields and not traits.closed_form)
 
 
 def test_patches_are_four_or_of_a_size_that_is_cheap():
@@ -106,6 +108,23 @@ def test_given_settings_leave_out_methods_that_lack_them():
 def test_settings_no_candidate_has(given, words):
     with pytest.raises(TwoscaleError, match=words):
         _ = space_of((16, 16), 100, given=given).first
+
+
+def test_a_filter_is_for_fields_on_one_grid_only():
+    field, parameters = Space(1, Grid(16, 16)), Space(2, Grid(1, 1), 2)
+    assert space_of((16, 16), 100).takes("filter", FIRST_CHAIN)
+    for inputs in (Space(1, Grid(16, 8)), parameters):
+        space = SearchSpace(inputs, field, 100)
+        assert not space.takes("filter", FIRST_CHAIN)
+        assert space.takes("encoder", FIRST_CHAIN)
+    assert not space_of((16, 16), 100, given={"ridge": 0.1}).takes("filter", FIRST_CHAIN)
+
+
+def test_a_filter_that_was_asked_for_is_the_first_on_whole_fields():
+    first = space_of((16, 16), 100, "square", {"predictor": "filter"}).first
+    assert (first.chain, first.symmetries, first.epochs) == ("whole-field", "none", None)
+    assert first.reads_fields
+    assert not first.probed
 
 
 def test_candidates_that_are_fitted_alike_are_one():

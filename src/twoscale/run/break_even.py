@@ -1,0 +1,48 @@
+"""The time of a run's predictions beside that of its equation's own solver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.run.pairs import Pair
+from twoscale.runtime.stages import INFERENCE
+from twoscale.surrogate import Surrogate
+from twoscale.surrogate.inputs import Pair as FieldPair
+from twoscale.trust.break_even import BreakEven, solver_time
+
+
+def prediction_seconds(metrics: Mapping[str, Any]) -> float | None:
+    """Return the seconds of one prediction among many."""
+    seconds, samples = metrics["timings"].get(INFERENCE.name), metrics.get("samples")
+    return seconds / samples if seconds is not None and samples else None
+
+
+def fit_seconds(metrics: Mapping[str, Any], search: Mapping[str, Any] | None) -> float:
+    """Return the seconds of the fit, or of the whole search."""
+    if search is not None:
+        return float(search["seconds"])
+    timings = metrics["timings"]
+    return float(timings["total"] - timings.get(INFERENCE.name, 0.0))
+
+
+def break_even(
+    surrogate: Surrogate,
+    test: Pair,
+    metrics: Mapping[str, Any],
+    search: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return `break_even` for the metrics; nothing if the equation cannot be solved here."""
+    problem, each = surrogate.problem, prediction_seconds(metrics)
+    if problem is None or each is None or not problem.solves(surrogate.output_space_.grid):
+        return {}
+    fields = FieldPair(*test).fields(surrogate.device, resident=False)
+    try:
+        solver = solver_time(problem, surrogate.predict_fields, fields)
+    except (TwoscaleError, NotImplementedError):  # inputs or an equation that solve refuses
+        return {}
+    found = BreakEven(
+        each, solver.seconds, solver.solver, solver.error, fit_seconds(metrics, search)
+    )
+    return {"break_even": found.as_dict()}

@@ -1,0 +1,277 @@
+"""What a search may try on fields of two spaces, and the settings of each candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
+from twoscale.fields.symmetries import symmetry_group
+from twoscale.methods.recipes import defaults, resolve
+from twoscale.predictors import get_predictor
+from twoscale.search.candidates import Candidate
+from twoscale.search.chains import CHAINS, FIRST_CHAIN, VARIANCES
+from twoscale.search.kinds import FIRST_PREDICTOR, KINDS, kind_of
+
+_PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
+_PATCHES = 4
+_MOST_FEATURES = 2048  # of a block whose covariance is decomposed
+_MOST_IMAGE_VALUES = 2**29  # of all images of all outputs, which are in memory: 2 GiB
+_MOST_ON_GPU = 2**31  # the same on a GPU
+
+_DECLARED = "symmetries"  # the setting that is declared, not imposed
+_LENGTHS = {"code_size", "variance", "output_variance"}  # settings that decide the code's length
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """All candidates for fields of two spaces: what the grids, the user and the problem allow.
+
+    `given` settings are the same in all candidates that have them. Symmetries are not: they are
+    `declared`, and tried where they may help, unless the data speak against them.
+    """
+
+    inputs: Space
+    outputs: Space
+    samples: int
+    declared: str = "none"
+    given: Mapping[str, Any] = field(default_factory=dict)
+    accelerated: bool = False  # on a GPU
+    stored: bool = False  # fields are read on each pass, and not held in memory
+    transforms: tuple[str, ...] = ()  # of the input, that may help
+    refused: str = ""  # why declared symmetries are not used: the data speak against them
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the height and width of the outputs."""
+        return self.outputs.grid.shape
+
+    @property
+    def values(self) -> int:
+        """Return how many numbers an output field is."""
+        return prod(self.outputs.shape)
+
+    @property
+    def input_values(self) -> int:
+        """Return how many numbers an input field is, parameters left out."""
+        return self.inputs.field_channels * self.inputs.grid.nodes
+
+    @cached_property
+    def chains(self) -> list[str]:
+        """Return the chains with a code that have all given settings, in the order of `CHAINS`."""
+        wanted = self.given.keys() - {_DECLARED}
+        names = {chain: self._known(chain) for chain, kind in CHAINS.items() if not kind.whole}
+        known = [chain for chain in names if wanted <= names[chain]]
+        if not known:
+            self._refuse(wanted, names)
+        values = max(self.values, self.input_values)
+        small = [chain for chain in known if values <= (CHAINS[chain].most_values or values)]
+        return small or known
+
+    def _known(self, chain: str) -> set[str]:
+        """Return the settings of a chain with the predictors that may be tried on its codes."""
+        if "predictor" in self.given:
+            return set(defaults(chain, self._own("predictor")))
+        return set().union(
+            *(self._settings_of(chain, name) for name in KINDS if not _reads_fields(name))
+        )
+
+    def _refuse(self, wanted: set[str], names: Mapping[str, set[str]]) -> None:
+        for name in sorted(wanted - set().union(*names.values())):
+            resolve(FIRST_CHAIN, self._own("predictor", name))  # raises, and says what there is
+        raise TwoscaleError(
+            f"no method that is searched has all of {', '.join(sorted(wanted))}: "
+            "name a method, or give fewer settings"
+        )
+
+    @property
+    def first(self) -> Candidate:
+        """Return the cheapest candidate worth fitting."""
+        predictor = str(self.given.get("predictor", FIRST_PREDICTOR))
+        first = Candidate(chain=self.chains[0], predictor=predictor)
+        return self.reading_fields(first, predictor) if first.reads_fields else first
+
+    def reading_fields(self, candidate: Candidate, predictor: str) -> Candidate:
+        """Return a candidate with a predictor that reads fields.
+
+        It learns whole fields, unless a given setting is that of a code. A network is trained
+        shortly, with the declared symmetries at once: images cost as much time as the fields
+        themselves.
+        """
+        reading = replace(
+            candidate,
+            predictor=predictor,
+            symmetries="none",
+            samples=None,
+            tuned=(),
+            epochs=self.probe_settings(predictor).get("epochs"),
+        )
+        if chain := self._whole_chain(predictor):
+            reading = replace(reading, chain=chain, code=0, size=None)
+        return self.with_images(reading) if reading.probed else reading
+
+    def with_images(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with the declared symmetries, if it has room for all images."""
+        most = _MOST_ON_GPU if self.accelerated else _MOST_IMAGE_VALUES
+        few = self.images * self.samples * self.values <= most
+        if candidate.chain_kind.whole and not few:
+            return candidate
+        return replace(candidate, symmetries=self.symmetries)
+
+    def _whole_chain(self, predictor: str) -> str | None:
+        """Return the chain of whole fields, if it has all given settings."""
+        wanted = self.given.keys() - {_DECLARED}
+        whole = [chain for chain, kind in CHAINS.items() if kind.whole]
+        known = (chain for chain in whole if wanted <= self._settings_of(chain, predictor))
+        return next(known, None)
+
+    def _settings_of(self, chain: str, predictor: str) -> set[str]:
+        return set(defaults(chain, {"predictor": predictor}))
+
+    def probe_settings(self, predictor: str) -> dict[str, Any]:
+        """Return the settings of a short training: of a small network on a CPU."""
+        probe = kind_of(predictor).probe
+        if probe is None:
+            return {}
+        timed = probe.epochs_alone if "predictor" in self.given else probe.epochs
+        chosen: dict[str, Any] = {"epochs": timed, **probe.small}
+        if self.accelerated:
+            chosen = {"epochs": max(timed, round(probe.fields / self.samples)), **probe.large}
+        names = ("epochs", *probe.small, *probe.large)
+        settings = resolve(FIRST_CHAIN, {"predictor": predictor} | chosen | self._own(*names))
+        return {name: settings[name] for name in names}
+
+    @property
+    def code_given(self) -> bool:
+        """Say whether a given setting decides the length of the code."""
+        return not self.given.keys().isdisjoint(_LENGTHS)
+
+    def takes(self, predictor: str, chain: str) -> bool:
+        """Say whether a predictor may be tried, as to the settings and fields that are given.
+
+        Predictors of codes ignore settings they do not have; a closed form has no epochs. One that
+        reads fields must have all, needs the fields in memory, and may refuse their spaces.
+        """
+        if not _reads_fields(predictor):
+            return True
+        known = self._settings_of(chain, predictor)
+        if self.stored or not self.given.keys() - {_DECLARED} <= known:
+            return False
+        try:
+            get_predictor(predictor)().check(self.inputs, self.outputs)
+        except TwoscaleError:
+            return False
+        return True
+
+    def _own(self, *names: str) -> dict[str, Any]:
+        return {name: self.given[name] for name in names if name in self.given}
+
+    @property
+    def images(self) -> int:
+        """Return how many training fields the symmetries make of one."""
+        return len(symmetry_group(self.symmetries, self.inputs.grid, self.outputs.grid))
+
+    @property
+    def symmetries(self) -> str:
+        """Return the declared symmetries, if the data do not speak against them."""
+        return "none" if self.refused else self.declared
+
+    @cached_property
+    def patches(self) -> tuple[int, int]:
+        """Return the number of patches per axis: four, or more on a fine grid."""
+        if "patches" in self.given:
+            return resolve(FIRST_CHAIN, {"patches": self.given["patches"]})["patches"]
+        rows, columns = zip(self.shape, self.inputs.grid.shape, strict=True)
+        return _patch_count(*rows), _patch_count(*columns)
+
+    @property
+    def patch_nodes(self) -> int:
+        """Return the numbers of the largest patch of an output."""
+        return self.outputs.channels * self._patch(self.shape)
+
+    @property
+    def input_patch_nodes(self) -> int:
+        """Return the numbers of the largest patch of an input, parameters left out."""
+        return self.inputs.field_channels * self._patch(self.inputs.grid.shape)
+
+    def _patch(self, shape: tuple[int, int]) -> int:
+        sides = zip(shape, self.patches, strict=True)
+        return prod(-(-side // count) if side > 1 else 1 for side, count in sides)
+
+    def settings(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the settings of a candidate's method that are not left at their defaults."""
+        kind = candidate.predictor_kind
+        chosen: dict[str, Any] = {
+            "patches": self.patches,
+            "input_transform": candidate.transform,
+            "input_variance": candidate.input_variance,
+            "predictor": candidate.predictor,
+            "objective": "field",
+            "symmetries": candidate.symmetries,
+            "solver": self.solver(candidate.chain),
+            **kind.settings,
+            **self._code(candidate),
+            **dict(candidate.tuned),
+        }
+        if candidate.samples is not None:
+            chosen[kind.samples_setting] = candidate.samples
+        chosen |= self.probe_settings(candidate.predictor)
+        if candidate.epochs is not None:
+            chosen["epochs"] = candidate.epochs
+        if candidate.members > 1:
+            chosen["members"] = candidate.members
+        if candidate.probed and candidate.symmetries != "none":
+            chosen["average_symmetries"] = True  # a smaller error in every case that was measured
+        given = {name: value for name, value in self.given.items() if name != _DECLARED}
+        if candidate.symmetries == "none":
+            given.pop("average_symmetries", None)  # there is nothing to average over
+        known = self._settings_of(candidate.chain, candidate.predictor)
+        return {name: value for name, value in (chosen | given).items() if name in known}
+
+    def averages_members(self, candidate: Candidate) -> bool:
+        """Say whether a candidate may have several networks whose predictions are averaged."""
+        known = self._settings_of(candidate.chain, candidate.predictor)
+        return "members" in known and "members" not in self.given
+
+    def identity(self, candidate: Candidate) -> str:
+        """Return a text that two candidates share if they are fitted alike."""
+        settings = resolve(candidate.chain, self.settings(candidate))
+        return f"{candidate.chain} {sorted(settings.items(), key=lambda item: item[0])}"
+
+    def _code(self, candidate: Candidate) -> dict[str, Any]:
+        kind = candidate.chain_kind
+        settings = kind.code_settings(candidate.code, self.outputs, self.patches)
+        own = self.code_given or not self.given.keys().isdisjoint(VARIANCES)
+        if kind.sized and candidate.size is not None and not own:
+            settings["code_size"] = candidate.size
+        return settings
+
+    def solver(self, chain: str) -> str:
+        """Return the solver: by covariance codes turn with their fields, if it is affordable."""
+        if "solver" in self.given:
+            return str(self.given["solver"])
+        first = CHAINS[chain].first_values(self.outputs)
+        largest = CHAINS[chain].patch_factor * self.patch_nodes
+        features = [largest, self.input_patch_nodes, first]
+        if CHAINS[chain].one_block:
+            features = [self.values, self.input_values]
+        return "covariance" if max(features) <= _MOST_FEATURES else "randomized"
+
+
+def _reads_fields(predictor: str) -> bool:
+    return get_predictor(predictor).reads_fields
+
+
+def _patch_count(side: int, input_side: int) -> int:
+    """Return the patches along an axis: near four, a divisor if it can, of sides of 4 to 32.
+
+    The input is cut alike, into patches of at least two nodes. An axis of one node is not cut.
+    """
+    least = max(1, min(_PATCHES, side // 4), -(-side // _PATCH_SIDE))
+    near = [k for k in range(least, min(least + least // 4, side // 4) + 1) if side % k == 0]
+    count = near[0] if near else least
+    return min(count, input_side // 2) if input_side > 1 else count

@@ -1,0 +1,148 @@
+"""Break-even: after how many predictions a fit has won back its time from the solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from twoscale.fields.measures import over_channels, sample_errors
+from twoscale.fields.source import first_fields
+from twoscale.linalg.krylov import conjugate_gradients
+from twoscale.operators.context import FieldPairs
+from twoscale.problems import DiffusionProblem, Problem
+from twoscale.problems.diffusion import in_solver_parts, with_boundary
+from twoscale.runtime.timing import now
+
+_JUDGED, _LEAST = 2**18, 8  # nodes of the fields that tell the error to be reached; fields
+_TIMED = 2**22  # nodes of the fields that are solved for while time is taken, at most
+_MOST_STEPS = 60  # of conjugate gradients; the full solver needs fewer
+_SECONDS = 0.4  # that these may take, unless one field alone takes longer
+
+FULL = "the full solver"
+Solve = Callable[[Tensor], Tensor]
+
+
+class SolverTime(NamedTuple):
+    """The fastest way to solve an equation as well as a surrogate predicts it."""
+
+    seconds: float  # of one field, in a batch
+    solver: str  # in words
+    error: float  # the surrogate's median relative L2 error
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """The time of a prediction beside that of the solver.
+
+    Attributes
+    ----------
+    prediction_seconds, solver_seconds
+        Of one field, each in a batch on the same device.
+    solver, error
+        How it was solved, in words, and the median relative L2 error it was to reach.
+    fit_seconds
+        Of the fit or the search; making the training fields does not count.
+    """
+
+    prediction_seconds: float
+    solver_seconds: float
+    solver: str
+    error: float
+    fit_seconds: float
+
+    @property
+    def paid_off_after(self) -> int | None:
+        """Return how many predictions save the fit's time; None if they save none.
+
+        >>> BreakEven(0.001, 0.003, FULL, 0.01, 10.0).paid_off_after
+        5000
+        """
+        saved = self.solver_seconds - self.prediction_seconds
+        return math.ceil(round(self.fit_seconds / saved, 6)) if saved > 0 else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all numbers by name."""
+        return {**asdict(self), "paid_off_after": self.paid_off_after}
+
+
+@torch.no_grad()
+def solver_time(problem: Problem, predict: Solve, test: FieldPairs) -> SolverTime:
+    """Return the time in which a problem solves some test inputs as well as they are predicted.
+
+    The outputs must be solutions on their grid (`Problem.solves`). An elliptic equation may be
+    solved by few steps of conjugate gradients. If its full solver is faster, or if the equation is
+    of another kind, it is the full solver.
+    """
+    nodes = test.output_space.grid.nodes
+    judged = max(_LEAST, _JUDGED // nodes)
+    inputs = first_fields(test.inputs, max(judged, _TIMED // nodes))
+    truth = first_fields(test.outputs, judged)
+    predicted = predict(inputs[:judged])
+    error = float(over_channels(sample_errors(predicted, truth)).nanmedian())
+    fields = inputs[:, : problem.channels[0]]  # parameters are no part of an equation
+    ways: dict[str, Solve] = {FULL: problem.solve}
+    if isinstance(problem, DiffusionProblem) and math.isfinite(error):
+        steps = needed_steps(problem, fields[:judged, 0], truth[:, 0], error)
+        words = f"{steps} step{'s' if steps > 1 else ''} of conjugate gradients"
+        ways[words] = lambda given: few_steps(problem, given[:, 0], steps)
+    seconds = {words: _seconds(solve, fields) for words, solve in ways.items()}
+    fastest = min(seconds, key=seconds.__getitem__)
+    return SolverTime(seconds[fastest], fastest, error)
+
+
+def needed_steps(problem: DiffusionProblem, inputs: Tensor, truth: Tensor, error: float) -> int:
+    """Return the steps from zero after which half of the fields are at most as wrong as `error`.
+
+    Inputs and true fields are (batch, height, width); errors are relative L2 errors.
+    """
+    system = problem.system(inputs)
+    wanted = truth[:, 1:-1, 1:-1].double()
+    size = torch.linalg.vector_norm(wanted, dim=(1, 2)).clamp_min(torch.finfo(wanted.dtype).tiny)
+    result = conjugate_gradients(
+        system.apply,
+        system.right_side,
+        precondition=system.precondition,
+        tolerance=error,
+        max_steps=_MOST_STEPS,
+        error=lambda found, *_: torch.linalg.vector_norm(found - wanted, dim=(1, 2)) / size,
+    )
+    return max(1, int(result.iterations.median()))
+
+
+def few_steps(problem: DiffusionProblem, inputs: Tensor, steps: int) -> Tensor:
+    """Return the fields of inputs (batch, height, width) after steps of conjugate gradients."""
+
+    def solve(part: Tensor) -> Tensor:
+        system = problem.system(part)
+        return conjugate_gradients(
+            system.apply,
+            system.right_side,
+            precondition=system.precondition,
+            tolerance=0.0,
+            max_steps=steps,
+        ).solution
+
+    return with_boundary(in_solver_parts(solve, inputs))
+
+
+def _seconds(solve: Solve, fields: Tensor) -> float:
+    """Return the seconds of one field in a batch; the first call, which loads libraries, is extra.
+
+    A batch that would take too long is made smaller.
+    """
+    first, once = _elapsed(solve, fields[:1]), math.inf
+    if first < _SECONDS:
+        once = _elapsed(solve, fields[:1])
+    count = min(len(fields), int(_SECONDS / max(once, 1e-9)))
+    return _elapsed(solve, fields[:count]) / count if count > 1 else min(first, once)
+
+
+def _elapsed(solve: Solve, fields: Tensor) -> float:
+    start = now()
+    solve(fields)
+    return now() - start

@@ -1,0 +1,126 @@
+"""Scores that say, without the truth, which samples are difficult for a surrogate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
+from twoscale.linalg.krylov import conjugate_gradients
+from twoscale.operators.operators import FieldOperator, LatentOperator
+from twoscale.predictors.field_predictor import FieldPredictor
+from twoscale.problems import DiffusionProblem, Problem
+from twoscale.trust.known_inputs import KnownInputs
+
+Score = Callable[[Tensor, Tensor], Tensor]
+"""Returns (samples,) scores of inputs and their predictions."""
+
+RESIDUAL, DISAGREEMENT, DISTANCE = "residual", "disagreement", "distance"
+_STEPS = 3  # of the solver, towards the solution
+_OPINIONS = 4  # members or images that are asked, at most
+
+
+class Difficulty:
+    """The scores of a surrogate's predictions.
+
+    Parameters
+    ----------
+    operator, problem, known
+        The fitted map, its equation if it is known, and the range of its inputs.
+    kinds
+        Names of the scores, by default the best that the surrogate allows: `RESIDUAL`, the length
+        of three steps of the solver from the prediction, if the equation is elliptic; else
+        `DISAGREEMENT` of its members, or of predictions from turned or mirrored inputs, if it has
+        any. Always `DISTANCE`, how unusual the input is.
+    """
+
+    def __init__(
+        self,
+        operator: FieldOperator,
+        problem: Problem | None,
+        known: KnownInputs,
+        kinds: Sequence[str] | None = None,
+    ) -> None:
+        self._operator, self._known = operator, known
+        self._problem = problem
+        self.kinds = tuple(kinds) if kinds is not None else self._best()
+        scores: dict[str, Score] = {
+            RESIDUAL: self._residual,
+            DISAGREEMENT: self._disagreement,
+            DISTANCE: lambda inputs, _: known(inputs).unusual,
+        }
+        unknown = [kind for kind in self.kinds if kind not in scores]
+        if unknown:
+            raise TwoscaleError(f"there is no score '{unknown[0]}' of a sample's difficulty")
+        if RESIDUAL in self.kinds and not is_elliptic(problem, known.space):
+            raise TwoscaleError(
+                "this surrogate was calibrated with its equation, which is not known here: load it "
+                "with problem=..., or calibrate it again"
+            )
+        self._scores = [scores[kind] for kind in self.kinds]
+
+    def _best(self) -> tuple[str, ...]:
+        if is_elliptic(self._problem, self._known.space):
+            return (RESIDUAL, DISTANCE)
+        latent = self._operator.latent
+        several = members_of(latent) > 1 or len(latent.group) > 1
+        return (DISAGREEMENT, DISTANCE) if several else (DISTANCE,)
+
+    @property
+    def usual_powers(self) -> list[float]:
+        """Return the powers of scores in a sample's difficulty that hold without any evidence."""
+        return [0.0 if kind == DISTANCE else 1.0 for kind in self.kinds]
+
+    @torch.no_grad()
+    def __call__(self, inputs: Tensor, predicted: Tensor) -> Tensor:
+        """Return the scores (samples, kinds) of inputs and their predictions, in float64."""
+        return torch.stack([score(inputs, predicted).double() for score in self._scores], 1)
+
+    def _residual(self, inputs: Tensor, predicted: Tensor) -> Tensor:
+        """Return ||step|| / ||prediction||, the step being that of conjugate gradients."""
+        assert isinstance(self._problem, DiffusionProblem)
+        system = self._problem.system(inputs[:, 0])
+        interior = predicted[:, 0, 1:-1, 1:-1].double()
+        step = conjugate_gradients(
+            system.apply,
+            system.right_side - system.apply(interior),
+            precondition=system.precondition,
+            tolerance=0.0,
+            max_steps=_STEPS,
+        ).solution
+        return _length(step) / _length(interior).clamp_min(torch.finfo(torch.float64).tiny)
+
+    def _disagreement(self, inputs: Tensor, predicted: Tensor) -> Tensor:
+        """Return how far opinions are from their mean, relative to the prediction."""
+        opinions = torch.stack(list(self._opinions(inputs)))
+        away = (opinions - opinions.mean(0)).square().mean(0).sqrt()
+        return _length(away) / _length(predicted).clamp_min(torch.finfo(predicted.dtype).tiny)
+
+    def _opinions(self, inputs: Tensor) -> Iterator[Tensor]:
+        """Yield what members predict, or what images of the inputs give."""
+        latent = self._operator.latent
+        if isinstance(latent.predictor, FieldPredictor) and members_of(latent) > 1:
+            codes = latent.predictor.each(latent.inputs.encode(inputs))
+            for one in codes.chunk(latent.predictor.members)[:_OPINIONS]:
+                yield latent.outputs.decode(one)
+            return
+        for symmetry in latent.group[:_OPINIONS]:
+            yield symmetry.inverse(latent.predict_once(symmetry(inputs)))
+
+
+def members_of(latent: LatentOperator) -> int:
+    """Return how many networks a predictor takes the mean of."""
+    predictor = latent.predictor
+    return predictor.members if isinstance(predictor, FieldPredictor) else 1
+
+
+def is_elliptic(problem: Problem | None, space: Space) -> bool:
+    """Say whether fields on a grid are exact discrete solutions of a known elliptic equation."""
+    return isinstance(problem, DiffusionProblem) and problem.solves(space.grid)
+
+
+def _length(fields: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(fields.flatten(1), dim=1)

@@ -1,0 +1,136 @@
+"""Predictions and their inputs as users have them, checked, a part of the samples at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.arrays import StoredRows
+from twoscale.fields.grid import Grid, Space
+from twoscale.fields.samples import read_shape, usual_array
+from twoscale.fields.source import Shape, slices
+from twoscale.problems import DiffusionProblem, Problem, get_problem, known_problems
+from twoscale.problems.diffusion import DiffusionSystem
+
+_VALUES, _VALUES_CUDA = 2**16, 2**24  # nodes at a time: few enough to stay in a CPU's cache
+
+Array = np.ndarray | Tensor | StoredRows
+
+
+@dataclass(frozen=True)
+class Given:
+    """Predicted fields of an equation and the inputs they were predicted from."""
+
+    problem: DiffusionProblem
+    grid: Grid
+    prediction: Array  # (samples, 1, height, width), of any dtype
+    input: Array  # (samples, channels, height, width)
+    shape: tuple[int, ...]  # that the user's prediction has
+
+    @classmethod
+    def of(cls, prediction: Any, input: Any, problem: Problem | str | None) -> Given:
+        """Return what a user gave, or say what is wrong with it; values are not looked at."""
+        equation = elliptic(problem)
+        inputs, outputs = (
+            _with_shape(array, name, channels)
+            for array, name, channels in zip(
+                (input, prediction), ("input", "predicted"), equation.channels, strict=True
+            )
+        )
+        (given, *inner), (made, *sides) = inputs[1], outputs[1]
+        if given != made:
+            raise TwoscaleError(
+                f"there are {made} predicted fields but {given} input fields: give the inputs that "
+                "they were predicted from"
+            )
+        spaces = [
+            Space(channels, Grid(height, width)) for channels, height, width in (inner, sides)
+        ]
+        equation.check_spaces(*spaces)
+        grid = spaces[1].grid
+        if not equation.solves(grid):
+            raise TwoscaleError(
+                f"fields of {equation.name} on {grid} nodes are thinned: they satisfy no equation "
+                "on that grid, so that there is no certificate"
+            )
+        shown = usual_array(prediction, "predicted fields").shape
+        return cls(equation, grid, outputs[0], inputs[0], tuple(shown))
+
+    def parts(self) -> Iterator[tuple[Tensor, DiffusionSystem]]:
+        """Yield predictions (batch, height, width), float64, with their checked systems."""
+        cuda = isinstance(self.prediction, Tensor) and self.prediction.is_cuda
+        length = max(1, (_VALUES_CUDA if cuda else _VALUES) // self.grid.nodes)
+        for part in slices(len(self.prediction), length):
+            prediction = self._rows(self.prediction, part)
+            if not bool(prediction.isfinite().all()):
+                raise TwoscaleError("the predicted fields contain NaN or infinite values")
+            yield prediction[:, 0], self._system(self._rows(self.input, part).to(prediction.device))
+
+    def _rows(self, array: Array, part: slice) -> Tensor:
+        """Return some samples (batch, channels, height, width)."""
+        if isinstance(array, Tensor):
+            return array[part].detach().double()
+        if isinstance(array, StoredRows):
+            values = np.concatenate(list(array[part].parts()))
+        else:
+            values = np.asarray(array[part])
+        return torch.from_numpy(values.astype(np.float64)).reshape(
+            len(values), -1, *self.grid.shape
+        )
+
+    def _system(self, inputs: Tensor) -> DiffusionSystem:
+        """Return the system of inputs (batch, channels, height, width), without a channel axis."""
+        self._check_inputs(inputs)
+        system = self.problem.system(inputs)
+        faces = system.faces
+        if faces is not None:
+            faces = (faces[0].flatten(0, -3), faces[1].flatten(0, -3))
+        return DiffusionSystem(faces, system.right_side.flatten(0, -3))
+
+    def _check_inputs(self, inputs: Tensor) -> None:
+        name = self.problem.name
+        coefficient = self.problem.coefficient(inputs)
+        if not bool(((coefficient > 0) & coefficient.isfinite()).all()):
+            raise TwoscaleError(
+                f"a certificate of {name} needs a coefficient that is positive everywhere, and "
+                f"finite: the least of these inputs is {float(coefficient.min()):.3g}"
+            )
+        if not bool(self.problem.right_side(inputs).isfinite().all()):
+            raise TwoscaleError(f"the input fields of {name} contain NaN or infinite values")
+
+    def result(self, fields: Tensor) -> np.ndarray | Tensor:
+        """Return fields (samples, height, width) in the shape and kind of the user's prediction."""
+        shown = fields.reshape(self.shape)
+        return shown if isinstance(self.prediction, Tensor) else shown.numpy()
+
+
+def elliptic(problem: Problem | str | None) -> DiffusionProblem:
+    """Return a problem of which errors can be certified, or raise."""
+    found = get_problem(problem) if isinstance(problem, str) else problem
+    if isinstance(found, DiffusionProblem):
+        return found
+    able = [name for name, one in known_problems().items() if isinstance(one, DiffusionProblem)]
+    form = "an equation -div(a grad u) = f with u = 0 on the boundary"
+    if found is None:
+        raise TwoscaleError(
+            f"a certificate needs {form}, and which one these fields belong to is not known: only "
+            f"fields of a known problem can be certified, such as {' or '.join(able)}"
+        )
+    came = found.name if isinstance(found, Problem) else repr(found)
+    raise TwoscaleError(f"a certificate needs {form}, such as {' or '.join(able)}; got {came}")
+
+
+def _with_shape(array: Any, name: str, channels: int) -> tuple[Array, Shape]:
+    """Return an array of fields and its shape (samples, channels, height, width).
+
+    The axes of one sample and of one channel may be missing. An array on disk keeps its own shape.
+    """
+    found = usual_array(array, f"{name} fields")
+    shape, _ = read_shape(found.shape, name, Space(channels, Grid(3, 3)), any_grid=True)
+    return found if isinstance(found, StoredRows) else found.reshape(shape), shape

@@ -1,0 +1,111 @@
+"""What a surrogate knows about its own errors: the range of its inputs, and a band."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
+from twoscale.fields.pairs import paired_chunks
+from twoscale.fields.source import FieldSource, first_fields
+from twoscale.operators.context import FieldPairs
+from twoscale.operators.operators import FieldOperator
+from twoscale.problems import Problem
+from twoscale.representation.base import subset
+from twoscale.trust.band import Band
+from twoscale.trust.difficulty import RESIDUAL, Difficulty, is_elliptic
+from twoscale.trust.known_inputs import KnownInputs
+
+Predict = Callable[[Tensor], Tensor]
+_CHOICE, _VALUES = 256, 2**25  # samples and their values that say what is difficult, at most
+
+
+class Trust(nn.Module):
+    """The range of the training inputs and, once calibrated, a band around predictions.
+
+    It is stored with the surrogate. `kinds` are the names of the scores of difficulty.
+    """
+
+    def __init__(self, space: Space, kinds: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.known = KnownInputs(space)
+        self.band: Band | None = None
+        self.kinds = tuple(kinds)
+
+    @classmethod
+    def of_inputs(cls, inputs: FieldSource, space: Space) -> Self:
+        """Return the trust that training inputs allow: their range, and no band yet."""
+        trust = cls(space)
+        trust.known.fit(inputs)
+        return trust
+
+    @torch.no_grad()
+    def calibrate(
+        self,
+        operator: FieldOperator,
+        problem: Problem | None,
+        predict: Predict,
+        calibration: FieldPairs,
+        choice: FieldPairs | None = None,
+    ) -> Self:
+        """Measure the errors of predictions on pairs that took no part in the fit.
+
+        The pairs `choice`, which may have taken part, say which samples and nodes are difficult.
+        Without them an earlier calibration's answer is kept.
+        """
+        difficulty = Difficulty(operator, problem, self.known)
+        if choice is not None or self.band is None or self.kinds != difficulty.kinds:
+            inputs, truth = _some(choice) if choice else _some(calibration, 0)
+            predicted, usual = predict(inputs), difficulty.usual_powers
+            self.band = Band().fit(difficulty(inputs, predicted), predicted, truth, usual)
+        self.kinds = difficulty.kinds
+        parts = []
+        for inputs, truth in paired_chunks(calibration.inputs, calibration.outputs):
+            predicted = predict(inputs)
+            parts.append(self.band.ratios_of(difficulty(inputs, predicted), predicted, truth))
+        self.band.calibrate(parts)
+        return self
+
+    def calibrated(self) -> Band:
+        """Return the band, or raise if there is none."""
+        if self.band is None:
+            raise TwoscaleError(
+                "this surrogate is not calibrated: call calibrate with pairs of fields that took "
+                "no part in its fit"
+            )
+        return self.band
+
+    def scores_with(self, problem: Problem | None) -> bool:
+        """Say whether what was calibrated can be scored with a problem, or without any."""
+        return RESIDUAL not in self.kinds or is_elliptic(problem, self.known.space)
+
+    def difficulty(self, operator: FieldOperator, problem: Problem | None) -> Difficulty:
+        """Return what scores the predictions of an operator, in the way that was calibrated."""
+        return Difficulty(operator, problem, self.known, self.kinds)
+
+    def check(self, outputs: Space) -> None:
+        """Raise if the state does not fit fields of the inputs' and the outputs' spaces."""
+        self.known(torch.ones(1, *self.known.space.shape))
+        if self.band is not None and (
+            self.band.profile.shape != outputs.shape or len(self.band.powers) != len(self.kinds)
+        ):
+            raise TwoscaleError("the calibration belongs to another surrogate")
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        """Take the state from tensors, named as in `state_dict`."""
+        self.known.restore(subset(tensors, "known"))
+        band = subset(tensors, "band")
+        self.band = Band().restore(band) if band else None
+        return self
+
+
+def _some(pairs: FieldPairs, most: int = _CHOICE) -> tuple[Tensor, Tensor]:
+    """Return the first inputs and outputs of some pairs, on the grid of either."""
+    values = max(math.prod(one.shape[1:]) for one in (pairs.inputs, pairs.outputs))
+    count = min(most, max(1, _VALUES // values))
+    return first_fields(pairs.inputs, count), first_fields(pairs.outputs, count)

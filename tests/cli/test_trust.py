@@ -1,0 +1,222 @@
+"""Radii, flags, certificates and polishing on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.outcome import refused
+from twoscale import Darcy, Grid, Surrogate, TwoscaleWarning, certify
+from twoscale.data import Dataset, generate
+from twoscale.run import fit_run
+
+AFFINE = {"predictor": "affine"}
+
+
+@pytest.fixture(scope="module")
+def darcy_run(tmp_path_factory):
+    """A run on Darcy fields of 16 x 16 nodes."""
+    folder = tmp_path_factory.mktemp("darcy")
+    generate(Darcy(), folder / "d.zarr", resolution=16, samples=180, seed=0)
+    fit_run(Dataset(folder / "d.zarr"), folder / "run", method="global", settings=AFFINE)
+    return folder / "run"
+
+
+@pytest.fixture
+def media(tmp_path):
+    """New media, in a file."""
+    fields = Darcy().sample(Grid(16, 16), range(20), seed=5).numpy()
+    np.save(tmp_path / "x.npy", fields)
+    return fields
+
+
+def predict(twoscale, run, folder, *options, out="p.npy"):
+    return twoscale("predict", run, folder / "x.npy", "--out", folder / out, *options)
+
+
+def bounds(folder, name="p.json"):
+    return json.loads((folder / name).read_text())
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_certified_predictions(twoscale, darcy_run, media, tmp_path):
+    outcome = predict(twoscale, darcy_run, tmp_path, "--certify")
+    assert outcome.status == 0, outcome.err
+    assert names(tmp_path) == ["p.json", "p.npy", "x.npy"]
+    fields, found = np.load(tmp_path / "p.npy"), bounds(tmp_path)
+    np.testing.assert_array_equal(fields, Surrogate.load(darcy_run).predict(media))
+    expected = certify(fields, media, Darcy()).as_dict()
+    assert found.pop("problem")["name"] == "darcy"
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-9)
+    assert "proven: relative error in the energy norm at most" in outcome.out
+
+
+def test_parts_of_the_samples_are_certified_one_after_the_other(
+    twoscale, darcy_run, media, tmp_path, monkeypatch
+):
+    predict(twoscale, darcy_run, tmp_path, "--polish", 2)
+    monkeypatch.setattr(Surrogate, "_batch_size", lambda self: 7)
+    predict(twoscale, darcy_run, tmp_path, "--polish", 2, out="q.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "q.npy"), np.load(tmp_path / "p.npy"), rtol=1e-3)
+    found, expected = bounds(tmp_path, "q.json"), bounds(tmp_path)
+    assert len(found["steps"]) == len(found["energy_error_upper"]) == 20
+    np.testing.assert_allclose(
+        found["energy_error_upper"], expected["energy_error_upper"], rtol=1e-2
+    )
+
+
+def test_polished_predictions(twoscale, darcy_run, media, tmp_path):
+    outcome = predict(twoscale, darcy_run, tmp_path, "--tolerance", "1e-8")
+    assert outcome.status == 0, outcome.err
+    fields, found = np.load(tmp_path / "p.npy"), bounds(tmp_path)
+    assert fields.dtype == np.float64
+    assert max(found["relative_error_upper"]) <= 1e-8
+    assert min(found["steps"]) > 1
+    solution = Darcy().solve(Darcy().sample(Grid(16, 16), range(20), seed=5)).numpy()
+    assert np.linalg.norm(fields - solution) < 1e-7 * np.linalg.norm(solution)
+    assert "not learning" in outcome.out
+    (prediction,), (zero,) = (
+        [line.split() for line in outcome.out.splitlines() if line.startswith(start)]
+        for start in ("prediction", "zero")
+    )
+    assert float(prediction[1]) < float(zero[1])
+
+
+def test_the_table_is_in_the_json(twoscale, darcy_run, media, tmp_path):
+    outcome = predict(twoscale, darcy_run, tmp_path, "--polish", 3, "--json")
+    printed = json.loads(outcome.out)
+    assert [one["start"] for one in printed["polish"]] == ["prediction", "zero"]
+    assert [one["steps"] for one in printed["polish"]] == [3, 3]
+    errors = [one["relative_error_upper"] for one in printed["polish"]]
+    assert errors[0] < errors[1]
+    assert printed["assessment"] == str(tmp_path / "p.json")
+    assert printed["relative_error_upper"] == max(bounds(tmp_path)["relative_error_upper"])
+
+
+def test_one_field(twoscale, darcy_run, media, tmp_path):
+    np.save(tmp_path / "x.npy", media[0])
+    assert predict(twoscale, darcy_run, tmp_path, "--certify").status == 0
+    assert np.load(tmp_path / "p.npy").shape == (16, 16)
+    assert len(bounds(tmp_path)["energy_error_upper"]) == 1
+
+
+def test_another_grid_is_certified_as_it_is(twoscale, darcy_run, tmp_path):
+    media = Darcy().sample(Grid(21, 18), range(3), seed=5).numpy()
+    np.save(tmp_path / "x.npy", media)
+    assert predict(twoscale, darcy_run, tmp_path, "--certify", "--resample").status == 0
+    expected = certify(np.load(tmp_path / "p.npy"), media, Darcy()).energy_error_upper
+    np.testing.assert_allclose(bounds(tmp_path)["energy_error_upper"], expected, rtol=1e-9)
+
+
+def test_a_dataset_as_input(twoscale, darcy_run, tmp_path):
+    data = darcy_run.parent / "d.zarr"
+    outcome = twoscale("predict", darcy_run, data, "--certify", "--out", tmp_path / "p")
+    assert outcome.status == 0, outcome.err
+    assert names(tmp_path) == ["p", "p.json"]
+    assert len(bounds(tmp_path)["energy_error_lower"]) == 180
+
+
+# Radii and flags
+
+
+def test_assessed_predictions(twoscale, darcy_run, media, tmp_path):
+    media[4] *= 3
+    np.save(tmp_path / "x.npy", media)
+    outcome = predict(twoscale, darcy_run, tmp_path, "--assess", "--level", 0.7, "--certify")
+    assert outcome.status == 0, outcome.err
+    found = bounds(tmp_path)
+    with pytest.warns(TwoscaleWarning, match="unlike the training inputs"):
+        expected = Surrogate.load(darcy_run).assess(media, level=0.7)
+    np.testing.assert_allclose(found["radius"], expected.radius, rtol=1e-6)
+    assert found["outside"] == expected.outside.tolist()
+    assert found["outside"][4]
+    assert len(found["energy_error_upper"]) == 20
+    assert "sample 4: its least or largest value" in outcome.err
+    assert "at level 0.7" in outcome.out
+
+
+def test_unusual_inputs_are_pointed_out_without_being_asked(twoscale, darcy_run, media, tmp_path):
+    np.save(tmp_path / "x.npy", 5 * media)
+    outcome = predict(twoscale, darcy_run, tmp_path, "--json")
+    assert [one["sample"] for one in json.loads(outcome.out)["outside"]] == list(range(20))
+    assert names(tmp_path) == ["p.npy", "x.npy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--level", 1.5), "between 0 and 1"),
+        (("--level", 0.95), "needs 19 calibration samples at least, and there are 9"),
+        (("--polish", 2), "--assess speaks of predictions"),
+    ],
+)
+def test_wrong_assessments_write_nothing(twoscale, darcy_run, media, tmp_path, options, words):
+    refused(predict(twoscale, darcy_run, tmp_path, "--assess", *options), words)
+    assert names(tmp_path) == ["x.npy"]
+
+
+# Files that are there
+
+
+def test_existing_bounds_are_replaced_only_if_asked(twoscale, darcy_run, media, tmp_path):
+    (tmp_path / "p.json").write_text("mine")
+    refused(predict(twoscale, darcy_run, tmp_path, "--certify"), "p.json exists already")
+    assert (tmp_path / "p.json").read_text() == "mine"
+    assert names(tmp_path) == ["p.json", "x.npy"]
+    assert predict(twoscale, darcy_run, tmp_path, "--certify", "--overwrite").status == 0
+    assert bounds(tmp_path)["energy_error_upper"]
+
+
+def test_fields_never_lie_beside_bounds_of_others(twoscale, darcy_run, media, tmp_path):
+    assert predict(twoscale, darcy_run, tmp_path, "--certify").status == 0
+    before = (tmp_path / "p.npy").read_bytes()
+    refused(predict(twoscale, darcy_run, tmp_path, "--overwrite"), "p.json speaks of", "--certify")
+    assert (tmp_path / "p.npy").read_bytes() == before
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--polish", 0), "--polish"),
+        (("--polish", "three"), "--polish"),
+        (("--tolerance", 0), "the tolerance must be between 0 and 1"),
+        (("--tolerance", 1), "the tolerance must be between 0 and 1"),
+        (("--tolerance", "nan"), "the tolerance must be between 0 and 1"),
+    ],
+)
+def test_amounts_out_of_range(twoscale, darcy_run, media, tmp_path, options, words):
+    refused(predict(twoscale, darcy_run, tmp_path, *options), words)
+    assert names(tmp_path) == ["x.npy"]
+
+
+@pytest.mark.parametrize("option", [("--certify",), ("--polish", 1)])
+def test_coefficients_that_are_not_positive(twoscale, darcy_run, media, tmp_path, option):
+    media[7, 3, 3] = -1.0
+    np.save(tmp_path / "x.npy", media)
+    words = ("coefficient that is positive everywhere", "-1")
+    refused(predict(twoscale, darcy_run, tmp_path, *option), *words)
+    assert names(tmp_path) == ["x.npy"]
+
+
+def test_a_surrogate_without_a_problem(twoscale, media, tmp_path):
+    surrogate = Surrogate("global", predictor="affine", device="cpu")
+    surrogate.fit(media, media).save(tmp_path / "s")
+    refused(predict(twoscale, tmp_path / "s", tmp_path, "--certify"), "is not known")
+    assert names(tmp_path) == ["s", "x.npy"]
+
+
+def test_a_problem_that_is_not_elliptic(twoscale, media, tmp_path):
+    surrogate = Surrogate("global", predictor="affine", problem="cno-wave", device="cpu")
+    fields = np.random.default_rng(0).standard_normal((20, 26, 26))
+    np.save(tmp_path / "x.npy", fields)
+    surrogate.fit(fields, fields).save(tmp_path / "s")
+    refused(predict(twoscale, tmp_path / "s", tmp_path, "--certify"), "got cno-wave")
+    assert names(tmp_path) == ["s", "x.npy"]

@@ -1,0 +1,135 @@
+"""Every surrogate says how wrong it can be, for all kinds of data, and remembers it when saved."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.surrogate.tiny import tiny
+from twoscale import METHODS, Darcy, Poisson, Surrogate
+from twoscale.errors import TwoscaleError, TwoscaleWarning
+
+SIDE = 16
+
+
+def pairs(problem, count, seed=0):
+    inputs, outputs = problem.pairs(problem.grid(SIDE, SIDE), range(count), seed=seed)
+    return inputs.float().numpy(), outputs.float().numpy()
+
+
+def errors(found, truth):
+    away = (found.fields - truth).reshape(len(truth), -1)
+    return np.linalg.norm(away, axis=1) / np.linalg.norm(
+        found.fields.reshape(len(truth), -1), axis=1
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A quick Darcy surrogate that knows its equation, with 100 calibration fields."""
+    return Surrogate("two-scale", predictor="affine", problem=Darcy()).fit(
+        *pairs(Darcy(), 500), validation=0.4
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_calibrated_and_stores_it(method, tmp_path):
+    x, u = pairs(Poisson(), 60)
+    surrogate = Surrogate(method, **tiny(method)).fit(x, u, validation=0.5)
+    surrogate.save(tmp_path / "s")
+    found, again = (
+        one.assess(x[:2], level=0.9) for one in (surrogate, Surrogate.load(tmp_path / "s"))
+    )
+    np.testing.assert_array_equal(found.fields, surrogate.predict(x[:2]))
+    for name in ("radius", "outside", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(again, name))
+    assert found.radius.shape == found.outside.shape == (2,)
+    assert bool((found.lower <= found.fields).all() and (found.fields <= found.upper).all())
+
+
+def test_half_of_what_is_held_out_calibrates(fitted):
+    assert len(fitted.trust_.band.ratios) == 100
+
+
+def test_radii_hold_and_are_narrower_than_one_for_all(fitted):
+    x, u = pairs(Darcy(), 1000, seed=1)
+    found = fitted.assess(x)
+    held = errors(found, u) <= found.radius
+    assert 0.9 <= held.mean() <= 0.99
+    assert found.radius.mean() < 0.9 * np.quantile(errors(found, u), 0.95)
+    inside = ((found.lower <= u) & (u <= found.upper)).reshape(len(u), -1).mean(
+        axis=1
+    ) >= found.nodes
+    assert 0.9 <= inside.mean() <= 0.99
+
+
+def test_evaluations_state_the_coverage(fitted):
+    x, u = pairs(Darcy(), 300, seed=2)
+    found, stated = fitted.assess(x), fitted.evaluate(x, u)["trust"]
+    assert stated["coverage"] == pytest.approx((errors(found, u) <= found.radius).mean())
+    assert stated["mean_radius"] == pytest.approx(found.radius.mean(), rel=1e-6)
+    assert stated["outside"] == pytest.approx(found.outside.mean())
+    assert stated["calibration_samples"] == 100
+
+
+def test_an_unknown_equation_leaves_the_range_only(fitted):
+    x, u = pairs(Darcy(), 5, seed=2)
+    other = fitted.with_problem(None)
+    assert set(other.evaluate(x, u)["trust"]) == {"outside", "level", "calibration_samples"}
+    with pytest.raises(TwoscaleError, match="calibrated with its equation"):
+        other.assess(x)
+
+
+def test_calibration_pairs_may_be_given_or_left_out():
+    x, u = pairs(Poisson(), 100)
+    surrogate = Surrogate("global", predictor="affine")
+    surrogate.fit(x[:60], u[:60], calibration=(x[60:], u[60:]))
+    assert len(surrogate.trust_.band.ratios) == 40
+    surrogate.fit(x[:60], u[:60], calibration=False)
+    with pytest.raises(TwoscaleError, match="call calibrate with pairs"):
+        surrogate.assess(x[:3])
+    surrogate.fit(x[:60], u[:60], validation=(x[60:], u[60:]))
+    assert surrogate.trust_.band is None
+    assert len(surrogate.calibrate(x[60:], u[60:]).trust_.band.ratios) == 40
+    assert surrogate.assess(x[:3]).radius.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"level": 0.0}, "between 0 and 1"),
+        ({"level": 0.999}, "needs 999 calibration samples at least, and there are 100"),
+    ],
+)
+def test_wrong_levels_are_refused(fitted, change, words):
+    with pytest.raises(TwoscaleError, match=words):
+        fitted.assess(pairs(Darcy(), 2)[0], **change)
+
+
+def test_symmetries_and_members_are_opinions():
+    """Without an equation the disagreement of images scales the radii; of members as well."""
+    x, u = pairs(Poisson(), 160)
+    images = Surrogate("global", **tiny("global", symmetries="square")).fit(x, u, validation=0.4)
+    assert images.trust_.kinds == ("disagreement", "distance")
+    members = Surrogate("whole-field", **tiny("whole-field", members=2)).fit(x, u, validation=0.4)
+    assert members.trust_.kinds == ("disagreement", "distance")
+    assert bool((members.assess(x[:3], level=0.9).radius > 0).all())
+
+
+def test_single_samples_tensors_and_channels():
+    x, u = pairs(Poisson(), 120)
+    both, made = np.stack([x, 2 + x], 1), np.stack([u, 5 * u], 1)
+    surrogate = Surrogate("global", predictor="affine").fit(both, made, validation=0.5)
+    found = surrogate.assess(torch.from_numpy(both[0]), level=0.9)
+    assert found.fields.shape == found.lower.shape == (2, SIDE, SIDE)
+    assert isinstance(found.upper, torch.Tensor)
+    assert found.flags.values.shape == (1, 2)
+    with pytest.warns(TwoscaleWarning, match="1 of 1 inputs .* in channel '[01]'"):
+        assert surrogate.assess(10 * both[:1], level=0.9).outside.all()
+    assert surrogate.flag(10 * both[:2]).outside.all()
+
+
+def test_known_elliptic_equations_give_certificates(fitted):
+    x, _ = pairs(Darcy(), 3, seed=4)
+    proven = fitted.assess(x).certificate
+    assert bool((proven.relative_error_lower > 0).all())
+    assert fitted.with_problem(None).trust_ is fitted.trust_
