@@ -30,7 +30,7 @@ check: $(READY)
 faults: $(READY)
 	$(BIN)/python -m faults --json results/faults.json
 
-setup: $(READY) $(DOCS_READY)
+setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twoscale needs Python 3.11 or later: make PYTHON=python3.11 ...")'
