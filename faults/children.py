@@ -151,6 +151,7 @@ def warm_up() -> None:
     import PIL.Image
     import PIL.WebPImagePlugin
     import psutil  # noqa: F401
+    import typer.main
     import yaml  # noqa: F401
     import zarr  # noqa: F401
 
@@ -166,6 +167,7 @@ def warm_up() -> None:
     PIL.Image.preinit()
     torch.linalg.eigh(torch.eye(8, dtype=torch.float64))
     torch.optim.Adam([torch.zeros(1)])  # the first optimiser imports a compiler: two seconds
+    typer.main.get_command = cache(typer.main.get_command)  # type: ignore[assignment]
     with suppress(TwoscaleError):  # what reads arguments is imported when the first ones are read
         app(["check", "no-such-dataset"], standalone_mode=False)
     matplotlib.figure.Figure.savefig = small_picture  # type: ignore[method-assign,assignment]

@@ -15,7 +15,7 @@ _LARGE = 2**26  # bytes; larger files are known by their size: some are holes of
 WORK = ".twoscale-work"
 
 # What differs between two runs of one command: times, places, and what was trained beside it.
-_UNEQUAL = {"timings", "break_even", "seconds", "earlier_seconds", "path", "checksum"}
+_UNEQUAL = {"timings", "seconds", "earlier_seconds", "break_even", "path", "checksum"}
 _UNEQUAL |= {"trained_together", "members"}
 _IGNORED = {".log", ".png", ".svg", ".csv"}  # logs have times, pictures are not drawn here
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
@@ -99,10 +100,20 @@ class Outcome(NamedTuple):
     err: str
 
 
+@pytest.fixture(scope="session")
+def command_tree():
+    """Return the commands of an application; they are made once, which takes 20 ms."""
+    from typer.main import get_command  # needs more than the library does
+
+    return cache(get_command)
+
+
 @pytest.fixture
-def twoscale(capsys, monkeypatch):
+def twoscale(capsys, monkeypatch, command_tree):
     """Run a command line in this process; give its exit status, output and error output."""
     from twoscale.cli import main  # needs more than the library does
+
+    monkeypatch.setattr("typer.main.get_command", command_tree)
 
     def run(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["twoscale", *map(str, arguments)])
