@@ -352,7 +352,8 @@ def test_a_training_that_the_clock_ends_has_the_settings_of_its_length(poisson16
 
 @pytest.mark.gpu
 def test_on_cuda_an_encoder_is_among_the_candidates(poisson16):
-    found = fit_auto(*poisson16, budget=120, device="cuda", clock=Ticks(), problem="darcy")
+    x, u = poisson16
+    found = fit_auto(x, u.square(), budget=120, device="cuda", clock=Ticks(), problem="darcy")
     encoders = [trial for trial in found.search.trials if trial.candidate.predictor == "encoder"]
     assert encoders
     assert all(trial.failure is None for trial in found.search.trials)

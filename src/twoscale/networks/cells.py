@@ -12,6 +12,8 @@ from twoscale.errors import TwoscaleError
 
 _COARSEST = 4  # cells per direction at which everything meets everything
 _FINEST = 32  # cells per direction, or about as many
+_COARSE_CUT = 4  # nodes per direction of larger cells
+_FEW_CELLS = 16  # per direction: larger cells leave as many at least
 _MOST_MEETING = 32  # cells per direction that may meet at most along a periodic axis
 
 
@@ -41,6 +43,15 @@ def usual_cut(side: int) -> int:
     if side < 2 * _COARSEST:
         return 1
     return max(2, 2 ** round(math.log2(side / _FINEST)))
+
+
+def coarse_cut(side: int) -> int:
+    """Return the nodes along a side of the cells of a network that has to be small.
+
+    These are four or more where 16 cells are left; otherwise as many as usual.
+    """
+    usual = usual_cut(side)
+    return max(usual, _COARSE_CUT) if side >= _FEW_CELLS * _COARSE_CUT else usual
 
 
 def divide(

@@ -148,8 +148,10 @@ def train_members(
     """
     clock, limit = Clock(), TimeLimit(contexts[0].deadline)
     with clock.stage(stage):
-        with limit.validating():
-            starts = [None if "begin_epoch" in hooks else _untrained_loss(task) for task in tasks]
+        starts = [None if "begin_epoch" in hooks else _untrained_loss(task) for task in tasks]
+        if limit.deadline is not None:
+            with limit.validating():  # once more: the first one may have started libraries
+                _untrained_loss(tasks[0])
         histories = train_together(
             tasks,
             progress=contexts[0].progress,

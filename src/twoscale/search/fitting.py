@@ -160,11 +160,11 @@ class _EpochTimes:
     def __init__(self, clock: Callable[[], float], progress: Progress | None) -> None:
         self.clock = clock
         self.progress = progress
-        self.begun = clock()  # the training, or what was before it
+        self.begun = clock()  # the first step
         self.ends: list[float] = []
 
     def __call__(self, stage: str, done: int, total: int, remark: str) -> None:
-        if stage == TRAINING.name:
+        if stage == TRAINING.name and done:
             self.ends.append(self.clock())
         else:
             self.begun = self.clock()

@@ -57,7 +57,8 @@ class Probe:
     """A short training that tells how long an epoch takes and how far a long training may lead.
 
     It has at least `epochs`, or `epochs_alone` if no other predictor is tried. On a GPU it sees
-    about `fields` fields, and the network has the `large` settings; on a CPU the `small` ones.
+    about `fields` fields, and the network has the `large` settings; on a CPU the `small` ones,
+    and larger cells where it has `cells`.
     """
 
     epochs: int
@@ -65,6 +66,7 @@ class Probe:
     fields: int
     small: Mapping[str, Any]
     large: Mapping[str, Any] = field(default_factory=dict)
+    cells: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,12 @@ KINDS: dict[str, Kind] = {
         after=("affine", "affine-mlp", "kernel"),
         gpu_speed=80.0,
         probe=Probe(
-            3, 2, fields=16_000, small={"width": 24, "batch_size": 16}, large={"cycles": 2}
+            3,
+            2,
+            fields=16_000,
+            small={"width": 24, "batch_size": 16},
+            large={"cycles": 2},
+            cells=True,
         ),
     ),
     "fno": Kind(

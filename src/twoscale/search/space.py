@@ -12,6 +12,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.symmetries import symmetry_group
 from twoscale.methods.recipes import defaults, resolve
+from twoscale.networks.cells import coarse_cut
 from twoscale.predictors import get_predictor
 from twoscale.search.candidates import Candidate
 from twoscale.search.chains import CHAINS, FIRST_CHAIN, VARIANCES
@@ -138,10 +139,11 @@ class SearchSpace:
         if probe is None:
             return {}
         timed = probe.epochs_alone if "predictor" in self.given else probe.epochs
-        chosen: dict[str, Any] = {"epochs": timed, **probe.small}
+        cut = {"cut": coarse_cut(min(self.shape))} if probe.cells else {}
+        chosen: dict[str, Any] = {"epochs": timed, **probe.small, **cut}
         if self.accelerated:
             chosen = {"epochs": max(timed, round(probe.fields / self.samples)), **probe.large}
-        names = ("epochs", *probe.small, *probe.large)
+        names = ("epochs", *probe.small, *probe.large, *cut)
         settings = resolve(FIRST_CHAIN, {"predictor": predictor} | chosen | self._own(*names))
         return {name: settings[name] for name in names}
 

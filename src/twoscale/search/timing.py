@@ -101,6 +101,7 @@ def _sizes(
     input_code = min(prod(space.inputs.shape), max(1.0, outcome.input_code * lost))
     output_code = min(nodes, candidate.size or outcome.output_code * longer)
     earlier = [trial.candidate for trial in before]
+    probe = space.probe_settings(candidate.predictor)
     return Sizes(
         samples=space.samples,
         images=_images(candidate, space),
@@ -119,8 +120,8 @@ def _sizes(
         and all(candidate.output_part != one.output_part for one in earlier),
         tuned=bool(candidate.tuned),
         epochs=(candidate.epochs or 0) * candidate.members,
-        cells=round(prod(side / usual_cut(side) for side in space.shape)),
-        width=space.probe_settings(candidate.predictor).get("width", 0),
+        cells=round(prod(side / (probe.get("cut") or usual_cut(side)) for side in space.shape)),
+        width=probe.get("width", 0),
         sides=sum(space.shape),
     )
 

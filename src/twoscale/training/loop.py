@@ -176,7 +176,7 @@ class _Counted:
 
     def __call__(self, name: str, done: int, total: int, remark: str) -> None:
         with self.lock:
-            self.epochs += 1
+            self.epochs += done > 0  # the first call tells the start
             if self.progress and self.epochs % self.members == 0:
                 self.progress(name, self.epochs // self.members, total, remark)
 
@@ -202,7 +202,10 @@ def _train_bank(
         learner, training = _make_learner(tasks)
         epochs = make_epochs(learner, training, plan, tasks[0].per_epoch)
         saved = SavedTraining(checkpoint, learner, members, limit)
+        limit.start()
         first, groups = saved.restore()
+        if progress and not (first or groups):
+            progress(name, 0, plan.epochs, "")
         for epoch in range(first, plan.epochs):
             if all(member.schedule.exhausted for member in members) or (epoch and limit.over):
                 break

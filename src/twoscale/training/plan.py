@@ -164,6 +164,8 @@ class OneCycle(Schedule):
 _RISEN = 10.0  # of the loss at the start, to be called a divergence
 _BACK = 0.5  # of it, to have come back
 
+_STEPS = 0.5  # of the time before a deadline: the steps of a training have as much at least
+
 _RISE = 0.1
 _FIRST = 1e-3  # share of the training after which the first rate is taken: it is not zero
 
@@ -184,20 +186,32 @@ class Deadline:
 class TimeLimit:
     """How much of the time before a deadline a training has used.
 
-    Time for one more validation is kept. Without a deadline there is no limit.
+    Time for one more validation is kept. The first training of a process may wait for libraries to
+    start. If that takes more than half of the time, the steps still have half of it, and the
+    training ends later. Without a deadline there is no limit.
     """
 
     def __init__(self, deadline: Deadline | None = None) -> None:
         self.deadline = deadline
         self.begun = deadline.clock() if deadline else 0.0
+        self.end = deadline.end if deadline else math.inf
         self.validation = 0.0  # seconds of the latest one
+        self._started = False
+
+    def start(self) -> None:
+        """Count the time from now on: the first step is next. Later calls change nothing."""
+        if self.deadline is None or self._started:
+            return
+        start = self.deadline.clock()
+        self.end = max(self.end, start + _STEPS * (self.end - self.begun))
+        self.begun, self._started = start, True
 
     @property
     def share(self) -> float:
         """Return the share of the time for steps that is used, from 0 to 1."""
         if self.deadline is None:
             return 0.0
-        whole = self.deadline.end - self.validation - self.begun
+        whole = self.end - self.validation - self.begun
         used = self.deadline.clock() - self.begun
         return min(1.0, used / whole) if whole > 0 else 1.0
 
@@ -218,8 +232,8 @@ class TimeLimit:
 
     def state(self) -> dict[str, Any]:
         """Return what a later process needs, for `restore`."""
-        return {"begun": self.begun, "validation": self.validation}
+        return {name: getattr(self, name) for name in ("begun", "end", "validation")}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Count the time that another process used; its clock must go on in this one."""
-        self.begun, self.validation = state["begun"], state["validation"]
+        vars(self).update(state)
