@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional
 
 from twoscale import TwoscaleError
-from twoscale.networks.cells import Axis, divide, from_cells, to_cells, usual_cut
+from twoscale.networks.cells import Axis, coarse_cut, divide, from_cells, to_cells, usual_cut
 
 USUAL_CUTS = {1: 1, 4: 1, 7: 1, 8: 2, 16: 2, 32: 2, 64: 2, 127: 4, 128: 4, 129: 4, 255: 8, 256: 8}
 USUAL_CUTS |= {257: 8, 511: 16, 512: 16, 1023: 32, 1024: 32}
@@ -78,3 +78,7 @@ def test_channels_are_in_the_order_of_pixel_unshuffle(generator):
     cells = to_cells(fields, axes).movedim(-1, 1)
     assert torch.equal(cells, functional.pixel_unshuffle(fields, 2))
     assert torch.equal(from_cells(cells, axes), functional.pixel_shuffle(cells, 2))
+
+
+def test_larger_cells_leave_sixteen_per_direction():
+    assert [coarse_cut(side) for side in (16, 32, 63, 64, 85, 128, 421)] == [2, 2, 2, 4, 4, 4, 16]

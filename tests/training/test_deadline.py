@@ -66,6 +66,28 @@ def test_a_deadline_inside_the_first_epoch_leaves_a_part_of_it():
     assert history.cut_after == 0.5
 
 
+def test_steps_have_half_of_the_time_if_libraries_take_long_to_start():
+    network = Slow()
+    limit = TimeLimit(Deadline(20.0, lambda: network.time))
+    network.time = 19.0  # what was before the first step
+    task = Task(network, make_pairs(100), make_pairs(20, seed=1), mean_square, PLAN)
+    train_together([task], limit=limit)
+    assert 29.0 <= network.time <= 33.0
+    assert network.steps >= 7
+
+
+def test_a_limit_starts_once():
+    time = 0.0
+    limit = TimeLimit(Deadline(20.0, lambda: time))
+    time = 5.0
+    limit.start()
+    time = 15.0
+    limit.start()
+    assert limit.begun == 5.0
+    assert limit.end == 20.0
+    assert limit.share == pytest.approx(10 / 15)
+
+
 def test_a_deadline_that_is_over_leaves_one_step():
     network = Slow()
     assert trained(network, -1.0).cut_after == 0.1

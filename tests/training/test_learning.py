@@ -67,7 +67,7 @@ def test_a_judge_of_ones_own_chooses_the_epoch(pairs):
     assert history.best_epoch == 1
 
 
-def test_progress_is_told_once_per_epoch(pairs):
+def test_progress_is_told_at_the_start_and_once_per_epoch(pairs):
     calls = []
     train(
         DenseNetwork((3, 2)),
@@ -77,8 +77,8 @@ def test_progress_is_told_once_per_epoch(pairs):
         progress=lambda *call: calls.append(call),
         name="latent",
     )
-    assert [call[:3] for call in calls] == [("latent", k, 3) for k in (1, 2, 3)]
-    assert all(call[3].startswith("validation loss ") for call in calls)
+    assert [call[:3] for call in calls] == [("latent", k, 3) for k in (0, 1, 2, 3)]
+    assert all(call[3].startswith("validation loss ") for call in calls[1:])
 
 
 def test_training_that_never_has_a_finite_loss_is_refused(pairs):
