@@ -21,7 +21,8 @@ def write_run_records(file: Path, runs: list[Path], *, command: str, overwrite: 
 
 def _describe(run: Path) -> dict[str, Any]:
     config = read_json(run / CONFIG)
-    config["dataset"].pop("path", None)
+    for name in ("dataset", "test_dataset"):
+        (config.get(name) or {}).pop("path", None)
     search = {"search": read_json(run / SEARCH)} if (run / SEARCH).is_file() else {}
     result = read_result(run)
     outcome = {name: result.content[name] for name in ("retained", "metrics", "epochs")}

@@ -9,19 +9,23 @@ from twoscale.files import read_json
 FOLDER = Path(__file__).parents[2] / "results" / "auto"
 
 
-@pytest.mark.parametrize(("problem", "most"), [("poisson", 0.003), ("darcy", 0.015)])
-def test_a_minute_is_enough(problem, most):
+CASES = [("poisson", 2000, 1e-6), ("darcy", 2000, 0.0076), ("navier-stokes", 1250, 0.01)]
+
+
+@pytest.mark.parametrize(("problem", "samples", "most"), CASES)
+def test_a_minute_is_enough(problem, samples, most):
     (run,) = read_json(FOLDER / f"{problem}-64-cpu.json")["runs"]
     search, dataset = run["search"], run["config"]["dataset"]
-    assert dataset["samples"] == 2000
+    assert dataset["samples"] == samples
     assert run["metrics"]["mre"] < most
+    assert run["metrics"]["mean_relative_l2"] < most
     assert search["budget"] == 60
     assert search["seconds"] <= 60
     assert run["environment"]["device"] == "cpu"
     assert run["environment"]["threads"] == 2
     errors = [trial["error"] for trial in search["trials"]]
     assert errors[search["chosen"]] == min(errors)
-    assert len(search["explanation"]) > 2
+    assert len(search["explanation"]) >= 2
 
 
 def test_six_minutes_are_enough_for_an_encoder():
