@@ -19,7 +19,7 @@ from twoscale.search.findings import PERFECT
 from twoscale.search.journal import Journal, Resumed, Underway
 from twoscale.search.neighbours import Step, longer_training, more_members, steps
 from twoscale.search.space import SearchSpace
-from twoscale.search.timing import Seconds, expected_seconds, training_pace
+from twoscale.search.timing import Pace, Seconds, expected_seconds, training_pace
 from twoscale.search.trials import Outcome, Search, Trial
 
 DEFAULT_BUDGET = 120.0  # seconds
@@ -237,16 +237,22 @@ class _Policy:
         return pace.trial.error * min(1.0, pace.training / (left - pace.fixed)) < best.error
 
     def _long(self, left: float) -> Iterator[Step]:
+        """Yield the long trainings that may follow short ones, that of the least error first."""
+        predictors = dict.fromkeys(trial.candidate.predictor for trial in self.found.trials)
+        paces = (training_pace(self.found, predictor) for predictor in predictors)
+        known = [pace for pace in paces if pace is not None]
+        for pace in sorted(known, key=lambda pace: pace.trial.error):
+            yield from self._longer(pace, left)
+
+    def _longer(self, pace: Pace, left: float) -> Iterator[Step]:
         """Yield the long training that fills the time left, after a short one.
 
         If it is r times as long, the error of the short one must be below r² times the least error,
         where r² counts as 20 at least and 100 at most. After the longest useful training, several
         networks may be averaged.
         """
-        best, pace = self.found.best, training_pace(self.found)
-        if best is None or pace is None:
-            return
-        probed = pace.trial.candidate
+        best, probed = self.found.best, pace.trial.candidate
+        assert best is not None
         alike = [one for one in self.found.trials if one.candidate.predictor == probed.predictor]
         if any(trial.outcome is None for trial in alike):
             return
