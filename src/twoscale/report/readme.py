@@ -18,7 +18,8 @@ from twoscale.report.reproduce import NOTE, reproduce_table
 from twoscale.report.results import CaseResult, place_title
 from twoscale.report.studies import make_studies, read_studies
 from twoscale.report.study_documents import NO_RECORDS, markdown
-from twoscale.study.folder import read_record
+from twoscale.study.folder import read_record, read_records
+from twoscale.study.leaderboard.standings import standings, summary
 
 ROWS = (
     ("poisson-128", "Two-scale"),
@@ -36,6 +37,7 @@ def readme_parts(folder: Path) -> dict[str, str]:
     """Return the text between each pair of marks in the README, from a folder of records."""
     return {
         "results": results_table(folder),
+        "standings": summary(standings(read_records(folder))),
         "reproduce": f"{reproduce_table(folder)}\n\n{NOTE}",
     }
 
