@@ -32,6 +32,12 @@ def test_equal_intervals_cover_every_node_once(size, count, periodic):
 
 
 @any_size
+def test_sides_are_the_same_from_both_ends_where_they_can_be(size, count):
+    sides = Cuts.equal(size, count).sides
+    assert sides == sides[::-1] or (size % 2 and count % 2 == 0)
+
+
+@any_size
 def test_sides_differ_by_at_most_one_node(size, count):
     cuts = Cuts.equal(size, count)
     assert max(cuts.sides) - min(cuts.sides) <= 1
@@ -124,8 +130,8 @@ def test_positions_wrap():
 
 
 def test_seams_by_hand():
-    assert Cuts.equal(10, 4).seams == (2, 5, 7)
-    assert Cuts.equal(10, 4, periodic=True).seams == (0, 2, 5, 7)
+    assert Cuts.equal(10, 4).seams == (3, 5, 7)
+    assert Cuts.equal(10, 4, periodic=True).seams == (0, 3, 5, 7)
     assert Cuts.overlapping(9, 2).seams == (2, 4, 5, 6)
     assert Cuts.overlapping(8, 2, periodic=True).seams == (0, 2, 4, 6)
     assert Cuts.equal(10, 1).seams == ()

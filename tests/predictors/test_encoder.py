@@ -97,7 +97,7 @@ def test_nodes_that_hardly_vary_do_not_make_it_diverge(method, channels, value, 
     settings = {"predictor": "encoder", "width": 4, "blocks": 1, "epochs": 1, "device": "cpu"}
     surrogate = Surrogate(method, **settings).fit(inputs.numpy(), outputs.numpy())
     error = torch.as_tensor(surrogate.predict(inputs.numpy())) - outputs
-    assert error.norm() < 2 * (outputs - outputs.mean(0)).norm()
+    assert error.norm() < 3 * (outputs - outputs.mean(0)).norm()
 
 
 @pytest.mark.parametrize("objective", ["vector", "block-balanced", "score-normalised"])

@@ -28,10 +28,15 @@ class Cuts:
     def equal(cls, size: int, count: int, *, periodic: bool = False) -> Cuts:
         """Return `count` intervals side by side, whose sides differ by at most one node.
 
-        >>> Cuts.equal(10, 4).sides
-        (2, 3, 2, 3)
+        They are the same from both ends, so that a mirrored field has mirrored patches. Only an odd
+        number of nodes in an even number of intervals has no such cuts.
+
+        >>> Cuts.equal(10, 4).sides, Cuts.equal(11, 4).sides
+        ((3, 2, 2, 3), (3, 2, 3, 3))
         """
-        edges = [k * size // count for k in range(count + 1)]
+        first = [(2 * k * size + count) // (2 * count) for k in range((count + 1) // 2)]
+        middle = [] if count % 2 else [size // 2]
+        edges = [*first, *middle, *(size - edge for edge in reversed(first))]
         sides = tuple(stop - start for start, stop in pairwise(edges))
         return cls(size, tuple(edges[:-1]), sides, periodic)
 

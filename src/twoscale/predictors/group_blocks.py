@@ -11,6 +11,19 @@ from torch import Tensor
 from twoscale.fields.symmetries import Group, irreducible, products
 
 _SKEW = 1e-6  # of kernel values that exact symmetry would make equal
+_UNEQUAL = 1e-4  # of distances that exact symmetry would make equal; 1e-3 doubles errors
+_FEW = 64  # samples whose distances are compared
+
+
+def turn_with_fields(codes: Tensor, group: Group) -> bool:
+    """Say whether codes (symmetries x samples, n) of images are as far apart as those of fields.
+
+    Patches that a symmetry does not map onto patches have codes that are not: an odd number of
+    nodes in an even number of patches, for one.
+    """
+    few = codes.unflatten(0, (len(group), -1))[:, :_FEW].double()
+    distances = torch.cdist(few, few)
+    return bool((distances - distances[0]).norm() <= _UNEQUAL * distances.norm())
 
 
 def image_blocks(

@@ -28,6 +28,7 @@ from twoscale.predictors.group_blocks import (
     parts_of,
     transform,
     transform_back,
+    turn_with_fields,
 )
 
 LENGTH_SCALES = (1.0, 2.0, 4.0, 8.0)  # in units of the median distance
@@ -134,12 +135,15 @@ def fit_kernel(
     """Return the regression, and the kernel, length scale and ridge chosen on validation codes.
 
     `training` holds the images of all samples under the first symmetry of `group`, then under the
-    second, and so on. Kernel and length scale are chosen on at most a thousand samples, the
-    strength on all of them, unless it is given.
+    second, and so on. If codes do not turn with their fields, images are treated as samples of
+    their own. Kernel and length scale are chosen on at most a thousand samples, the strength on all
+    of them, unless it is given.
     """
     affine = fit_affine(training, validation, metric, channels=channels)
     weights = _weights(affine.importance(metric), training.inputs)
     offset = training.targets.mean(0)
+    if not turn_with_fields(training.inputs * weights, group):
+        group = IDENTITY
     apart = (len(group), -1)
     images = _KernelData(
         group=group,

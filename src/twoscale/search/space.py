@@ -271,9 +271,11 @@ def _reads_fields(predictor: str) -> bool:
 def _patch_count(side: int, input_side: int) -> int:
     """Return the patches along an axis: near four, a divisor if it can, of sides of 4 to 32.
 
-    The input is cut alike, into patches of at least two nodes. An axis of one node is not cut.
+    An odd number of nodes has an odd number of patches, which can be mirrored. The input is cut
+    alike, into patches of at least two nodes. An axis of one node is not cut.
     """
     least = max(1, min(_PATCHES, side // 4), -(-side // _PATCH_SIDE))
     near = [k for k in range(least, min(least + least // 4, side // 4) + 1) if side % k == 0]
-    count = near[0] if near else least
+    odd = least + 1 if side % 2 and least % 2 == 0 and side > 4 * least else least
+    count = near[0] if near else odd
     return min(count, input_side // 2) if input_side > 1 else count
