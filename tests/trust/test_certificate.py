@@ -222,6 +222,32 @@ def test_an_equation_of_ones_own_with_two_input_channels(darcy):
     np.testing.assert_array_equal(found, certify(prediction, media, problem).energy_error_upper)
 
 
+@pytest.mark.parametrize("forcing", [1e-160, 1e-33, 1e30, 1e150])
+@pytest.mark.parametrize("medium", [1e-60, 1.0, 1e40])
+def test_bounds_do_not_depend_on_units(darcy, forcing, medium):
+    """Squares of such numbers leave the range of double precision."""
+    problem, media, _, prediction = darcy
+    both = torch.stack([media, torch.ones_like(media)], 1)
+    usual = certify(prediction[:, None], both, Forced())
+    both = torch.stack([medium * media, torch.full_like(media, forcing)], 1)
+    scaled = prediction[:, None].double() * (forcing / medium)
+    found = certify(scaled, both, Forced())
+    energy = forcing / medium**0.5
+    for name in ("energy_error_lower", "energy_error_upper"):
+        np.testing.assert_allclose(getattr(found, name) / energy, getattr(usual, name), rtol=1e-9)
+    for name in ("relative_error_lower", "relative_error_upper"):
+        np.testing.assert_allclose(getattr(found, name), getattr(usual, name), rtol=1e-9)
+
+
+def test_a_solution_of_zeros_has_no_relative_error(darcy):
+    _, media, _, prediction = darcy
+    both = torch.stack([media, torch.zeros_like(media)], 1)
+    found = certify(prediction[:, None], both, Forced())
+    assert (found.energy_error_lower > 0).all()
+    assert (found.relative_error_lower == 0).all()
+    assert np.isinf(found.relative_error_upper).all()
+
+
 def test_it_is_plain_numbers_as_a_dictionary(darcy):
     problem, media, _, prediction = darcy
     found = certify(prediction, media, problem)

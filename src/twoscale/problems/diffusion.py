@@ -56,6 +56,17 @@ class DiffusionProblem(Problem):
         exact = inputs.double()
         return DiffusionSystem(self.faces(exact), self.right_side(exact))
 
+    def system_of_fields(self, inputs: Tensor) -> DiffusionSystem:
+        """Return the systems of inputs (batch, channels, height, width), one per sample.
+
+        Channels after those of the equation, such as scalar parameters, are left out.
+        """
+        system = self.system(inputs[:, : self.channels[0]])
+        faces = system.faces
+        if faces is not None:
+            faces = (faces[0].flatten(0, -3), faces[1].flatten(0, -3))
+        return DiffusionSystem(faces, system.right_side.flatten(0, -3))
+
 
 @dataclass(frozen=True)
 class DiffusionSystem:

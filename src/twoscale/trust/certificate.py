@@ -8,13 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from twoscale.problems import Problem
-from twoscale.problems.diffusion import DiffusionSystem
 from twoscale.runtime.threads import one_thread
 from twoscale.trust.energy import EnergyNorm
-from twoscale.trust.given import Given
+from twoscale.trust.given import Given, Part
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,8 @@ class Certificate:
     energy_error_lower, energy_error_upper
         Bounds of ||e||.
     relative_error_lower, relative_error_upper
-        Bounds of ||e|| / ||u||. The upper one is infinite where the bounds do not exclude u = 0.
+        Bounds of ||e|| / ||u||. The upper one is infinite where the bounds do not exclude u = 0; in
+        JSON files it is then null.
     boundary_error
         The largest |û| on the boundary, where u is 0. The energy norm leaves these nodes out.
     """
@@ -83,22 +82,24 @@ def certify(prediction: Any, input: Any, problem: Problem | str | None) -> Certi
     """
     given = Given.of(prediction, input, problem)
     with one_thread():  # a part is small, and passes over it are many
-        return Certificate.joined([certified(system, one) for one, system in given.parts()])
+        return Certificate.joined([certified(part) for part in given.parts()])
 
 
-def certified(system: DiffusionSystem, predicted: Tensor) -> Certificate:
-    """Return the certificate of fields (batch, height, width) of a system."""
-    norm = EnergyNorm(system)
-    interior = predicted[:, 1:-1, 1:-1]
+def certified(part: Part) -> Certificate:
+    """Return the certificate of some fields."""
+    norm = EnergyNorm(part.system)
+    interior = part.predicted[:, 1:-1, 1:-1]
     residual = norm.residual(interior)
     error = norm.dual_norm(residual)
     solution = norm.solution_norm(interior, residual, error)
-    edges = predicted.abs()
+    edges = part.predicted.abs()
     edges[:, 1:-1, 1:-1] = 0.0
+    known = (error.lower > 0) & (solution.upper > 0)
     bounds = (
-        *error,
-        torch.where(error.lower > 0, error.lower / solution.upper, 0.0),
+        error.lower * part.energy_unit,
+        error.upper * part.energy_unit,
+        torch.where(known, error.lower / solution.upper, 0.0),
         torch.where(error.upper > 0, error.upper / solution.lower, 0.0),
-        edges.flatten(1).amax(1),
+        edges.flatten(1).amax(1) * part.field_unit,
     )
     return Certificate(*(bound.cpu().numpy() for bound in bounds))

@@ -13,6 +13,8 @@ from twoscale.linalg.krylov import conjugate_gradients
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors.field_predictor import FieldPredictor
 from twoscale.problems import DiffusionProblem, Problem
+from twoscale.problems.diffusion import in_solver_parts
+from twoscale.runtime.threads import one_thread
 from twoscale.trust.known_inputs import KnownInputs
 
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -80,18 +82,29 @@ class Difficulty:
         return torch.stack([score(inputs, predicted).double() for score in self._scores], 1)
 
     def _residual(self, inputs: Tensor, predicted: Tensor) -> Tensor:
-        """Return ||step|| / ||prediction||, the step being that of conjugate gradients."""
+        """Return ||step|| / ||prediction||, the step being that of conjugate gradients.
+
+        On the boundary the step is the whole prediction: the solution is 0 there.
+        """
+        with one_thread():  # a part stays in cache, and passes over it are many
+            return in_solver_parts(self._steps, torch.cat([inputs, predicted.to(inputs)], 1))
+
+    def _steps(self, both: Tensor) -> Tensor:
+        """Return the scores of inputs and predictions (batch, channels + 1, height, width)."""
         assert isinstance(self._problem, DiffusionProblem)
-        system = self._problem.system(inputs[:, 0])
-        interior = predicted[:, 0, 1:-1, 1:-1].double()
+        system = self._problem.system_of_fields(both[:, :-1])
+        predicted = both[:, -1].double()
+        interior = predicted[:, 1:-1, 1:-1]
         step = conjugate_gradients(
             system.apply,
             system.right_side - system.apply(interior),
             precondition=system.precondition,
             tolerance=0.0,
-            max_steps=_STEPS,
+            max_steps=_STEPS if system.faces is not None else 1,  # which is exact where a is 1
         ).solution
-        return _length(step) / _length(interior).clamp_min(torch.finfo(torch.float64).tiny)
+        whole = predicted.clone()
+        whole[:, 1:-1, 1:-1] = step
+        return _length(whole) / _length(predicted).clamp_min(torch.finfo(torch.float64).tiny)
 
     def _disagreement(self, inputs: Tensor, predicted: Tensor) -> Tensor:
         """Return how far opinions are from their mean, relative to the prediction."""

@@ -147,8 +147,8 @@ class EnergyNorm:
 
     def _tested(self, functional: Functional, interior: Tensor, size: Tensor) -> Tensor:
         """Return the lower bound h^2 r'v / ||v|| of ||r||_*."""
-        surely = self.applied(functional, interior, size).lower
-        return (1 - self._slack) * surely / size.clamp_min(_TINY)
+        surely = (1 - self._slack) * self.applied(functional, interior, size).lower
+        return torch.where(size > _TINY, surely / size.clamp_min(_TINY), 0.0)
 
     def _combined(
         self,
@@ -165,7 +165,9 @@ class EnergyNorm:
         zz, zw = self._product(image, dz), self._product(image, dw)
         ww = self._product(dw, self._weighted(dw))
         rz, rw = _dot(values, z), _dot(values, w)
-        return _each(rz * ww - rw * zw) * z + _each(rw * zz - rz * zw) * w
+        one, other = rz * ww - rw * zw, rw * zz - rz * zw
+        largest = one.abs().maximum(other.abs()).clamp_min(_TINY)
+        return _each(one / largest) * z + _each(other / largest) * w
 
     def _shortened(self, flux: Faces, circulation: Faces) -> Faces:
         """Return the flux plus a multiple of one without divergence, of the least norm.

@@ -24,6 +24,43 @@ Array = np.ndarray | Tensor | StoredRows
 
 
 @dataclass(frozen=True)
+class Part:
+    """Predicted fields and their systems, in units in which squares are far from underflow.
+
+    Units are powers of two, so that no digit is lost. With a in units of b and f in units of c,
+    fields are in units of c / b and the energy norm is in units of c / sqrt(b).
+    """
+
+    predicted: Tensor  # (batch, height, width), float64
+    system: DiffusionSystem
+    field_unit: Tensor  # (batch,)
+    energy_unit: Tensor  # (batch,)
+
+    @classmethod
+    def scaled(cls, predicted: Tensor, system: DiffusionSystem) -> Part:
+        """Return fields and their systems, each sample in units of its own."""
+        a = torch.ones_like(predicted[:, 0, 0])
+        faces = system.faces
+        if faces is not None:
+            a = _units(torch.cat([one.flatten(1) for one in faces], 1))
+            faces = (faces[0] / a[:, None, None], faces[1] / a[:, None, None])
+        f = _units(torch.cat([system.right_side.flatten(1), a[:, None] * predicted.flatten(1)], 1))
+        field_unit = f / a
+        return cls(
+            predicted / field_unit[:, None, None],
+            DiffusionSystem(faces, system.right_side / f[:, None, None]),
+            field_unit,
+            f / a.sqrt(),
+        )
+
+
+def _units(values: Tensor) -> Tensor:
+    """Return powers of four (batch,), from 1/2 to 2 of which the largest value of each row is."""
+    _, exponents = values.abs().amax(1).frexp()
+    return torch.ldexp(torch.ones_like(values[:, 0]), 2 * exponents.div(2, rounding_mode="floor"))
+
+
+@dataclass(frozen=True)
 class Given:
     """Predicted fields of an equation and the inputs they were predicted from."""
 
@@ -62,15 +99,17 @@ class Given:
         shown = usual_array(prediction, "predicted fields").shape
         return cls(equation, grid, outputs[0], inputs[0], tuple(shown))
 
-    def parts(self) -> Iterator[tuple[Tensor, DiffusionSystem]]:
-        """Yield predictions (batch, height, width), float64, with their checked systems."""
+    def parts(self) -> Iterator[Part]:
+        """Yield predictions with their systems, both checked, a few samples at a time."""
         cuda = isinstance(self.prediction, Tensor) and self.prediction.is_cuda
         length = max(1, (_VALUES_CUDA if cuda else _VALUES) // self.grid.nodes)
         for part in slices(len(self.prediction), length):
             prediction = self._rows(self.prediction, part)
             if not bool(prediction.isfinite().all()):
                 raise TwoscaleError("the predicted fields contain NaN or infinite values")
-            yield prediction[:, 0], self._system(self._rows(self.input, part).to(prediction.device))
+            inputs = self._rows(self.input, part).to(prediction.device)
+            self._check_inputs(inputs)
+            yield Part.scaled(prediction[:, 0], self.problem.system_of_fields(inputs))
 
     def _rows(self, array: Array, part: slice) -> Tensor:
         """Return some samples (batch, channels, height, width)."""
@@ -84,22 +123,13 @@ class Given:
             len(values), -1, *self.grid.shape
         )
 
-    def _system(self, inputs: Tensor) -> DiffusionSystem:
-        """Return the system of inputs (batch, channels, height, width), without a channel axis."""
-        self._check_inputs(inputs)
-        system = self.problem.system(inputs)
-        faces = system.faces
-        if faces is not None:
-            faces = (faces[0].flatten(0, -3), faces[1].flatten(0, -3))
-        return DiffusionSystem(faces, system.right_side.flatten(0, -3))
-
     def _check_inputs(self, inputs: Tensor) -> None:
         name = self.problem.name
         coefficient = self.problem.coefficient(inputs)
         if not bool(((coefficient > 0) & coefficient.isfinite()).all()):
             raise TwoscaleError(
-                f"a certificate of {name} needs a coefficient that is positive everywhere, and "
-                f"finite: the least of these inputs is {float(coefficient.min()):.3g}"
+                f"{name} needs a coefficient that is positive everywhere, and finite: the least of "
+                f"these inputs is {float(coefficient.min()):.3g}"
             )
         if not bool(self.problem.right_side(inputs).isfinite().all()):
             raise TwoscaleError(f"the input fields of {name} contain NaN or infinite values")

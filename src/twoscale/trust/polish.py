@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from twoscale.problems.parameters import count
 from twoscale.runtime.threads import one_thread
 from twoscale.trust.certificate import Certificate, certified
 from twoscale.trust.energy import EnergyNorm
-from twoscale.trust.given import Given
+from twoscale.trust.given import Given, Part
 
 _MOST_STEPS = 500
 _TINY = torch.finfo(torch.float64).tiny
@@ -85,11 +85,11 @@ def polish(
     given = Given.of(prediction, input, problem)
     fields, taken, certificates = [], [], []
     with one_thread():
-        for predicted, system in given.parts():
-            polished, needed = _polished(system, predicted[:, 1:-1, 1:-1], steps, tolerance)
-            fields.append(polished)
+        for part in given.parts():
+            polished, needed = _polished(part, steps, tolerance)
+            fields.append(polished.predicted * part.field_unit[:, None, None])
             taken.append(needed.cpu().numpy())
-            certificates.append(certified(system, polished))
+            certificates.append(certified(polished))
     certificate = Certificate.joined(certificates)
     if tolerance is not None and steps is None:
         _point_out_failures(certificate, tolerance)
@@ -102,24 +102,24 @@ def check_amount(steps: int | None, tolerance: float | None) -> None:
         raise TwoscaleError("say how long to polish: give a number of steps, or a tolerance")
     if steps is not None:
         count("steps", steps)
-    if tolerance is not None and not 0 < tolerance < 1:
+    number = isinstance(tolerance, (int, float)) and 0 < tolerance < 1
+    if tolerance is not None and not number:
         raise TwoscaleError(f"the tolerance must be between 0 and 1, such as 1e-6, got {tolerance}")
 
 
-def _polished(
-    system: DiffusionSystem, interior: Tensor, steps: int | None, tolerance: float | None
-) -> tuple[Tensor, Tensor]:
-    """Return fields (batch, height, width) and the steps of each."""
+def _polished(part: Part, steps: int | None, tolerance: float | None) -> tuple[Part, Tensor]:
+    """Return polished fields and the steps of each."""
+    system = part.system
     result = conjugate_gradients(
         system.apply,
         system.right_side,
         precondition=system.precondition,
-        start=interior,
+        start=part.predicted[:, 1:-1, 1:-1],
         tolerance=tolerance or 0.0,
         max_steps=steps or _MOST_STEPS,
         error=None if tolerance is None else _relative_error(system),
     )
-    return with_boundary(result.solution), result.iterations
+    return replace(part, predicted=with_boundary(result.solution)), result.iterations
 
 
 def _relative_error(system: DiffusionSystem) -> Error:
@@ -140,7 +140,14 @@ def _relative_error(system: DiffusionSystem) -> Error:
 
 
 def _point_out_failures(certificate: Certificate, tolerance: float) -> None:
-    upper = certificate.relative_error_upper
+    bounds = certificate.relative_error_upper
+    upper = bounds[np.isfinite(bounds)]
+    if without := len(bounds) - len(upper):
+        warnings.warn(
+            f"{without} of {len(bounds)} fields have the solution 0, to which no error is relative",
+            TwoscaleWarning,
+            stacklevel=3,
+        )
     missed = int((upper > tolerance).sum())
     if missed:
         warnings.warn(
