@@ -226,7 +226,7 @@ def test_an_equation_of_ones_own_with_two_input_channels(darcy):
 @pytest.mark.parametrize("medium", [1e-60, 1.0, 1e40])
 def test_bounds_do_not_depend_on_units(darcy, forcing, medium):
     """Squares of such numbers leave the range of double precision."""
-    problem, media, _, prediction = darcy
+    _, media, _, prediction = darcy
     both = torch.stack([media, torch.ones_like(media)], 1)
     usual = certify(prediction[:, None], both, Forced())
     both = torch.stack([medium * media, torch.full_like(media, forcing)], 1)

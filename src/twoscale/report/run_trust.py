@@ -130,17 +130,18 @@ class TrustLook:
             self._errors.append(relative_to_prediction(predicted[some], batch.truth[some]))
         if self._to_certify:
             fields = (inputs, predicted, batch.truth)
-            self._certify(*(one[: self._to_certify, 0] for one in fields))
+            self._certify(*(one[: self._to_certify] for one in fields))
 
     def _certify(self, inputs: Tensor, predicted: Tensor, truth: Tensor) -> None:
         self._to_certify -= len(inputs)
+        given = inputs[:, : self._equation.channels[0]]  # parameters are no part of an equation
         try:
-            proven = certify(predicted, inputs, self._equation)
+            proven = certify(predicted, given, self._equation)
         except TwoscaleError:  # a coefficient that the equation does not allow
             self._to_certify = 0
             return
-        norm = EnergyNorm(self._equation.system(inputs))
-        wanted, found = (one[:, 1:-1, 1:-1].double() for one in (truth, predicted))
+        norm = EnergyNorm(self._equation.system_of_fields(given))
+        wanted, found = (one[:, 0, 1:-1, 1:-1].double() for one in (truth, predicted))
         errors = (norm(wanted - found) / norm(wanted)).numpy()
         self._proofs.append((errors, proven.relative_error_lower, proven.relative_error_upper))
 
