@@ -14,6 +14,10 @@ from twoscale.fields.grid import Grid
 from twoscale.linalg.transforms import sine_matrix
 
 
+Parts = tuple[Tensor, ...]
+"""Numbers as real tensors: themselves, or their real and their imaginary parts."""
+
+
 @dataclass(frozen=True)
 class AxisSeries:
     """A series along one axis.
@@ -25,6 +29,9 @@ class AxisSeries:
     analysis: Tensor  # (modes, nodes): coefficients of values
     synthesis: Tensor  # (nodes, modes): values of coefficients
     waves: Tensor  # (modes,): half waves along the axis; negative ones turn the other way
+
+
+_COMPLEX = "fourier"
 
 
 @dataclass(frozen=True)
@@ -40,13 +47,24 @@ class FieldSeries:
 
     def coefficients(self, fields: Tensor) -> Tensor:
         """Return the coefficients (..., row modes, column modes) of real fields."""
-        rows, columns = self._axes(fields.device, fields.dtype)
-        return rows.analysis @ fields.to(rows.analysis.dtype) @ columns.analysis.mT
+        return whole_numbers(self.coefficient_parts(fields))
 
     def fields(self, coefficients: Tensor) -> Tensor:
         """Return the real fields (..., rows, columns) of coefficients."""
-        rows, columns = self._axes(coefficients.device, coefficients.real.dtype)
-        return (rows.synthesis @ coefficients @ columns.synthesis.mT).real
+        return self.fields_of_parts(parts_of(coefficients))
+
+    def coefficient_parts(self, fields: Tensor) -> Parts:
+        """Return the coefficients of real fields by parts: real arithmetic does less work."""
+        rows, columns = self._axes(fields.device, fields.dtype)
+        along = _products(parts_of(rows.analysis), (fields,))
+        return _products(along, parts_of(columns.analysis.mT))
+
+    def fields_of_parts(self, coefficients: Parts) -> Tensor:
+        """Return the real fields (..., rows, columns) of coefficients by parts."""
+        first = coefficients[0]
+        rows, columns = self._axes(first.device, first.dtype)
+        along = _products(parts_of(rows.synthesis), coefficients)
+        return _real_product(along, parts_of(columns.synthesis.mT))
 
     def waves(self, device: torch.device) -> Tensor:
         """Return the half waves of all modes along both axes, (row modes, column modes, 2)."""
@@ -55,13 +73,12 @@ class FieldSeries:
 
     @property
     def is_complex(self) -> bool:
-        return "fourier" in self.names
+        return _COMPLEX in self.names
 
     def _axes(self, device: torch.device, dtype: torch.dtype) -> tuple[AxisSeries, AxisSeries]:
-        """Return the series of rows and columns; both are complex if one of them is."""
-        kind = dtype.to_complex() if self.is_complex else dtype
+        """Return the series of rows and columns."""
         rows, columns = (
-            _axis_series(name, nodes, device, kind)
+            _axis_series(name, nodes, device, dtype.to_complex() if name == _COMPLEX else dtype)
             for name, nodes in zip(self.names, self.grid.shape, strict=True)
         )
         return rows, columns
@@ -80,8 +97,33 @@ def series_of(grid: Grid) -> list[FieldSeries]:
 
 def _names(nodes: int, periodic: bool) -> tuple[str, ...]:
     if periodic:
-        return ("fourier",)
+        return (_COMPLEX,)
     return ("sine", "cosine") if nodes > 2 else ("cosine",)
+
+
+def parts_of(numbers: Tensor) -> Parts:
+    """Return views of the real and imaginary parts of complex numbers, or real ones alone."""
+    return (numbers.real, numbers.imag) if numbers.is_complex() else (numbers,)
+
+
+def whole_numbers(parts: Parts) -> Tensor:
+    """Undo `parts_of`."""
+    return torch.complex(*parts) if len(parts) == 2 else parts[0]
+
+
+def _products(one: Parts, other: Parts) -> Parts:
+    """Return the product of matrices by parts."""
+    if len(one) == 1:
+        return tuple(one[0] @ part for part in other)
+    if len(other) == 1:
+        return tuple(part @ other[0] for part in one)
+    return _real_product(one, other), one[0] @ other[1] + one[1] @ other[0]
+
+
+def _real_product(one: Parts, other: Parts) -> Tensor:
+    """Return the real part of the product of matrices."""
+    real = one[0] @ other[0]
+    return real - one[1] @ other[1] if len(one) == len(other) == 2 else real
 
 
 @cache
@@ -119,4 +161,4 @@ def _fourier(nodes: int) -> AxisSeries:
     return AxisSeries(synthesis.mH, synthesis, 2 * torch.fft.fftfreq(nodes, 1 / nodes).double())
 
 
-_SERIES = {"sine": _sines, "cosine": _cosines, "fourier": _fourier}
+_SERIES = {"sine": _sines, "cosine": _cosines, _COMPLEX: _fourier}

@@ -13,7 +13,7 @@ from twoscale.fields.grid import Space
 from twoscale.fields.source import chunk_length, slices
 from twoscale.fields.symmetries import IDENTITY, Group
 from twoscale.linalg.ridge import geometric_mean
-from twoscale.linalg.series import FieldSeries, series_of
+from twoscale.linalg.series import FieldSeries, Parts, series_of, whole_numbers
 from twoscale.parts import register
 from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
 from twoscale.predictors.symbol import SymbolFit, apply_symbol
@@ -154,10 +154,17 @@ class SpectralFilter(CodePredictor):
 
     def _modes(self, series: FieldSeries, fields: Tensor) -> Tensor:
         """Return the modes (batch, channels, rows, columns) of inputs; a parameter is in all."""
+        return whole_numbers(self._mode_parts(series, fields))
+
+    def _mode_parts(self, series: FieldSeries, fields: Tensor) -> Parts:
+        """Return the modes of inputs by parts."""
         count = self._ends[0].space.field_channels
-        modes = series.coefficients(fields[:, :count])
-        scalars = fields[:, count:, :1, :1].expand(-1, -1, *modes.shape[2:])
-        return torch.cat([modes, scalars.to(modes.dtype)], 1)
+        parts = series.coefficient_parts(fields[:, :count])
+        if fields.shape[1] == count:
+            return parts
+        scalars = fields[:, count:, :1, :1].expand(-1, -1, *parts[0].shape[2:])
+        values = (scalars, torch.zeros_like(scalars))
+        return tuple(torch.cat(pair, 1) for pair in zip(parts, values, strict=False))
 
     def _errors(
         self, series: FieldSeries, fit: SymbolFit, validation: Pairs
@@ -192,8 +199,10 @@ class SpectralFilter(CodePredictor):
         assert self.series is not None
         inputs, outputs = self._ends
         fields = (inputs.decode(codes) - self.input_mean) / self._input_unit
-        modes = apply_symbol(_as_numbers(self.symbol), self._modes(self.series, fields))
-        return outputs.encode(self.output_mean + self._output_unit * self.series.fields(modes))
+        read = torch.cat(self._mode_parts(self.series, fields), 1)
+        modes = apply_symbol(_real_symbol(self.symbol), read).split(outputs.space.channels, 1)
+        filtered = self.series.fields_of_parts(modes)
+        return outputs.encode(self.output_mean + self._output_unit * filtered)
 
 
 def _as_real(symbol: Tensor) -> Tensor:
@@ -201,6 +210,13 @@ def _as_real(symbol: Tensor) -> Tensor:
     return torch.view_as_real(symbol) if symbol.is_complex() else symbol[..., None]
 
 
-def _as_numbers(parts: Tensor) -> Tensor:
-    """Undo `_as_real`."""
-    return parts[..., 0] if parts.shape[-1] == 1 else torch.view_as_complex(parts.contiguous())
+def _real_symbol(parts: Tensor) -> Tensor:
+    """Return the symbol (..., n, m) of `_as_real` as a map of real numbers.
+
+    A complex one maps the real parts of all channels, followed by their imaginary parts, to the
+    same of the outputs: (..., 2 n, 2 m).
+    """
+    if parts.shape[-1] == 1:
+        return parts[..., 0]
+    real, imaginary = parts.unbind(-1)
+    return torch.cat([torch.cat([real, -imaginary], -1), torch.cat([imaginary, real], -1)], -2)
