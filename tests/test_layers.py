@@ -24,6 +24,7 @@ LAYERS = [
     {"methods"},
     {"finetuning"},
     {"trust"},
+    {"export"},
     {"surrogate"},
     {"search"},
     {"__init__"},

@@ -121,6 +121,11 @@ class Representation(Part, nn.Module, ABC):
         return sum(self.block_sizes)
 
     @property
+    def code_spread(self) -> Tensor:
+        """Return the standard deviations (code_size,) of the training fields' codes, or ones."""
+        return torch.ones(self.code_size)
+
+    @property
     def dtype(self) -> torch.dtype:
         """Return the type both maps compute in."""
         return next(b.dtype for b in self.buffers() if b.is_floating_point())

@@ -264,6 +264,11 @@ class BlockPCA(Representation):
         return self._code_size
 
     @property
+    def code_spread(self) -> Tensor:
+        self._require_fit()
+        return self.variances.flatten()[self.places].clamp_min(0).sqrt()
+
+    @property
     def ranks(self) -> dict[str, list[int]]:
         self._require_fit()
         return {"pca": list(self._ranks)}

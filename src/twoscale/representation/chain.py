@@ -144,6 +144,10 @@ class Chain(Representation):
         return {name: sum(values) / len(values) for name, values in shares.items()}
 
     @property
+    def code_spread(self) -> Tensor:
+        return torch.cat([stage.code_spread for _, stage in self._named()])
+
+    @property
     def unit(self) -> Tensor:
         return torch.stack([stage.unit for _, stage in self._named()]).amax(0)
 

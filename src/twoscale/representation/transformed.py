@@ -207,6 +207,10 @@ class Transformed(Representation):
         return self.fields.block_sizes
 
     @property
+    def code_spread(self) -> Tensor:
+        return self.fields.code_spread
+
+    @property
     def ranks(self) -> dict[str, list[int]]:
         return self.fields.ranks
 
