@@ -52,6 +52,9 @@ OPTIONAL = [
     "skimage",
     "sklearn",
     "dask",
+    "onnx",
+    "onnxscript",
+    "onnxruntime",
 ]
 
 

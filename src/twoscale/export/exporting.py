@@ -30,9 +30,7 @@ class Format:
 
 FORMATS = {
     ".onnx": Format("ONNX", onnx_file.require, onnx_file.content, onnx_file.prediction),
-    ".pt2": Format(
-        "torch.export", torch_file.require, torch_file.content, torch_file.prediction
-    ),
+    ".pt2": Format("torch.export", torch_file.require, torch_file.content, torch_file.prediction),
 }
 """The formats by the suffix of the file."""
 
@@ -62,6 +60,19 @@ class Exported:
     checked_with: str | None
     difference: float | None
     metadata: dict[str, Any]
+
+    @property
+    def check_text(self) -> str:
+        """Return in words how the file was checked."""
+        if self.difference is None:
+            return (
+                "It was not checked, because onnxruntime is not installed: "
+                "pip install 'twoscale[export]'"
+            )
+        return (
+            f"Its predictions differ from the surrogate's by {self.difference:.1e} at most, "
+            f"relative to their norm (checked with {self.checked_with})."
+        )
 
 
 def format_of(path: str | Path) -> Format:

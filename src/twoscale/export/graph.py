@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.export import Dim, ExportedProgram
+from torch.export import Dim, ExportedProgram, export
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
@@ -43,7 +43,7 @@ class MixedGraph(FieldGraph):
 class ParameterGraph(FieldGraph):
     """An operator from parameters (batch, parameters) to fields."""
 
-    def forward(self, parameters: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(self, parameters: Tensor) -> Tensor:
         return self.operator(parameters[:, :, None, None])
 
 
@@ -89,7 +89,7 @@ def trace(graph: FieldGraph, fields: Tensor, space: Space) -> ExportedProgram:
     shapes: Any = {name: {0: batch} for name in input_names(space)}
     try:
         with quiet_libraries():
-            return torch.export.export(graph, inputs, dynamic_shapes=shapes, strict=False)
+            return export(graph, inputs, dynamic_shapes=shapes, strict=False)
     except Exception as error:
         raise TwoscaleError(
             f"this surrogate cannot be traced ({first_line(error)}): a part of your own must use "

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.export import ExportedProgram
+from torch.export import ExportedProgram, load, save
 
 from twoscale.export.checking import Predict
 from twoscale.export.graph import quiet_libraries
@@ -29,14 +29,14 @@ def content(program: ExportedProgram, space: Space, metadata: Mapping[str, Any])
         node.meta.pop("stack_trace", None)  # paths of sources
     stream = io.BytesIO()
     with quiet_libraries():
-        torch.export.save(program, stream, extra_files={METADATA: to_json(metadata)})
+        save(program, stream, extra_files={METADATA: to_json(metadata)})
     return stream.getvalue()
 
 
 def prediction(file: bytes) -> tuple[Predict, str] | None:
     """Return how torch predicts from a file, and its version."""
     with quiet_libraries():
-        module = torch.export.load(io.BytesIO(file)).module()
+        module = load(io.BytesIO(file)).module()
 
     def predict(inputs: tuple[Tensor, ...]) -> Tensor:
         return module(*inputs)

@@ -13,7 +13,6 @@ from torch import Tensor
 from twoscale.fields.grid import Grid
 from twoscale.linalg.transforms import sine_matrix
 
-
 Parts = tuple[Tensor, ...]
 """Numbers as real tensors: themselves, or their real and their imaginary parts."""
 

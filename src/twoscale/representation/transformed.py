@@ -166,7 +166,10 @@ class Transformed(Representation):
 
     def encode(self, fields: Tensor) -> Tensor:
         self._check_fields(fields)
-        if not (torch.compiler.is_compiling() or fields.is_cuda and torch.cuda.is_current_stream_capturing()):
+        if not (
+            torch.compiler.is_compiling()
+            or (fields.is_cuda and torch.cuda.is_current_stream_capturing())
+        ):
             self.check_values(fields)
         return self.fields.encode(self._transformed(fields.to(self.dtype)))
 
