@@ -137,7 +137,7 @@ class Representation(Part, nn.Module, ABC):
     forward = reconstruct
 
     def _require_fit(self) -> None:
-        if "space" not in vars(self):
+        if "space" not in self.__dict__:
             raise TwoscaleError("this representation is not fitted yet: call fit first")
 
     def _check_fields(self, fields: Tensor) -> None:
@@ -150,9 +150,10 @@ class Representation(Part, nn.Module, ABC):
 
     def _check_codes(self, codes: Tensor) -> None:
         self._require_fit()
-        if codes.shape[1:] != (self.code_size,):
+        size = self.code_size
+        if codes.shape[1:] != (size,):
             raise TwoscaleError(
-                f"codes of this representation have {self.code_size} entries, "
+                f"codes of this representation have {size} entries, "
                 f"these have shape {tuple(codes.shape)}"
             )
 

@@ -230,8 +230,7 @@ class BlockPCA(Representation):
         return False
 
     def _require_fit(self) -> None:
-        super()._require_fit()
-        if self.vectors is None:  # a fit that was refused
+        if self._buffers["vectors"] is None:  # not by its name: that is looked for in vain first
             raise TwoscaleError("this representation is not fitted yet: call fit first")
 
     @property
