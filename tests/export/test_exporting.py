@@ -235,3 +235,12 @@ def test_an_export_leaves_the_surrogate_as_it_was(surrogate, data, tmp_path):
     np.testing.assert_array_equal(
         surrogate.predict(data.inputs, parameters=data.parameters), before
     )
+
+
+@pytest.mark.gpu
+def test_a_surrogate_on_a_gpu_is_exported_from_a_copy(tmp_path):
+    data = make_data((8, 8))
+    surrogate = Surrogate("whole-field", width=4, blocks=1, epochs=1, device="cuda")
+    surrogate.fit(data.inputs, data.outputs)
+    assert surrogate.export(tmp_path / "model.pt2").difference < LARGEST_DIFFERENCE
+    assert next(surrogate.operator_.parameters()).is_cuda
