@@ -11,10 +11,10 @@ from tests.export.files import Data, check_file, fitted, make_data, session
 pytest.importorskip("onnxruntime")
 
 CASES = {
-    "affine, average over a square": (
+    "affine, average over quarter turns": (
         "global",
         make_data((5, 5)),
-        {"predictor": "affine", "symmetries": "square", "average_symmetries": True},
+        {"predictor": "affine", "symmetries": "rotations", "average_symmetries": True},
     ),
     "affine-mlp, fields and parameters, several outputs": (
         "global",
@@ -44,7 +44,7 @@ CASES = {
     "encoder, two members, a parameter": (
         "global",
         make_data((8, 8), parameters=1),
-        {"predictor": "encoder", "members": 2},
+        {"predictor": "encoder", "members": 2, "cut": 4},
     ),
 }
 
