@@ -25,8 +25,8 @@ class AxisSeries:
     count half.
     """
 
-    analysis: Tensor  # (modes, nodes): coefficients of values
-    synthesis: Tensor  # (nodes, modes): values of coefficients
+    analysis: Parts  # (modes, nodes): coefficients of values
+    synthesis: Parts  # (nodes, modes): values of coefficients
     waves: Tensor  # (modes,): half waves along the axis; negative ones turn the other way
 
 
@@ -55,15 +55,15 @@ class FieldSeries:
     def coefficient_parts(self, fields: Tensor) -> Parts:
         """Return the coefficients of real fields by parts: real arithmetic does less work."""
         rows, columns = self._axes(fields.device, fields.dtype)
-        along = _products(parts_of(rows.analysis), (fields,))
-        return _products(along, parts_of(columns.analysis.mT))
+        along = _products(rows.analysis, (fields,))
+        return _products(along, tuple(part.mT for part in columns.analysis))
 
     def fields_of_parts(self, coefficients: Parts) -> Tensor:
         """Return the real fields (..., rows, columns) of coefficients by parts."""
         first = coefficients[0]
         rows, columns = self._axes(first.device, first.dtype)
-        along = _products(parts_of(rows.synthesis), coefficients)
-        return _real_product(along, parts_of(columns.synthesis.mT))
+        along = _products(rows.synthesis, coefficients)
+        return _real_product(along, tuple(part.mT for part in columns.synthesis))
 
     def waves(self, device: torch.device) -> Tensor:
         """Return the half waves of all modes along both axes, (row modes, column modes, 2)."""
@@ -77,7 +77,7 @@ class FieldSeries:
     def _axes(self, device: torch.device, dtype: torch.dtype) -> tuple[AxisSeries, AxisSeries]:
         """Return the series of rows and columns."""
         rows, columns = (
-            _axis_series(name, nodes, device, dtype.to_complex() if name == _COMPLEX else dtype)
+            _axis_series(name, nodes, device, dtype)
             for name, nodes in zip(self.names, self.grid.shape, strict=True)
         )
         return rows, columns
@@ -128,7 +128,10 @@ def _real_product(one: Parts, other: Parts) -> Tensor:
 @cache
 def _axis_series(name: str, nodes: int, device: torch.device, dtype: torch.dtype) -> AxisSeries:
     made = _SERIES[name](nodes)
-    analysis, synthesis = (one.to(device, dtype) for one in (made.analysis, made.synthesis))
+    analysis, synthesis = (
+        tuple(part.to(device, dtype).contiguous() for part in parts)
+        for parts in (made.analysis, made.synthesis)
+    )
     return AxisSeries(analysis, synthesis, made.waves.to(device))
 
 
@@ -137,27 +140,28 @@ def _sines(nodes: int) -> AxisSeries:
     inner = nodes - 2
     analysis = torch.zeros(inner, nodes, dtype=torch.float64)
     analysis[:, 1:-1] = sine_matrix(inner, torch.device("cpu"))
-    return AxisSeries(analysis, analysis.mT, torch.arange(1, inner + 1, dtype=torch.float64))
+    return AxisSeries((analysis,), (analysis.mT,), torch.arange(1, inner + 1, dtype=torch.float64))
 
 
 def _cosines(nodes: int) -> AxisSeries:
     """The DCT-I, whose first and last nodes are the ends."""
     k = torch.arange(nodes, dtype=torch.float64)
     if nodes == 1:
-        return AxisSeries(torch.ones_like(k)[:, None], torch.ones_like(k)[:, None], k)
+        return AxisSeries((torch.ones_like(k)[:, None],), (torch.ones_like(k)[:, None],), k)
     last = nodes - 1
     halves = 1 - 0.5 * (k % last == 0).double()
     waves = torch.cos(math.pi / last * torch.outer(k, k)) * math.sqrt(2 / last)
     synthesis = waves * halves.sqrt()
-    return AxisSeries(synthesis.mT * halves, synthesis, k)
+    return AxisSeries((synthesis.mT * halves,), (synthesis,), k)
 
 
 def _fourier(nodes: int) -> AxisSeries:
     """The discrete Fourier transform, in its usual order of frequencies."""
     k = torch.arange(nodes, dtype=torch.float64)
     angles = 2 * math.pi / nodes * (torch.outer(k, k) % nodes)
-    synthesis = torch.polar(torch.full_like(angles, nodes**-0.5), angles)
-    return AxisSeries(synthesis.mH, synthesis, 2 * torch.fft.fftfreq(nodes, 1 / nodes).double())
+    cosines, sines = nodes**-0.5 * angles.cos(), nodes**-0.5 * angles.sin()
+    waves = 2 * torch.fft.fftfreq(nodes, 1 / nodes).double()
+    return AxisSeries((cosines, -sines), (cosines, sines), waves)  # both are symmetric
 
 
 _SERIES = {"sine": _sines, "cosine": _cosines, _COMPLEX: _fourier}

@@ -199,8 +199,7 @@ class SpectralFilter(CodePredictor):
         assert self.series is not None
         inputs, outputs = self._ends
         fields = (inputs.decode(codes) - self.input_mean) / self._input_unit
-        read = torch.cat(self._mode_parts(self.series, fields), 1)
-        modes = apply_symbol(_real_symbol(self.symbol), read).split(outputs.space.channels, 1)
+        modes = _apply_parts(self.symbol, self._mode_parts(self.series, fields))
         filtered = self.series.fields_of_parts(modes)
         return outputs.encode(self.output_mean + self._output_unit * filtered)
 
@@ -210,13 +209,12 @@ def _as_real(symbol: Tensor) -> Tensor:
     return torch.view_as_real(symbol) if symbol.is_complex() else symbol[..., None]
 
 
-def _real_symbol(parts: Tensor) -> Tensor:
-    """Return the symbol (..., n, m) of `_as_real` as a map of real numbers.
-
-    A complex one maps the real parts of all channels, followed by their imaginary parts, to the
-    same of the outputs: (..., 2 n, 2 m).
-    """
-    if parts.shape[-1] == 1:
-        return parts[..., 0]
-    real, imaginary = parts.unbind(-1)
-    return torch.cat([torch.cat([real, -imaginary], -1), torch.cat([imaginary, real], -1)], -2)
+def _apply_parts(symbol: Tensor, modes: Parts) -> Parts:
+    """Return the output modes by parts, of a symbol of `_as_real` and input modes by parts."""
+    if len(modes) == 1:
+        return (apply_symbol(symbol[..., 0], modes[0]),)
+    (real, imaginary), (x, y) = symbol.unbind(-1), modes
+    return (
+        apply_symbol(real, x) - apply_symbol(imaginary, y),
+        apply_symbol(real, y) + apply_symbol(imaginary, x),
+    )
