@@ -81,7 +81,12 @@ class Skeleton(nn.Module):
     def extend(self, traces: Tensor) -> Tensor:
         """Return the discrete-harmonic fields (..., height, width) of traces (..., size)."""
         shape = self.layout.shape
-        frames = functional.pad(traces, (0, 1)).index_select(-1, self.sources).reshape(-1, *shape)
+        if torch.compiler.is_compiling():  # a copy to places would fix the size of the batch
+            frames = functional.pad(traces, (0, 1)).index_select(-1, self.sources)
+        else:  # few nodes are on lines, so that writing them alone is faster
+            frames = traces.new_zeros(*traces.shape[:-1], shape[0] * shape[1])
+            frames = frames.index_copy(-1, self.places, traces)
+        frames = frames.reshape(-1, *shape)
         rows = self._along_rows(frames[:, self.row_lines])
         columns = self._along_columns(frames[:, :, self.column_lines])
         loads = self.row_loads @ rows + columns @ self.column_loads
