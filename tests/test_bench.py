@@ -161,6 +161,14 @@ def test_inference_is_measured_on_new_fields_for_every_batch():
         assert 0 < result.agreement["mre"] < 1
 
 
+def test_single_predictions_agree_with_the_exported_file():
+    results = small_results("single")
+    assert [result.name.split()[-1] for result in results] == ["affine-32", "encoder-32"]
+    for result in results:
+        assert result.agreement["difference"] < 1e-5
+        assert result.details["module_seconds"]
+
+
 def test_batches_that_take_too_long_are_left_out(monkeypatch):
     monkeypatch.setattr(using, "_per_field", lambda method, inputs, setup: [1.0])
     monkeypatch.setattr(using, "_LONGEST", 2.0)

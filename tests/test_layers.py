@@ -24,6 +24,7 @@ LAYERS = [
     {"methods"},
     {"finetuning"},
     {"trust"},
+    {"export"},
     {"surrogate"},
     {"search"},
     {"__init__"},
@@ -51,6 +52,9 @@ OPTIONAL = [
     "skimage",
     "sklearn",
     "dask",
+    "onnx",
+    "onnxscript",
+    "onnxruntime",
 ]
 
 

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from tests.representation.contract import Chunks
-from tests.surrogate.tiny import STAGES, TINY, build
+from tests.surrogate.tiny import STAGES, TINY, build, make
 from twoscale import METHODS, Grid, PatchLayout, TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.source import ArraySource
+from twoscale.operators import operators as operators_module
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.operators.operators import FieldOperator
 
@@ -206,3 +207,18 @@ def test_the_base_of_a_refined_operator_is_the_plain_one(fitted, poisson16):
     x = poisson16.batch.inputs[:4]
     with torch.no_grad():
         assert torch.equal(fitted["refinement"][0].base(x), fitted["local"][0](x))
+
+
+@pytest.mark.parametrize("symmetries", ["square", "shifts"])
+def test_an_average_is_the_same_in_one_batch_and_image_by_image(symmetries, poisson16, monkeypatch):
+    x, u = poisson16.batch
+    surrogate = make(
+        "local",
+        predictor="affine",
+        symmetries=symmetries,
+        average_symmetries=True,
+        periodic=symmetries == "shifts",
+    ).fit(x, u)
+    together = surrogate.operator_(x[:3])
+    monkeypatch.setattr(operators_module, "_FEW_VALUES", 0)
+    torch.testing.assert_close(together, surrogate.operator_(x[:3]))

@@ -140,6 +140,10 @@ class RepresentationContract:
         assert codes.shape == (len(new_fields), fitted.code_size)
         assert fitted.decode(codes).shape == new_fields.shape
 
+    def test_every_code_has_a_spread(self, fitted):
+        assert fitted.code_spread.shape == (fitted.code_size,)
+        assert bool((fitted.code_spread >= 0).all())
+
     def test_code_size_is_the_sum_of_blocks_and_of_ranks(self, fitted):
         assert fitted.code_size == sum(fitted.block_sizes)
         assert fitted.block_sizes == [sum(ranks) for ranks in fitted.ranks.values()]

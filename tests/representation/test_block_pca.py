@@ -130,3 +130,9 @@ def test_a_node_that_varies_by_rounding_only_keeps_its_mean(fields, generator):
     other = noisy.clone()
     other[..., 0] = 2
     assert torch.equal(fitted.encode(other), fitted.encode(noisy))
+
+
+def test_the_spread_of_codes_is_that_of_the_training_fields(fields):
+    pca = PatchPCA(RankRule(variance=0.9)).fit(fields)
+    assert len(set(pca.ranks["pca"])) > 1  # blocks are padded
+    torch.testing.assert_close(pca.code_spread, pca.encode(fields).std(0), rtol=0.02, atol=1e-4)

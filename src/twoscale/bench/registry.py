@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from twoscale.bench import fitting, training, using
+from twoscale.bench import exported, fitting, training, using
 from twoscale.bench.measure import Comparison, Setup
 from twoscale.errors import TwoscaleError, unknown_name
 
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Comparison]]] = {
     "train": training.train,
     "finetune": training.finetune,
     "inference": using.inference,
+    "single": exported.single,
     "end-to-end": fitting.end_to_end,
     "scaling": using.scaling,
     "memory": using.memory,

@@ -12,6 +12,7 @@ from twoscale.cli.common import Application, DebugOption, QuietOption
 from twoscale.cli.data import check, generate, import_
 from twoscale.cli.demo import demo
 from twoscale.cli.evaluate import evaluate
+from twoscale.cli.export import export
 from twoscale.cli.finetune import finetune
 from twoscale.cli.fit import fit
 from twoscale.cli.predict import predict
@@ -68,6 +69,9 @@ app.command(
     epilog="Examples: twoscale predict runs/a input.npy --out prediction.npy · "
     "twoscale predict runs/b --parameters parameters.npy --out prediction.npy"
 )(predict)
+app.command(
+    epilog="Examples: twoscale export runs/a model.onnx · twoscale export runs/a model.pt2"
+)(export)
 app.command(
     epilog="Examples: twoscale report runs/a · twoscale report runs/a runs/b --out compared.html · "
     "twoscale report studies"

@@ -90,6 +90,7 @@ BENCHMARKS = (
     "train",
     "finetune",
     "inference",
+    "single",
     "end-to-end",
     "scaling",
     "memory",

@@ -203,7 +203,7 @@ class PatchLayout:
 
     def assemble(self, patches: Tensor) -> Tensor:
         """Return the sum of patches (batch, count, channels x features), placed, as fields."""
-        batch, channels = len(patches), patches.shape[2] // self.features
+        batch, channels = patches.shape[0], patches.shape[2] // self.features
         if self.stride is not None and self.overlaps:
             columns = patches.transpose(1, 2)
             return functional.fold(columns, self.shape, self.patch, stride=self.stride)

@@ -132,12 +132,17 @@ class WithParameters:
     def chunks(self) -> Iterator[Tensor]:
         start = 0
         for chunk in self.source.chunks():
-            scalars = self.parameters[start : start + len(chunk), :, None, None].to(chunk)
-            yield torch.cat([chunk, scalars.expand(-1, -1, *chunk.shape[2:])], dim=1)
+            yield with_channels(chunk, self.parameters[start : start + len(chunk)].to(chunk))
             start += len(chunk)
 
     def to(self, device: torch.device) -> WithParameters:
         return WithParameters(self.source.to(device), self.parameters.to(device))
+
+
+def with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
+    """Return fields (b, C, H, W) with scalars (b, P) as P further channels, constant each."""
+    expanded = scalars[:, :, None, None].expand(-1, -1, *fields.shape[2:])
+    return torch.cat([fields, expanded], dim=1)
 
 
 class SentSource:

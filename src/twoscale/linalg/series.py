@@ -13,6 +13,9 @@ from torch import Tensor
 from twoscale.fields.grid import Grid
 from twoscale.linalg.transforms import sine_matrix
 
+Parts = tuple[Tensor, ...]
+"""Numbers as real tensors: themselves, or their real and their imaginary parts."""
+
 
 @dataclass(frozen=True)
 class AxisSeries:
@@ -22,9 +25,12 @@ class AxisSeries:
     count half.
     """
 
-    analysis: Tensor  # (modes, nodes): coefficients of values
-    synthesis: Tensor  # (nodes, modes): values of coefficients
+    analysis: Parts  # (modes, nodes): coefficients of values
+    synthesis: Parts  # (nodes, modes): values of coefficients
     waves: Tensor  # (modes,): half waves along the axis; negative ones turn the other way
+
+
+_COMPLEX = "fourier"
 
 
 @dataclass(frozen=True)
@@ -40,13 +46,24 @@ class FieldSeries:
 
     def coefficients(self, fields: Tensor) -> Tensor:
         """Return the coefficients (..., row modes, column modes) of real fields."""
-        rows, columns = self._axes(fields.device, fields.dtype)
-        return rows.analysis @ fields.to(rows.analysis.dtype) @ columns.analysis.mT
+        return whole_numbers(self.coefficient_parts(fields))
 
     def fields(self, coefficients: Tensor) -> Tensor:
         """Return the real fields (..., rows, columns) of coefficients."""
-        rows, columns = self._axes(coefficients.device, coefficients.real.dtype)
-        return (rows.synthesis @ coefficients @ columns.synthesis.mT).real
+        return self.fields_of_parts(parts_of(coefficients))
+
+    def coefficient_parts(self, fields: Tensor) -> Parts:
+        """Return the coefficients of real fields by parts: real arithmetic does less work."""
+        rows, columns = self._axes(fields.device, fields.dtype)
+        along = _products(rows.analysis, (fields,))
+        return _products(along, tuple(part.mT for part in columns.analysis))
+
+    def fields_of_parts(self, coefficients: Parts) -> Tensor:
+        """Return the real fields (..., rows, columns) of coefficients by parts."""
+        first = coefficients[0]
+        rows, columns = self._axes(first.device, first.dtype)
+        along = _products(rows.synthesis, coefficients)
+        return _real_product(along, tuple(part.mT for part in columns.synthesis))
 
     def waves(self, device: torch.device) -> Tensor:
         """Return the half waves of all modes along both axes, (row modes, column modes, 2)."""
@@ -55,13 +72,12 @@ class FieldSeries:
 
     @property
     def is_complex(self) -> bool:
-        return "fourier" in self.names
+        return _COMPLEX in self.names
 
     def _axes(self, device: torch.device, dtype: torch.dtype) -> tuple[AxisSeries, AxisSeries]:
-        """Return the series of rows and columns; both are complex if one of them is."""
-        kind = dtype.to_complex() if self.is_complex else dtype
+        """Return the series of rows and columns."""
         rows, columns = (
-            _axis_series(name, nodes, device, kind)
+            _axis_series(name, nodes, device, dtype)
             for name, nodes in zip(self.names, self.grid.shape, strict=True)
         )
         return rows, columns
@@ -80,14 +96,42 @@ def series_of(grid: Grid) -> list[FieldSeries]:
 
 def _names(nodes: int, periodic: bool) -> tuple[str, ...]:
     if periodic:
-        return ("fourier",)
+        return (_COMPLEX,)
     return ("sine", "cosine") if nodes > 2 else ("cosine",)
+
+
+def parts_of(numbers: Tensor) -> Parts:
+    """Return views of the real and imaginary parts of complex numbers, or real ones alone."""
+    return (numbers.real, numbers.imag) if numbers.is_complex() else (numbers,)
+
+
+def whole_numbers(parts: Parts) -> Tensor:
+    """Undo `parts_of`."""
+    return torch.complex(*parts) if len(parts) == 2 else parts[0]
+
+
+def _products(one: Parts, other: Parts) -> Parts:
+    """Return the product of matrices by parts."""
+    if len(one) == 1:
+        return tuple(one[0] @ part for part in other)
+    if len(other) == 1:
+        return tuple(part @ other[0] for part in one)
+    return _real_product(one, other), one[0] @ other[1] + one[1] @ other[0]
+
+
+def _real_product(one: Parts, other: Parts) -> Tensor:
+    """Return the real part of the product of matrices."""
+    real = one[0] @ other[0]
+    return real - one[1] @ other[1] if len(one) == len(other) == 2 else real
 
 
 @cache
 def _axis_series(name: str, nodes: int, device: torch.device, dtype: torch.dtype) -> AxisSeries:
     made = _SERIES[name](nodes)
-    analysis, synthesis = (one.to(device, dtype) for one in (made.analysis, made.synthesis))
+    analysis, synthesis = (
+        tuple(part.to(device, dtype).contiguous() for part in parts)
+        for parts in (made.analysis, made.synthesis)
+    )
     return AxisSeries(analysis, synthesis, made.waves.to(device))
 
 
@@ -96,27 +140,28 @@ def _sines(nodes: int) -> AxisSeries:
     inner = nodes - 2
     analysis = torch.zeros(inner, nodes, dtype=torch.float64)
     analysis[:, 1:-1] = sine_matrix(inner, torch.device("cpu"))
-    return AxisSeries(analysis, analysis.mT, torch.arange(1, inner + 1, dtype=torch.float64))
+    return AxisSeries((analysis,), (analysis.mT,), torch.arange(1, inner + 1, dtype=torch.float64))
 
 
 def _cosines(nodes: int) -> AxisSeries:
     """The DCT-I, whose first and last nodes are the ends."""
     k = torch.arange(nodes, dtype=torch.float64)
     if nodes == 1:
-        return AxisSeries(torch.ones_like(k)[:, None], torch.ones_like(k)[:, None], k)
+        return AxisSeries((torch.ones_like(k)[:, None],), (torch.ones_like(k)[:, None],), k)
     last = nodes - 1
     halves = 1 - 0.5 * (k % last == 0).double()
     waves = torch.cos(math.pi / last * torch.outer(k, k)) * math.sqrt(2 / last)
     synthesis = waves * halves.sqrt()
-    return AxisSeries(synthesis.mT * halves, synthesis, k)
+    return AxisSeries((synthesis.mT * halves,), (synthesis,), k)
 
 
 def _fourier(nodes: int) -> AxisSeries:
     """The discrete Fourier transform, in its usual order of frequencies."""
     k = torch.arange(nodes, dtype=torch.float64)
     angles = 2 * math.pi / nodes * (torch.outer(k, k) % nodes)
-    synthesis = torch.polar(torch.full_like(angles, nodes**-0.5), angles)
-    return AxisSeries(synthesis.mH, synthesis, 2 * torch.fft.fftfreq(nodes, 1 / nodes).double())
+    cosines, sines = nodes**-0.5 * angles.cos(), nodes**-0.5 * angles.sin()
+    waves = 2 * torch.fft.fftfreq(nodes, 1 / nodes).double()
+    return AxisSeries((cosines, -sines), (cosines, sines), waves)  # both are symmetric
 
 
-_SERIES = {"sine": _sines, "cosine": _cosines, "fourier": _fourier}
+_SERIES = {"sine": _sines, "cosine": _cosines, _COMPLEX: _fourier}

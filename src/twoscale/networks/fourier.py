@@ -131,8 +131,8 @@ class _Convolution(torch.autograd.Function):
         ctx: Any, x: Tensor, weights: Tensor, bypass: Tensor, bias: Tensor, matrices: Matrices
     ) -> Tensor:
         rows, columns, back = matrices
-        spectrum = _modes(_along(columns, _along_rows(rows, x)), len(x), 2)
-        products = _lines(torch.bmm(spectrum, weights), len(rows) // 2, len(x), 4)
+        spectrum = _modes(_along(columns, _along_rows(rows, x)), x.shape[0], 2)
+        products = _lines(torch.bmm(spectrum, weights), len(rows) // 2, x.shape[0], 4)
         out = torch.addmm(bias, x.flatten(0, 2), bypass.T).view(x.shape)
         ctx.save_for_backward(x, spectrum, weights, bypass)
         ctx.matrices = matrices
@@ -161,12 +161,12 @@ def _along_rows(rows: Tensor, x: Tensor) -> Tensor:
 
 
 def _along(matrix: Tensor, lines: Tensor) -> Tensor:
-    return torch.bmm(matrix.expand(len(lines), -1, -1), lines)
+    return torch.bmm(matrix.expand(lines.shape[0], -1, -1), lines)
 
 
 def _add_back(out: Tensor, rows: Tensor, lines: Tensor) -> Tensor:
     """Add to fields, in place, what row transforms stand for; return the fields."""
-    batch = len(out)
+    batch = out.shape[0]  # not len(out): a batch of any size can be traced
     out.flatten(2).baddbmm_(rows.T.expand(batch, -1, -1), lines.view(batch, len(rows), -1))
     return out
 

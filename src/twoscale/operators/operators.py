@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Self
 
@@ -26,6 +26,7 @@ from twoscale.runtime.stages import CORRECTION, TRAINING, TRANSFORM
 from twoscale.training import Task
 
 Encode = Callable[[Tensor], Tensor]
+_FEW_VALUES = 2**17  # of all images of a batch: one call for all of them is faster
 
 
 class FieldOperator(nn.Module, ABC):
@@ -203,10 +204,19 @@ class LatentOperator(FieldOperator):
         if not self.average:
             return self.predict_once(fields)
         first, *others = self.group
-        total = first.inverse(self.predict_once(first(fields)))
-        for symmetry in others:
-            total = total + symmetry.inverse(self.predict_once(symmetry(fields)))
+        predicted = self._predict_images(fields)
+        total = first.inverse(next(predicted))
+        for symmetry, one in zip(others, predicted, strict=True):
+            total = total + symmetry.inverse(one)
         return total / len(self.group)
+
+    def _predict_images(self, fields: Tensor) -> Iterator[Tensor]:
+        """Yield the predictions of all images of fields: of few or exported ones in one batch."""
+        if torch.compiler.is_compiling() or len(self.group) * fields.numel() <= _FEW_VALUES:
+            images = torch.cat([symmetry(fields) for symmetry in self.group])
+            yield from self.predict_once(images).unflatten(0, (len(self.group), -1))
+        else:
+            yield from (self.predict_once(symmetry(fields)) for symmetry in self.group)
 
     def predict_once(self, fields: Tensor) -> Tensor:
         """Return the prediction without an average over images."""

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.source import slices
 from twoscale.fields.symmetries import IDENTITY, Group, irreducible
 from twoscale.linalg.ridge import Modes, geometric_mean, squared_errors
 from twoscale.predictors.affine import CodePairs, fit_affine
@@ -36,6 +35,7 @@ STRENGTH_COUNT = 20
 TUNING_SAMPLES = 1000
 _POWER_ITERATIONS = 500
 _TILE = 2**26  # kernel values computed together when predicting
+_ZERO = 1e-300  # the least squared distance: the root of zero has no derivative
 
 
 def _matern_3_2(distance: Tensor) -> Tensor:
@@ -64,6 +64,7 @@ class KernelRegression(nn.Module):
     weights: Tensor  # (inputs,): w
     centres: Tensor  # (centres, inputs): c
     offset: Tensor  # (outputs,)
+    _squares: Tensor  # (centres,): |c|^2
 
     def __init__(
         self, order: Tensor, weights: Tensor, centres: Tensor, offset: Tensor, coefficients: Tensor
@@ -74,6 +75,7 @@ class KernelRegression(nn.Module):
         self.register_buffer("centres", centres)
         self.register_buffer("offset", offset)
         self.coefficients = nn.Parameter(coefficients, requires_grad=False)  # (centres, outputs)
+        self.register_buffer("_squares", centres.square().sum(1), persistent=False)
         self._kernel = KERNELS[f"matern-{int(order)}/2"]
 
     @classmethod
@@ -89,11 +91,20 @@ class KernelRegression(nn.Module):
     def forward(self, codes: Tensor) -> Tensor:
         scaled = codes.to(self.weights.dtype) * self.weights
         rows = max(1, _TILE // len(self.centres))
-        parts = [
-            self._kernel(torch.cdist(scaled[part], self.centres)) @ self.coefficients
-            for part in slices(len(codes), rows)
-        ]
-        return (torch.cat(parts) + self.offset).to(codes.dtype)
+        # An exported graph has no loop over parts: it takes batches of any size at once.
+        whole = torch.compiler.is_compiling() or len(codes) <= rows
+        parts = [scaled] if whole else scaled.split(rows)
+        sums = [self._kernel(self._distances(part)) @ self.coefficients for part in parts]
+        return (torch.cat(sums) + self.offset).to(codes.dtype)
+
+    def _distances(self, scaled: Tensor) -> Tensor:
+        """Return the distances (batch, centres) of weighted codes, by one product of matrices.
+
+        That is what `torch.cdist` does for more than 25 centres, whose squares are known here.
+        """
+        own = scaled.square().sum(1, keepdim=True)
+        squares = torch.addmm(self._squares, scaled, self.centres.mT, alpha=-2) + own
+        return squares.clamp_min(_ZERO).sqrt()
 
 
 @dataclass(frozen=True)

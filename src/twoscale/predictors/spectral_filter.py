@@ -13,7 +13,7 @@ from twoscale.fields.grid import Space
 from twoscale.fields.source import chunk_length, slices
 from twoscale.fields.symmetries import IDENTITY, Group
 from twoscale.linalg.ridge import geometric_mean
-from twoscale.linalg.series import FieldSeries, series_of
+from twoscale.linalg.series import FieldSeries, Parts, series_of, whole_numbers
 from twoscale.parts import register
 from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
 from twoscale.predictors.symbol import SymbolFit, apply_symbol
@@ -154,10 +154,17 @@ class SpectralFilter(CodePredictor):
 
     def _modes(self, series: FieldSeries, fields: Tensor) -> Tensor:
         """Return the modes (batch, channels, rows, columns) of inputs; a parameter is in all."""
+        return whole_numbers(self._mode_parts(series, fields))
+
+    def _mode_parts(self, series: FieldSeries, fields: Tensor) -> Parts:
+        """Return the modes of inputs by parts."""
         count = self._ends[0].space.field_channels
-        modes = series.coefficients(fields[:, :count])
-        scalars = fields[:, count:, :1, :1].expand(-1, -1, *modes.shape[2:])
-        return torch.cat([modes, scalars.to(modes.dtype)], 1)
+        parts = series.coefficient_parts(fields[:, :count])
+        if fields.shape[1] == count:
+            return parts
+        scalars = fields[:, count:, :1, :1].expand(-1, -1, *parts[0].shape[2:])
+        values = (scalars, torch.zeros_like(scalars))
+        return tuple(torch.cat(pair, 1) for pair in zip(parts, values, strict=False))
 
     def _errors(
         self, series: FieldSeries, fit: SymbolFit, validation: Pairs
@@ -192,8 +199,9 @@ class SpectralFilter(CodePredictor):
         assert self.series is not None
         inputs, outputs = self._ends
         fields = (inputs.decode(codes) - self.input_mean) / self._input_unit
-        modes = apply_symbol(_as_numbers(self.symbol), self._modes(self.series, fields))
-        return outputs.encode(self.output_mean + self._output_unit * self.series.fields(modes))
+        modes = _apply_parts(self.symbol, self._mode_parts(self.series, fields))
+        filtered = self.series.fields_of_parts(modes)
+        return outputs.encode(self.output_mean + self._output_unit * filtered)
 
 
 def _as_real(symbol: Tensor) -> Tensor:
@@ -201,6 +209,12 @@ def _as_real(symbol: Tensor) -> Tensor:
     return torch.view_as_real(symbol) if symbol.is_complex() else symbol[..., None]
 
 
-def _as_numbers(parts: Tensor) -> Tensor:
-    """Undo `_as_real`."""
-    return parts[..., 0] if parts.shape[-1] == 1 else torch.view_as_complex(parts.contiguous())
+def _apply_parts(symbol: Tensor, modes: Parts) -> Parts:
+    """Return the output modes by parts, of a symbol of `_as_real` and input modes by parts."""
+    if len(modes) == 1:
+        return (apply_symbol(symbol[..., 0], modes[0]),)
+    (real, imaginary), (x, y) = symbol.unbind(-1), modes
+    return (
+        apply_symbol(real, x) - apply_symbol(imaginary, y),
+        apply_symbol(real, y) + apply_symbol(imaginary, x),
+    )

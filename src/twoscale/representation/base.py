@@ -121,6 +121,11 @@ class Representation(Part, nn.Module, ABC):
         return sum(self.block_sizes)
 
     @property
+    def code_spread(self) -> Tensor:
+        """Return the standard deviations (code_size,) of the training fields' codes, or ones."""
+        return torch.ones(self.code_size)
+
+    @property
     def dtype(self) -> torch.dtype:
         """Return the type both maps compute in."""
         return next(b.dtype for b in self.buffers() if b.is_floating_point())
@@ -132,7 +137,7 @@ class Representation(Part, nn.Module, ABC):
     forward = reconstruct
 
     def _require_fit(self) -> None:
-        if "space" not in vars(self):
+        if "space" not in self.__dict__:
             raise TwoscaleError("this representation is not fitted yet: call fit first")
 
     def _check_fields(self, fields: Tensor) -> None:
@@ -145,9 +150,10 @@ class Representation(Part, nn.Module, ABC):
 
     def _check_codes(self, codes: Tensor) -> None:
         self._require_fit()
-        if codes.shape[1:] != (self.code_size,):
+        size = self.code_size
+        if codes.shape[1:] != (size,):
             raise TwoscaleError(
-                f"codes of this representation have {self.code_size} entries, "
+                f"codes of this representation have {size} entries, "
                 f"these have shape {tuple(codes.shape)}"
             )
 

@@ -9,6 +9,7 @@ from typing import Self
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.grid import Grid, Space
@@ -47,6 +48,7 @@ class BlockPCA(Representation):
     rank: Tensor  # (blocks,)
     total: Tensor  # (blocks,): training variance of all scaled features; if not standardised
     places: Tensor  # (code_size,): where the code sits in the flattened padded scores
+    sources: Tensor  # (blocks x largest rank,): its inverse; `code_size` where there is no code
 
     def __init__(
         self, rule: RankRule | float, *, solver: str = "randomized", standardised: bool = True
@@ -151,6 +153,9 @@ class BlockPCA(Representation):
         kept = torch.arange(largest, device=self.rank.device) < self.rank[:, None]
         places = kept.flatten().nonzero()[:, 0]
         self.register_buffer("places", places, persistent=False)
+        sources = torch.full_like(kept.flatten(), len(places), dtype=torch.int64)
+        sources[places] = torch.arange(len(places), device=places.device)
+        self.register_buffer("sources", sources, persistent=False)
         self._ranks = [int(k) for k in self.rank]
         self._code_size = sum(self._ranks)
 
@@ -178,8 +183,9 @@ class BlockPCA(Representation):
     def _deviations(self, codes: Tensor) -> Tensor:
         """Return s (V z), the blocks (batch, blocks, features) of codes without the mean."""
         count, _, largest = self.vectors.shape
-        padded = codes.new_zeros(len(codes), count * largest)
-        padded = padded.index_copy(1, self.places, codes).reshape(len(codes), count, largest)
+        if self._code_size < count * largest:
+            codes = functional.pad(codes, (0, 1)).index_select(1, self.sources)
+        padded = codes.unflatten(1, (count, largest))
         values = torch.bmm(padded.transpose(0, 1), self.vectors.mT).transpose(0, 1)
         return self.scale * values
 
@@ -194,7 +200,7 @@ class BlockPCA(Representation):
         norms = torch.zeros_like(self.variances).flatten()
         for part in slices(self.code_size, chunk_length(*self.space.shape)):
             places = torch.arange(part.start, part.stop, device=self.places.device)
-            units = torch.nn.functional.one_hot(places, self.code_size).to(self.mean.dtype)
+            units = functional.one_hot(places, self.code_size).to(self.mean.dtype)
             fields = self._join(self._deviations(units)) / unit
             norms[self.places[part]] = fields.square().sum((1, 2, 3))
         return (self.variances * norms.reshape(self.variances.shape)).double()
@@ -224,8 +230,7 @@ class BlockPCA(Representation):
         return False
 
     def _require_fit(self) -> None:
-        super()._require_fit()
-        if self.vectors is None:  # a fit that was refused
+        if self._buffers["vectors"] is None:  # not by its name: that is looked for in vain first
             raise TwoscaleError("this representation is not fitted yet: call fit first")
 
     @property
@@ -256,6 +261,11 @@ class BlockPCA(Representation):
     def code_size(self) -> int:
         self._require_fit()
         return self._code_size
+
+    @property
+    def code_spread(self) -> Tensor:
+        self._require_fit()
+        return self.variances.flatten()[self.places].clamp_min(0).sqrt()
 
     @property
     def ranks(self) -> dict[str, list[int]]:

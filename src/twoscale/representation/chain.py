@@ -116,8 +116,9 @@ class Chain(Representation):
 
     def decode(self, codes: Tensor) -> Tensor:
         self._check_codes(codes)
-        parts = codes.split([stage.code_size for _, stage in self._named()], 1)
-        fields = [stage.decode(part) for (_, stage), part in zip(self._named(), parts, strict=True)]
+        stages = self._named()
+        parts = codes.split([stage.code_size for _, stage in stages], 1)
+        fields = [stage.decode(part) for (_, stage), part in zip(stages, parts, strict=True)]
         return sum(fields[1:], fields[0])
 
     def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
@@ -142,6 +143,10 @@ class Chain(Representation):
     def explained_variance(self) -> dict[str, float]:
         shares = {name: stage.explained_variance.values() for name, stage in self._named()}
         return {name: sum(values) / len(values) for name, values in shares.items()}
+
+    @property
+    def code_spread(self) -> Tensor:
+        return torch.cat([stage.code_spread for _, stage in self._named()])
 
     @property
     def unit(self) -> Tensor:

@@ -52,7 +52,7 @@ class GlobalPCA(BlockPCA):
         return fields.flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
-        return blocks.reshape(len(blocks), *self.space.shape)
+        return blocks.reshape(blocks.shape[0], *self.space.shape)
 
 
 @register
@@ -255,7 +255,7 @@ class RestrictedPCA(BlockPCA):
         return coarse.flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
-        coarse = blocks.reshape(len(blocks), self.space.channels, *self._coarse)
+        coarse = blocks.reshape(blocks.shape[0], self.space.channels, *self._coarse)
         if self._even:
             shape = self.space.grid.shape
             return functional.interpolate(coarse, shape, mode="bilinear", align_corners=False)

@@ -31,6 +31,7 @@ class Skeleton(nn.Module):
     """
 
     places: Tensor  # (size,): flat node numbers, inner lines first, then the grid's boundary
+    sources: Tensor  # (height x width,): its inverse; `size` where a node is on no line
     row_lines: Tensor
     column_lines: Tensor
     row_sines: Tensor  # (row patches, side, side): DST-I inside each patch
@@ -47,8 +48,12 @@ class Skeleton(nn.Module):
         rows, columns = _Axis.of(layout.rows, spacing[0]), _Axis.of(layout.columns, spacing[1])
         eigenvalues = rows.eigenvalues[:, None] + columns.eigenvalues
         inside = rows.inside[:, None] & columns.inside
+        places = _places(inside, rows.ends[:, None] | columns.ends)
+        sources = torch.full((inside.numel(),), len(places))
+        sources[places] = torch.arange(len(places))
         buffers = {
-            "places": _places(inside, rows.ends[:, None] | columns.ends),
+            "places": places,
+            "sources": sources,
             "row_lines": rows.lines,
             "column_lines": columns.lines,
             "row_sines": rows.sines,
@@ -76,8 +81,12 @@ class Skeleton(nn.Module):
     def extend(self, traces: Tensor) -> Tensor:
         """Return the discrete-harmonic fields (..., height, width) of traces (..., size)."""
         shape = self.layout.shape
-        frames = traces.new_zeros(*traces.shape[:-1], shape[0] * shape[1])
-        frames = frames.index_copy(-1, self.places, traces).reshape(-1, *shape)
+        if torch.compiler.is_compiling():  # a copy to places would fix the size of the batch
+            frames = functional.pad(traces, (0, 1)).index_select(-1, self.sources)
+        else:  # few nodes are on lines, so that writing them alone is faster
+            frames = traces.new_zeros(*traces.shape[:-1], shape[0] * shape[1])
+            frames = frames.index_copy(-1, self.places, traces)
+        frames = frames.reshape(-1, *shape)
         rows = self._along_rows(frames[:, self.row_lines])
         columns = self._along_columns(frames[:, :, self.column_lines])
         loads = self.row_loads @ rows + columns @ self.column_loads

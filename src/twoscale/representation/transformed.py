@@ -166,7 +166,10 @@ class Transformed(Representation):
 
     def encode(self, fields: Tensor) -> Tensor:
         self._check_fields(fields)
-        if not (fields.is_cuda and torch.cuda.is_current_stream_capturing()):
+        if not (
+            torch.compiler.is_compiling()
+            or (fields.is_cuda and torch.cuda.is_current_stream_capturing())
+        ):
             self.check_values(fields)
         return self.fields.encode(self._transformed(fields.to(self.dtype)))
 
@@ -205,6 +208,10 @@ class Transformed(Representation):
     @property
     def block_sizes(self) -> list[int]:
         return self.fields.block_sizes
+
+    @property
+    def code_spread(self) -> Tensor:
+        return self.fields.code_spread
 
     @property
     def ranks(self) -> dict[str, list[int]]:

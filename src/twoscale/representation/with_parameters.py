@@ -90,6 +90,11 @@ class WithParameters(Representation):
         return self
 
     @property
+    def code_spread(self) -> Tensor:
+        own = torch.ones_like(self.scale)
+        return own if self.fields is None else torch.cat([self.fields.code_spread, own])
+
+    @property
     def unit(self) -> Tensor:
         own = self.scale[:, None, None]
         return own if self.fields is None else torch.cat([self.fields.unit, own])

@@ -21,13 +21,15 @@ _LARGEST = 256 * 256**2  # nodes of a batch: what `predict` takes at a time; a g
 _KEPT = 4  # shapes per operator
 
 
-@torch.no_grad()
 def replayed(operator: nn.Module, fields: Tensor) -> Tensor:
-    """Return operator(fields), on CUDA from a recording where there is one.
+    """Return operator(fields) without gradients, on CUDA from a recording where there is one.
 
     Every tensor that the operator reads must be its parameter or buffer, or keep its memory for
     good. Threads wait for each other.
     """
+    if torch.is_grad_enabled():
+        with torch.no_grad():
+            return replayed(operator, fields)
     if not fields.is_cuda or _cannot_record():
         return operator(fields)
     with exclusive_stream(fields.device):

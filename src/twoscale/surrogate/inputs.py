@@ -26,7 +26,7 @@ from twoscale.fields.samples import (
     usual_array,
     with_parameters,
 )
-from twoscale.fields.source import is_source
+from twoscale.fields.source import is_source, with_channels
 from twoscale.operators.context import FieldPairs
 from twoscale.surrogate.labels import labelled_like
 from twoscale.surrogate.resampling import Resampling, on_grid
@@ -335,8 +335,7 @@ def _with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
         raise TwoscaleError(
             f"there are {len(fields)} input fields but parameters of {len(scalars)} samples"
         )
-    expanded = scalars.to(fields.device)[:, :, None, None]
-    return torch.cat([fields, expanded.expand(-1, -1, *fields.shape[2:])], 1)
+    return with_channels(fields, scalars.to(fields.device))
 
 
 def hold_out(

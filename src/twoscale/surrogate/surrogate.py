@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 
+from twoscale.export import Exported, describe, export_operator
 from twoscale.fields.samples import Fields
 from twoscale.files import Checkpoints, atomic_output
 from twoscale.finetuning.finetune import FinetunePlan, keeps_fields, tunable
@@ -391,6 +392,51 @@ class Surrogate(FittedSurrogate):
             folder.mkdir()
             write_surrogate(self, folder)
         LOGGER.info("saved as %s", path)
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> Exported:
+        """Write the surrogate as one file that predicts without twoscale.
+
+        The graph takes `fields` (batch, channels, height, width) and, if there are any,
+        `parameters` (batch, P), float32 both. It gives `prediction`, the solution fields. The file
+        is read back and compared with `predict` before it appears.
+
+        Parameters
+        ----------
+        path
+            The new file. Its suffix decides the format: ".onnx", or ".pt2" by `torch.export`.
+        overwrite
+            Whether to replace a file that is there already. False by default.
+        metrics
+            Metrics of `evaluate`, whose error and mean radius the file's metadata shall tell. By
+            default they tell the errors that are known.
+
+        Returns
+        -------
+        Exported
+            Path and size of the file, its metadata, and how it was checked.
+        """
+        self._check_fitted()
+        metadata = describe(
+            self.operator_,
+            self._spaces,
+            method=self.method,
+            problem=self.problem,
+            training_samples=self.training_samples_,
+            errors=self.errors_,
+            trust=self.trust_,
+            metrics=metrics,
+        )
+        made = export_operator(
+            self.operator_, self.input_space_, metadata, path, overwrite=overwrite
+        )
+        LOGGER.info("exported as %s", path)
+        return made
 
     @classmethod
     def load(

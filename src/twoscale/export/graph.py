@@ -1,0 +1,117 @@
+"""A fitted operator as one graph: what it takes, what it gives, and how it is traced."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from logging import ERROR, getLogger
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram, export
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Space
+from twoscale.fields.source import with_channels
+from twoscale.operators.operators import FieldOperator
+
+FIELDS, PARAMETERS, PREDICTION = "fields", "parameters", "prediction"
+_EXAMPLES = 3  # samples that a graph is traced with; it takes any number
+
+
+class FieldGraph(nn.Module):
+    """An operator from fields (batch, channels, height, width) to fields."""
+
+    def __init__(self, operator: FieldOperator) -> None:
+        super().__init__()
+        self.operator = operator
+
+    def forward(self, fields: Tensor) -> Tensor:
+        return self.operator(fields)
+
+
+class MixedGraph(FieldGraph):
+    """An operator from fields and parameters (batch, parameters) to fields."""
+
+    def forward(self, fields: Tensor, parameters: Tensor) -> Tensor:  # type: ignore[override]
+        return self.operator(with_channels(fields, parameters))
+
+
+class ParameterGraph(FieldGraph):
+    """An operator from parameters (batch, parameters) to fields."""
+
+    def forward(self, parameters: Tensor) -> Tensor:
+        return self.operator(parameters[:, :, None, None])
+
+
+def graph_of(operator: FieldOperator, space: Space) -> FieldGraph:
+    """Return an operator on inputs of a space as a graph on the CPU, whose inputs have names."""
+    on_cpu = all(one.device.type == "cpu" for one in (*operator.parameters(), *operator.buffers()))
+    own = operator if on_cpu else copy.deepcopy(operator).cpu()
+    if not space.parameters:
+        return FieldGraph(own).eval()
+    return (MixedGraph(own) if space.field_channels else ParameterGraph(own)).eval()
+
+
+def input_names(space: Space) -> list[str]:
+    """Return the names of a graph's inputs, in their order."""
+    return [FIELDS] * bool(space.field_channels) + [PARAMETERS] * bool(space.parameters)
+
+
+def as_inputs(fields: Tensor, space: Space) -> tuple[Tensor, ...]:
+    """Return a graph's inputs from fields of a space, whose last channels are its parameters.
+
+    >>> from twoscale.fields.grid import Grid
+    >>> both = as_inputs(torch.zeros(5, 3, 8, 8), Space(3, Grid(8, 8), parameters=2))
+    >>> [tuple(one.shape) for one in both]
+    [(5, 1, 8, 8), (5, 2)]
+    """
+    parts = {
+        FIELDS: fields[:, : space.field_channels],
+        PARAMETERS: fields[:, space.field_channels :, 0, 0],
+    }
+    return tuple(parts[name].contiguous() for name in input_names(space))
+
+
+@torch.no_grad()
+def trace(graph: FieldGraph, fields: Tensor, space: Space) -> ExportedProgram:
+    """Return the traced graph, which takes batches of any size.
+
+    `fields` are inputs of the space to trace with.
+    """
+    inputs = as_inputs(fields[:_EXAMPLES], space)
+    # Tables that are made at the first call are kept: made while tracing, they would be no tensors.
+    graph(*inputs)
+    batch = Dim("batch", min=1)
+    shapes: Any = {name: {0: batch} for name in input_names(space)}
+    try:
+        with quiet_libraries():
+            return export(graph, inputs, dynamic_shapes=shapes, strict=False)
+    except Exception as error:
+        raise TwoscaleError(
+            f"this surrogate cannot be traced ({first_line(error)}): a part of your own must use "
+            "torch operations only, and none that depend on the number of samples"
+        ) from error
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Keep torch from logging and warning of what users cannot change."""
+    logger = getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message that says something."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next((line for line in lines if line), type(error).__name__)

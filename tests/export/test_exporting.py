@@ -1,0 +1,246 @@
+"""Exported files: their metadata, their check, what is refused, and what is left behind."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from tests.export.files import BATCHES, LARGEST_DIFFERENCE, fitted, make_data
+from twoscale import Poisson, Surrogate, TwoscaleError
+from twoscale.export import FORMATS, checking, onnx_file
+from twoscale.export.checking import sample_inputs
+from twoscale.export.torch_file import METADATA
+
+
+@pytest.fixture(scope="module")
+def onnx_model(surrogate, tmp_path_factory):
+    """The surrogate as an ONNX file, and the result of its export."""
+    pytest.importorskip("onnx")
+    path = tmp_path_factory.mktemp("onnx") / "model.onnx"
+    return path, surrogate.export(path)
+
+
+def names_in(folder):
+    return sorted(one.name for one in folder.iterdir())
+
+
+# Metadata
+
+
+def test_an_onnx_file_tells_what_it_is(onnx_model):
+    import onnx
+
+    path, exported = onnx_model
+    model = onnx.load(path)
+    onnx.checker.check_model(model)
+    found = {one.key: json.loads(one.value) for one in model.metadata_props}
+    assert found == exported.metadata
+    assert found["method"] == "global"
+    assert found["problem"] is None
+    fields = found["inputs"]["fields"]
+    assert fields["shape"] == ["batch", 2, 8, 9]
+    assert (fields["channels"], fields["periodic"]) == (["0", "1"], [False, False])
+    assert found["inputs"]["parameters"] == {
+        "type": "float32",
+        "shape": ["batch", 1],
+        "axes": ["batch", "parameters"],
+        "names": ["2"],
+    }
+    assert found["outputs"]["prediction"]["shape"] == ["batch", 1, 8, 9]
+    assert [one.type.tensor_type.shape.dim[0].dim_param for one in model.graph.input] == [
+        "batch",
+        "batch",
+    ]
+    assert exported.size == path.stat().st_size
+
+
+def test_files_hold_no_paths_of_sources(onnx_model, surrogate, tmp_path):
+    surrogate.export(tmp_path / "model.pt2")
+    for path in (onnx_model[0], tmp_path / "model.pt2"):
+        content = path.read_bytes()
+        assert b"site-packages" not in content
+        assert b".py" not in content
+
+
+def test_metadata_tell_errors_and_radii(tmp_path):
+    data = make_data((8, 8))
+    problem = Poisson()
+    surrogate = fitted("global", data, predictor="affine", problem=problem)
+    first = surrogate.export(tmp_path / "a.pt2").metadata
+    assert first["mean_relative_l2"] == {}
+    assert first["radius"] is None
+    assert first["problem"] == {"name": "poisson", "parameters": problem.parameters()}
+    metrics = surrogate.calibrate(data.inputs, data.outputs).evaluate(data.inputs, data.outputs)
+    found = surrogate.export(tmp_path / "b.pt2", metrics=metrics).metadata
+    assert found["mean_relative_l2"] == {"test": metrics["mean_relative_l2"]}
+    radius = found["radius"]
+    assert (radius["level"], radius["calibration_samples"]) == (0.95, 64)
+    assert radius["mean"] == metrics["trust"]["mean_radius"]
+    assert set(radius["powers"]) == {"residual", "distance"}
+
+
+def test_metadata_name_channels_that_must_be_positive(tmp_path):
+    data = make_data((8, 8), channels=2, positive=True)
+    surrogate = fitted("global", data, predictor="affine", input_transform=("none", "log"))
+    assert surrogate.export(tmp_path / "a.pt2").metadata["inputs"]["fields"]["positive"] == ["1"]
+
+
+# Files that run elsewhere
+
+
+def test_an_onnx_file_needs_neither_torch_nor_twoscale(onnx_model, surrogate, data, tmp_path):
+    pytest.importorskip("onnxruntime")
+    np.savez(tmp_path / "given.npz", **data.given(5))
+    code = f"""
+import sys
+sys.modules["torch"] = sys.modules["twoscale"] = sys.modules["onnx"] = None
+import numpy as np, onnxruntime
+session = onnxruntime.InferenceSession({str(onnx_model[0])!r})
+(found,) = session.run(["prediction"], dict(np.load("given.npz")))
+np.save("found.npy", found)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    found = np.load(tmp_path / "found.npy")
+    expected = surrogate.predict(data.inputs[:5], parameters=data.parameters[:5])
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_torch_file_takes_batches_of_any_size(surrogate, data, tmp_path):
+    exported = surrogate.export(tmp_path / "model.pt2")
+    assert exported.checked_with.startswith("torch ")
+    extra = {METADATA: ""}
+    program = torch.export.load(tmp_path / "model.pt2", extra_files=extra)
+    assert json.loads(extra[METADATA]) == exported.metadata
+    module = program.module()
+    for batch in BATCHES:
+        given = {name: torch.from_numpy(one) for name, one in data.given(batch).items()}
+        expected = surrogate.predict(data.inputs[:batch], parameters=data.parameters[:batch])
+        with torch.no_grad():
+            found = module(*given.values()).numpy()
+        error = np.linalg.norm(found - expected)
+        assert error <= LARGEST_DIFFERENCE * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("method", ["fno", "conforming", "whole-field"])
+def test_torch_files_of_other_methods(method, tmp_path):
+    data = make_data((9, 12))
+    surrogate = fitted(method, data, **({"patches": 2} if method == "conforming" else {}))
+    assert surrogate.export(tmp_path / "model.pt2").difference <= LARGEST_DIFFERENCE
+
+
+def test_a_loaded_surrogate_can_be_exported(surrogate, tmp_path):
+    surrogate.save(tmp_path / "saved")
+    loaded = Surrogate.load(tmp_path / "saved", device="cpu")
+    assert loaded.export(tmp_path / "model.pt2").metadata["training_samples"] > 0
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("name", ["model", "model.pt", "model.onx"])
+def test_an_unknown_suffix(surrogate, name, tmp_path):
+    with pytest.raises(TwoscaleError, match=r"suffix decides .* '.*model.*: end it in \.onnx"):
+        surrogate.export(tmp_path / name)
+    assert names_in(tmp_path) == []
+
+
+def test_nothing_is_replaced_without_being_asked(surrogate, tmp_path):
+    path = tmp_path / "model.pt2"
+    path.write_text("mine")
+    with pytest.raises(TwoscaleError, match=r"exists already: .* pass overwrite=True"):
+        surrogate.export(path)
+    assert path.read_text() == "mine"
+    surrogate.export(path, overwrite=True)
+    assert path.stat().st_size > 1000
+    folder = tmp_path / "folder.pt2"
+    folder.mkdir()
+    with pytest.raises(TwoscaleError, match="something else"):
+        surrogate.export(folder, overwrite=True)
+    assert names_in(tmp_path) == ["folder.pt2", "model.pt2"]
+
+
+def test_an_unfitted_surrogate(tmp_path):
+    with pytest.raises(TwoscaleError, match="not fitted yet"):
+        Surrogate().export(tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxscript"])
+def test_a_missing_package_is_named_with_its_extra(surrogate, package, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_file, "find_spec", lambda name: None if name == package else name)
+    with pytest.raises(TwoscaleError, match=rf"'{package}': pip install 'twoscale\[export\]'"):
+        surrogate.export(tmp_path / "model.onnx")
+    assert names_in(tmp_path) == []
+
+
+def test_without_onnxruntime_the_result_says_so(surrogate, tmp_path, monkeypatch):
+    pytest.importorskip("onnx")
+    monkeypatch.setattr(
+        onnx_file, "find_spec", lambda name: None if name == "onnxruntime" else name
+    )
+    exported = surrogate.export(tmp_path / "model.onnx")
+    assert (exported.checked_with, exported.difference) == (None, None)
+    assert "not checked, because onnxruntime is not installed" in exported.check_text
+    assert names_in(tmp_path) == ["model.onnx"]
+
+
+def test_a_file_that_predicts_something_else_is_not_written(surrogate, tmp_path, monkeypatch):
+    right = FORMATS[".pt2"]
+
+    def wrong(file):
+        predict, name = right.prediction(file)
+        return lambda inputs: 1.001 * predict(inputs), name
+
+    monkeypatch.setitem(FORMATS, ".pt2", replace(right, prediction=wrong))
+    with pytest.raises(TwoscaleError, match=r"differs from the surrogate by 1\.0e-03"):
+        surrogate.export(tmp_path / "model.pt2")
+    assert names_in(tmp_path) == []
+
+
+def test_a_graph_with_another_shape_is_not_written(surrogate, tmp_path, monkeypatch):
+    graph = checking.FieldGraph(surrogate.operator_)
+    fields, space = sample_inputs(surrogate.operator_), surrogate.input_space_
+    monkeypatch.setattr(graph, "forward", lambda *inputs: torch.zeros(1, 1, 8, 9))
+    with pytest.raises(TwoscaleError, match="where the surrogate gives"):
+        checking.check(graph, lambda inputs: torch.zeros(1, 1, 9, 8), fields, space)
+
+
+def test_what_cannot_be_traced_is_refused_in_one_sentence(surrogate, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        type(surrogate.operator_), "forward", lambda self, fields: fields[: int(fields.sum())]
+    )
+    with pytest.raises(TwoscaleError, match=r"cannot be traced .* torch operations only"):
+        surrogate.export(tmp_path / "model.pt2")
+    assert names_in(tmp_path) == []
+
+
+# The inputs of the check
+
+
+def test_checked_inputs_look_like_training_inputs(surrogate, data):
+    found = sample_inputs(surrogate.operator_).numpy()
+    assert found.shape == (8, 3, 8, 9)
+    for channel in range(2):
+        ratio = found[:, channel].std() / data.inputs[:, channel].std()
+        assert 0.5 < ratio < 2
+    assert (found[:, 2] == found[:, 2, :1, :1]).all()  # a parameter
+
+
+def test_an_export_leaves_the_surrogate_as_it_was(surrogate, data, tmp_path):
+    before = surrogate.predict(data.inputs, parameters=data.parameters)
+    surrogate.export(tmp_path / "model.pt2")
+    np.testing.assert_array_equal(
+        surrogate.predict(data.inputs, parameters=data.parameters), before
+    )
+
+
+@pytest.mark.gpu
+def test_a_surrogate_on_a_gpu_is_exported_from_a_copy(tmp_path):
+    data = make_data((8, 8))
+    surrogate = Surrogate("whole-field", width=4, blocks=1, epochs=1, device="cuda")
+    surrogate.fit(data.inputs, data.outputs)
+    assert surrogate.export(tmp_path / "model.pt2").difference < LARGEST_DIFFERENCE
+    assert next(surrogate.operator_.parameters()).is_cuda
