@@ -40,24 +40,24 @@ class FieldSeries:
 
     def coefficients(self, fields: Tensor) -> Tensor:
         """Return the coefficients (..., row modes, column modes) of real fields."""
-        rows, columns = self._axes(fields.device, fields.dtype)
+        rows, columns = self.axes(fields.device, fields.dtype)
         return rows.analysis @ fields.to(rows.analysis.dtype) @ columns.analysis.mT
 
     def fields(self, coefficients: Tensor) -> Tensor:
         """Return the real fields (..., rows, columns) of coefficients."""
-        rows, columns = self._axes(coefficients.device, coefficients.real.dtype)
+        rows, columns = self.axes(coefficients.device, coefficients.real.dtype)
         return (rows.synthesis @ coefficients @ columns.synthesis.mT).real
 
     def waves(self, device: torch.device) -> Tensor:
         """Return the half waves of all modes along both axes, (row modes, column modes, 2)."""
-        axes = self._axes(device, torch.float64)
+        axes = self.axes(device, torch.float64)
         return torch.stack(torch.meshgrid(*(axis.waves for axis in axes), indexing="ij"), dim=-1)
 
     @property
     def is_complex(self) -> bool:
         return "fourier" in self.names
 
-    def _axes(self, device: torch.device, dtype: torch.dtype) -> tuple[AxisSeries, AxisSeries]:
+    def axes(self, device: torch.device, dtype: torch.dtype) -> tuple[AxisSeries, AxisSeries]:
         """Return the series of rows and columns; both are complex if one of them is."""
         kind = dtype.to_complex() if self.is_complex else dtype
         rows, columns = (
