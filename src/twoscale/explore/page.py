@@ -20,6 +20,7 @@ SCRIPTS = (
     "compute.js",
     "panels.js",
     "profile.js",
+    "pointers.js",
     "controls.js",
     "main.js",
 )
