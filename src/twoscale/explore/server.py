@@ -157,6 +157,7 @@ def _trust(surrogate: Surrogate, asked: Mapping[str, Any], pack: Packer) -> dict
     }
 
 
+@torch.no_grad()
 def field_parts(surrogate: Surrogate, fields: Tensor, modes: int | None = None) -> list[Tensor]:
     """Return the fields that each stage of the output adds to a prediction; they add up to it.
 

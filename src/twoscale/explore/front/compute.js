@@ -67,6 +67,7 @@ const Compute = (() => {
 
   // Computes the prediction of the current run, and asks for whatever takes longer.
   const update = () => {
+    modelOf(state.run); // the first call reads the weights
     const start = performance.now();
     result.parts = partsOf(state.run);
     const kept = (result.parts || []).filter((_, stage) => !state.hidden.includes(stage));

@@ -6,6 +6,7 @@ const Main = (() => {
   const { result } = Compute;
   const { make, number } = Panels;
   const find = (id) => document.getElementById(id);
+  const narrow = window.matchMedia("(max-width: 52rem)");
   const COLOURS = ["--accent", "#D55E00", "#0072B2", "#CC79A7", "#E69F00", "#56B4E9"];
 
   const percent = (share) => {
@@ -119,12 +120,21 @@ const Main = (() => {
         : card("known", "Input", "like the training inputs"));
     const { certificate } = trust;
     if (certificate) {
-      found.push(card(`${percent(certificate.relative_error_lower)} to ${percent(certificate.relative_error_upper)}`, "Certificate",
+      const [low, high] = [certificate.relative_error_lower, certificate.relative_error_upper].map(percent);
+      found.push(card(low === high ? high : `${low} to ${high}`, "Certificate",
         "proven bounds of the relative error in the energy norm"));
     } else {
       found.push(card("–", "Certificate", Compute.solvable() ? "…" : run.solver ? "the page certifies up to 128 x 128; --serve has no limit" : "the equation allows none", "quiet"));
     }
     find("cards").replaceChildren(...found);
+  };
+
+  // The profile takes what the panels leave of their last row, or a row of its own.
+  const fillRow = () => {
+    const columns = getComputedStyle(find("panels")).gridTemplateColumns.split(" ").length;
+    const panels = find("panels").childElementCount - 1;
+    const left = columns - (panels % columns);
+    find("profile").style.setProperty("--span", left > 1 || columns > 2 ? left : columns);
   };
 
   const drawProfile = (trust, found) => {
@@ -138,6 +148,7 @@ const Main = (() => {
     const band = width && { low: centre.map((value, i) => value - width[i]), high: centre.map((value, i) => value + width[i]) };
     find("profile").hidden = !lines.length;
     if (!lines.length) return;
+    fillRow();
     Profile.draw(find("profile").querySelector("canvas"), lines, band, output.shape.slice(1));
     find("legend").replaceChildren(...lines.map(({ name, colour, dashed }) => {
       const one = make("span", { textContent: name, className: dashed ? "dashed" : "" });
@@ -159,10 +170,14 @@ const Main = (() => {
     const trust = Compute.trust();
     const comparing = state.compare && Controls.comparable().length > 1;
     const found = comparing ? compared() : [{ run: State.run(), place: state.run, values: result.shown }];
-    if (State.inputs().channels.length) Panels.show(find("input-place"), [inputSpec()]);
+    const specs = comparing ? compareSpecs(found) : runSpecs();
+    // On a phone the prediction is beside the input, so that it is seen while painting.
+    const beside = narrow.matches && State.inputs().channels.length ? specs.splice(comparing ? 1 : 0, 1) : [];
+    const painted = State.inputs().channels.length ? [inputSpec()] : [];
+    Panels.show(find("input-place"), [...painted, ...beside]);
     needs();
     cards(trust);
-    Panels.show(find("panels"), comparing ? compareSpecs(found) : runSpecs());
+    Panels.show(find("panels"), specs);
     drawProfile(trust, found);
   };
 
@@ -216,6 +231,7 @@ const Main = (() => {
       if (await State.fromLink(window.location.hash.slice(1))) onControl("run");
     });
     schedule();
+    window.setTimeout(schedule, 300); // the first prediction is slow: the browser compiles it
   };
 
   start();

@@ -17,7 +17,7 @@ const Panels = (() => {
     if (!Number.isFinite(value)) return "–";
     const size = Math.abs(value);
     if (size === 0) return "0";
-    return (size >= 1e4 || size < 1e-3 ? value.toExponential(2) : value.toPrecision(3)).replace("-", "−");
+    return (size >= 1e4 || size < 1e-3 ? value.toExponential(2) : value.toPrecision(3)).replaceAll("-", "−");
   };
 
   const build = (name, paintable) => {
@@ -192,9 +192,10 @@ const Panels = (() => {
       if (!shown.has(spec.name)) shown.set(spec.name, build(spec.name, spec.paintable));
       return shown.get(spec.name);
     });
-    const current = [...place.children];
+    const current = [...place.children].filter((element) => element.classList.contains("panel"));
     if (current.length !== wanted.length || wanted.some((panel, i) => panel.element !== current[i])) {
-      place.replaceChildren(...wanted.map((panel) => panel.element));
+      for (const element of current) element.remove();
+      place.prepend(...wanted.map((panel) => panel.element));
     }
     wanted.forEach((panel, i) => draw(panel, specs[i]));
   };
