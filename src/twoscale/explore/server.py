@@ -14,6 +14,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.explore.tensors import Packer, unpacked
+from twoscale.explore.trust import allowed_levels
 from twoscale.operators.operators import LatentOperator
 from twoscale.representation import BlockPCA, Chain, Representation
 from twoscale.run import Run
@@ -115,8 +116,11 @@ def answer(surrogate: Surrogate, asked: Mapping[str, Any]) -> dict[str, Any]:
     problem = surrogate.problem
     if "truth" in wants and problem is not None and problem.solves(surrogate.output_space_.grid):
         found["truth"] = pack.single(problem.solve(fields[:, : problem.channels[0]])[0])
-    if "trust" in wants and surrogate.trust_ is not None and surrogate.trust_.band is not None:
-        found["trust"] = _trust(surrogate, asked, pack)
+    band = None if surrogate.trust_ is None else surrogate.trust_.band
+    levels = [] if band is None else allowed_levels(band)
+    if "trust" in wants and levels:
+        level = max((one for one in levels if one <= asked.get("level", LEVEL)), default=levels[0])
+        found["trust"] = _trust(surrogate, asked, level, pack)
     return found
 
 
@@ -137,16 +141,19 @@ def _inputs(surrogate: Surrogate, asked: Mapping[str, Any]) -> Tensor:
     return torch.cat(parts)[None]
 
 
-def _trust(surrogate: Surrogate, asked: Mapping[str, Any], pack: Packer) -> dict[str, Any]:
+def _trust(
+    surrogate: Surrogate, asked: Mapping[str, Any], level: float, pack: Packer
+) -> dict[str, Any]:
     """Return radius, distances and certificate of the whole prediction."""
     space = surrogate.input_space_
     given = unpacked(asked["input"])[None] if space.field_channels else None
     scalars = np.array([asked["parameters"]], float) if space.parameters else None
-    seen = surrogate.assess(given, parameters=scalars, level=asked.get("level", LEVEL))
+    seen = surrogate.assess(given, parameters=scalars, level=level)
     flags, proven = seen.flags, seen.certificate
     width = (np.asarray(seen.upper) - np.asarray(seen.lower)) / 2
     return {
         "radius": float(seen.radius[0]),
+        "level": level,
         "distances": {
             name: getattr(flags, name)[0].tolist() for name in ("roughness", "code", "values")
         },

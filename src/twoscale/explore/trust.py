@@ -48,7 +48,6 @@ def _known(known: KnownInputs, pack: Packer) -> dict[str, Any]:
 
 def _band(band: Band, kinds: tuple[str, ...], pack: Packer) -> dict[str, Any]:
     """Return powers of the scores, the profile, and the widths of each level."""
-    allowed = [level for level in LEVELS if len(band.ratios) >= fewest_samples(level)]
     return {
         "kinds": list(kinds),
         "powers": [float(power) for power in band.powers],
@@ -61,9 +60,14 @@ def _band(band: Band, kinds: tuple[str, ...], pack: Packer) -> dict[str, Any]:
                 "radius": conformal_quantile(band.ratios, level),
                 "width": conformal_quantile(band.node_ratios, level),
             }
-            for level in allowed
+            for level in allowed_levels(band)
         ],
     }
+
+
+def allowed_levels(band: Band) -> list[float]:
+    """Return the levels for which there are enough calibration samples, in rising order."""
+    return [level for level in LEVELS if len(band.ratios) >= fewest_samples(level)]
 
 
 def solved_in_page(problem: Problem | None) -> dict[str, Any] | None:

@@ -162,8 +162,7 @@ const Compute = (() => {
     const found = { distances: null, unusual: null, radius: null, width: null, certificate: null, why: "" };
     const { server } = result;
     if (server && server.trust && server.place === state.run && server.version === result.version) {
-      const { distances, radius, width, certificate } = server.trust;
-      return { ...found, distances, unusual: Trust.unusual(distances), radius, width: unpack(width), certificate };
+      return { ...found, ...server.trust, unusual: Trust.unusual(server.trust.distances), width: unpack(server.trust.width) };
     }
     if (!run.trust) return { ...found, why: "this surrogate was fitted without trust" };
     const shape = State.inputs().shape;
@@ -185,7 +184,7 @@ const Compute = (() => {
       if (!model) return { ...found, why: "the radius needs --serve" };
       scores.disagreement = Trust.disagreement(model.opinions(fullInput()), result.shown);
     }
-    const level = band.levels.find((one) => one.level === state.level) || band.levels[band.levels.length - 1];
+    const level = [...band.levels].reverse().find((one) => one.level <= state.level) || band.levels[0];
     if (!level) return { ...found, why: `there are only ${band.samples} calibration samples` };
     return { ...found, ...Trust.banded(band, scores, level, result.shown, run.output.shape), level: level.level };
   };

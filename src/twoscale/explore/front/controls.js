@@ -137,7 +137,8 @@ const Controls = (() => {
     find("seams").checked = state.seams;
     const levels = run.trust && run.trust.band ? run.trust.band.levels : [];
     find("level-box").hidden = levels.length < 2;
-    find("level").replaceChildren(...levels.map(({ level }) => make("option", { value: level, textContent: `${100 * level} %`, selected: level === state.level })));
+    const usable = levels.map(({ level }) => level).filter((level) => level <= state.level).pop();
+    find("level").replaceChildren(...levels.map(({ level }) => make("option", { value: level, textContent: `${100 * level} %`, selected: level === usable })));
     const { names } = run.output;
     choice(find("outputs"), names.length > 1 ? names.map((name, c) => [c, name]) : [], state.output, (c) => { state.output = c; showParts(); changed("look"); });
   };

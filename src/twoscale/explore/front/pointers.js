@@ -144,7 +144,7 @@ const Pointers = (() => {
     const size = 0.02 * (right - left);
     const from = cursor.place || [0.5 * (left + right), 0.5 * (top + bottom)];
     if (step && event.shiftKey && !panel.paintable) {
-      dragProfile(2, null, step.map((one) => one * size));
+      dragProfile(2, from, step.map((one) => one * size));
     } else if (step) {
       const place = [inside(from[0] + step[0] * size), inside(from[1] + step[1] * size)];
       moveCursor(place);
