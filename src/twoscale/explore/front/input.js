@@ -17,15 +17,46 @@ const Input = (() => {
     return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
   };
 
-  // A field of the training's kind: the mean and random multiples of its modes. Roughness moves
-  // variance to later modes (1) or to the first ones (-1); `mean` shifts by so many spreads.
-  const randomField = ({ modes, shape, channels }, { seed, mean, roughness }) => {
+  // Cutting a field into two values makes it rougher. This much less roughness before the cut gives
+  // Darcy's media that look known to the surrogate, instead of half of them being outside.
+  const CUT_ROUGHNESS = 0.4;
+
+  // What the modes miss of a sample: its finest waves.
+  const finePart = (modes, [count, height, width], sample) => {
+    const [number, , rows, columns] = modes.modes.shape;
+    const [stored, nodes] = [unpack(modes.modes), rows * columns];
+    const coarse = new Float64Array(count * nodes);
+    for (let c = 0; c < count; c += 1) {
+      const field = sample.subarray(c * height * width, (c + 1) * height * width);
+      coarse.set(resize(field, height, width, rows, columns), c * nodes);
+    }
+    const seen = Float64Array.from(unpack(modes.mean));
+    const deviation = Numerics.subtract(coarse, seen);
+    for (let k = 0; k < number; k += 1) {
+      const mode = stored.subarray(k * count * nodes, (k + 1) * count * nodes);
+      const score = Numerics.dot(deviation, mode) / (Numerics.dot(mode, mode) || 1);
+      for (let i = 0; i < seen.length; i += 1) seen[i] += score * mode[i];
+    }
+    const out = Float64Array.from(sample);
+    for (let c = 0; c < count; c += 1) {
+      const field = resize(seen.subarray(c * nodes, (c + 1) * nodes), rows, columns, height, width);
+      for (let i = 0; i < field.length; i += 1) out[c * field.length + i] -= field[i];
+    }
+    return out;
+  };
+
+  // A field of the training's kind: the mean, random multiples of its modes, and the finest waves
+  // of a test sample. Roughness moves variance to later modes (1) or to the first ones (-1); `mean`
+  // shifts by so many spreads.
+  const randomField = ({ modes, shape, channels }, sample, { seed, mean, roughness }) => {
     const [count, height, width] = shape;
     const [number, , rows, columns] = modes.modes.shape;
     const stored = unpack(modes.modes);
     const nodes = rows * columns;
     const normal = randomNumbers(seed);
-    const weights = Array.from({ length: number }, (_, k) => (k + 1) ** roughness);
+    const cut = channels.every(({ kind }) => kind === "two-valued");
+    const power = cut ? roughness - CUT_ROUGHNESS : roughness;
+    const weights = Array.from({ length: number }, (_, k) => (k + 1) ** power);
     const energy = (factors) => factors.reduce((sum, factor, k) => {
       const mode = stored.subarray(k * count * nodes, (k + 1) * count * nodes);
       return sum + factor ** 2 * Numerics.dot(mode, mode);
@@ -37,8 +68,13 @@ const Input = (() => {
       for (let i = 0; i < small.length; i += 1) small[i] += factor * stored[k * small.length + i];
     });
     const out = new Float64Array(count * height * width);
+    const detail = sample ? finePart(modes, shape, sample) : out;
+    const strength = 2 ** roughness * (normal() < 0 ? -1 : 1);
     channels.forEach((channel, c) => {
       const field = resize(small.subarray(c * nodes, (c + 1) * nodes), rows, columns, height, width);
+      if (channel.kind !== "two-valued") {
+        for (let i = 0; i < field.length; i += 1) field[i] += strength * detail[c * field.length + i];
+      }
       const middle = (channel.low + channel.high) / 2;
       out.set(field.map((value) => {
         const shifted = value + mean * channel.spread;
@@ -97,7 +133,11 @@ const Input = (() => {
     const [count, height, width] = inputs.shape;
     const size = count * height * width;
     if (given.kind === "sample" && samples[given.sample]) return Float64Array.from(unpack(samples[given.sample].input));
-    if (given.kind === "random" && inputs.modes) return randomField(inputs, given);
+    if (given.kind === "random" && inputs.modes) {
+      const alike = samples.filter((one) => String(one.input.shape) === String(inputs.shape));
+      const sample = alike.length ? Float64Array.from(unpack(alike[given.seed % alike.length].input)) : null;
+      return randomField(inputs, sample, given);
+    }
     if (given.kind === "data" && given.values.length === size) return Float64Array.from(given.values);
     const out = new Float64Array(size);
     inputs.channels.forEach((channel, c) => {

@@ -130,7 +130,11 @@ const Main = (() => {
   };
 
   // The profile takes what the panels leave of their last row, or a row of its own.
+  let filled = "";
   const fillRow = () => {
+    const now = `${find("panels").childElementCount} ${window.innerWidth}`;
+    if (now === filled) return;
+    filled = now;
     const columns = getComputedStyle(find("panels")).gridTemplateColumns.split(" ").length;
     const panels = find("panels").childElementCount - 1;
     const left = columns - (panels % columns);

@@ -41,16 +41,34 @@ const Numerics = (() => {
     return { shape, type: "f4", data: textOf(bytes) };
   };
 
-  // A (rows x inner) times B (inner x columns).
+  // A (rows x inner) times B (inner x columns). Four rows of B at a time: that reads and writes
+  // each row of the result a quarter as often.
   const multiply = (a, b, rows, inner, columns) => {
     const out = new Float64Array(rows * columns);
+    if (columns === 1) {
+      for (let i = 0; i < rows; i += 1) {
+        let sum = 0;
+        for (let k = 0, at = i * inner; k < inner; k += 1, at += 1) sum += a[at] * b[k];
+        out[i] = sum;
+      }
+      return out;
+    }
     for (let i = 0; i < rows; i += 1) {
-      const line = out.subarray(i * columns, (i + 1) * columns);
-      for (let k = 0; k < inner; k += 1) {
+      const to = i * columns;
+      let k = 0;
+      for (; k + 4 <= inner; k += 4) {
+        const at = i * inner + k;
+        const [a0, a1, a2, a3] = [a[at], a[at + 1], a[at + 2], a[at + 3]];
+        if (a0 === 0 && a1 === 0 && a2 === 0 && a3 === 0) continue;
+        const b0 = k * columns;
+        const [b1, b2, b3] = [b0 + columns, b0 + 2 * columns, b0 + 3 * columns];
+        for (let j = 0; j < columns; j += 1) {
+          out[to + j] += a0 * b[b0 + j] + a1 * b[b1 + j] + a2 * b[b2 + j] + a3 * b[b3 + j];
+        }
+      }
+      for (; k < inner; k += 1) {
         const factor = a[i * inner + k];
-        if (factor === 0) continue;
-        const start = k * columns;
-        for (let j = 0; j < columns; j += 1) line[j] += factor * b[start + j];
+        for (let j = 0; j < columns; j += 1) out[to + j] += factor * b[k * columns + j];
       }
     }
     return out;

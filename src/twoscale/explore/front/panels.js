@@ -36,12 +36,14 @@ const Panels = (() => {
       name, element, canvas, over, title, value, note, low, high, bar, paintable,
       image: document.createElement("canvas"), spec: null,
     };
+    // Sizes are remembered: asking for them in every frame would lay out the page each time.
+    new ResizeObserver(([entry]) => { panel.box = entry.contentRect; }).observe(canvas.parentElement);
     handlers.attach(panel);
     return panel;
   };
 
-  const fit = (canvas, [height, width]) => {
-    const box = canvas.parentElement.getBoundingClientRect();
+  const fit = (panel, canvas) => {
+    const box = panel.box || canvas.parentElement.getBoundingClientRect();
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
     const wanted = [Math.max(1, Math.round(box.width * ratio)), Math.max(1, Math.round(box.height * ratio))];
     if (canvas.width !== wanted[0] || canvas.height !== wanted[1]) [canvas.width, canvas.height] = wanted;
@@ -58,7 +60,7 @@ const Panels = (() => {
     panel.element.style.setProperty("--ratio", Math.min(Math.max(width / height, 0.25), 6));
     panel.canvas.setAttribute("aria-label", `${spec.title}. ${spec.note || ""} ${panel.paintable ? "Arrow keys move the brush, space paints." : "Arrow keys move the cursor."}`);
     panel.element.classList.toggle("empty", !spec.values);
-    fit(panel.canvas, spec.shape);
+    fit(panel, panel.canvas);
     const context = panel.canvas.getContext("2d");
     context.clearRect(0, 0, panel.canvas.width, panel.canvas.height);
     if (spec.values) {
@@ -135,7 +137,7 @@ const Panels = (() => {
 
   // The cursor, the brush and the profile line, above the picture.
   const drawOver = (panel) => {
-    const ratio = fit(panel.over, panel.spec.shape);
+    const ratio = fit(panel, panel.over);
     const context = panel.over.getContext("2d");
     const { width, height } = panel.over;
     context.clearRect(0, 0, width, height);
