@@ -55,7 +55,9 @@ def wait_for(tab, condition):
 def settle(tab):
     """Wait until the prediction and the solution of the input are there."""
     wait_for(tab, "typeof Main !== 'undefined' && Compute.result.frames > 0")
-    wait_for(tab, "!Compute.solvable() || !Compute.result.shown || Compute.trust().certificate !== null")
+    wait_for(
+        tab, "!Compute.solvable() || !Compute.result.shown || Compute.trust().certificate !== null"
+    )
 
 
 def relative(found, wanted):
@@ -95,7 +97,7 @@ def test_a_sample_is_shown_with_its_truth(page, folder):
     cards = page.locator("#cards li").all_inner_texts()
     assert [text.split("\n")[0] for text in cards] == ["Error", "Radius", "Input", "Certificate"]
     assert "known" in cards[2]
-    assert all("–" not in text for text in cards)
+    assert all("\u2013" not in text for text in cards)
 
 
 @pytest.mark.parametrize("run", ["smooth", "media"])
@@ -150,7 +152,11 @@ def test_parts_and_modes_are_left_out(page):
 def npy(array):
     buffer = io.BytesIO()
     np.save(buffer, array)
-    return {"name": "field.npy", "mimeType": "application/octet-stream", "buffer": buffer.getvalue()}
+    return {
+        "name": "field.npy",
+        "mimeType": "application/octet-stream",
+        "buffer": buffer.getvalue(),
+    }
 
 
 DROP = """([bytes, name]) => {

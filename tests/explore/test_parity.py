@@ -37,11 +37,15 @@ def relative(found, wanted):
 
 def smooth(samples, channels, height, width, seed=0):
     """Random smooth fields."""
-    values = torch.randn(samples, channels, height, width, generator=torch.Generator().manual_seed(seed))
+    values = torch.randn(
+        samples, channels, height, width, generator=torch.Generator().manual_seed(seed)
+    )
     return 0.1 * values.cumsum(2).cumsum(3)
 
 
-def make(problem, grid, method, *, samples=SAMPLES, positive=False, channels=1, parameters=0, **settings):
+def make(
+    problem, grid, method, *, samples=SAMPLES, positive=False, channels=1, parameters=0, **settings
+):
     """Return a fitted surrogate and three new inputs with parameters."""
     if problem is not None:
         x = problem.sample(grid, range(samples), seed=0)[:, None].float()
@@ -134,7 +138,9 @@ SOLVE = """({name, shape, input}) =>
   [...Solver.solve(name, Float64Array.from(Numerics.unpack(input)), shape)]"""
 
 
-@pytest.mark.parametrize("problem", [Poisson(), Darcy(high=100.0, low=1.0)], ids=["poisson", "darcy"])
+@pytest.mark.parametrize(
+    "problem", [Poisson(), Darcy(high=100.0, low=1.0)], ids=["poisson", "darcy"]
+)
 @pytest.mark.parametrize("shape", [(33, 33), (17, 40)], ids=str)
 def test_the_page_solves_equations(tab, problem, shape):
     x = problem.sample(Grid(*shape), [3], seed=1).float()
@@ -144,7 +150,8 @@ def test_the_page_solves_equations(tab, problem, shape):
 
 CERTIFY = """({name, shape, input, field}) => {
   const read = (packed) => Float64Array.from(Numerics.unpack(packed));
-  return Worker_.answer({ version: Math.random(), name, shape, input: read(input), prediction: read(field) });
+  const asked = { version: Math.random(), name, shape };
+  return Worker_.answer({ ...asked, input: read(input), prediction: read(field) });
 }"""
 
 
@@ -183,7 +190,9 @@ TRUST = """({trust, shape, outputs, input, field, parameters, name, level}) => {
 def test_the_page_knows_radius_and_range(tab, kind):
     problem = {"poisson": Poisson(), "darcy": Darcy()}.get(kind)
     options = {} if problem else {"parameters": 1}
-    surrogate, x, scalars = make(problem, Grid(18, 18), "global", samples=400, predictor="affine", **options)
+    surrogate, x, scalars = make(
+        problem, Grid(18, 18), "global", samples=400, predictor="affine", **options
+    )
     given = {"parameters": scalars} if scalars.shape[1] else {}
     with pytest.warns(UserWarning, match="unlike"):
         wanted = surrogate.assess(1.6 * x, level=0.9, **given)
@@ -201,7 +210,11 @@ def test_the_page_knows_radius_and_range(tab, kind):
         }
         found = tab.evaluate(TRUST, asked)
         for name in ("roughness", "code", "values"):
-            assert np.allclose(found["distances"][name], getattr(wanted.flags, name)[place][: len(found["distances"][name])], rtol=1e-3), name
+            assert np.allclose(
+                found["distances"][name],
+                getattr(wanted.flags, name)[place][: len(found["distances"][name])],
+                rtol=1e-3,
+            ), name
         assert found["radius"] == pytest.approx(wanted.radius[place], rel=2e-3)
         width = (wanted.upper[place] - wanted.lower[place]) / 2
         assert relative(found["width"], width) < 5e-3

@@ -49,7 +49,9 @@ def test_it_predicts_solves_and_assesses(server, written, place, side):
     found = json.loads(body)
     assert status == 200
     total = np.sum([unpacked(one) for one in found["parts"]], axis=0)
-    assert np.allclose(total, surrogate.predict(x[None])[0], rtol=1e-4, atol=1e-6 * np.abs(total).max())
+    assert np.allclose(
+        total, surrogate.predict(x[None])[0], rtol=1e-4, atol=1e-6 * np.abs(total).max()
+    )
     truth = surrogate.problem.solve(torch.from_numpy(x[None]))[0]
     assert np.allclose(unpacked(found["truth"]), truth, rtol=1e-5, atol=1e-7)
     wanted = surrogate.assess(x[None], level=found["trust"]["level"])
@@ -68,7 +70,13 @@ def test_parts_add_up(written):
 
 def test_bad_requests_are_refused(server):
     good = {"run": 0, "input": Packer().single(field(24))}
-    cases = [b"", b"{", b"{}", json.dumps(good | {"run": 99}), json.dumps(good | {"parameters": [1]})]
+    cases = [
+        b"",
+        b"{",
+        b"{}",
+        json.dumps(good | {"run": 99}),
+        json.dumps(good | {"parameters": [1]}),
+    ]
     cases.append(json.dumps(good | {"input": Packer().single(field(20))}))
     for body in cases:
         status, answer = ask(server, body=body)

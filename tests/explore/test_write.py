@@ -37,7 +37,9 @@ def test_the_data_names_runs_and_reasons(text, written):
     assert runs["network"]["model"] is None
     assert runs["network"]["predictions"].keys() == {str(one) for one in runs["network"]["samples"]}
     assert runs["smooth"]["samples"] == runs["network"]["samples"]  # stored once
-    assert [data["inputs"][runs[one]["inputs"]]["channels"][0]["kind"] for one in ("smooth", "media")] == ["smooth", "two-valued"]
+    assert [
+        data["inputs"][runs[one]["inputs"]]["channels"][0]["kind"] for one in ("smooth", "media")
+    ] == ["smooth", "two-valued"]
 
 
 def test_a_name_cannot_end_the_script():

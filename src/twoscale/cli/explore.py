@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,12 +18,8 @@ def explore(
         list[Path],
         typer.Argument(metavar="RUN...", help="Run folders, or folders of runs."),
     ],
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the result goes: a new page.")
-    ],
-    open_: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser.")
-    ] = False,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the result goes: a new page.")],
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     serve: Annotated[
         bool,
         typer.Option(
@@ -34,9 +30,7 @@ def explore(
     ] = False,
     port: Annotated[
         int,
-        typer.Option(
-            min=0, max=65535, metavar="N", help="Port of --serve; 0 takes a free one."
-        ),
+        typer.Option(min=0, max=65535, metavar="N", help="Port of --serve; 0 takes a free one."),
     ] = 0,
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
@@ -58,27 +52,34 @@ def explore(
     folders = list(dict.fromkeys(run for path in runs for run in find_runs(path) or [path]))
     with progress_bar("explore") as progress:
         page = write_page(folders, out, overwrite=overwrite, progress=progress)
-    content = {"runs": list(page.runs), "bytes": page.bytes, "needs_serve": page.reasons}
+    content: dict[str, Any] = {"runs": list(page.runs), "bytes": page.bytes}
+    content |= {"needs_serve": page.reasons}
+    if serve:
+        _serve(page, content, port, opened=open_, json=json)
+        return
     print_outcome(f"{out} ({page.bytes / 1e6:.1f} MB)", out, content, json=json)
-    if not json and not serve:
+    if not json:
         for name, reason in page.reasons.items():
             say(f"{name} needs --serve: {reason}")
-    if serve:
-        _serve(page, port, opened=open_)
-    elif open_:
+    if open_:
         webbrowser.open(out.resolve().as_uri())
 
 
-def _serve(page: ExplorePage, port: int, *, opened: bool) -> None:
+def _serve(
+    page: ExplorePage, content: dict[str, Any], port: int, *, opened: bool, json: bool
+) -> None:
     """Serve a page until the command is interrupted."""
+    import sys
     import webbrowser
 
-    from twoscale.cli.display import say
+    from twoscale.cli.display import print_outcome
     from twoscale.explore.server import PageServer
 
     text = page.path.read_text(encoding="utf-8")
     with PageServer(text, page.runs, port=port) as server:
-        say(f"{server.address} (Ctrl-C ends it)")
+        sentence = f"{page.path} is served at {server.address} until Ctrl-C"
+        print_outcome(sentence, page.path, content | {"address": server.address}, json=json)
+        sys.stdout.flush()  # somebody may wait for the address
         if opened:
             webbrowser.open(server.address)
         server.serve_forever()

@@ -43,7 +43,9 @@ def describe_runs(runs: Mapping[str, Run]) -> dict[str, Any]:
         entry = _entry(name, run, pack)
         entry |= {"inputs": list(inputs).index(key), "samples": book.of_run(run)}
         entries.append(entry)
-    models = affordable_models({n: one.surrogate for n, one in runs.items()}, MOST_BYTES - pack.bytes)
+    models = affordable_models(
+        {n: one.surrogate for n, one in runs.items()}, MOST_BYTES - pack.bytes
+    )
     for entry, run, model in zip(entries, runs.values(), models, strict=True):
         entry |= {"model": model.content, "reason": model.reason}
         if model.content is None:
@@ -93,7 +95,9 @@ def affordable_models(surrogates: Mapping[str, Surrogate], room: int) -> list[Mo
     while sum(model.bytes for model in models) > room:
         largest = max(range(len(models)), key=lambda place: models[place].bytes)
         size = models[largest].bytes / 1e6
-        models[largest] = Model(None, f"its weights have {size:.0f} MB, which is too much for a page")
+        models[largest] = Model(
+            None, f"its weights have {size:.0f} MB, which is too much for a page"
+        )
     return models
 
 

@@ -84,7 +84,11 @@ def describe(part: Representation, pack: Packer) -> Described:
         stages: list[Any] = list(part.stages.values())
         return {"kind": "chain", "stages": [describe(stage, pack) for stage in stages]}
     if isinstance(part, Transformed):
-        return {"kind": "transformed", "by": list(part.kinds), "fields": describe(part.fields, pack)}
+        return {
+            "kind": "transformed",
+            "by": list(part.kinds),
+            "fields": describe(part.fields, pack),
+        }
     if isinstance(part, WithParameters):
         return {
             "kind": "with-parameters",

@@ -38,7 +38,9 @@ class SampleBook:
         dataset = run.test_dataset
         space = (run.surrogate.input_space_, run.surrogate.output_space_)
         numbers = sorted(run.test_samples)[: _affordable(*space)]
-        inputs, truth = (first_fields(side.source, len(numbers)) for side in loaded_pair(dataset, numbers))
+        inputs, truth = (
+            first_fields(side.source, len(numbers)) for side in loaded_pair(dataset, numbers)
+        )
         places = []
         for number, one, other in zip(numbers, inputs, truth, strict=True):
             key = (dataset.identity, number)
@@ -108,7 +110,9 @@ def _modes(fields: Tensor, pack: Packer) -> dict[str, Any]:
         small = functional.interpolate(fields, side, mode="bilinear", align_corners=True)
     mean = small.mean(0)
     deviations = (small - mean).flatten(1)
-    _, sizes, modes = torch.linalg.svd(deviations / max(len(fields) - 1, 1) ** 0.5, full_matrices=False)
+    _, sizes, modes = torch.linalg.svd(
+        deviations / max(len(fields) - 1, 1) ** 0.5, full_matrices=False
+    )
     count = _needed(sizes.square().tolist())
     scaled = (sizes[:count, None] * modes[:count]).reshape(count, *mean.shape)
     return {"mean": pack.half(mean.numpy()), "modes": pack.half(scaled.numpy())}

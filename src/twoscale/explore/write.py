@@ -70,7 +70,9 @@ def _open(folder: Path) -> Run:
         )
     run = Run.open(folder, device="cpu")  # pages compute on CPUs too
     if run.surrogate.input_space_.grid.nodes * run.surrogate.input_space_.channels > 2**22:
-        raise TwoscaleError(f"the fields of {folder} are too large for a page: explore smaller ones")
+        raise TwoscaleError(
+            f"the fields of {folder} are too large for a page: explore smaller ones"
+        )
     return run
 
 
