@@ -72,7 +72,7 @@ const Controls = (() => {
     const inputs = State.inputs();
     find("samples").replaceChildren(...State.run().samples.map((place, i) => {
       const sample = data.samples[place];
-      const inner = inputs.shape[0] ? thumbnail(sample, inputs) : `sample ${sample.number}`;
+      const inner = inputs.shape[0] ? thumbnail(sample, inputs) : String(sample.number);
       const button = make("button", { type: "button", title: `Test sample ${sample.number} (key ${i + 1})` }, inner);
       button.setAttribute("aria-label", `Test sample ${sample.number}`);
       button.dataset.sample = place;
@@ -208,11 +208,12 @@ const Controls = (() => {
 
   const KEYS = [
     ["?", "this help", () => find("help").showModal()],
-    ["1", "to 9: test samples", null],
+    ["1 – 9", "test samples", null],
     ["r", "the next run", () => chooseRun((state.run + 1) % data.runs.length)],
     ["n", "a new random field", () => State.inputs().modes && newRandom(Math.floor(Math.random() * 1e6))],
     ["u", "undo the last stroke", undo],
     ["x", "the next brush", () => {
+      if (!State.inputs().channels.length) return;
       const tools = Input.toolsOf(State.inputs().channels[state.channel]);
       state.tool = tools[(tools.indexOf(state.tool) + 1) % tools.length];
       showBrush();

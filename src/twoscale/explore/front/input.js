@@ -99,7 +99,7 @@ const Input = (() => {
         if (tool === "high" || tool === "low") field[at] = channel[tool];
         else if (tool === "erase") field[at] += 0.6 * Math.exp(-2.5 * square) * (channel.mean - field[at]);
         else {
-          const value = field[at] + 0.45 * sign * channel.spread * Math.exp(-2.5 * square);
+          const value = field[at] + 0.7 * sign * channel.spread * Math.exp(-2.5 * square);
           field[at] = channel.positive ? Math.max(value, channel.low) : value;
         }
       }

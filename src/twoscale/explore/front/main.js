@@ -124,7 +124,7 @@ const Main = (() => {
       found.push(card(low === high ? high : `${low} to ${high}`, "Certificate",
         "proven bounds of the relative error in the energy norm"));
     } else {
-      found.push(card("–", "Certificate", Compute.solvable() ? "…" : run.solver ? "the page certifies up to 128 x 128; --serve has no limit" : "the equation allows none", "quiet"));
+      found.push(card("–", "Certificate", Compute.solvable() ? "…" : run.solver ? "the page certifies up to 128 x 128; --serve has no limit" : "for known elliptic equations only, such as Poisson and Darcy", "quiet"));
     }
     find("cards").replaceChildren(...found);
   };

@@ -28,8 +28,8 @@ const Panels = (() => {
     const note = make("p", { className: "note" });
     const [low, high, bar] = [make("span"), make("span"), make("i")];
     const element = make("figure", { id: `panel-${name}`, className: "panel" },
-      make("figcaption", {}, title, value),
-      make("div", { className: "picture" }, canvas, over),
+      make("figcaption", {}, title),
+      make("div", { className: "picture" }, canvas, over, value),
       make("div", { className: "scale" }, low, bar, high), note);
     canvas.setAttribute("role", paintable ? "application" : "img");
     const panel = {

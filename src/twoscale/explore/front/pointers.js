@@ -119,7 +119,7 @@ const Pointers = (() => {
     };
     canvas.addEventListener("pointerup", leave);
     canvas.addEventListener("pointercancel", leave);
-    canvas.addEventListener("pointerleave", () => { if (!down.size && document.activeElement !== canvas) moveCursor(null); });
+    canvas.addEventListener("pointerleave", () => { if (!down.size && !canvas.matches(":focus-visible")) moveCursor(null); });
     canvas.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey && !zoomed()) return;
       event.preventDefault();
