@@ -26,7 +26,7 @@ def describe_trust(surrogate: Surrogate, pack: Packer) -> dict[str, Any] | None:
     if trust.band is None:
         found["why"] = "this surrogate is not calibrated, so there is no radius"
     elif DISAGREEMENT in trust.kinds and members_of(surrogate.operator_.latent) > 1:
-        found["why"] = "the radius needs each network of the predictor: use --serve"
+        found["why"] = "the radius needs each network of the predictor, which the server computes"
     else:
         found["band"] = _band(trust.band, trust.kinds, pack)
     return found
