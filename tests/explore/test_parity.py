@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from twoscale import Darcy, Grid, Poisson, Surrogate
+from twoscale.explore.page import SCRIPTS
 from twoscale.explore.parts import describe_operator
 from twoscale.explore.server import field_parts
 from twoscale.explore.tensors import Packer, unpacked
 from twoscale.explore.trust import describe_trust
 from twoscale.trust import certify
 
-NUMERIC = ("numerics.js", "model.js", "solver.js", "certificate.js", "trust.js", "worker.js")
+NUMERIC = SCRIPTS[: SCRIPTS.index("worker.js") + 1]
 SAMPLES = 90
 
 
@@ -151,7 +152,7 @@ def test_the_page_solves_equations(tab, problem, shape):
 CERTIFY = """({name, shape, input, field}) => {
   const read = (packed) => Float64Array.from(Numerics.unpack(packed));
   const asked = { version: Math.random(), name, shape };
-  return Worker_.answer({ ...asked, input: read(input), prediction: read(field) });
+  return SolverWorker.answer({ ...asked, input: read(input), prediction: read(field) });
 }"""
 
 

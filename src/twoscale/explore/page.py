@@ -8,6 +8,7 @@ from typing import Any
 
 SCRIPTS = (
     "numerics.js",
+    "representations.js",
     "model.js",
     "solver.js",
     "certificate.js",
@@ -19,6 +20,8 @@ SCRIPTS = (
     "state.js",
     "compute.js",
     "panels.js",
+    "specs.js",
+    "cards.js",
     "profile.js",
     "pointers.js",
     "controls.js",

@@ -97,7 +97,7 @@ const Compute = (() => {
     if (busy) { waiting = true; return; }
     busy = true;
     waiting = false;
-    worker = worker || Worker_.start(onSolved);
+    worker = worker || SolverWorker.start(onSolved);
     worker.postMessage({
       version: result.version,
       key: key(),

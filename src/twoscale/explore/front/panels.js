@@ -20,6 +20,13 @@ const Panels = (() => {
     return (size >= 1e4 || size < 1e-3 ? value.toExponential(2) : value.toPrecision(3)).replaceAll("-", "−");
   };
 
+  const percent = (share) => {
+    const value = 100 * share;
+    if (share === null || !Number.isFinite(value)) return "–";
+    if (value >= 100) return `${value.toFixed(0)} %`;
+    return `${value < 0.001 && value > 0 ? value.toExponential(1) : value.toPrecision(2)} %`;
+  };
+
   const build = (name, paintable) => {
     const canvas = make("canvas", { tabIndex: 0 });
     const over = make("canvas", { className: "over", ariaHidden: "true" });
@@ -58,23 +65,26 @@ const Panels = (() => {
     panel.note.textContent = spec.note || "";
     panel.element.classList.toggle("dim", Boolean(spec.dim));
     panel.element.style.setProperty("--ratio", Math.min(Math.max(width / height, 0.25), 6));
-    panel.canvas.setAttribute("aria-label", `${spec.title}. ${spec.note || ""} ${panel.paintable ? "Arrow keys move the brush, space paints." : "Arrow keys move the cursor."}`);
+    const keys = panel.paintable ? "Arrow keys move the brush, space paints." : "Arrow keys move the cursor.";
+    panel.canvas.setAttribute("aria-label", `${spec.title}. ${spec.note || ""} ${keys}`);
     panel.element.classList.toggle("empty", !spec.values);
     fit(panel, panel.canvas);
     const context = panel.canvas.getContext("2d");
     context.clearRect(0, 0, panel.canvas.width, panel.canvas.height);
     if (spec.values) {
       const range = spec.range || Numerics.range(spec.values);
-      if (panel.image.width !== width || panel.image.height !== height) [panel.image.width, panel.image.height] = [width, height];
       const inner = panel.image.getContext("2d");
-      if (!panel.data || panel.data.width !== width || panel.data.height !== height) panel.data = inner.createImageData(width, height);
+      if (!panel.data || panel.data.width !== width || panel.data.height !== height) {
+        [panel.image.width, panel.image.height] = [width, height];
+        panel.data = inner.createImageData(width, height);
+      }
       Colours.paint(new Uint32Array(panel.data.data.buffer), spec.values, spec.palette, range);
       inner.putImageData(panel.data, 0, 0);
       const [left, top, right, bottom] = state.view;
       context.imageSmoothingEnabled = !spec.crisp;
       context.imageSmoothingQuality = "high";
-      context.drawImage(panel.image, left * width, top * height, (right - left) * width, (bottom - top) * height,
-        0, 0, panel.canvas.width, panel.canvas.height);
+      const source = [left * width, top * height, (right - left) * width, (bottom - top) * height];
+      context.drawImage(panel.image, ...source, 0, 0, panel.canvas.width, panel.canvas.height);
       [panel.low.textContent, panel.high.textContent] = range.map(number);
       panel.bar.style.background = Colours.gradient(spec.palette);
       if (spec.seams) drawSeams(panel, context, range);
@@ -84,12 +94,14 @@ const Panels = (() => {
 
   const toPixels = (panel, x, y) => {
     const [left, top, right, bottom] = state.view;
-    return [((x - left) / (right - left)) * panel.canvas.width, ((y - top) / (bottom - top)) * panel.canvas.height];
+    const { width, height } = panel.canvas;
+    return [((x - left) / (right - left)) * width, ((y - top) / (bottom - top)) * height];
   };
   const toShares = (panel, event) => {
     const box = panel.canvas.getBoundingClientRect();
     const [left, top, right, bottom] = state.view;
-    return [left + ((event.clientX - box.left) / box.width) * (right - left), top + ((event.clientY - box.top) / box.height) * (bottom - top)];
+    const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+    return [left + x * (right - left), top + y * (bottom - top)];
   };
 
   // What a difference across a line exceeds the mean of those beside it by, at each node of it.
@@ -111,7 +123,10 @@ const Panels = (() => {
     const unit = FULL_JUMP * (high - low) || 1;
     const segment = (from, to, jump) => {
       const strength = Math.min(Math.abs(jump) / unit, 1);
-      context.strokeStyle = strength > 0.04 ? `rgb(255 ${Math.round(200 * (1 - strength))} 60 / ${0.35 + 0.65 * strength})` : "rgb(255 255 255 / .3)";
+      const green = Math.round(200 * (1 - strength));
+      context.strokeStyle = strength > 0.04
+        ? `rgb(255 ${green} 60 / ${0.35 + 0.65 * strength})`
+        : "rgb(255 255 255 / .3)";
       context.lineWidth = 1 + 4 * strength;
       context.beginPath();
       context.moveTo(...toPixels(panel, ...from));
@@ -119,10 +134,14 @@ const Panels = (() => {
       context.stroke();
     };
     for (const row of seams.rows) {
-      jumps(values, [height, width], row, true).forEach((jump, j) => segment([j / width, row / height], [(j + 1) / width, row / height], jump));
+      const y = row / height;
+      jumps(values, [height, width], row, true)
+        .forEach((jump, j) => segment([j / width, y], [(j + 1) / width, y], jump));
     }
     for (const column of seams.columns) {
-      jumps(values, [height, width], column, false).forEach((jump, i) => segment([column / width, i / height], [column / width, (i + 1) / height], jump));
+      const x = column / width;
+      jumps(values, [height, width], column, false)
+        .forEach((jump, i) => segment([x, i / height], [x, (i + 1) / height], jump));
     }
   };
   const largestJump = (values, shape, seams) => Math.max(0,
@@ -141,7 +160,8 @@ const Panels = (() => {
     const context = panel.over.getContext("2d");
     const { width, height } = panel.over;
     context.clearRect(0, 0, width, height);
-    panel.value.textContent = cursor.place && panel.spec.values ? number(valueAt(panel.spec, cursor.place)) : "";
+    const pointed = cursor.place && panel.spec.values;
+    panel.value.textContent = pointed ? number(valueAt(panel.spec, cursor.place)) : "";
     if (panel.spec.line) drawProfile(panel, context, ratio);
     if (!cursor.place) return;
     const [x, y] = toPixels(panel, ...cursor.place);
@@ -160,7 +180,12 @@ const Panels = (() => {
       stroke(() => context.arc(x, y, Math.max(2, (state.size * side * width) / (right - left)), 0, 7));
     } else {
       const arm = 7 * ratio;
-      stroke(() => { context.moveTo(x - arm, y); context.lineTo(x + arm, y); context.moveTo(x, y - arm); context.lineTo(x, y + arm); });
+      stroke(() => {
+        context.moveTo(x - arm, y);
+        context.lineTo(x + arm, y);
+        context.moveTo(x, y - arm);
+        context.lineTo(x, y + arm);
+      });
     }
   };
 
@@ -209,5 +234,5 @@ const Panels = (() => {
   };
   const setHandlers = (given) => { handlers = given; };
 
-  return { make, number, show, visible, moveCursor, cursor, toShares, toPixels, valueAt, largestJump, setHandlers };
+  return { make, number, percent, show, moveCursor, cursor, toShares, toPixels, largestJump, setHandlers };
 })();

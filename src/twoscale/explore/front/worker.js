@@ -1,7 +1,7 @@
 "use strict";
 // Worker: solves equations beside the page, so that painting never waits.
 
-const Worker_ = (() => {
+const SolverWorker = (() => {
   let last = { version: null, truth: null }; // parts are toggled more often than inputs change
 
   // The answer to {name, shape, input, prediction}: truth, score and certificate of the prediction.
@@ -35,5 +35,5 @@ const Worker_ = (() => {
 })();
 
 if (typeof document === "undefined") {
-  self.addEventListener("message", ({ data }) => self.postMessage(Worker_.answer(data)));
+  self.addEventListener("message", ({ data }) => self.postMessage(SolverWorker.answer(data)));
 }
