@@ -3,9 +3,9 @@
 
 const Colours = (() => {
   const STOPS = {
-    viridis: ["440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725"],
-    cividis: ["00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838"],
-    diverging: ["053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b", "67001f"],
+    viridis: "440154 482878 3e4989 31688e 26828e 1f9e89 35b779 6ece58 b5de2b fde725".split(" "),
+    cividis: "00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838".split(" "),
+    diverging: "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182b 67001f".split(" "),
   };
   const LEVELS = 256;
 
@@ -17,7 +17,8 @@ const Colours = (() => {
     return Uint32Array.from({ length: LEVELS }, (_, level) => {
       const at = (level / (LEVELS - 1)) * (stops.length - 1);
       const first = Math.min(Math.floor(at), stops.length - 2);
-      const [r, g, b] = stops[first].map((value, i) => Math.round(value + (at - first) * (stops[first + 1][i] - value)));
+      const mixed = (value, i) => Math.round(value + (at - first) * (stops[first + 1][i] - value));
+      const [r, g, b] = stops[first].map(mixed);
       return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
     });
   };

@@ -145,8 +145,12 @@ const Compute = (() => {
       });
       const answer = await (await fetch("predict", { method: "POST", body })).json();
       if (answer.error) throw new Error(answer.error);
-      result.server = { ...answer, place, version, parts: answer.parts.map((one) => Float64Array.from(unpack(one))) };
-      if (answer.truth) { result.truth = Float64Array.from(unpack(answer.truth)); result.truthVersion = version; }
+      const parts = answer.parts.map((one) => Float64Array.from(unpack(one)));
+      result.server = { ...answer, place, version, parts };
+      if (answer.truth) {
+        result.truth = Float64Array.from(unpack(answer.truth));
+        result.truthVersion = version;
+      }
       result.message = "";
     } catch (error) {
       result.message = `The server says: ${error.message}`;
@@ -162,7 +166,8 @@ const Compute = (() => {
     const found = { distances: null, unusual: null, radius: null, width: null, certificate: null, why: "" };
     const { server } = result;
     if (server && server.trust && server.place === state.run && server.version === result.version) {
-      return { ...found, ...server.trust, unusual: Trust.unusual(server.trust.distances), width: unpack(server.trust.width) };
+      const { distances, width } = server.trust;
+      return { ...found, ...server.trust, unusual: Trust.unusual(distances), width: unpack(width) };
     }
     if (!run.trust) return { ...found, why: "this surrogate was fitted without trust" };
     const shape = State.inputs().shape;
@@ -173,20 +178,23 @@ const Compute = (() => {
     found.why = run.trust.why;
     const { band } = run.trust;
     if (!band || !result.shown) return found;
-    if (!whole()) return { ...found, why: "the radius is of the whole prediction: switch all parts and modes on" };
+    const without = (why) => ({ ...found, why });
+    if (!whole()) return without("the radius is of the whole prediction: switch all parts and modes on");
     const scores = { distance: found.unusual };
     if (band.kinds.includes("residual")) {
-      if (result.certified !== key() || result.residual === null) return { ...found, why: solvable() ? "…" : "the radius needs the equation's solver: use --serve" };
+      if (!solvable()) return without("the radius needs the equation's solver: use --serve");
+      if (result.certified !== key() || result.residual === null) return without("…");
       scores.residual = result.residual;
     }
     if (band.kinds.includes("disagreement")) {
       const model = modelOf(state.run);
-      if (!model) return { ...found, why: "the radius needs --serve" };
+      if (!model) return without("the radius needs --serve");
       scores.disagreement = Trust.disagreement(model.opinions(fullInput()), result.shown);
     }
     const level = [...band.levels].reverse().find((one) => one.level <= state.level) || band.levels[0];
-    if (!level) return { ...found, why: `there are only ${band.samples} calibration samples` };
-    return { ...found, ...Trust.banded(band, scores, level, result.shown, run.output.shape), level: level.level };
+    if (!level) return without(`there are only ${band.samples} calibration samples`);
+    const widths = Trust.banded(band, scores, level, result.shown, run.output.shape);
+    return { ...found, ...widths, level: level.level };
   };
 
   const fresh = () => result.truth !== null && result.truthVersion === result.version;
@@ -194,5 +202,8 @@ const Compute = (() => {
   const relative = (wrong) => (wrong ? norm(wrong) / (norm(result.truth) || 1) : null);
 
   const onChange = (callback) => { changed = callback; };
-  return { result, served, modelOf, partsOf, rebuild, touch, update, trust, fresh, error, relative, solvable, whole, onChange };
+  return {
+    result, served, modelOf, partsOf, rebuild, touch, update, trust, fresh, error, relative, solvable,
+    whole, onChange,
+  };
 })();

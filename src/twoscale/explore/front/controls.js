@@ -73,7 +73,8 @@ const Controls = (() => {
     find("samples").replaceChildren(...State.run().samples.map((place, i) => {
       const sample = data.samples[place];
       const inner = inputs.shape[0] ? thumbnail(sample, inputs) : String(sample.number);
-      const button = make("button", { type: "button", title: `Test sample ${sample.number} (key ${i + 1})` }, inner);
+      const title = `Test sample ${sample.number} (key ${i + 1})`;
+      const button = make("button", { type: "button", title }, inner);
       button.setAttribute("aria-label", `Test sample ${sample.number}`);
       button.dataset.sample = place;
       button.addEventListener("click", () => chooseSample(place));
@@ -90,7 +91,8 @@ const Controls = (() => {
   const showBrush = () => {
     const { channels } = State.inputs();
     find("brush").hidden = !channels.length;
-    choice(find("channels"), channels.length > 1 ? channels.map(({ name }, c) => [c, name]) : [], state.channel, (c) => {
+    const named = channels.length > 1 ? channels.map(({ name }, c) => [c, name]) : [];
+    choice(find("channels"), named, state.channel, (c) => {
       state.channel = c;
       showBrush();
       changed("look");
@@ -98,13 +100,17 @@ const Controls = (() => {
     if (!channels.length) return;
     const tools = Input.toolsOf(channels[state.channel]);
     if (!tools.includes(state.tool)) [state.tool] = tools;
-    choice(find("brush"), tools.map((tool) => [tool, WORDS[tool]]), state.tool, (tool) => { state.tool = tool; showBrush(); });
+    choice(find("brush"), tools.map((tool) => [tool, WORDS[tool]]), state.tool, (tool) => {
+      state.tool = tool;
+      showBrush();
+    });
   };
 
   const showParameters = () => {
     find("parameters").replaceChildren(...State.inputs().parameters.map(({ name, low, high }, p) => {
       const value = make("output", { textContent: Panels.number(state.parameters[p]) });
-      const slider = make("input", { type: "range", min: low, max: high, step: "any", value: state.parameters[p] });
+      const slider = make("input", { type: "range", min: low, max: high, step: "any" });
+      slider.value = state.parameters[p];
       slider.addEventListener("input", () => {
         state.parameters[p] = Number(slider.value);
         value.textContent = Panels.number(state.parameters[p]);
@@ -122,7 +128,8 @@ const Controls = (() => {
     find("parts").replaceChildren(legend, ...run.stages.map(({ name, title }, stage) => {
       const box = make("input", { type: "checkbox", checked: !state.hidden.includes(stage) });
       box.addEventListener("change", () => {
-        state.hidden = box.checked ? state.hidden.filter((one) => one !== stage) : [...state.hidden, stage].sort();
+        const others = state.hidden.filter((one) => one !== stage);
+        state.hidden = box.checked ? others : [...others, stage].sort();
         changed("look");
       });
       return make("label", { className: "check", title }, box, ` ${name}`);
@@ -138,15 +145,21 @@ const Controls = (() => {
     const levels = run.trust && run.trust.band ? run.trust.band.levels : [];
     find("level-box").hidden = levels.length < 2;
     const usable = levels.map(({ level }) => level).filter((level) => level <= state.level).pop();
-    find("level").replaceChildren(...levels.map(({ level }) => make("option", { value: level, textContent: `${100 * level} %`, selected: level === usable })));
+    find("level").replaceChildren(...levels.map(({ level }) =>
+      make("option", { value: level, textContent: `${100 * level} %`, selected: level === usable })));
     const { names } = run.output;
-    choice(find("outputs"), names.length > 1 ? names.map((name, c) => [c, name]) : [], state.output, (c) => { state.output = c; showParts(); changed("look"); });
+    choice(find("outputs"), names.length > 1 ? names.map((name, c) => [c, name]) : [], state.output, (c) => {
+      state.output = c;
+      showParts();
+      changed("look");
+    });
   };
 
   const showStart = () => {
     const { base } = state;
     for (const button of find("samples").children) {
-      button.setAttribute("aria-pressed", String(base.kind === "sample" && Number(button.dataset.sample) === base.sample));
+      const chosen = base.kind === "sample" && Number(button.dataset.sample) === base.sample;
+      button.setAttribute("aria-pressed", String(chosen));
     }
     find("random").setAttribute("aria-pressed", String(base.kind === "random"));
     find("mean").value = base.kind === "random" ? base.mean : 0;
@@ -155,7 +168,9 @@ const Controls = (() => {
     find("undo").disabled = find("clear").disabled = !state.strokes.length;
   };
   const showNumbers = () => {
-    for (const name of ["mean", "roughness"]) find(`${name}-value`).textContent = Number(find(name).value).toFixed(2).replace("-", "−");
+    for (const name of ["mean", "roughness"]) {
+      find(`${name}-value`).textContent = Number(find(name).value).toFixed(2).replace("-", "−");
+    }
     find("size-value").textContent = `${Math.round(200 * state.size)} %`;
   };
 
@@ -176,7 +191,8 @@ const Controls = (() => {
   // Actions
 
   const newRandom = (seed) => {
-    state.base = { kind: "random", seed, mean: Number(find("mean").value), roughness: Number(find("roughness").value) };
+    const [mean, roughness] = ["mean", "roughness"].map((name) => Number(find(name).value));
+    state.base = { kind: "random", seed, mean, roughness };
     changed("input");
   };
   const undo = () => { if (state.strokes.pop()) changed("input"); };
@@ -220,13 +236,18 @@ const Controls = (() => {
     }],
     ["[", "a smaller brush", () => resize(-0.01)],
     ["]", "a larger brush", () => resize(0.01)],
-    ["s", "jumps at seams", () => { state.seams = !state.seams && Boolean(State.run().seams); showParts(); changed("look"); }],
-    ["c", "compare runs", () => { state.compare = !state.compare && comparable().length > 1; showRuns(); changed("look"); }],
+    ["s", "jumps at seams", () => toggle("seams", State.run().seams)],
+    ["c", "compare runs", () => toggle("compare", comparable().length > 1)],
     ["+", "zoom in", () => Pointers.zoom(0.8)],
     ["-", "zoom out", () => Pointers.zoom(1.25)],
     ["0", "the whole domain", () => Pointers.zoom(100)],
     ["l", "copy a link to this state", copyLink],
   ];
+  const toggle = (name, possible) => {
+    state[name] = !state[name] && Boolean(possible);
+    find(name).checked = state[name];
+    changed("look");
+  };
   const resize = (step) => {
     state.size = Math.min(Math.max(Math.round(100 * (state.size + step)) / 100, 0.01), 0.25);
     find("size").value = state.size;
@@ -242,30 +263,43 @@ const Controls = (() => {
       ["Shift + arrows", "in a panel: move the profile line"],
       ["Ctrl + wheel", "zoom; two fingers zoom on a touch screen; drag to move a zoomed panel"],
     ];
-    find("keys").replaceChildren(...rows.flatMap(([key, words]) => [make("dt", {}, make("kbd", { textContent: key })), make("dd", { textContent: words })]));
+    find("keys").replaceChildren(...rows.flatMap(([key, words]) => [
+      make("dt", {}, make("kbd", { textContent: key })), make("dd", { textContent: words }),
+    ]));
   };
 
   const connect = (callback) => {
     changed = callback;
     showHelp();
-    find("size").addEventListener("input", () => { state.size = Number(find("size").value); showNumbers(); changed("look"); });
+    find("size").addEventListener("input", () => {
+      state.size = Number(find("size").value);
+      showNumbers();
+      changed("look");
+    });
     for (const name of ["mean", "roughness"]) {
-      find(name).addEventListener("input", () => { showNumbers(); newRandom(state.base.kind === "random" ? state.base.seed : 1); });
+      find(name).addEventListener("input", () => newRandom(state.base.kind === "random" ? state.base.seed : 1));
     }
     find("random").addEventListener("click", () => newRandom(Math.floor(Math.random() * 1e6)));
     find("undo").addEventListener("click", undo);
     find("clear").addEventListener("click", clear);
     find("flat").addEventListener("click", () => { state.base = { kind: "flat" }; clear(); });
-    find("file").addEventListener("change", () => { if (find("file").files.length) openFile(find("file").files[0]); find("file").value = ""; });
+    find("file").addEventListener("change", () => {
+      if (find("file").files.length) openFile(find("file").files[0]);
+      find("file").value = ""; // the same file may be chosen again
+    });
     find("modes").addEventListener("input", () => {
       const [value, most] = [Number(find("modes").value), Number(find("modes").max)];
       state.modes = value >= most ? null : value;
       find("modes-value").textContent = state.modes === null ? "all" : String(value);
       changed("look");
     });
-    find("seams").addEventListener("change", () => { state.seams = find("seams").checked; changed("look"); });
-    find("compare").addEventListener("change", () => { state.compare = find("compare").checked; changed("look"); });
-    find("level").addEventListener("change", () => { state.level = Number(find("level").value); changed("look"); });
+    for (const name of ["seams", "compare"]) {
+      find(name).addEventListener("change", () => { state[name] = find(name).checked; changed("look"); });
+    }
+    find("level").addEventListener("change", () => {
+      state.level = Number(find("level").value);
+      changed("look");
+    });
     find("zoom-in").addEventListener("click", () => Pointers.zoom(0.8));
     find("zoom-out").addEventListener("click", () => Pointers.zoom(1.25));
     find("zoom-all").addEventListener("click", () => Pointers.zoom(100));
@@ -282,7 +316,10 @@ const Controls = (() => {
       event.preventDefault();
     });
     // A file may be dropped anywhere.
-    document.addEventListener("dragover", (event) => { event.preventDefault(); find("drop").classList.add("over"); });
+    document.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      find("drop").classList.add("over");
+    });
     document.addEventListener("dragleave", () => find("drop").classList.remove("over"));
     document.addEventListener("drop", (event) => {
       event.preventDefault();

@@ -132,7 +132,8 @@ const Input = (() => {
   const base = (inputs, samples, given) => {
     const [count, height, width] = inputs.shape;
     const size = count * height * width;
-    if (given.kind === "sample" && samples[given.sample]) return Float64Array.from(unpack(samples[given.sample].input));
+    const chosen = given.kind === "sample" && samples[given.sample];
+    if (chosen) return Float64Array.from(unpack(chosen.input));
     if (given.kind === "random" && inputs.modes) {
       const alike = samples.filter((one) => String(one.input.shape) === String(inputs.shape));
       const sample = alike.length ? Float64Array.from(unpack(alike[given.seed % alike.length].input)) : null;
@@ -152,7 +153,9 @@ const Input = (() => {
     const fields = base(inputs, samples, given);
     for (const stroke of strokes) {
       const again = { ...stroke, points: [] };
-      for (let i = 0; i < stroke.points.length; i += 2) extend(fields, inputs, again, stroke.points[i], stroke.points[i + 1]);
+      for (let i = 0; i < stroke.points.length; i += 2) {
+        extend(fields, inputs, again, stroke.points[i], stroke.points[i + 1]);
+      }
     }
     return fields;
   };

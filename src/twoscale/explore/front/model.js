@@ -81,7 +81,9 @@ const Model = (() => {
     for (let i = 0; i < rows; i += 1) {
       for (let j = 0; j < columns; j += 1) {
         const column = mirrored ? columns - 1 - j : j;
-        const [y, x] = [[i, column], [column, width - 1 - i], [height - 1 - i, width - 1 - column], [height - 1 - column, i]][turns];
+        const [below, beside] = [height - 1, width - 1];
+        const sources = [[i, column], [column, beside - i], [below - i, beside - column], [below - column, i]];
+        const [y, x] = sources[turns];
         out[i * columns + j] = field[((y - down + height) % height) * width + ((x - right + width) % width)];
       }
     }
@@ -97,7 +99,8 @@ const Model = (() => {
     const nodes = height * width;
     const inputs = Representations.load(given.inputs, nodes);
     const outputs = Representations.load(given.outputs, nodes);
-    const predict = PREDICTORS[given.predictor.kind](given.predictor, inputs.affine || inputs, outputs, channels, nodes);
+    const ends = [inputs.affine || inputs, outputs];
+    const predict = PREDICTORS[given.predictor.kind](given.predictor, ...ends, channels, nodes);
     const [first] = given.group;
 
     const limited = (code, most) =>

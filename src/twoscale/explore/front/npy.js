@@ -31,7 +31,8 @@ const Npy = (() => {
     const bytes = new Uint8Array(buffer);
     const { kind, fortran, shape, start } = header(bytes);
     if (!(kind in READERS)) {
-      throw new Error(`The numbers must be float32 or float64, little endian; this file has '${kind}'. Use array.astype("float32").`);
+      throw new Error("The numbers must be float32 or float64, little endian; " +
+        `this file has '${kind}'. Use array.astype("float32").`);
     }
     const [channels, height, width] = wanted;
     const full = shape.length === 2 ? [1, ...shape] : shape;
@@ -39,7 +40,9 @@ const Npy = (() => {
       const words = channels === 1 ? `${height} x ${width} or 1 x ${height} x ${width}` : wanted.join(" x ");
       throw new Error(`The shape must be ${words}; this file has ${shape.join(" x ") || "a single number"}.`);
     }
-    if (fortran) throw new Error("The array is stored column by column. Use numpy.ascontiguousarray before numpy.save.");
+    if (fortran) {
+      throw new Error("The array is stored column by column. Use numpy.ascontiguousarray before numpy.save.");
+    }
     const Kind = READERS[kind];
     const count = channels * height * width;
     if (bytes.length - start < count * Kind.BYTES_PER_ELEMENT) throw new Error("The file ends too early.");

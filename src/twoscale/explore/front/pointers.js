@@ -21,7 +21,10 @@ const Pointers = (() => {
       changed("input");
     }
   };
-  const end = () => { stroke = null; };
+  const end = () => {
+    if (stroke) changed("stroke");
+    stroke = null;
+  };
 
   // The view
 
@@ -30,8 +33,9 @@ const Pointers = (() => {
     const [x, y] = [left, top].map((start) => Math.min(Math.max(start, 0), 1 - size));
     return [x, y, x + size, y + size];
   };
-  const zoom = (factor, [x, y] = [0.5 * (state.view[0] + state.view[2]), 0.5 * (state.view[1] + state.view[3])]) => {
-    const [left, top, right, bottom] = state.view;
+  const centre = ([left, top, right, bottom]) => [0.5 * (left + right), 0.5 * (top + bottom)];
+  const zoom = (factor, [x, y] = centre(state.view)) => {
+    const [left, top, right] = state.view;
     const size = Math.min(Math.max((right - left) * factor, 0.04), 1);
     const ratio = size / (right - left);
     state.view = clamped([x - (x - left) * ratio, y - (y - top) * ratio, x - (x - left) * ratio + size, 0]);
@@ -101,8 +105,10 @@ const Pointers = (() => {
         return;
       }
       moveCursor(place);
-      if (!down.size) { canvas.style.cursor = panel.paintable ? "" : ["grab", "grab", "move", zoomed() ? "move" : "crosshair"][holdOf(panel, event)]; return; }
-      if (panel.paintable) {
+      if (!down.size) {
+        const shapes = ["grab", "grab", "move", zoomed() ? "move" : "crosshair"];
+        canvas.style.cursor = panel.paintable ? "" : shapes[holdOf(panel, event)];
+      } else if (panel.paintable) {
         const all = event.getCoalescedEvents ? event.getCoalescedEvents() : [];
         for (const one of all.length ? all : [event]) extend(toShares(panel, one));
       } else if (hold === 3) {
@@ -115,19 +121,26 @@ const Pointers = (() => {
     });
     const leave = (event) => {
       down.delete(event.pointerId);
-      if (!down.size) { if (stroke) changed("stroke"); end(); hold = null; apart = 0; }
+      if (down.size) return;
+      end();
+      hold = null;
+      apart = 0;
     };
     canvas.addEventListener("pointerup", leave);
     canvas.addEventListener("pointercancel", leave);
-    canvas.addEventListener("pointerleave", () => { if (!down.size && !canvas.matches(":focus-visible")) moveCursor(null); });
+    canvas.addEventListener("pointerleave", () => {
+      if (!down.size && !canvas.matches(":focus-visible")) moveCursor(null);
+    });
     canvas.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey && !zoomed()) return;
       event.preventDefault();
       zoom(event.deltaY > 0 ? 1.15 : 1 / 1.15, toShares(panel, event));
     }, { passive: false });
-    canvas.addEventListener("dblclick", (event) => { if (!panel.paintable) zoom(0.5, toShares(panel, event)); });
+    canvas.addEventListener("dblclick", (event) => {
+      if (!panel.paintable) zoom(0.5, toShares(panel, event));
+    });
     canvas.addEventListener("keydown", (event) => keys(panel, event));
-    canvas.addEventListener("keyup", (event) => { if (event.key === " " || event.key === "Enter") { if (stroke) changed("stroke"); end(); } });
+    canvas.addEventListener("keyup", (event) => { if (event.key === " " || event.key === "Enter") end(); });
     canvas.addEventListener("blur", end);
   };
 

@@ -17,10 +17,12 @@ const Profile = (() => {
   const along = (values, [height, width]) => places().map(([x, y]) => {
     const clamp = (value, most) => Math.min(Math.max(value, 0), most);
     const [v, h] = [clamp(y * height - 0.5, height - 1), clamp(x * width - 0.5, width - 1)];
-    const [i, j] = [Math.min(Math.floor(v), Math.max(height - 2, 0)), Math.min(Math.floor(h), Math.max(width - 2, 0))];
+    const i = Math.min(Math.floor(v), Math.max(height - 2, 0));
+    const j = Math.min(Math.floor(h), Math.max(width - 2, 0));
     const at = (row, column) => values[Math.min(row, height - 1) * width + Math.min(column, width - 1)];
     const [a, b] = [v - i, h - j];
-    return (1 - a) * ((1 - b) * at(i, j) + b * at(i, j + 1)) + a * ((1 - b) * at(i + 1, j) + b * at(i + 1, j + 1));
+    const above = (1 - b) * at(i, j) + b * at(i, j + 1);
+    return (1 - a) * above + a * ((1 - b) * at(i + 1, j) + b * at(i + 1, j + 1));
   });
 
   // Draws lines {name, values, colour, dashed} and a band {low, high} on a canvas.
@@ -30,18 +32,18 @@ const Profile = (() => {
     [canvas.width, canvas.height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
     const context = canvas.getContext("2d");
     const style = getComputedStyle(canvas);
-    const [ink, faint] = ["--ink", "--line"].map((name) => style.getPropertyValue(name));
     const edges = { left: 62 * ratio, right: 12 * ratio, top: 12 * ratio, bottom: 22 * ratio };
     const drawn = lines.map((line) => ({ ...line, values: along(line.values, shape) }));
     const wide = band ? [along(band.low, shape), along(band.high, shape)] : [];
     const [low, high] = Numerics.range([...drawn.flatMap((line) => line.values), ...wide.flat()]);
     const margin = 0.05 * (high - low) || Math.abs(high) || 1;
     const x = (i) => edges.left + (i / (POINTS - 1)) * (canvas.width - edges.left - edges.right);
-    const y = (value) => edges.top + ((high + margin - value) / (high - low + 2 * margin)) * (canvas.height - edges.top - edges.bottom);
+    const room = canvas.height - edges.top - edges.bottom;
+    const y = (value) => edges.top + ((high + margin - value) / (high - low + 2 * margin)) * room;
 
     context.font = `${11 * ratio}px system-ui, sans-serif`;
     context.fillStyle = style.getPropertyValue("--faint");
-    context.strokeStyle = faint;
+    context.strokeStyle = style.getPropertyValue("--line");
     context.lineWidth = ratio;
     context.textAlign = "right";
     for (const value of [low, (low + high) / 2, high]) {
@@ -72,7 +74,6 @@ const Profile = (() => {
       context.stroke();
     }
     context.setLineDash([]);
-    return ink;
   };
 
   return { draw };

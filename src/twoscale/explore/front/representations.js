@@ -228,10 +228,11 @@ const Representations = (() => {
       const [channels, height, width] = given.shape;
       const [mean, std] = [given.mean, given.std].map(unpack);
       const nodes = height * width;
+      const of = (i) => Math.floor(i / nodes);
       return {
         size: channels * nodes,
-        encode: (fields) => Float64Array.from(fields, (v, i) => (v - mean[Math.floor(i / nodes)]) / std[Math.floor(i / nodes)]),
-        decode: (code) => Float64Array.from(code, (v, i) => v * std[Math.floor(i / nodes)] + mean[Math.floor(i / nodes)]),
+        encode: (fields) => Float64Array.from(fields, (v, i) => (v - mean[of(i)]) / std[of(i)]),
+        decode: (code) => Float64Array.from(code, (v, i) => v * std[of(i)] + mean[of(i)]),
         modes: null,
       };
     },
@@ -265,7 +266,9 @@ const Representations = (() => {
         const nodes = fields.length / given.by.length;
         return Float64Array.from(fields, (v, i) => table[given.by[Math.floor(i / nodes)]](v));
       };
-      return { ...inner, affine: inner, encode: (fields) => inner.encode(by(apply)(fields)), decode: (code) => by(undo)(inner.decode(code)) };
+      const encode = (fields) => inner.encode(by(apply)(fields));
+      const decode = (code) => by(undo)(inner.decode(code));
+      return { size: inner.size, affine: inner, encode, decode, modes: inner.modes };
     },
 
     "with-parameters": (given, nodes) => {

@@ -51,7 +51,8 @@ const State = (() => {
     [channel, TOOLS.indexOf(tool), size, points.map(digits).join("")].join("_");
   const strokeOf = (text) => {
     const [channel, tool, size, points] = text.split("_");
-    return { channel: Number(channel), tool: TOOLS[Number(tool)], size: Number(size), points: shares(points || "") };
+    const places = shares(points || "");
+    return { channel: Number(channel), tool: TOOLS[Number(tool)], size: Number(size), points: places };
   };
 
   // Values of a file, rounded to 16 bits between their ends and compressed.
@@ -101,8 +102,9 @@ const State = (() => {
     if (state.compare) found.set("compare", 1);
     if (state.channel) found.set("channel", state.channel);
     if (state.output) found.set("output", state.output);
-    if (state.view.some((side, i) => side !== FULL[i])) found.set("view", state.view.map((one) => one.toFixed(4)).join("_"));
-    found.set("profile", state.profile.map((one) => one.toFixed(4)).join("_"));
+    const short = (values) => values.map((one) => one.toFixed(4)).join("_");
+    if (state.view.some((side, i) => side !== FULL[i])) found.set("view", short(state.view));
+    found.set("profile", short(state.profile));
     return found.toString();
   };
 

@@ -31,7 +31,8 @@ const Trust = (() => {
       let sum = 0;
       for (let q = 0; q < numbers; q += 1) {
         let one = 0;
-        for (let p = 0; p < numbers; p += 1) one += scores[p] * whitening[(channel * numbers + q) * numbers + p];
+        const row = (channel * numbers + q) * numbers;
+        for (let p = 0; p < numbers; p += 1) one += scores[p] * whitening[row + p];
         sum += one * one;
       }
       return Math.sqrt(sum / numbers);
@@ -116,9 +117,10 @@ const Trust = (() => {
     values: "its least or largest value is",
   };
   const reason = (distances) => {
-    const kind = Object.keys(WORDS).reduce((a, b) => (Math.max(...distances[b], 0) > Math.max(...distances[a], 0) ? b : a));
-    const far = Math.max(...distances[kind]);
-    return `${WORDS[kind]} ${far < 1000 ? far.toPrecision(3) : "more than 1000"} times as far from the training inputs as the limit`;
+    const most = (name) => Math.max(...distances[name], 0);
+    const kind = Object.keys(WORDS).reduce((a, b) => (most(b) > most(a) ? b : a));
+    const far = most(kind) < 1000 ? most(kind).toPrecision(3) : "more than 1000";
+    return `${WORDS[kind]} ${far} times as far from the training inputs as the limit`;
   };
 
   // How far opinions are from their mean, relative to the prediction.
@@ -140,7 +142,8 @@ const Trust = (() => {
       norm(prediction.subarray(c * nodes, (c + 1) * nodes)) / Math.sqrt(nodes));
     return {
       radius: level.radius * difficulty,
-      width: Float64Array.from(profile, (one, i) => level.width * difficulty * one * sizes[Math.floor(i / nodes)]),
+      width: Float64Array.from(profile, (one, i) =>
+        level.width * difficulty * one * sizes[Math.floor(i / nodes)]),
     };
   };
 
