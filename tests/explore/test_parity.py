@@ -76,6 +76,13 @@ CASES = {
     "conforming affine-mlp": (*P26, "conforming", {"predictor": "affine-mlp", "epochs": 2}),
     "whole-field filter": (*P26, "whole-field", {"predictor": "filter"}),
     "two-scale filter": (*P26, "two-scale", {"predictor": "filter", "few_features": False}),
+    "periodic filter": (None, Grid(16, 12, (True, False)), "whole-field", {"predictor": "filter"}),
+    "filter of channels": (
+        None,
+        Grid(11, 9, (True, True)),
+        "whole-field",
+        {"predictor": "filter", "channels": 2, "parameters": 1},
+    ),
     "symmetries": (
         *D17,
         "two-scale",

@@ -93,3 +93,16 @@ def test_the_command_writes_a_page(twoscale, folder, tmp_path):
     assert again.status == 2
     assert "--overwrite" in again.err
     assert twoscale("explore", folder / "none", "--out", tmp_path / "b.html").status == 2
+
+
+def test_the_command_serves_and_opens(twoscale, folder, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("twoscale.explore.server.PageServer.serve_forever", lambda server: None)
+    out = tmp_path / "page.html"
+    served = twoscale("explore", folder / "network", "--out", out, "--serve", "--open", "--json")
+    assert served.status == 0, served.err
+    assert opened == [json.loads(served.out)["address"]]
+    assert opened[0].startswith("http://127.0.0.1:")
+    again = twoscale("explore", folder / "smooth", "--out", out, "--overwrite", "--open")
+    assert (again.status, opened[1]) == (0, out.as_uri())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.explore.tensors import Packer
@@ -236,14 +237,20 @@ def _network(network: DenseNetwork, pack: Packer) -> list[Described]:
 def _filter(part: SpectralFilter, pack: Packer) -> Described:
     series = part.series
     assert series is not None
-    if series.is_complex:
-        raise NotInPage("its filter of Fourier modes on a periodic grid runs in Python only")
     axes = series.axes(torch.device("cpu"), torch.float32)
+    numbers = dict(zip(("real", "imaginary"), part.symbol.unbind(-1), strict=False))
     return {
         "kind": "filter",
-        "analysis": [pack.single(axis.analysis) for axis in axes],
-        "synthesis": [pack.single(axis.synthesis) for axis in axes],
-        "symbol": pack.single(part.symbol[..., 0]),
+        "analysis": [_complex(axis.analysis, pack) for axis in axes],
+        "synthesis": [_complex(axis.synthesis, pack) for axis in axes],
+        "symbol": {name: pack.single(one) for name, one in numbers.items()},
         "input_mean": pack.single(part.input_mean),
         "output_mean": pack.single(part.output_mean),
     }
+
+
+def _complex(values: Tensor, pack: Packer) -> Described:
+    """Return a matrix by its real part and, if it has one, its imaginary part."""
+    if not values.is_complex():
+        return {"real": pack.single(values)}
+    return {"real": pack.single(values.real), "imaginary": pack.single(values.imag)}

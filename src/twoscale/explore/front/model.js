@@ -2,7 +2,7 @@
 // Model: surrogates as the page computes them: input code, predictor, output code.
 
 const Model = (() => {
-  const { unpack, multiply, transpose, add } = Numerics;
+  const { unpack, multiply, transpose, add, subtract } = Numerics;
   const { parts, joined } = Representations;
 
   const network = (layers) => {
@@ -20,6 +20,37 @@ const Model = (() => {
   const MATERN = {
     3: (distance) => { const s = Math.sqrt(3) * distance; return (1 + s) * Math.exp(-s); },
     5: (distance) => { const s = Math.sqrt(5) * distance; return (1 + s + (s * s) / 3) * Math.exp(-s); },
+  };
+
+  // Complex matrices {real, imaginary}; the imaginary part may be missing.
+  const complex = ({ real, imaginary }) =>
+    ({ real: unpack(real), ...(imaginary ? { imaginary: unpack(imaginary) } : {}) });
+  const turnedOver = ({ real, imaginary }, rows, columns) => ({
+    real: transpose(real, rows, columns),
+    ...(imaginary ? { imaginary: transpose(imaginary, rows, columns) } : {}),
+  });
+  const product = (a, b, ...sizes) => {
+    const times = (x, y) => (x && y ? multiply(x, y, ...sizes) : null);
+    const [real, both] = [times(a.real, b.real), times(a.imaginary, b.imaginary)];
+    const [one, other] = [times(a.real, b.imaginary), times(a.imaginary, b.real)];
+    const imaginary = one && other ? add(one, other) : one || other;
+    return { real: both ? subtract(real, both) : real, ...(imaginary ? { imaginary } : {}) };
+  };
+
+  // Output channel `o` of a symbol (modes x outs x ins) times the modes of all input channels.
+  const weighted = (symbol, modes, o, outs, ins) => {
+    const count = modes[0].real.length;
+    const [real, imaginary] = [new Float64Array(count), symbol.imaginary && new Float64Array(count)];
+    for (let m = 0; m < count; m += 1) {
+      for (let i = 0; i < ins; i += 1) {
+        const at = (m * outs + o) * ins + i;
+        const [x, y] = [modes[i].real[m], modes[i].imaginary ? modes[i].imaginary[m] : 0];
+        const [s, t] = [symbol.real[at], imaginary ? symbol.imaginary[at] : 0];
+        real[m] += s * x - t * y;
+        if (imaginary) imaginary[m] += s * y + t * x;
+      }
+    }
+    return imaginary ? { real, imaginary } : { real };
   };
 
   const PREDICTORS = {
@@ -45,29 +76,24 @@ const Model = (() => {
     },
 
     filter: (given, inputs, outputs, channels, nodes) => {
-      const [analysis, synthesis] = [given.analysis, given.synthesis].map((axes) => axes.map(unpack));
-      const [[rows, height], [columns, width]] = given.analysis.map((axis) => axis.shape);
-      const across = transpose(analysis[1], columns, width);
-      const back = transpose(synthesis[1], width, columns);
-      const [symbol, meanIn, meanOut, unitIn, unitOut] =
-        ["symbol", "input_mean", "output_mean", "input_unit", "output_unit"].map((name) => unpack(given[name]));
-      const [, , outs, ins] = given.symbol.shape;
+      const [[rows, height], [columns, width]] = given.analysis.map(({ real }) => real.shape);
+      const [down, right] = given.analysis.map(complex);
+      const [up, left] = given.synthesis.map(complex);
+      const [across, back] = [turnedOver(right, columns, width), turnedOver(left, width, columns)];
+      const [, , outs, ins] = given.symbol.real.shape;
+      const symbol = complex(given.symbol);
+      const [meanIn, meanOut, unitIn, unitOut] =
+        ["input_mean", "output_mean", "input_unit", "output_unit"].map((name) => unpack(given[name]));
       const modesOf = (field, c) => {
-        if (c >= channels) return new Float64Array(rows * columns).fill(field[0]);
-        return multiply(multiply(analysis[0], field, rows, height, width), across, rows, width, columns);
+        if (c >= channels) return { real: new Float64Array(rows * columns).fill(field[0]) };
+        return product(product(down, { real: field }, rows, height, width), across, rows, width, columns);
       };
       const fieldOf = (modes) =>
-        multiply(synthesis[0], multiply(modes, back, rows, columns, width), height, rows, width);
+        product(up, product(modes, back, rows, columns, width), height, rows, width).real;
       return (code) => {
         const fields = inputs.decode(code).map((v, i) => (v - meanIn[i]) / unitIn[Math.floor(i / nodes)]);
         const modes = parts(fields, nodes).map(modesOf);
-        const found = Array.from({ length: outs }, (_, o) => {
-          const sum = new Float64Array(rows * columns);
-          for (let m = 0; m < sum.length; m += 1) {
-            for (let i = 0; i < ins; i += 1) sum[m] += symbol[(m * outs + o) * ins + i] * modes[i][m];
-          }
-          return fieldOf(sum);
-        });
+        const found = Array.from({ length: outs }, (_, o) => fieldOf(weighted(symbol, modes, o, outs, ins)));
         return outputs.encode(joined(found).map((v, i) => meanOut[i] + unitOut[Math.floor(i / nodes)] * v));
       };
     },

@@ -26,6 +26,15 @@ const Pointers = (() => {
     stroke = null;
   };
 
+  // The first of two fingers has begun a stroke that nobody wanted.
+  const takeBack = () => {
+    if (!stroke) return;
+    state.strokes = state.strokes.filter((one) => one !== stroke);
+    stroke = null;
+    Compute.rebuild();
+    changed("input");
+  };
+
   // The view
 
   const clamped = ([left, top, right, bottom]) => {
@@ -90,7 +99,7 @@ const Pointers = (() => {
       down.set(event.pointerId, [event.clientX, event.clientY]);
       last = toShares(panel, event);
       moveCursor(last);
-      if (down.size > 1) { end(); apart = spread(down); return; }
+      if (down.size > 1) { takeBack(); apart = spread(down); return; }
       if (panel.paintable) begin(last);
       else hold = holdOf(panel, event);
     });
