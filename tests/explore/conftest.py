@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from twoscale import Darcy, Poisson
-from twoscale.data import generate
+from twoscale.data import Reading, generate, open_data
 from twoscale.explore.write import write_page
 from twoscale.run import fit_run
 
@@ -28,6 +29,20 @@ def folder(tmp_path_factory):
     for name, (problem, method, settings) in RUNS.items():
         fit_run(data[problem], place / "runs" / name, method=method, settings=settings)
     return place / "runs"
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory):
+    """The page of a run with two input channels, two parameters and three output channels."""
+    place = tmp_path_factory.mktemp("many")
+    random = np.random.default_rng(0)
+    x = 0.1 * random.standard_normal((80, 2, 14, 18)).cumsum(2).cumsum(3).astype(np.float32)
+    p = random.random((80, 2)).astype(np.float32)
+    u = np.stack([x[:, 0] * (1 + p[:, :1, None]), x[:, 1].cumsum(1), x[:, 0] - x[:, 1]], 1)
+    np.savez(place / "pairs.npz", a=x, u=u, p=p)
+    data = open_data(place / "pairs.npz", Reading(inputs=("a",), outputs=("u",), parameters=("p",)))
+    fit_run(data, place / "many", method="local", settings={"predictor": "affine"})
+    return write_page([place / "many"], place / "page.html")
 
 
 @pytest.fixture(scope="session")

@@ -302,6 +302,31 @@ def test_the_cursor_and_the_line_are_shared(page):
     assert rest == pytest.approx([0.92, 0.5])
 
 
+def test_a_run_of_another_dataset_starts_from_its_own_sample(page):
+    drag(page, INPUT, (0.3, 0.3), (0.5, 0.7))
+    page.get_by_role("radio", name="media").click()
+    page.wait_for_timeout(60)
+    assert page.evaluate("[State.state.strokes.length, State.inputs().shape[1]]") == [0, 20]
+    assert page.evaluate("State.run().samples.includes(State.state.base.sample)")
+
+
+def test_channels_and_parameters_are_changed(page, many):
+    open_at(page, many.path)
+    page.get_by_role("radio", name="a[1]").click()
+    drag(page, INPUT, (0.3, 0.3), (0.5, 0.7))
+    page.locator("#parameters input").first.fill("0.25")
+    page.get_by_role("radio", name="u[2]").click()
+    page.wait_for_timeout(60)
+    field = np.array(page.evaluate("[...Compute.result.input]"), np.float32).reshape(1, 2, 14, 18)
+    scalars = np.array([page.evaluate("State.state.parameters")], np.float32)
+    (run,) = many.runs.values()
+    wanted = run.surrogate.predict(field, parameters=scalars)[0]
+    assert relative(page.evaluate(SHOWN), wanted) <= 1e-5
+    shown = page.evaluate("[...Specs.ofRun()[0].values]")
+    assert relative(shown, wanted[2]) <= 1e-5
+    assert page.evaluate("Compute.error(Compute.result.shown)") is None  # its truth is not known
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_all_without_scrolling_sideways(page, written, scheme):
     width, height = SIZES["phone"]

@@ -31,14 +31,15 @@ const Controls = (() => {
   };
 
   const chooseRun = (place) => {
-    const before = State.inputs();
+    const before = State.run().inputs;
     state.run = place;
     state.hidden = [];
     state.modes = null;
     state.output = 0;
-    const same = JSON.stringify(before.shape) === JSON.stringify(State.inputs().shape) &&
-      before.parameters.length === State.inputs().parameters.length;
-    if (!same) { state.channel = 0; State.startSample(); }
+    if (State.run().inputs !== before) { // an input of another dataset means nothing to this run
+      state.channel = 0;
+      State.startSample();
+    }
     changed("run");
   };
 

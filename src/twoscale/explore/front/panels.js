@@ -144,9 +144,10 @@ const Panels = (() => {
         .forEach((jump, i) => segment([x, i / height], [x, (i + 1) / height], jump));
     }
   };
-  const largestJump = (values, shape, seams) => Math.max(0,
-    ...seams.rows.flatMap((row) => jumps(values, shape, row, true)).map(Math.abs),
-    ...seams.columns.flatMap((column) => jumps(values, shape, column, false)).map(Math.abs));
+  const largestJump = (values, shape, seams) => Math.max(0, ...Numerics.range([
+    ...seams.rows.flatMap((row) => jumps(values, shape, row, true)),
+    ...seams.columns.flatMap((column) => jumps(values, shape, column, false)),
+  ]).map(Math.abs));
 
   const valueAt = ({ values, shape: [height, width] }, [x, y]) => {
     const row = Math.min(height - 1, Math.max(0, Math.floor(y * height)));

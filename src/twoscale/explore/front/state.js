@@ -117,7 +117,8 @@ const State = (() => {
     state.run = place;
     startSample();
     const base = await baseOf(found.get("input"));
-    const known = base.kind !== "sample" || data.samples[base.sample];
+    const alike = data.runs.filter((one) => one.inputs === run().inputs).flatMap((one) => one.samples);
+    const known = base.kind !== "sample" || (alike.includes(base.sample) && data.samples[base.sample]);
     if (known) state.base = base;
     if (base.kind === "sample" && known) state.parameters = [...known.parameters];
     if (found.has("strokes")) state.strokes = found.get("strokes").split("~").map(strokeOf);
