@@ -18,7 +18,7 @@ class Packer:
     Parameters
     ----------
     small
-        Whether weights are rounded to float16, which halves the page. Not by default.
+        Whether weights are rounded to half as many bytes, to float16 as a rule. Not by default.
     """
 
     def __init__(self, *, small: bool = False) -> None:
@@ -31,8 +31,8 @@ class Packer:
         return self._packed(array, "f2" if self.small and _fits_half(array) else "f4")
 
     def exact(self, values: Tensor) -> Packed:
-        """Return numbers that need double precision."""
-        return self._packed(values.detach().cpu().numpy(), "f8")
+        """Return numbers that need double precision: float64, or float32 in a small page."""
+        return self._packed(values.detach().cpu().numpy(), "f4" if self.small else "f8")
 
     def single(self, values: Tensor | np.ndarray) -> Packed:
         """Return numbers in float32, however small the page is to be."""
