@@ -100,6 +100,7 @@ def main(out: Path) -> None:
         "bytes": page.bytes,
         **found,
         "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
         "environment": environment(torch.device("cpu")),
     }
     write_json(out, record)

@@ -6,7 +6,8 @@ const Cards = (() => {
   const { result } = Compute;
   const { make, percent } = Panels;
 
-  const card = (name, value, words, kind = "") => make("li", { className: kind },
+  const card = (name, value, words, kind = "") => ({ name, value, words, kind });
+  const element = ({ name, value, words, kind }) => make("li", { className: kind },
     make("b", { textContent: name }), make("strong", { textContent: value }), make("span", { textContent: words }));
   const unknown = (name, words) => card(name, "–", words, "quiet");
 
@@ -43,9 +44,13 @@ const Cards = (() => {
       : "for known elliptic equations only, such as Poisson and Darcy");
   };
 
+  let shown = "";
   const show = (place, trust) => {
     const outside = trust.unusual !== null && trust.unusual > 1;
-    place.replaceChildren(error(), radius(trust, outside), input(trust, outside), certificate(trust));
+    const found = [error(), radius(trust, outside), input(trust, outside), certificate(trust)];
+    if (JSON.stringify(found) === shown) return;
+    shown = JSON.stringify(found);
+    place.replaceChildren(...found.map(element));
   };
 
   return { show };

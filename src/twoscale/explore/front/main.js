@@ -35,6 +35,7 @@ const Main = (() => {
     return { low: centre.map((value, i) => value - half[i]), high: centre.map((value, i) => value + half[i]) };
   };
 
+  let legend = "";
   const drawProfile = (trust, found) => {
     const several = found.length > 1;
     const lines = found.filter(({ values }) => values).map(({ run, values }, i) => ({
@@ -56,17 +57,20 @@ const Main = (() => {
       return one;
     });
     if (band) names.push(make("em", { textContent: "shaded: band around 95 % of the nodes" }));
-    find("legend").replaceChildren(...names);
+    if (names.map((one) => one.outerHTML).join("") !== legend) {
+      legend = names.map((one) => one.outerHTML).join("");
+      find("legend").replaceChildren(...names);
+    }
   };
 
   const showNeeds = () => {
     const { name, model, reason } = State.run();
     const missing = !model && !Compute.served;
     find("needs").hidden = !missing && !result.message;
-    find("needs").textContent = missing
+    Panels.write(find("needs"), missing
       ? `This page cannot compute ${name}: ${reason}. It shows the stored predictions of test samples. ` +
         "Run twoscale explore with --serve to predict for painted inputs."
-      : result.message;
+      : result.message);
   };
 
   const draw = () => {
@@ -120,7 +124,7 @@ const Main = (() => {
     const restored = await State.fromLink(window.location.hash.slice(1)).catch(() => false);
     if (!restored) State.startSample();
     Pointers.onChange((what) => {
-      if (what === "input" || what === "stroke") Controls.showStart();
+      if (what === "stroke") Controls.showStart();
       schedule(what === "input");
       remember();
     });

@@ -27,6 +27,9 @@ const Panels = (() => {
     return `${value < 0.001 && value > 0 ? value.toExponential(1) : value.toPrecision(2)} %`;
   };
 
+  // Texts change only if they differ: each change lays out the page again.
+  const write = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+
   const build = (name, paintable) => {
     const canvas = make("canvas", { tabIndex: 0 });
     const over = make("canvas", { className: "over", ariaHidden: "true" });
@@ -61,13 +64,14 @@ const Panels = (() => {
   const draw = (panel, spec) => {
     const [height, width] = spec.shape;
     panel.spec = spec;
-    panel.title.textContent = spec.title;
-    panel.note.textContent = spec.note || "";
+    write(panel.title, spec.title);
+    write(panel.note, spec.note || "");
     panel.element.classList.toggle("dim", Boolean(spec.dim));
-    panel.element.style.setProperty("--ratio", Math.min(Math.max(width / height, 0.25), 6));
-    const keys = panel.paintable ? "Arrow keys move the brush, space paints." : "Arrow keys move the cursor.";
-    panel.canvas.setAttribute("aria-label", `${spec.title}. ${spec.note || ""} ${keys}`);
     panel.element.classList.toggle("empty", !spec.values);
+    const ratio = String(Math.min(Math.max(width / height, 0.25), 6));
+    if (panel.ratio !== ratio) panel.element.style.setProperty("--ratio", (panel.ratio = ratio));
+    const keys = panel.paintable ? "Arrow keys move the brush, space paints." : "Arrow keys move the cursor.";
+    if (panel.label !== spec.title) panel.canvas.setAttribute("aria-label", `${(panel.label = spec.title)}. ${keys}`);
     fit(panel, panel.canvas);
     const context = panel.canvas.getContext("2d");
     context.clearRect(0, 0, panel.canvas.width, panel.canvas.height);
@@ -85,8 +89,12 @@ const Panels = (() => {
       context.imageSmoothingQuality = "high";
       const source = [left * width, top * height, (right - left) * width, (bottom - top) * height];
       context.drawImage(panel.image, ...source, 0, 0, panel.canvas.width, panel.canvas.height);
-      [panel.low.textContent, panel.high.textContent] = range.map(number);
-      panel.bar.style.background = Colours.gradient(spec.palette);
+      write(panel.low, number(range[0]));
+      write(panel.high, number(range[1]));
+      if (panel.palette !== spec.palette) {
+        panel.palette = spec.palette;
+        panel.bar.style.background = Colours.gradient(spec.palette);
+      }
       if (spec.seams) drawSeams(panel, context, range);
     }
     drawOver(panel);
@@ -162,7 +170,8 @@ const Panels = (() => {
     const { width, height } = panel.over;
     context.clearRect(0, 0, width, height);
     const pointed = cursor.place && panel.spec.values;
-    panel.value.textContent = pointed ? number(valueAt(panel.spec, cursor.place)) : "";
+    write(panel.value, pointed ? number(valueAt(panel.spec, cursor.place)) : "");
+    panel.moved = false;
     if (panel.spec.line) drawProfile(panel, context, ratio);
     if (!cursor.place) return;
     const [x, y] = toPixels(panel, ...cursor.place);
@@ -229,11 +238,15 @@ const Panels = (() => {
   };
 
   const visible = () => [...shown.values()].filter((panel) => panel.element.isConnected && panel.spec);
+  // Moves the cursor in all panels; those that are drawn in the same frame anyway are left out.
   const moveCursor = (place) => {
     cursor.place = place;
-    for (const panel of visible()) drawOver(panel);
+    for (const panel of visible()) panel.moved = true;
+    window.requestAnimationFrame(() => {
+      for (const panel of visible()) if (panel.moved) drawOver(panel);
+    });
   };
   const setHandlers = (given) => { handlers = given; };
 
-  return { make, number, percent, show, moveCursor, cursor, toShares, toPixels, largestJump, setHandlers };
+  return { make, write, number, percent, show, moveCursor, cursor, toShares, toPixels, largestJump, setHandlers };
 })();

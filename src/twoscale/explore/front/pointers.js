@@ -13,6 +13,7 @@ const Pointers = (() => {
   const begin = (place) => {
     stroke = { channel: state.channel, tool: state.tool, size: state.size, points: [] };
     state.strokes.push(stroke);
+    changed("stroke");
     extend(place);
   };
   const extend = ([x, y]) => {
@@ -32,6 +33,7 @@ const Pointers = (() => {
     state.strokes = state.strokes.filter((one) => one !== stroke);
     stroke = null;
     Compute.rebuild();
+    changed("stroke");
     changed("input");
   };
 
@@ -113,7 +115,6 @@ const Pointers = (() => {
         last = toShares(panel, event);
         return;
       }
-      moveCursor(place);
       if (!down.size) {
         const shapes = ["grab", "grab", "move", zoomed() ? "move" : "crosshair"];
         canvas.style.cursor = panel.paintable ? "" : shapes[holdOf(panel, event)];
@@ -127,6 +128,7 @@ const Pointers = (() => {
         dragProfile(hold, place, [place[0] - last[0], place[1] - last[1]]);
         last = place;
       }
+      moveCursor(place);
     });
     const leave = (event) => {
       down.delete(event.pointerId);
