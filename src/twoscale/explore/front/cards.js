@@ -19,9 +19,11 @@ const Cards = (() => {
 
   const radius = ({ radius: found, level, why }, outside) => {
     if (found === null) return unknown("Radius", why);
+    const { model } = State.run();
+    const rounded = model && model.small ? "; calibrated before the weights were rounded" : "";
     const words = outside
       ? "does not hold: the input is unlike the training inputs"
-      : `holds for ${100 * (level || state.level)} % of inputs of the training's kind`;
+      : `holds for ${100 * (level || state.level)} % of inputs of the training's kind${rounded}`;
     return card("Radius", `≤ ${percent(found)}`, words, outside ? "quiet" : "");
   };
 
