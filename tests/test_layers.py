@@ -31,6 +31,7 @@ LAYERS = [
     {"data"},
     {"run"},
     {"bench", "study", "report"},
+    {"explore"},
     {"cli", "__main__"},
 ]
 """From the bottom up; a module may import its own layer and those below."""

@@ -50,6 +50,7 @@ def commands(data, run_folder, tmp_path, monkeypatch):
         "predict --certify": (("predict", run_folder, tmp_path / "x.npy", "--certify", *to), out),
         "predict --polish": (("predict", run_folder, tmp_path / "x.npy", "--polish", 1, *to), out),
         "report": (("report", tmp_path / "records", *to), out),
+        "explore": (("explore", run_folder, *to), out),
         "bench": (("bench",), None),
         "study list": (("study", "list", "--scale", "small"), None),
         "study compare": (("study", "compare", tmp_path / "records"), None),

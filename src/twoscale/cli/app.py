@@ -12,6 +12,7 @@ from twoscale.cli.common import Application, DebugOption, QuietOption
 from twoscale.cli.data import check, generate, import_
 from twoscale.cli.demo import demo
 from twoscale.cli.evaluate import evaluate
+from twoscale.cli.explore import explore
 from twoscale.cli.export import export
 from twoscale.cli.finetune import finetune
 from twoscale.cli.fit import fit
@@ -76,4 +77,8 @@ app.command(
     epilog="Examples: twoscale report runs/a · twoscale report runs/a runs/b --out compared.html · "
     "twoscale report studies"
 )(report)
+app.command(
+    epilog="Examples: twoscale explore runs/a --out explore.html --open · "
+    "twoscale explore runs/a runs/b --out compared.html --serve"
+)(explore)
 app.command(epilog="Example: twoscale bench train --json")(bench)

@@ -31,6 +31,7 @@ JSON_KEYS: dict[str, tuple[str, ...]] = {
     "predict --certify": (*_PREDICT, "assessment", "relative_error_upper"),
     "predict --polish": (*_PREDICT, "assessment", "relative_error_upper", "polish"),
     "report": ("out", "figures"),
+    "explore": ("out", "runs", "bytes", "needs_serve"),
     "bench": ("results", "environment"),
     "study list": ("studies",),
     "study compare": ("cells", "times"),

@@ -54,27 +54,27 @@ class FieldSeries:
 
     def coefficient_parts(self, fields: Tensor) -> Parts:
         """Return the coefficients of real fields by parts: real arithmetic does less work."""
-        rows, columns = self._axes(fields.device, fields.dtype)
+        rows, columns = self.axes(fields.device, fields.dtype)
         along = _products(rows.analysis, (fields,))
         return _products(along, tuple(part.mT for part in columns.analysis))
 
     def fields_of_parts(self, coefficients: Parts) -> Tensor:
         """Return the real fields (..., rows, columns) of coefficients by parts."""
         first = coefficients[0]
-        rows, columns = self._axes(first.device, first.dtype)
+        rows, columns = self.axes(first.device, first.dtype)
         along = _products(rows.synthesis, coefficients)
         return _real_product(along, tuple(part.mT for part in columns.synthesis))
 
     def waves(self, device: torch.device) -> Tensor:
         """Return the half waves of all modes along both axes, (row modes, column modes, 2)."""
-        axes = self._axes(device, torch.float64)
+        axes = self.axes(device, torch.float64)
         return torch.stack(torch.meshgrid(*(axis.waves for axis in axes), indexing="ij"), dim=-1)
 
     @property
     def is_complex(self) -> bool:
         return _COMPLEX in self.names
 
-    def _axes(self, device: torch.device, dtype: torch.dtype) -> tuple[AxisSeries, AxisSeries]:
+    def axes(self, device: torch.device, dtype: torch.dtype) -> tuple[AxisSeries, AxisSeries]:
         """Return the series of rows and columns."""
         rows, columns = (
             _axis_series(name, nodes, device, dtype)

@@ -1,0 +1,110 @@
+"""Frames a second of the page of `twoscale explore` while somebody paints, in a real browser.
+
+python scripts/explore_speed.py results/explore.json
+
+The page shows a two-scale surrogate with an affine predictor, on 128 x 128 nodes. It needs the
+package playwright and the browser chromium.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from playwright.sync_api import sync_playwright
+
+from twoscale import Darcy, Grid, Poisson
+from twoscale.data import generate
+from twoscale.explore.tensors import Packer
+from twoscale.explore.write import write_page
+from twoscale.files import write_json
+from twoscale.run import fit_run
+from twoscale.surrogate.artifact import environment
+
+SIDE, SAMPLES, SECONDS, REPEATS = 128, 1800, 4, 3
+
+# A pointer goes round in circles, one move per frame of the browser.
+PAINT = """async (seconds) => {
+  const canvas = document.querySelector("#panel-input canvas");
+  const box = canvas.getBoundingClientRect();
+  const send = (kind, angle) => canvas.dispatchEvent(new PointerEvent(kind, {
+    pointerId: 1, button: 0, bubbles: true,
+    clientX: box.left + box.width * (0.5 + 0.3 * Math.cos(angle)),
+    clientY: box.top + box.height * (0.5 + 0.3 * Math.sin(angle)),
+  }));
+  canvas.setPointerCapture = () => {};
+  const { result } = Compute;
+  const [first, start, times] = [result.frames, performance.now(), []];
+  send("pointerdown", 0);
+  for (let angle = 0.1; performance.now() - start < 1000 * seconds; angle += 0.1) {
+    send("pointermove", angle);
+    await new Promise(requestAnimationFrame);
+    times.push(result.milliseconds);
+  }
+  send("pointerup", 0);
+  times.sort((a, b) => a - b);
+  return {
+    frames_per_second: (1000 * (result.frames - first)) / (performance.now() - start),
+    prediction_milliseconds: times[Math.floor(times.length / 2)],
+  };
+}"""
+
+SOLVE = """({name, side, input}) => {
+  const values = Float64Array.from(Numerics.unpack(input));
+  Solver.solve(name, values, [side, side]);
+  const start = performance.now();
+  Solver.solve(name, values, [side, side]);
+  return performance.now() - start;
+}"""
+
+
+def measure(page: Path) -> dict[str, object]:
+    """Return speeds of a page; each is the best of three, as other programs share the machine."""
+    with sync_playwright() as driver:
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        path = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = driver.chromium.launch(executable_path=path, args=arguments)
+        tab = browser.new_page(viewport={"width": 1440, "height": 960})
+        tab.goto(page.as_uri())
+        tab.wait_for_timeout(2000)
+        rounds = [tab.evaluate(PAINT, SECONDS) for _ in range(REPEATS)]
+        solves = {}
+        for problem in (Poisson(), Darcy()):
+            field = Packer().single(problem.sample(Grid(SIDE, SIDE), [0], seed=0)[0])
+            asked = {"name": problem.name, "side": SIDE, "input": field}
+            solves[problem.name] = min(tab.evaluate(SOLVE, asked) for _ in range(REPEATS))
+        version = browser.version
+        browser.close()
+    best = max(rounds, key=lambda one: one["frames_per_second"])
+    return {
+        "browser": f"chromium {version}, headless, without GPU",
+        **{name: round(value, 2) for name, value in best.items()},
+        "all_frames_per_second": [round(one["frames_per_second"], 1) for one in rounds],
+        "solve_milliseconds": {name: round(value, 1) for name, value in solves.items()},
+    }
+
+
+def main(out: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        data = generate(Poisson(), place / "p.zarr", resolution=SIDE, samples=SAMPLES, seed=0)
+        run = place / "two-scale"
+        fit_run(data, run, method="two-scale", settings={"predictor": "affine"}, device="cpu")
+        page = write_page([run], place / "page.html")
+        found = measure(page.path)
+    record = {
+        "command": f"python scripts/explore_speed.py {out.as_posix()}",
+        "page": f"Poisson {SIDE}x{SIDE}, two-scale, affine, {SAMPLES} samples",
+        "bytes": page.bytes,
+        **found,
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+        "environment": environment(torch.device("cpu")),
+    }
+    write_json(out, record)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,124 @@
+"""Everything a page holds of its runs: models, samples, trust; and how large it may become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twoscale._version import __version__
+from twoscale.explore.parts import NotInPage, describe_operator, stage_words
+from twoscale.explore.samples import SampleBook, describe_inputs
+from twoscale.explore.tensors import Packer, unpacked
+from twoscale.explore.trust import describe_trust, solved_in_page
+from twoscale.report.method_looks import method_title
+from twoscale.run import Run
+from twoscale.run.folder import tested_dataset
+from twoscale.surrogate import Surrogate
+from twoscale.trust import is_elliptic
+
+MOST_BYTES = 9_500_000
+"""Of the data in a page; code and styles add a tenth of a megabyte."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The weights of a run for the page, or the reason why they are not in it."""
+
+    content: dict[str, Any] | None
+    reason: str
+    bytes: int = 0
+
+
+def describe_runs(runs: Mapping[str, Run]) -> dict[str, Any]:
+    """Return the data of a page: runs by name, their samples and inputs."""
+    pack = Packer()
+    book = SampleBook(pack)
+    inputs: dict[str, dict[str, Any]] = {}
+    entries = []
+    for name, run in runs.items():
+        key = str(tested_dataset(run.config)["identity"])
+        if key not in inputs:
+            inputs[key] = describe_inputs(run, pack)
+        entry = _entry(name, run, pack)
+        entry |= {"inputs": list(inputs).index(key), "samples": book.of_run(run)}
+        entries.append(entry)
+    models = affordable_models(
+        {n: one.surrogate for n, one in runs.items()}, MOST_BYTES - pack.bytes
+    )
+    for entry, run, model in zip(entries, runs.values(), models, strict=True):
+        entry |= {"model": model.content, "reason": model.reason}
+        if model.content is None:
+            entry["predictions"] = _stored(run.surrogate, entry["samples"], book, pack)
+    return {
+        "version": __version__,
+        "runs": entries,
+        "inputs": list(inputs.values()),
+        "samples": book.samples,
+    }
+
+
+def _entry(name: str, run: Run, pack: Packer) -> dict[str, Any]:
+    """Return what a page says of a run, without its weights."""
+    surrogate = run.surrogate
+    problem, space = surrogate.problem, surrogate.output_space_
+    layout = surrogate.operator_.layout
+    seams = layout.seams if layout is not None and layout.seams else None
+    return {
+        "name": name,
+        "method": method_title(surrogate.method),
+        "predictor": str(surrogate.settings.get("predictor", "")),
+        "error": run.metrics.get("mean_relative_l2"),
+        "problem": None if problem is None else problem.name,
+        "solver": solved_in_page(problem) if is_elliptic(problem, space) else None,
+        "output": {
+            "shape": list(space.shape),
+            "names": list(space.channel_names),
+            "periodic": list(space.grid.periodic),
+            "spacing": list(space.grid.spacing),
+        },
+        "seams": None if seams is None else {"rows": seams.rows, "columns": seams.columns},
+        "stages": stage_words(surrogate.operator_.latent.outputs),
+        "trust": describe_trust(surrogate, pack),
+    }
+
+
+def affordable_models(surrogates: Mapping[str, Surrogate], room: int) -> list[Model]:
+    """Return the weights of each run, in float32 if there is room for all of them.
+
+    Otherwise they are in float16. Runs whose weights still find no room, the largest first, are
+    left to the server.
+    """
+    models = [_model(one, small=False) for one in surrogates.values()]
+    if sum(model.bytes for model in models) > room:
+        models = [_model(one, small=True) for one in surrogates.values()]
+    while sum(model.bytes for model in models) > room:
+        largest = max(range(len(models)), key=lambda place: models[place].bytes)
+        size = models[largest].bytes / 1e6
+        models[largest] = Model(
+            None, f"its weights have {size:.0f} MB, which is too much for a page"
+        )
+    return models
+
+
+def _model(surrogate: Surrogate, *, small: bool) -> Model:
+    pack = Packer(small=small)
+    try:
+        content = describe_operator(surrogate.operator_, pack)
+    except NotInPage as error:
+        return Model(None, str(error))
+    return Model({**content, "small": small}, "", pack.bytes)
+
+
+def _stored(
+    surrogate: Surrogate, places: list[int], book: SampleBook, pack: Packer
+) -> dict[str, Any]:
+    """Return the predictions of a run's own samples, for pages that cannot compute them."""
+    found = {}
+    for place in places:
+        sample = book.samples[place]
+        given = unpacked(sample["input"])[None] if surrogate.input_space_.field_channels else None
+        scalars = [sample["parameters"]] if surrogate.input_space_.parameters else None
+        predicted = surrogate.predict(given, parameters=scalars)
+        found[str(place)] = pack.single(predicted.reshape(surrogate.output_space_.shape))
+    return found

@@ -1,0 +1,60 @@
+"""The page as one text: markup, styles, scripts and data, without any address outside."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+SCRIPTS = (
+    "numerics.js",
+    "representations.js",
+    "model.js",
+    "solver.js",
+    "certificate.js",
+    "trust.js",
+    "worker.js",
+    "npy.js",
+    "colours.js",
+    "input.js",
+    "state.js",
+    "compute.js",
+    "panels.js",
+    "specs.js",
+    "cards.js",
+    "profile.js",
+    "pointers.js",
+    "controls.js",
+    "main.js",
+)
+"""The scripts in the order in which they run; each defines one name."""
+
+
+def page_text(data: dict[str, Any], title: str) -> str:
+    """Return the page that shows some runs."""
+    front = files("twoscale.explore") / "front"
+    colours = (files("twoscale.report") / "colours.css").read_text(encoding="utf-8")
+    scripts = "\n".join(
+        f'<script id="{name}">\n{(front / name).read_text(encoding="utf-8")}</script>'
+        for name in SCRIPTS
+    )
+    content = {
+        "title": _escaped(title),
+        "style": colours + (front / "page.css").read_text(encoding="utf-8"),
+        "data": _inline_json(data),
+        "scripts": scripts,
+    }
+    text = (front / "page.html").read_text(encoding="utf-8")
+    for name, value in content.items():
+        before, _, after = text.partition(f"<!--{name}-->")
+        text = before + value + after
+    return text
+
+
+def _inline_json(data: dict[str, Any]) -> str:
+    """Return data as JSON that cannot end the script element it stands in."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,126 @@
+"""Inputs that a page starts from: test samples, and modes from which new fields are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from twoscale.explore.tensors import Packer
+from twoscale.fields.grid import Space
+from twoscale.fields.source import first_fields
+from twoscale.run import Run
+from twoscale.run.pairs import loaded_pair
+
+_MOST_SAMPLES = 6
+_SAMPLE_BYTES = 1_200_000  # of all samples of a run in a page
+_LOOKED_AT = 400  # inputs that modes are made of, at most
+_MODES = 96
+_MODE_SIDE = 64  # nodes per side of the grid that modes are stored on
+_KEPT = 0.999  # share of variance that modes keep
+_DIGITS = 6  # distinct values are told apart by so many digits
+
+
+class SampleBook:
+    """All samples of a page; runs that are tested on the same ones share them."""
+
+    def __init__(self, pack: Packer) -> None:
+        self.pack = pack
+        self.samples: list[dict[str, Any]] = []
+        self._known: dict[tuple[str, int], int] = {}
+
+    def of_run(self, run: Run) -> list[int]:
+        """Return the places of some test samples of a run, which are added where they are new."""
+        dataset = run.test_dataset
+        space = (run.surrogate.input_space_, run.surrogate.output_space_)
+        numbers = sorted(run.test_samples)[: _affordable(*space)]
+        inputs, truth = (
+            first_fields(side.source, len(numbers)) for side in loaded_pair(dataset, numbers)
+        )
+        places = []
+        for number, one, other in zip(numbers, inputs, truth, strict=True):
+            key = (dataset.identity, number)
+            if key not in self._known:
+                self._known[key] = len(self.samples)
+                self.samples.append(self._packed(number, one, other, space[0]))
+            places.append(self._known[key])
+        return places
+
+    def _packed(self, number: int, inputs: Tensor, truth: Tensor, space: Space) -> dict[str, Any]:
+        fields = space.field_channels
+        return {
+            "number": number,
+            "input": self.pack.single(inputs[:fields]),
+            "parameters": inputs[fields:, 0, 0].tolist(),
+            "truth": self.pack.single(truth),
+        }
+
+
+def _affordable(*spaces: Space) -> int:
+    size = 4 * sum(int(np.prod(space.shape)) for space in spaces)
+    return max(1, min(_MOST_SAMPLES, _SAMPLE_BYTES // size))
+
+
+def describe_inputs(run: Run, pack: Packer) -> dict[str, Any]:
+    """Return what inputs are made of: channels with their kinds, parameters, random modes."""
+    space = run.surrogate.input_space_
+    numbers = run.split.as_dict()["training"][:_LOOKED_AT] or run.test_samples[:_LOOKED_AT]
+    fields = first_fields(run.dataset.load_fields("input", [numbers])[0], len(numbers)).double()
+    names = space.channel_names
+    count = space.field_channels
+    scalars = fields[:, count:, 0, 0]
+    return {
+        "shape": [count, *space.grid.shape],
+        "channels": [_channel(names[c], fields[:, c]) for c in range(count)],
+        "parameters": [
+            {"name": names[count + p], **_range(scalars[:, p])} for p in range(space.parameters)
+        ],
+        "modes": _modes(fields[:, :count], pack) if count else None,
+    }
+
+
+def _channel(name: str, values: Tensor) -> dict[str, Any]:
+    """Return name, range and kind of a channel: two-valued media are painted, others get blobs."""
+    few = torch.unique(values.flatten()[:: max(1, values.numel() // 200_000)].float())
+    kind = "two-valued" if len(few) == 2 else "smooth"
+    return {"name": name, "kind": kind, "positive": bool(values.min() > 0), **_range(values)}
+
+
+def _range(values: Tensor) -> dict[str, float]:
+    return {
+        "low": float(values.min()),
+        "high": float(values.max()),
+        "mean": float(values.mean()),
+        "spread": float(values.std(correction=0)),
+    }
+
+
+def _modes(fields: Tensor, pack: Packer) -> dict[str, Any]:
+    """Return the mean and the principal modes of inputs, each times its standard deviation.
+
+    They are stored on a grid of at most 64 nodes per side; the page interpolates them.
+    """
+    side = [min(size, _MODE_SIDE) for size in fields.shape[2:]]
+    small = fields
+    if tuple(side) != tuple(fields.shape[2:]):
+        small = functional.interpolate(fields, side, mode="bilinear", align_corners=True)
+    mean = small.mean(0)
+    deviations = (small - mean).flatten(1)
+    _, sizes, modes = torch.linalg.svd(
+        deviations / max(len(fields) - 1, 1) ** 0.5, full_matrices=False
+    )
+    count = _needed(sizes.square().tolist())
+    scaled = (sizes[:count, None] * modes[:count]).reshape(count, *mean.shape)
+    return {"mean": pack.half(mean.numpy()), "modes": pack.half(scaled.numpy())}
+
+
+def _needed(variances: Sequence[float]) -> int:
+    """Return how many modes keep nearly all variance, at most 96."""
+    total = sum(variances)
+    kept = np.cumsum(variances) if total > 0 else np.ones(len(variances))
+    enough = int(np.searchsorted(kept, _KEPT * total)) + 1
+    return min(enough, _MODES, len(variances))
