@@ -29,7 +29,7 @@ LAYERS = [
     {"__init__"},
     {"data"},
     {"run"},
-    {"bench", "study", "report"},
+    {"bench", "study", "report", "serve"},
     {"cli", "__main__"},
 ]
 """From the bottom up; a module may import its own layer and those below."""
@@ -51,6 +51,8 @@ OPTIONAL = [
     "skimage",
     "sklearn",
     "dask",
+    "starlette",
+    "uvicorn",
 ]
 
 

@@ -29,7 +29,7 @@ def test_version(twoscale):
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "generate", "import", "check", "fit", "evaluate", "predict"]
+    "command", ["demo", "generate", "import", "check", "fit", "evaluate", "predict", "serve"]
 )
 def test_help_has_an_example(twoscale, command):
     outcome = twoscale(command, "--help")

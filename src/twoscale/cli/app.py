@@ -16,6 +16,7 @@ from twoscale.cli.finetune import finetune
 from twoscale.cli.fit import fit
 from twoscale.cli.predict import predict
 from twoscale.cli.report import report
+from twoscale.cli.serve import serve
 from twoscale.cli.study import study_app
 
 app = Application(
@@ -68,6 +69,10 @@ app.command(
     epilog="Examples: twoscale predict runs/a input.npy --out prediction.npy · "
     "twoscale predict runs/b --parameters parameters.npy --out prediction.npy"
 )(predict)
+app.command(
+    epilog="Examples: twoscale serve runs/a · twoscale serve runs/a runs/b --port 0 · "
+    "twoscale serve runs/darcy --inputs kl:64,width=0.3 --points 13x13"
+)(serve)
 app.command(
     epilog="Examples: twoscale report runs/a · twoscale report runs/a runs/b --out compared.html · "
     "twoscale report studies"
