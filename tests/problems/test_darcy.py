@@ -180,7 +180,7 @@ def test_rounding_that_no_solver_can_avoid_is_allowed(coefficient):
 def test_a_smooth_threshold_tends_to_the_jump():
     problem, grid = Darcy(), Grid(16, 16)
     weights = torch.randn(40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    level = torch.tensordot(weights, problem.modes(grid, 40), 1)
+    level = torch.tensordot(weights, problem.level_modes(grid, 40), 1)
     sharp = problem.inputs_of(level)
     assert set(sharp.flatten().tolist()) == {4.0, 12.0}
     torch.testing.assert_close(problem.inputs_of(level, width=1e-6), sharp)

@@ -71,7 +71,7 @@ class Problem(ABC):
         inputs = self.sample(grid, indices, seed=seed, device=device)
         return inputs, self.solve(inputs)
 
-    def modes(self, grid: Grid, count: int) -> Tensor:
+    def level_modes(self, grid: Grid, count: int) -> Tensor:
         """Return the first modes (count, height, width) of the Gaussian field behind the inputs.
 
         The field is their sum with standard normal coefficients; see `inputs_of`. A problem whose

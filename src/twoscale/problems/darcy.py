@@ -67,7 +67,7 @@ class Darcy(DiffusionProblem):
         entropy = self.entropy(grid, seed)
         return self.inputs_of(self.medium.sample(grid, indices, entropy=entropy, device=device))
 
-    def modes(self, grid: Grid, count: int) -> Tensor:
+    def level_modes(self, grid: Grid, count: int) -> Tensor:
         return self.medium.modes(grid, count)
 
     def inputs_of(self, level: Tensor, *, width: float = 0.0) -> Tensor:

@@ -88,9 +88,9 @@ class DarcyFNO(Darcy):
         ]
         return torch.cat(parts)
 
-    def modes(self, grid: Grid, count: int) -> Tensor:
+    def level_modes(self, grid: Grid, count: int) -> Tensor:
         self.check_grid(grid)
-        return thinned(super().modes(self.fine_grid, count), grid)
+        return thinned(super().level_modes(self.fine_grid, count), grid)
 
     def pairs(
         self, grid: Grid, indices: Sequence[int], *, seed: int, device: torch.device | str = "cpu"

@@ -51,7 +51,7 @@ class Poisson(DiffusionProblem):
         entropy = self.entropy(grid, seed)
         return self.forcing.sample(grid, indices, entropy=entropy, device=device)
 
-    def modes(self, grid: Grid, count: int) -> Tensor:
+    def level_modes(self, grid: Grid, count: int) -> Tensor:
         return self.forcing.modes(grid, count)
 
     def inputs_of(self, level: Tensor, *, width: float = 0.0) -> Tensor:

@@ -137,8 +137,10 @@ def _asked_by_json(content: dict[str, Any]) -> Asked:
         raise TwoscaleError("assess is true or false")
     if not isinstance(level, int | float) or isinstance(level, bool):
         raise TwoscaleError("level is a number between 0 and 1")
-    arrays = (number_array(content.get(name), name) for name in ("fields", "parameters"))
-    return Asked(*arrays, level=float(level) if assess else None)
+    fields, parameters = (
+        number_array(content.get(name), name) for name in ("fields", "parameters")
+    )
+    return Asked(fields, parameters, float(level) if assess else None)
 
 
 def _asked_by_npy(model: Model, array: np.ndarray) -> Asked:

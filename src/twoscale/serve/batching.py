@@ -96,7 +96,9 @@ class Batcher:
             self._changed.wait_for(lambda: self._waiting or self.ends)
             if self.ends:
                 return None
-            taken, left, samples = [], [], 0
+            taken: list[Job] = []
+            left: list[Job] = []
+            samples = 0
             for job in self._waiting:
                 fits = samples + job.samples <= self.limits.batch_fields
                 if not taken or (job.key == taken[0].key and fits):

@@ -112,7 +112,7 @@ class KarhunenLoeve(InputMap):
         if not 0 <= width < float("inf"):
             raise TwoscaleError(f"the width must be a number from 0, got {width}")
         self.problem = problem
-        self.modes = problem.modes(space.grid, count)  # (count, H, W)
+        self.modes = problem.level_modes(space.grid, count)  # (count, H, W)
         self.width = width
         self.deviation = sqrt(float(self.modes.square().sum(0).mean()))
         self.differentiable = not problem.thresholded or width > 0

@@ -38,20 +38,29 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
     """
 
     class TimedProtocol(H11Protocol):
-        _head: asyncio.TimerHandle | None = None
-        _reader: asyncio.TimerHandle | None = None
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self._timers: dict[str, asyncio.TimerHandle] = {}
+
+        def _abort_later(self, reason: str) -> None:
+            if reason not in self._timers:
+                self._timers[reason] = self.loop.call_later(seconds, self.transport.abort)
+
+        def _go_on(self, reason: str) -> None:
+            if reason in self._timers:
+                self._timers.pop(reason).cancel()
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._head = self.loop.call_later(seconds, transport.abort)
+            self._abort_later("head")
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             waits = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
-            if waits and self._head is None:
-                self._head = self.loop.call_later(seconds, self.transport.abort)
-            elif not waits:
-                self._head = _cancelled(self._head)
+            if waits:
+                self._abort_later("head")
+            else:
+                self._go_on("head")
 
         def eof_received(self) -> bool | None:  # type: ignore[override]
             cycle = self.cycle
@@ -62,22 +71,18 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
 
         def pause_writing(self) -> None:
             super().pause_writing()
-            self._reader = self.loop.call_later(seconds, self.transport.abort)
+            self._abort_later("reader")
 
         def resume_writing(self) -> None:
             super().resume_writing()
-            self._reader = _cancelled(self._reader)
+            self._go_on("reader")
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            self._head, self._reader = _cancelled(self._head), _cancelled(self._reader)
+            for reason in list(self._timers):
+                self._go_on(reason)
 
     return TimedProtocol
-
-
-def _cancelled(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -34,7 +34,8 @@ class Call:
 
     def __init__(self, service: Service, content: dict[str, Any]) -> None:
         self.content = content
-        self.model: Model = service.model(content.get("name", ""), missing=400)
+        name = content.get("name")
+        self.model: Model = service.model("" if name is None else name, missing=400)
         config = content.get("config") or {}
         if not isinstance(config, dict):
             raise _invalid("config must be a JSON object")
