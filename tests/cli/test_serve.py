@@ -95,7 +95,7 @@ def test_wrong_options(twoscale, run_folder, not_run, options, words):
 
 def test_wrong_runs(twoscale, data, tmp_path, not_run):
     refused(twoscale("serve", data, "--port", 0), "is a dataset, not a run")
-    refused(twoscale("serve", tmp_path / "none", "--port", 0), "does not exist")
+    refused(twoscale("serve", tmp_path / "none", "--port", 0), "is not a folder")
 
 
 def test_the_extra_is_named(twoscale, run_folder, monkeypatch):
