@@ -18,7 +18,8 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
@@ -29,6 +30,7 @@ from twoscale import Grid, Poisson, Surrogate
 from twoscale.files import write_json
 from twoscale.surrogate.artifact import environment
 
+KINDS = ("npy", "json", "umbridge")
 POOL = 64  # inputs that requests are made of
 SIDE = 32
 TOLERANCE = 1e-4  # of ||answer - predict|| / ||predict||: single precision in batches of any size
@@ -51,12 +53,44 @@ def started(run: Path) -> tuple[subprocess.Popen[str], str]:
     return process, process.stdout.readline().strip()
 
 
+class Request(NamedTuple):
+    """A request as bytes, made before the load begins, and the inputs it is about."""
+
+    kind: str
+    sent: bytes
+    rows: np.ndarray
+
+
+def prepared(url: str, inputs: np.ndarray) -> list[Request]:
+    """Return requests of all kinds and sizes."""
+    rng = np.random.default_rng(0)
+    made = []
+    for kind in KINDS * POOL:
+        rows = rng.integers(POOL, size=1 if kind == "umbridge" else rng.integers(1, 5))
+        fields = inputs[rows]
+        path, content_type = "/predict", "application/json"
+        if kind == "npy":
+            stream = io.BytesIO()
+            np.save(stream, fields)
+            body, content_type = stream.getvalue(), "application/x-npy"
+        elif kind == "json":
+            body = json.dumps({"fields": fields.tolist()}).encode()
+        else:
+            path = "/Evaluate"
+            vector = fields[0].ravel().tolist()
+            body = json.dumps({"name": "forward", "input": [vector], "config": {}}).encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: {urlsplit(url).netloc}\r\n"
+        head += f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        made.append(Request(kind, head.encode() + body, rows))
+    return made
+
+
 class Load:
     """Clients, and what they have counted."""
 
     def __init__(self, url: str, inputs: np.ndarray, expected: np.ndarray) -> None:
-        self.url = url
-        self.inputs = inputs
+        self.address = urlsplit(url)
+        self.requests = prepared(url, inputs)
         self.expected = expected
         self.counts: Counter[str] = Counter()
         self.times: list[float] = []
@@ -66,48 +100,60 @@ class Load:
         """Ask for a time, and return how long it took until all had their answers."""
         start = time.perf_counter()
         end = start + seconds
-        limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
-        async with httpx.AsyncClient(limits=limits, timeout=60) as http:
-            await asyncio.gather(*(self._client(http, seed, end) for seed in range(clients)))
+        await asyncio.gather(*(self._client(seed, end) for seed in range(clients)))
         return time.perf_counter() - start
 
-    async def _client(self, http: httpx.AsyncClient, seed: int, end: float) -> None:
+    async def _client(self, seed: int, end: float) -> None:
+        """Ask one request after the other on a connection of its own."""
         rng = np.random.default_rng(seed)
+        streams = await asyncio.open_connection(
+            self.address.hostname, self.address.port, limit=2**20
+        )
         while time.perf_counter() < end:
-            kind = ("npy", "json", "umbridge")[rng.integers(3)]
-            rows = rng.integers(POOL, size=1 if kind == "umbridge" else rng.integers(1, 5))
+            request = self.requests[rng.integers(len(self.requests))]
             before = time.perf_counter()
             try:
-                found = await self._ask(http, kind, self.inputs[rows])
-            except (httpx.HTTPError, ValueError, KeyError) as error:
+                status, body = await asked(*streams, request.sent)
+            except (OSError, EOFError, ValueError) as error:
                 self.counts[f"error {type(error).__name__}"] += 1
+                return
+            if status != 200:
+                self.counts[f"error {status}"] += 1
                 continue
             self.times.append(time.perf_counter() - before)
-            self._compare(kind, found, self.expected[rows])
+            self._compare(request, body)
+        streams[1].close()
 
-    async def _ask(self, http: httpx.AsyncClient, kind: str, fields: np.ndarray) -> np.ndarray:
-        if kind == "npy":
-            stream = io.BytesIO()
-            np.save(stream, fields)
-            headers = {"Content-Type": "application/x-npy"}
-            answer = await http.post(
-                f"{self.url}/predict", content=stream.getvalue(), headers=headers
-            )
-            return np.load(io.BytesIO(answer.raise_for_status().content), allow_pickle=False)
-        if kind == "json":
-            answer = await http.post(f"{self.url}/predict", json={"fields": fields.tolist()})
-            return np.array(answer.raise_for_status().json()["fields"])
-        content = {"name": "forward", "input": [fields[0].ravel().tolist()], "config": {}}
-        answer = await http.post(f"{self.url}/Evaluate", json=content)
-        return np.reshape(answer.raise_for_status().json()["output"], fields.shape)
-
-    def _compare(self, kind: str, found: np.ndarray, expected: np.ndarray) -> None:
-        self.counts[kind] += 1
-        error = np.inf
-        if found.shape == expected.shape:
-            error = float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+    def _compare(self, request: Request, body: bytes) -> None:
+        self.counts[request.kind] += 1
+        expected, error = self.expected[request.rows], np.inf
+        if request.kind == "npy":
+            found = np.load(io.BytesIO(body), allow_pickle=False)
+        else:
+            content = json.loads(body)
+            found = np.array(content["fields" if request.kind == "json" else "output"])
+        if found.size == expected.size:
+            difference = found.reshape(expected.shape) - expected
+            error = float(np.linalg.norm(difference) / np.linalg.norm(expected))
         self.worst = max(self.worst, error)
         self.counts["wrong"] += not error <= TOLERANCE
+
+
+async def asked(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sent: bytes
+) -> tuple[int, bytes]:
+    """Return status and body of the answer to a request."""
+    writer.write(sent)
+    await writer.drain()
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    (length,) = [line for line in head.split(b"\r\n") if line.startswith(b"content-length:")]
+    return int(head.split()[1]), await reader.readexactly(int(length.split(b":")[1]))
+
+
+def process_seconds(number: int) -> float:
+    """Return the processor time that a process has taken."""
+    times = psutil.Process(number).cpu_times()
+    return times.user + times.system
 
 
 def measure(clients: int, seconds: float) -> dict[str, Any]:
@@ -121,13 +167,15 @@ def measure(clients: int, seconds: float) -> dict[str, Any]:
             memory = psutil.Process(process.pid).memory_info
             asyncio.run(Load(url, inputs, expected).run(clients, 3.0))  # to warm up
             load, before = Load(url, inputs, expected), memory().rss
+            busy = process_seconds(process.pid)
             took = asyncio.run(load.run(clients, seconds))
-            after = memory().rss
+            after, busy = memory().rss, process_seconds(process.pid) - busy
             queue = httpx.get(f"{url}/health").json()["queue"]
         finally:
             process.terminate()
             status = process.wait(30)
-    return _record(load, took, (before, after), queue, status) | {"clients": clients}
+    record = _record(load, took, (before, after), queue, status)
+    return {"clients": clients, "server_cpu_seconds": busy, **record}
 
 
 def _record(
@@ -138,7 +186,7 @@ def _record(
     return {
         "seconds": took,
         "answers": answered,
-        "answers_by_kind": {kind: load.counts[kind] for kind in ("npy", "json", "umbridge")},
+        "answers_by_kind": {kind: load.counts[kind] for kind in KINDS},
         "wrong_answers": load.counts["wrong"],
         "largest_relative_difference": load.worst,
         "errors": {k: n for k, n in load.counts.items() if k.startswith("error")},

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any, Self
@@ -28,6 +29,7 @@ HOST, PORT = "127.0.0.1", 4242
 _CONNECTIONS = 1024
 _START_SECONDS = 30
 _SHUTDOWN_SECONDS = 10
+_SWITCH_SECONDS = 1e-4
 
 
 def timed_protocol(seconds: float) -> type[H11Protocol]:
@@ -83,6 +85,21 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
                 self._go_on(reason)
 
     return TimedProtocol
+
+
+@contextmanager
+def _quick_switches() -> Iterator[None]:
+    """Let Python's threads change places after 0.1 ms inside the block, not after 5 ms.
+
+    Each operation of torch gives up Python's lock and waits for it again. While the other thread
+    reads and writes requests, a prediction of 100 operations would otherwise take half a second.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -175,7 +192,7 @@ class Server:
 
     def run(self) -> None:
         """Serve until a signal to stop; requests that have begun are answered first."""
-        with suppress(KeyboardInterrupt):  # which uvicorn raises again once it has stopped
+        with suppress(KeyboardInterrupt), _quick_switches():  # which uvicorn raises at its end
             self._serve()
         self._socket.close()
 
