@@ -1,6 +1,6 @@
 """Recover a Darcy permeability from noisy values of the pressure at 169 points.
 
-python examples/inversion/inversion.py --out results/inversion.json --figure docs/images/inversion.png
+python examples/inversion/inversion.py --out results/inversion.json --figure inversion.png
 
 A surrogate is fitted and served. The inversion asks it through UM-Bridge's client, as any other
 program would: values and gradients for the most probable medium, the Jacobian for the proposals,
@@ -44,14 +44,14 @@ class Setup:
     points: int = 13  # measured points per side
     noise: float = 0.02  # standard deviation of an error, relative to the mean pressure
     training: int = 2000  # media that the surrogate is fitted on
-    steps: int = 20_000  # of the exact chain; the other one has as many steps of the surrogate
-    subchain: int = 5  # steps of the surrogate between two decisions of the exact solver
+    steps: int = 30_000  # of the exact chain; the other one has as many steps of the surrogate
+    subchain: int = 10  # steps of the surrogate between two decisions of the exact solver
     burn_in: float = 0.1  # share of a chain that is dropped
-    move: float = 0.5  # size of proposals: 0 stays, 1 draws from the reference
+    move: float = 0.35  # size of proposals: 0 stays, 1 draws from the reference
     seed: int = 0
 
 
-SMALL = Setup(side=12, coefficients=5, points=4, training=120, steps=120, noise=0.05)
+SMALL = Setup(side=12, coefficients=5, points=4, training=120, steps=120, subchain=4, noise=0.05)
 
 
 class Exact:
