@@ -51,7 +51,7 @@ class Setup:
     seed: int = 0
 
 
-SMALL = Setup(side=12, coefficients=5, points=4, training=120, steps=120, subchain=4, noise=0.05)
+SMALL = Setup(side=12, coefficients=4, points=4, training=80, steps=40, subchain=4, noise=0.05)
 
 
 class Exact:

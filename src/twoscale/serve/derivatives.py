@@ -32,7 +32,13 @@ def jacobian_action(
     def moved(at: Tensor) -> Tensor:
         return function(_with(vectors, place, at))
 
-    return _along(moved, moved, vectors[place], direction)
+    def exactly() -> Tensor:
+        """w' J is linear in w, so that its derivative along v is J v."""
+        value, pull = torch.func.vjp(moved, vectors[place])
+        _, push = torch.func.vjp(lambda weight: pull(weight)[0], torch.zeros_like(value))
+        return push(direction)[0]
+
+    return _exact_or_difference(exactly, moved, vectors[place], direction)
 
 
 def hessian_action(
@@ -48,36 +54,40 @@ def hessian_action(
     """
     first, second = places
 
-    def by_autograd(at: Tensor) -> Tensor:
+    def moved(at: Tensor) -> Tensor:
         return gradient(function, _with(vectors, second, at), first, sens)
 
-    def by_transform(at: Tensor) -> Tensor:
-        given = _with(vectors, second, at)
-        inner = lambda one: (function(_with(given, first, one)) * sens).sum()  # noqa: E731
-        return torch.func.grad(inner)(given[first])
+    def slope(one: Tensor) -> Tensor:
+        """Return the derivative of sens' f along v, where the first vector is `one`."""
+        given = _with(vectors, first, one)
+        inner = torch.func.grad(lambda at: (function(_with(given, second, at)) * sens).sum())
+        return (inner(given[second]) * direction).sum()
 
-    return _along(by_transform, by_autograd, vectors[second], direction)
+    def exactly() -> Tensor:
+        return torch.func.grad(slope)(vectors[first])
+
+    return _exact_or_difference(exactly, moved, vectors[second], direction)
 
 
-def _along(
-    exact: Callable[[Tensor], Tensor],
-    plain: Callable[[Tensor], Tensor],
+def _exact_or_difference(
+    exactly: Callable[[], Tensor],
+    moved: Callable[[Tensor], Tensor],
     at: Tensor,
     direction: Tensor,
 ) -> Tensor:
-    """Return the derivative of a function along a direction.
+    """Return a derivative along a direction by automatic differentiation, if there is one.
 
-    Forward-mode differentiation of `exact`. Some operations (distances of kernels, products of
-    encoders and FNOs) have none. Then it is the central difference of `plain`, the same function
-    without transforms, in double precision: its relative error is about 1e-9.
+    Some operations (distances of kernels, products of encoders and FNOs) can be differentiated only
+    once; torch's function transforms refuse them. Then it is a central difference of `moved`, in
+    double precision, with a relative error of about 1e-9.
     """
     try:
-        return torch.func.jvp(exact, (at,), (direction,))[1].detach()
+        return exactly().detach()
     except (NotImplementedError, RuntimeError):
         size, length = (one.norm(dim=1, keepdim=True) for one in (at, direction))
         size = torch.where(size > 0, size, 1.0)
         step = _STEP * size / torch.where(length > 0, length, 1.0)
-        ends = [plain(at + sign * step * direction) for sign in (1, -1)]
+        ends = [moved(at + sign * step * direction) for sign in (1, -1)]
         return (ends[0] - ends[1]) / (2 * step)
 
 
