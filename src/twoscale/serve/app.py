@@ -76,7 +76,7 @@ def application(service: Service) -> Starlette:
 
 def _field_routes(service: Service) -> list[Route]:
     described = [model.describe() for model in service.models.values()]
-    page, schema = docs_page(described, service.limits), openapi(described, service.limits)
+    schema = openapi(described, service.limits)
 
     async def health(request: Request) -> Response:
         queue = {"waiting": service.batcher.waiting, "batches": service.batcher.batches}
@@ -84,7 +84,7 @@ def _field_routes(service: Service) -> list[Route]:
         return json_response(content)
 
     async def docs(request: Request) -> Response:
-        return HTMLResponse(page)
+        return HTMLResponse(docs_page(described, service.limits, str(request.base_url)))
 
     async def schema_of(request: Request) -> Response:
         return json_response(schema)

@@ -36,8 +36,9 @@ ENDPOINTS = (
 )
 
 
-def docs_page(models: Sequence[Mapping[str, Any]], limits: Limits) -> str:
+def docs_page(models: Sequence[Mapping[str, Any]], limits: Limits, address: str) -> str:
     """Return the page for people; it needs nothing from other servers."""
+    server = escape(address.rstrip("/"))
     rows = "".join(
         f"<tr><td><code>{method} {path}</code></td><td>{escape(text)}</td></tr>"
         for method, path, text in ENDPOINTS
@@ -55,13 +56,13 @@ def docs_page(models: Sequence[Mapping[str, Any]], limits: Limits) -> str:
 <p>JSON, with fields as nested lists. <code>"assess": true</code> adds radii of errors, and which
 inputs are unlike the training inputs.</p>
 <pre>curl -H 'Content-Type: application/json' -d '{{"fields": [[...]], "assess": true}}' \\
-  SERVER/predict{choose}</pre>
+  {server}/predict{choose}</pre>
 <p>Or an npy file:</p>
 <pre>curl -H 'Content-Type: application/x-npy' --data-binary @input.npy \\
-  -o prediction.npy SERVER/predict{choose}</pre>
+  -o prediction.npy {server}/predict{choose}</pre>
 <h2>Derivatives and inversion</h2>
 <p>The server speaks UM-Bridge 1.0. Its clients exist for Python, R, Julia, C++ and MATLAB.</p>
-<pre>model = umbridge.HTTPModel("SERVER", "{escape(str(models[0]["name"]))}")
+<pre>model = umbridge.HTTPModel("{server}", "{escape(str(models[0]["name"]))}")
 model(inputs); model.gradient(0, 0, inputs, sens)</pre>
 <h2>Endpoints</h2>
 <table>{rows}</table>
