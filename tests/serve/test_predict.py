@@ -96,6 +96,29 @@ def test_parameters_beside_fields_and_alone():
         refused(post(server, content | {"model": "bth"}), 404, "did you mean both?")
 
 
+def test_fields_on_another_grid(server, surrogate, inputs):
+    coarse = inputs[:, ::2, ::2]
+    refused(post(server, npy(coarse), NPY), 422, "8x8 fields", "resample=True")
+    expected = surrogate.predict(coarse, resample=True)
+    found = array(post(server, npy(coarse), NPY, "/predict?resample=true"))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    content = post(server, {"fields": coarse.tolist(), "resample": True}).json()
+    np.testing.assert_allclose(content["fields"], expected, rtol=1e-5, atol=1e-7)
+    refused(post(server, npy(coarse), NPY, "/predict?resample=1"), 422, "true or false")
+
+
+def test_values_that_the_surrogate_cannot_read():
+    x = np.random.default_rng(0).random((40, 8, 8)) + 0.5
+    surrogate = make("global", predictor="affine", input_transform="log")
+    with Server([Model(surrogate.fit(x, x.cumsum(1)))], port=0) as server:
+        refused(post(server, npy(-x[:1]), NPY), 422, "positive")
+        content = {"name": "forward", "input": [(-x[0]).flatten().tolist()]}
+        answer = post(server, content, path="/Evaluate")
+        refused(answer, 400, "positive")
+        assert answer.json()["error"]["type"] == "InvalidInput"
+        assert post(server, npy(x[:1]), NPY).status_code == 200
+
+
 def test_health_and_pages(server):
     health = httpx.get(server.url + "/health").json()
     assert health["status"] == "ok"

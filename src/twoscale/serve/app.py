@@ -41,7 +41,7 @@ try:
 except ImportError as error:
     raise missing_extra(error.name or "starlette", "serve") from error
 
-KEYS = ("fields", "parameters", "assess", "level", "model")
+KEYS = ("fields", "parameters", "assess", "level", "resample", "model")
 """What the JSON of a prediction may hold."""
 
 
@@ -50,7 +50,8 @@ class Asked(NamedTuple):
 
     fields: np.ndarray | None
     parameters: np.ndarray | None
-    level: float | None  # of radii, if the prediction is to be assessed
+    level: float | None = None  # of radii, if the prediction is to be assessed
+    resample: bool = False  # fields may be on another grid
 
 
 def application(service: Service) -> Starlette:
@@ -99,7 +100,7 @@ def _field_routes(service: Service) -> list[Route]:
             asked = await off_loop(len(body), _asked_by_json, content)
         else:
             model = service.model(request.query_params.get("model"))
-            asked = _asked_by_npy(model, npy_array(body))
+            asked = _asked_by_npy(model, npy_array(body), request.query_params.get("resample"))
         if asked.level is not None and wanted == NPY:
             raise Refusal(422, INVALID_INPUT, f"assess needs an answer in {JSON}")
         answer = await _predicted(service, model, asked)
@@ -116,7 +117,7 @@ def _field_routes(service: Service) -> list[Route]:
 
 async def _predicted(service: Service, model: Model, asked: Asked) -> Answer:
     size = 0 if asked.fields is None else asked.fields.nbytes
-    given = await off_loop(size, model.read, asked.fields, asked.parameters)
+    given = await off_loop(size, model.read, asked.fields, asked.parameters, asked.resample)
     if len(given.fields) > service.limits.fields:
         raise Refusal(
             413,
@@ -132,18 +133,19 @@ async def _predicted(service: Service, model: Model, asked: Asked) -> Answer:
 
 
 def _asked_by_json(content: dict[str, Any]) -> Asked:
-    assess, level = content.get("assess", False), content.get("level", LEVEL)
-    if not isinstance(assess, bool):
-        raise TwoscaleError("assess is true or false")
+    assess, resample = (content.get(name, False) for name in ("assess", "resample"))
+    if not isinstance(assess, bool) or not isinstance(resample, bool):
+        raise TwoscaleError("assess and resample are true or false")
+    level = content.get("level", LEVEL)
     if not isinstance(level, int | float) or isinstance(level, bool):
         raise TwoscaleError("level is a number between 0 and 1")
     fields, parameters = (
         number_array(content.get(name), name) for name in ("fields", "parameters")
     )
-    return Asked(fields, parameters, float(level) if assess else None)
+    return Asked(fields, parameters, float(level) if assess else None, resample)
 
 
-def _asked_by_npy(model: Model, array: np.ndarray) -> Asked:
+def _asked_by_npy(model: Model, array: np.ndarray, resample: str | None) -> Asked:
     """Return what an array means: fields, or parameters if the surrogate reads nothing else."""
     space = model.spaces[0]
     if space.field_channels and space.parameters:
@@ -151,7 +153,11 @@ def _asked_by_npy(model: Model, array: np.ndarray) -> Asked:
             f"{model.name} reads fields and parameters, and an npy body holds one array: send "
             f"{JSON} with fields and parameters"
         )
-    return Asked(array, None, None) if space.field_channels else Asked(None, array, None)
+    if resample not in (None, "true", "false"):
+        raise TwoscaleError(f"resample is true or false, got '{resample:.20}'")
+    if not space.field_channels:
+        return Asked(None, array)
+    return Asked(array, None, resample=resample == "true")
 
 
 def _encoded(model: Model, asked: Asked, answer: Answer, wanted: str) -> Response:

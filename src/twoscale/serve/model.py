@@ -72,13 +72,19 @@ class Model:
 
     # Predictions of fields
 
-    def read(self, fields: Any, parameters: Any) -> Given:
+    def read(self, fields: Any, parameters: Any, resample: bool = False) -> Given:
         """Return inputs as a field batch, or raise a TwoscaleError that says what is wrong."""
-        given = given_inputs(fields, parameters, self.spaces, self.surrogate.ranks_[0])
+        given = given_inputs(
+            fields, parameters, self.spaces, self.surrogate.ranks_[0], resample=resample
+        )
         if not bool(torch.isfinite(given.fields).all()):
             raise TwoscaleError("the inputs contain NaN or infinite values")
-        self.surrogate.operator_.latent.inputs.check_values(given.fields)
+        self._check_values(given.fields)
         return given
+
+    def _check_values(self, fields: Tensor) -> None:
+        """Raise if the surrogate cannot read these values, such as the logarithm of a negative."""
+        self.surrogate.operator_.latent.inputs.check_values(fields)
 
     def prediction(self, given: Given) -> Job:
         """Return the job that predicts the solutions of inputs."""
@@ -105,8 +111,7 @@ class Model:
 
     def answer(self, given: Given, results: Tensors) -> Answer:
         """Return the results of a job as a user's arrays, or raise if they are not finite."""
-        check_values = self.surrogate.operator_.latent.inputs.check_values
-        check_prediction(given.fields, results[0], check_values)
+        check_prediction(given.fields, results[0], self._check_values)
         fields = given.result(results[0], self.spaces, self.surrogate.ranks_[1])
         return Answer(np.asarray(fields), *(one.numpy() for one in results[1:]))
 
@@ -132,6 +137,10 @@ class Model:
         if given is None:
             return self.points
         return Points.on(self.spaces[1].grid, given)
+
+    def check_vectors(self, vectors: Sequence[Tensor]) -> None:
+        """Raise if the surrogate cannot read the fields that vectors stand for."""
+        self._check_values(self.input_map(vectors).to(self.surrogate.device))
 
     def evaluation(self, vectors: Sequence[Tensor], points: Points | None) -> Job:
         """Return the job that maps vectors (1, n) to a vector (1, m)."""

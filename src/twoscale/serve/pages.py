@@ -145,6 +145,7 @@ def _schemas(limits: Limits) -> dict[str, Any]:
                 "parameters": nested,
                 "assess": {"type": "boolean"},
                 "level": {"type": "number"},
+                "resample": {"type": "boolean"},
                 "model": {"type": "string"},
             }
         ),

@@ -128,6 +128,7 @@ def umbridge_routes(service: Service) -> list[Route]:
         (result,) = await service.compute(OPERATIONS[name](call))
         values = result[0]
         if not bool(torch.isfinite(values).all()):
+            call.model.check_vectors(call.vectors())  # raises if these are the reason
             raise Refusal(500, INVALID_OUTPUT, _not_finite(call))
         numbers = values.tolist()
         return json_response({"output": [numbers] if name == "Evaluate" else numbers})
