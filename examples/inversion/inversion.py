@@ -42,7 +42,7 @@ class Setup:
     coefficients: int = 32  # unknowns
     width: float = 0.3  # of the step between both phases, in standard deviations of the field
     points: int = 13  # measured points per side
-    noise: float = 0.02  # standard deviation of an error, relative to the mean pressure
+    noise: float = 0.05  # standard deviation of an error, relative to the mean pressure
     training: int = 2000  # media that the surrogate is fitted on
     steps: int = 30_000  # of the exact chain; the other one has as many steps of the surrogate
     subchain: int = 10  # steps of the surrogate between two decisions of the exact solver
@@ -51,7 +51,7 @@ class Setup:
     seed: int = 0
 
 
-SMALL = Setup(side=12, coefficients=4, points=4, training=80, steps=40, subchain=4, noise=0.05)
+SMALL = Setup(side=12, coefficients=4, points=4, training=80, steps=40, subchain=4)
 
 
 class Exact:
@@ -247,12 +247,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--noise", type=float, default=Setup.noise, help="relative, 0.05")
     parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
     given = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
-    record = run(SMALL if given.small else Setup())
-    shown = " --small" if given.small else ""
-    command = f"python examples/inversion/inversion.py --out {given.out}{shown}"
+    record = run(replace(SMALL if given.small else Setup(), noise=given.noise))
+    shown = f"--noise {given.noise:g}{' --small' if given.small else ''} --out {given.out}"
+    command = f"python examples/inversion/inversion.py {shown}"
     write_json(given.out, {"command": command, **record})
     if given.figure is not None:
         from picture import draw

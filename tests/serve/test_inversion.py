@@ -85,3 +85,5 @@ def test_the_record_is_of_the_whole_size(example):
     record = read_json(FOLDER.parents[1] / "results" / "inversion.json")
     assert record["setup"] == vars(inversion.Setup())
     assert record["observations"] == 169
+    other = read_json(FOLDER.parents[1] / "results" / "inversion-low-noise.json")
+    assert other["setup"] == record["setup"] | {"noise": 0.02}
