@@ -10,7 +10,7 @@ from typing import Any
 from twoscale.files import read_json
 from twoscale.report.study_documents import markdown
 
-LOAD, INVERSION = "serve.json", "inversion.json"
+LOAD, INVERSION, LOW_NOISE = "serve.json", "inversion.json", "inversion-low-noise.json"
 
 
 def load_sentences(results: Path) -> str:
@@ -59,14 +59,36 @@ def inversion_text(results: Path) -> str:
             f"{saved['saved']:,.0f} solves were saved. The training had cost "
             f"{saved['training']:,} solves, once; a second inversion needs no new ones.",
             "",
-            f"Both chains agree: their posterior means differ by "
+            f"The posterior means of both chains differ by "
             f"{agreement['mean_difference_in_sd']:.2f} posterior standard deviations, and their "
             f"standard deviations by {100 * agreement['sd_difference']:.0f} %. By chance alone, so "
             f"few effective samples differ by about {chance:.2f} standard deviations. Seconds are "
-            f"those of a machine that was busy with other work. Record: `results/{INVERSION}`, "
-            f"commit {record['environment']['commit']}.",
+            "those of a machine that was busy with other work.",
+            "",
+            _other_noise(record, read_json(results / LOW_NOISE, require={"chains": dict})),
+            "",
+            f"Records: `results/{INVERSION}` and `results/{LOW_NOISE}`, commit "
+            f"{record['environment']['commit']}.",
         ]
     )
+
+
+def _other_noise(record: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Return what less noise changes: the surrogate's error counts for more."""
+    noise, less = (100 * one["setup"]["noise"] for one in (record, other))
+    yes, fewer = (100 * one["chains"]["delayed"]["accepted"] for one in (record, other))
+    return (
+        f"The gain depends on the noise. Here delayed acceptance needs {_gain(record):.1f} times "
+        f"fewer solves for an effective sample, and the solver accepts {yes:.0f} % of the moves. "
+        f"With noise of {less:g} % instead of {noise:g} % it needs {_gain(other):.1f} times fewer, "
+        f"and {fewer:.0f} % are accepted. The surrogate's error should be well below the noise."
+    )
+
+
+def _gain(record: Mapping[str, Any]) -> float:
+    """Return the ratio of exact solves for an effective sample, without and with a surrogate."""
+    exact, delayed = (record["chains"][name] for name in ("exact", "delayed"))
+    return exact["solves_per_effective_sample"] / delayed["solves_per_effective_sample"]
 
 
 def _chain_row(name: str, chain: Mapping[str, Any], steps: int) -> list[str]:
