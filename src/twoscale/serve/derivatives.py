@@ -34,8 +34,8 @@ def jacobian_action(
 
     def exactly() -> Tensor:
         """w' J is linear in w, so that its derivative along v is J v."""
-        value, pull = torch.func.vjp(moved, vectors[place])
-        _, push = torch.func.vjp(lambda weight: pull(weight)[0], torch.zeros_like(value))
+        value, pull, *_ = torch.func.vjp(moved, vectors[place])
+        _, push, *_ = torch.func.vjp(lambda weight: pull(weight)[0], torch.zeros_like(value))
         return push(direction)[0]
 
     return _exact_or_difference(exactly, moved, vectors[place], direction)
