@@ -44,7 +44,7 @@ class Setup:
     points: int = 13  # measured points per side
     noise: float = 0.05  # standard deviation of an error, relative to the mean pressure
     training: int = 2000  # media that the surrogate is fitted on
-    steps: int = 30_000  # of the exact chain; the other one has as many steps of the surrogate
+    steps: int = 10_000  # of the exact chain; the other one has as many steps of the surrogate
     subchain: int = 10  # steps of the surrogate between two decisions of the exact solver
     burn_in: float = 0.1  # share of a chain that is dropped
     move: float = 0.35  # size of proposals: 0 stays, 1 draws from the reference
@@ -248,12 +248,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--noise", type=float, default=Setup.noise, help="relative, 0.05")
+    parser.add_argument("--steps", type=int, default=Setup.steps, help="10000")
     parser.add_argument("--small", action="store_true", help="a few seconds, for a look")
     given = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
-    record = run(replace(SMALL if given.small else Setup(), noise=given.noise))
-    shown = f"--noise {given.noise:g}{' --small' if given.small else ''} --out {given.out}"
-    command = f"python examples/inversion/inversion.py {shown}"
+    record = run(SMALL if given.small else Setup(noise=given.noise, steps=given.steps))
+    sizes = "--small" if given.small else f"--noise {given.noise:g} --steps {given.steps}"
+    command = f"python examples/inversion/inversion.py {sizes} --out {given.out}"
     write_json(given.out, {"command": command, **record})
     if given.figure is not None:
         from picture import draw

@@ -86,4 +86,4 @@ def test_the_record_is_of_the_whole_size(example):
     assert record["setup"] == vars(inversion.Setup())
     assert record["observations"] == 169
     other = read_json(FOLDER.parents[1] / "results" / "inversion-low-noise.json")
-    assert other["setup"] == record["setup"] | {"noise": 0.02}
+    assert other["setup"] == record["setup"] | {"noise": 0.02, "steps": 30_000}
