@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -158,6 +159,7 @@ def process_seconds(number: int) -> float:
 
 def measure(clients: int, seconds: float) -> dict[str, Any]:
     """Return the record of one load."""
+    others = os.getloadavg()[0]  # processes that other work keeps running
     surrogate, inputs = fitted()
     expected = surrogate.predict(inputs)
     with tempfile.TemporaryDirectory() as folder:
@@ -175,7 +177,7 @@ def measure(clients: int, seconds: float) -> dict[str, Any]:
             process.terminate()
             status = process.wait(30)
     record = _record(load, took, (before, after), queue, status)
-    return {"clients": clients, "server_cpu_seconds": busy, **record}
+    return {"clients": clients, "load_before": others, "server_cpu_seconds": busy, **record}
 
 
 def _record(

@@ -5,6 +5,7 @@ from twoscale.report.serve_documents import inversion_text, load_sentences
 
 LOAD = {
     "clients": 64,
+    "load_before": 3.21,
     "seconds": 30.2,
     "grid": "32x32",
     "answers": 12345,
@@ -48,6 +49,7 @@ def test_a_load_in_sentences(tmp_path):
     text = load_sentences(tmp_path)
     assert "64 clients asked for 30 s" in text
     assert "12,345 answers, 411 a second. Wrong answers: 0; errors: 3." in text
+    assert "load average was 3.2 before" in text
     assert "300 MB before and 302 MB after" in text
 
 
