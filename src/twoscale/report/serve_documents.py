@@ -23,8 +23,9 @@ def load_sentences(results: Path) -> str:
         f"{record['wrong_answers']}; errors: {sum(record['errors'].values())}. The largest "
         f"relative difference from `predict` was {record['largest_relative_difference']:.0e}. "
         f"The server's memory was {record['memory_before_mb']:.0f} MB before and "
-        f"{record['memory_after_mb']:.0f} MB after. It took {record['server_cpu_seconds']:.0f} s of "
-        "processor time. The machine has two cores, and its load average was "
+        f"{record['memory_after_mb']:.0f} MB after. "
+        f"It took {record['server_cpu_seconds']:.0f} s of processor time. "
+        "The machine has two cores, and its load average was "
         f"{record['load_before']:.1f} before, by other work. Record: `results/{LOAD}`, made by "
         f"`scripts/serve_load.py`, commit {record['environment']['commit']}."
     )
