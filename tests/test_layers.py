@@ -30,7 +30,7 @@ LAYERS = [
     {"__init__"},
     {"data"},
     {"run"},
-    {"bench", "study", "report"},
+    {"bench", "study", "report", "serve"},
     {"explore"},
     {"cli", "__main__"},
 ]
@@ -56,6 +56,8 @@ OPTIONAL = [
     "onnx",
     "onnxscript",
     "onnxruntime",
+    "starlette",
+    "uvicorn",
 ]
 
 

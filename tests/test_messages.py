@@ -16,6 +16,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z]")
 SHOWS_COMMANDS = {
     "bench/using.py": "runs the command line",
     "report": "pages print commands to type",
+    "serve/pages.py": "shows commands of curl",
     "study/runner.py": "a record holds the command that makes it",
     "study/worker.py": "is a command of its own, for machines without typer",
     "surrogate/artifact.py": "asks git",

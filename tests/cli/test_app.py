@@ -29,7 +29,8 @@ def test_version(twoscale):
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "generate", "import", "check", "fit", "evaluate", "predict", "explore"]
+    "command",
+    ["demo", "generate", "import", "check", "fit", "evaluate", "predict", "explore", "serve"],
 )
 def test_help_has_an_example(twoscale, command):
     outcome = twoscale(command, "--help")

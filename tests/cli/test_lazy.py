@@ -24,7 +24,7 @@ for arguments in {arguments!r}:
 
 COMMANDS = [
     *("demo", "generate", "import", "check", "fit", "finetune", "evaluate", "predict"),
-    *("export", "report", "bench", "study", "study list", "study run", "study compare"),
+    *("export", "report", "serve", "bench", "study", "study list", "study run", "study compare"),
 ]
 
 

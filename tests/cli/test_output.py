@@ -30,6 +30,7 @@ def commands(data, run_folder, tmp_path, monkeypatch):
     monkeypatch.setattr("twoscale.cli.demo_parts.run_demo", lambda *_, **options: runs)
     monkeypatch.setattr("twoscale.bench.run_benchmarks", lambda names, setup: iter(()))
     monkeypatch.setattr("twoscale.report.run_page.illustrate_run", lambda *given: None)
+    monkeypatch.setattr("twoscale.serve.Server.run", lambda server: None)
     out = tmp_path / "out"
     to = ("--out", out)
     made = ("--resolution", 9, "--samples", 4, "--device", "cpu")
@@ -49,6 +50,7 @@ def commands(data, run_folder, tmp_path, monkeypatch):
         ),
         "predict --certify": (("predict", run_folder, tmp_path / "x.npy", "--certify", *to), out),
         "predict --polish": (("predict", run_folder, tmp_path / "x.npy", "--polish", 1, *to), out),
+        "serve": (("serve", run_folder, "--port", 0), None),
         "report": (("report", tmp_path / "records", *to), out),
         "explore": (("explore", run_folder, *to), out),
         "bench": (("bench",), None),

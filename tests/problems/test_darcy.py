@@ -175,3 +175,15 @@ def test_rounding_that_no_solver_can_avoid_is_allowed(coefficient):
     result = Darcy().solve_interior(coefficient, tolerance=0.0)
     assert bool((result.residual <= rounding_residual(coefficient, result.solution)).all())
     assert bool((result.residual < 1e-13).all())
+
+
+def test_a_smooth_threshold_tends_to_the_jump():
+    problem, grid = Darcy(), Grid(16, 16)
+    weights = torch.randn(40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    level = torch.tensordot(weights, problem.level_modes(grid, 40), 1)
+    sharp = problem.inputs_of(level)
+    assert set(sharp.flatten().tolist()) == {4.0, 12.0}
+    torch.testing.assert_close(problem.inputs_of(level, width=1e-6), sharp)
+    smooth = problem.inputs_of(level, width=0.1)
+    assert bool(((smooth - 8) * level >= 0).all())
+    assert 4 < float(smooth.min()) < float(smooth.max()) < 12

@@ -86,3 +86,30 @@ def test_no_indices_give_no_fields():
 def test_parameters_that_are_not_positive_numbers_are_refused(name, value):
     with pytest.raises(TwoscaleError, match=f"{name} must be a positive finite number, got"):
         GaussianRandomField(**{name: value})
+
+
+# Modes
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (9, 12)])
+def test_all_modes_together_have_the_covariance_of_samples(shape):
+    """Var of a node is the sum of squared modes; samples have it within chance."""
+    field, grid = GaussianRandomField(), Grid(*shape)
+    modes = field.modes(grid, grid.nodes - 1)
+    samples = field.sample(grid, range(4000), entropy=ENTROPY)
+    expected = modes.square().sum(0)
+    np.testing.assert_allclose(samples.square().mean(0), expected, rtol=0.15)
+
+
+def test_modes_are_orthogonal_and_come_in_the_order_of_their_size():
+    modes = GaussianRandomField().modes(Grid(9, 12), 20).flatten(1)
+    gram = modes @ modes.T
+    sizes = gram.diagonal()
+    assert bool((sizes.diff() <= 1e-12).all())
+    torch.testing.assert_close(gram, torch.diag(sizes), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("count", [0, 72])
+def test_there_are_fewer_modes_than_nodes(count):
+    with pytest.raises(TwoscaleError, match="has 1 to 71 modes"):
+        GaussianRandomField().modes(Grid(8, 9), count)

@@ -18,6 +18,7 @@ from twoscale.cli.finetune import finetune
 from twoscale.cli.fit import fit
 from twoscale.cli.predict import predict
 from twoscale.cli.report import report
+from twoscale.cli.serve import serve
 from twoscale.cli.study import study_app
 
 app = Application(
@@ -73,6 +74,10 @@ app.command(
 app.command(
     epilog="Examples: twoscale export runs/a model.onnx · twoscale export runs/a model.pt2"
 )(export)
+app.command(
+    epilog="Examples: twoscale serve runs/a · twoscale serve runs/a runs/b --port 0 · "
+    "twoscale serve runs/darcy --inputs kl:64,width=0.3 --points 13x13"
+)(serve)
 app.command(
     epilog="Examples: twoscale report runs/a · twoscale report runs/a runs/b --out compared.html · "
     "twoscale report studies"

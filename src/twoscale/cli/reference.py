@@ -30,6 +30,7 @@ JSON_KEYS: dict[str, tuple[str, ...]] = {
     "predict --assess": (*_PREDICT, "assessment", "level", "mean_radius"),
     "predict --certify": (*_PREDICT, "assessment", "relative_error_upper"),
     "predict --polish": (*_PREDICT, "assessment", "relative_error_upper", "polish"),
+    "serve": ("url", "models"),
     "report": ("out", "figures"),
     "explore": ("out", "runs", "bytes", "needs_serve"),
     "bench": ("results", "environment"),

@@ -37,6 +37,7 @@ class Problem(ABC):
     fewest_nodes: ClassVar[int] = 1  # per side of its grid
     resolution: ClassVar[int] = 64  # nodes per side of generated fields, by default
     symmetric_under: ClassVar[str] = "none"  # the name of a group of symmetries
+    thresholded: ClassVar[bool] = False  # inputs are phases of a Gaussian random field
     fixed_operator: ClassVar[bool] = False  # what is applied to u does not depend on the input
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -69,6 +70,22 @@ class Problem(ABC):
         """Return the input fields and the solutions of the samples `indices`, float64."""
         inputs = self.sample(grid, indices, seed=seed, device=device)
         return inputs, self.solve(inputs)
+
+    def level_modes(self, grid: Grid, count: int) -> Tensor:
+        """Return the first modes (count, height, width) of the Gaussian field behind the inputs.
+
+        The field is their sum with standard normal coefficients; see `inputs_of`. A problem whose
+        inputs are not made from a Gaussian random field leaves this out.
+        """
+        raise TwoscaleError(f"the inputs of {self.name} are not made from a Gaussian random field")
+
+    def inputs_of(self, level: Tensor, *, width: float = 0.0) -> Tensor:
+        """Return the inputs that are made from Gaussian fields `level`, of the same shape.
+
+        A problem that is `thresholded` has two phases with a jump where the field is zero. A
+        positive `width`, in units of the field, makes the jump a smooth step; see `Darcy`.
+        """
+        raise TwoscaleError(f"the inputs of {self.name} are not made from a Gaussian random field")
 
     def solves(self, grid: Grid) -> bool:
         """Say whether outputs on this grid are `solve` of their inputs."""

@@ -45,6 +45,7 @@ class Darcy(DiffusionProblem):
     name: ClassVar[str] = "darcy"
     number: ClassVar[int] = 2
     symmetric_under: ClassVar[str] = "square"
+    thresholded: ClassVar[bool] = True
     solver: ClassVar[str] = (
         "arithmetic face means, conjugate gradients preconditioned by DST-I, "
         "relative residual 1e-10, float64"
@@ -64,8 +65,20 @@ class Darcy(DiffusionProblem):
     ) -> Tensor:
         self.check_grid(grid)
         entropy = self.entropy(grid, seed)
-        level = self.medium.sample(grid, indices, entropy=entropy, device=device)
-        return torch.where(level >= 0, self.high, self.low).to(level.dtype)
+        return self.inputs_of(self.medium.sample(grid, indices, entropy=entropy, device=device))
+
+    def level_modes(self, grid: Grid, count: int) -> Tensor:
+        return self.medium.modes(grid, count)
+
+    def inputs_of(self, level: Tensor, *, width: float = 0.0) -> Tensor:
+        """Return a = high where the field is not negative, and low elsewhere.
+
+        With a `width` it is low + (high - low) / (1 + exp(-level / width)): smooth, and close to
+        the two values where |level| is above 4 widths.
+        """
+        if not width:
+            return torch.where(level >= 0, self.high, self.low).to(level.dtype)
+        return self.low + (self.high - self.low) * torch.sigmoid(level / width)
 
     def solve(self, inputs: Tensor) -> Tensor:
         self.check_grid(Grid(*inputs.shape[-2:]))

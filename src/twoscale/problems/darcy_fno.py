@@ -88,6 +88,10 @@ class DarcyFNO(Darcy):
         ]
         return torch.cat(parts)
 
+    def level_modes(self, grid: Grid, count: int) -> Tensor:
+        self.check_grid(grid)
+        return thinned(super().level_modes(self.fine_grid, count), grid)
+
     def pairs(
         self, grid: Grid, indices: Sequence[int], *, seed: int, device: torch.device | str = "cpu"
     ) -> tuple[Tensor, Tensor]:

@@ -51,6 +51,12 @@ class Poisson(DiffusionProblem):
         entropy = self.entropy(grid, seed)
         return self.forcing.sample(grid, indices, entropy=entropy, device=device)
 
+    def level_modes(self, grid: Grid, count: int) -> Tensor:
+        return self.forcing.modes(grid, count)
+
+    def inputs_of(self, level: Tensor, *, width: float = 0.0) -> Tensor:
+        return level
+
     def solve(self, inputs: Tensor) -> Tensor:
         self.check_grid(Grid(*inputs.shape[-2:]))
         return with_boundary(solve_laplace(inputs[..., 1:-1, 1:-1].double()))

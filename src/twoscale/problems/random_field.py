@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid
 from twoscale.linalg.transforms import inverse_cosine_transform
 from twoscale.problems.parameters import positive
@@ -47,6 +48,23 @@ class GaussianRandomField:
         noise = standard_normals(grid.shape, indices, entropy=entropy)
         coefficients = torch.from_numpy(noise).to(device) * self._amplitude(grid).to(device)
         return inverse_cosine_transform(coefficients)
+
+    def modes(self, grid: Grid, count: int) -> Tensor:
+        """Return the `count` modes (count, height, width) of largest amplitude, float64.
+
+        Their sum with independent standard normal coefficients is a sample of the field without
+        its other modes: a truncated Karhunen-Loeve expansion. All modes are one fewer than nodes,
+        because the mean is zero.
+        """
+        if not 1 <= count < grid.nodes:
+            raise TwoscaleError(
+                f"a random field on {grid} nodes has 1 to {grid.nodes - 1} modes, got {count}"
+            )
+        amplitude = self._amplitude(grid).flatten()
+        largest = amplitude.argsort(descending=True, stable=True)[:count]
+        coefficients = torch.zeros(count, grid.nodes, dtype=torch.float64)
+        coefficients[torch.arange(count), largest] = amplitude[largest]
+        return inverse_cosine_transform(coefficients.reshape(count, *grid.shape))
 
     def _amplitude(self, grid: Grid) -> Tensor:
         rows = torch.arange(grid.height, dtype=torch.float64).square()

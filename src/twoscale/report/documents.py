@@ -20,6 +20,7 @@ from twoscale.predictors.registry import PREDICTORS, defaults_of
 from twoscale.report.charts import KINDS
 from twoscale.report.readme import readme_parts
 from twoscale.report.reproduce import NOTE, reproduce_table
+from twoscale.report.serve_documents import inversion_text, load_sentences
 from twoscale.report.study_documents import (
     beyond_table,
     leaderboard_text,
@@ -95,6 +96,8 @@ def _refreshed_pages(root: Path, results: Path) -> dict[Path, str]:
         },
         "docs/concepts/certificate.md": {"certificate": certificate_table(results)},
         "docs/benchmarks.md": {"leaderboard": leaderboard_text(studies)},
+        "docs/howto/serve.md": {"load": load_sentences(results)},
+        "docs/howto/invert.md": {"inversion": inversion_text(results)},
         "docs/howto/reproduce.md": {"reproduce": f"{reproduce_table(studies)}\n\n{NOTE}"},
     }
     if (results / RECORD).exists():

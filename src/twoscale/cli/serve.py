@@ -1,0 +1,129 @@
+"""The command that serves surrogates."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twoscale.cli.options import DeviceOption, JsonOption
+from twoscale.errors import TwoscaleError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from twoscale.serve import Model
+
+
+def serve(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN [RUN ...]",
+            help="Run folders or saved surrogates. One is the model 'forward'; several are models "
+            "with the names of their folders.",
+        ),
+    ],
+    port: Annotated[
+        int, typer.Option(metavar="N", help="Port to listen at; 0 for any free one.")
+    ] = 4242,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen at. The default is reached from this machine only.",
+        ),
+    ] = "127.0.0.1",
+    inputs: Annotated[
+        str,
+        typer.Option(
+            metavar="MAP",
+            help="What the input vector of UM-Bridge means. fields: the values at all nodes. "
+            "kl:64: 64 coefficients of the Gaussian random field behind the inputs, standard "
+            "normal. kl:64,width=0.3: the same, with the jump of a two-phase medium made a smooth "
+            "step, which derivatives need.",
+        ),
+    ] = "fields",
+    points: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RxC|FILE",
+            help="Where UM-Bridge wants the solution: 13x13 for a lattice of inner points, or an "
+            "npy file (P, 2) of rows and columns from 0 to 1. By default at all nodes.",
+        ),
+    ] = None,
+    max_request: Annotated[
+        str, typer.Option(metavar="SIZE", help="Largest request that is accepted.")
+    ] = "32MB",
+    max_waiting: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Most requests that may wait.")
+    ] = 256,
+    timeout: Annotated[
+        float, typer.Option(metavar="S", help="Most seconds until a request is answered.")
+    ] = 60.0,
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Serve predictions by HTTP: fields as JSON or npy, vectors and derivatives by UM-Bridge.
+
+    The server's own page, at its address, says how to ask. Errors of requests are printed to
+    stderr. Ctrl-C or SIGTERM stops it once the requests that have begun are answered.
+    """
+    from twoscale.cli.display import print_json, say
+    from twoscale.cli.quiet import is_quiet, print_answer
+    from twoscale.runtime.memory import parse_size
+    from twoscale.serve import Limits, Server
+
+    limits = Limits(request_bytes=parse_size(max_request), queue=max_waiting, seconds=timeout)
+    models = _models(runs, inputs, points, device)
+    server = Server(models, host=host, port=port, limits=limits)
+    described = [model.describe() for model in models]
+    if json:
+        print_json({"url": server.url, "models": described})
+    elif is_quiet():
+        print_answer(server.url)
+    else:
+        names = ", ".join(model.name for model in models)
+        say(f"serving {names} at {server.url}: open it in a browser, or stop it with Ctrl-C")
+        for one in described:
+            say(f"{one['name']}: its UM-Bridge input is {one['umbridge']['input']}")
+    sys.stdout.flush()
+    _log_to_stderr()
+    server.run()
+    if not json:
+        say("stopped")
+
+
+def _models(runs: list[Path], inputs: str, points: str | None, device: str) -> list[Model]:
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data.kinds import Kind
+    from twoscale.serve import load_models
+
+    for run in runs:
+        expect_kind(run, Kind.RUN, Kind.SURROGATE)
+    return load_models(runs, inputs=inputs, points=_points(points), device=device)
+
+
+def _points(given: str | None) -> str | np.ndarray | None:
+    """Return the points of a file, or the text of a lattice as it is."""
+    from twoscale.files import open_npy
+
+    if given is None or not given.endswith(".npy"):
+        return given
+    points = open_npy(Path(given))
+    if points.ndim != 2:
+        raise TwoscaleError(f"{given} must have shape (P, 2): rows and columns, got {points.shape}")
+    return points
+
+
+def _log_to_stderr() -> None:
+    """Let the library and uvicorn print what goes wrong, a line each, with the time."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    for name in ("twoscale", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(logging.WARNING)

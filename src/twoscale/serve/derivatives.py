@@ -1,0 +1,96 @@
+"""Derivatives of a map from vectors to a vector, sample by sample: gradient, Jacobian, Hessian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+VectorMap = Callable[[Sequence[Tensor]], Tensor]
+"""Vectors (b, n_i) to vectors (b, m); a sample's result depends on its own vectors only."""
+
+_STEP = 6e-6  # of central differences in double precision: about the cube root of its rounding
+
+
+def gradient(function: VectorMap, vectors: Sequence[Tensor], place: int, sens: Tensor) -> Tensor:
+    """Return sens' J (b, n), J the derivative with respect to one of the vectors; sens (b, m)."""
+    with torch.enable_grad():
+        at = vectors[place].detach().requires_grad_()
+        value = (function(_with(vectors, place, at)) * sens).sum()
+        if not value.requires_grad:  # the map is constant
+            return torch.zeros_like(at)
+        (found,) = torch.autograd.grad(value, at)
+    return found
+
+
+def jacobian_action(
+    function: VectorMap, vectors: Sequence[Tensor], place: int, direction: Tensor
+) -> Tensor:
+    """Return J v (b, m), J the derivative with respect to one of the vectors; v (b, n)."""
+
+    def moved(at: Tensor) -> Tensor:
+        return function(_with(vectors, place, at))
+
+    def exactly() -> Tensor:
+        """w' J is linear in w, so that its derivative along v is J v."""
+        value, pull, *_ = torch.func.vjp(moved, vectors[place])
+        _, push, *_ = torch.func.vjp(lambda weight: pull(weight)[0], torch.zeros_like(value))
+        return push(direction)[0]
+
+    return _exact_or_difference(exactly, moved, vectors[place], direction)
+
+
+def hessian_action(
+    function: VectorMap,
+    vectors: Sequence[Tensor],
+    places: tuple[int, int],
+    sens: Tensor,
+    direction: Tensor,
+) -> Tensor:
+    """Return d/dt of the gradient at x + t v (b, n).
+
+    The gradient is that of sens' f with respect to the first place; v moves the second one.
+    """
+    first, second = places
+
+    def moved(at: Tensor) -> Tensor:
+        return gradient(function, _with(vectors, second, at), first, sens)
+
+    def slope(one: Tensor) -> Tensor:
+        """Return the derivative of sens' f along v, where the first vector is `one`."""
+        given = _with(vectors, first, one)
+        inner = torch.func.grad(lambda at: (function(_with(given, second, at)) * sens).sum())
+        return (inner(given[second]) * direction).sum()
+
+    def exactly() -> Tensor:
+        return torch.func.grad(slope)(vectors[first])
+
+    return _exact_or_difference(exactly, moved, vectors[second], direction)
+
+
+def _exact_or_difference(
+    exactly: Callable[[], Tensor],
+    moved: Callable[[Tensor], Tensor],
+    at: Tensor,
+    direction: Tensor,
+) -> Tensor:
+    """Return a derivative along a direction by automatic differentiation, if there is one.
+
+    Some operations (distances of kernels, products of encoders and FNOs) can be differentiated only
+    once; torch's function transforms refuse them. Then it is a central difference of `moved`, in
+    double precision, with a relative error of about 1e-9.
+    """
+    try:
+        return exactly().detach()
+    except (NotImplementedError, RuntimeError):
+        size, length = (one.norm(dim=1, keepdim=True) for one in (at, direction))
+        size = torch.where(size > 0, size, 1.0)
+        step = _STEP * size / torch.where(length > 0, length, 1.0)
+        ends = [moved(at + sign * step * direction) for sign in (1, -1)]
+        return (ends[0] - ends[1]) / (2 * step)
+
+
+def _with(vectors: Sequence[Tensor], place: int, one: Tensor) -> list[Tensor]:
+    """Return the vectors with another one at a place."""
+    return [one if number == place else vector for number, vector in enumerate(vectors)]

@@ -1,0 +1,232 @@
+"""From vectors of numbers to input fields, and from solution fields to vectors of numbers.
+
+UM-Bridge models map vectors to vectors. Here stands what those vectors mean.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.grid import Grid, Space
+from twoscale.problems import Problem
+
+_KARHUNEN_LOEVE = re.compile(r"kl:(\d+)(?:,width=([0-9.eE+-]+))?")
+_LATTICE = re.compile(r"(\d+)x(\d+)")
+_MOST_POINTS = 10**6
+
+
+class InputMap(ABC):
+    """Vectors to input fields; after the vector of fields comes that of parameters, if any."""
+
+    differentiable = True
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+
+    @property
+    @abstractmethod
+    def field_numbers(self) -> int:
+        """Return the length of the vector that stands for the input fields; 0 without fields."""
+
+    @abstractmethod
+    def _fields(self, vector: Tensor) -> Tensor:
+        """Return fields (b, C, H, W) of vectors (b, n)."""
+
+    @property
+    @abstractmethod
+    def meaning(self) -> str:
+        """Return what the first vector means, in words."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """Return the lengths of the input vectors."""
+        return [size for size in (self.field_numbers, self.space.parameters) if size]
+
+    def __call__(self, vectors: Sequence[Tensor]) -> Tensor:
+        """Return field batches (b, C, H, W), parameters as the last channels."""
+        parts = []
+        if self.field_numbers:
+            parts.append(self._fields(vectors[0]))
+        if self.space.parameters:
+            expanded = vectors[-1][:, :, None, None]
+            parts.append(expanded.expand(-1, -1, *self.space.grid.shape))
+        return torch.cat(parts, 1)
+
+
+class NodeValues(InputMap):
+    """The input is the values at all nodes: channel by channel, row by row."""
+
+    @property
+    def field_numbers(self) -> int:
+        return self.space.field_channels * self.space.grid.nodes
+
+    def _fields(self, vector: Tensor) -> Tensor:
+        return vector.reshape(-1, self.space.field_channels, *self.space.grid.shape)
+
+    @property
+    def meaning(self) -> str:
+        if not self.field_numbers:
+            return f"{self.space.parameters} parameters"
+        return f"the values of {self.space.contents}, row by row"
+
+
+class KarhunenLoeve(InputMap):
+    """The input is the coefficients of a Gaussian random field: standard normal numbers.
+
+    level = sum_k coefficient_k mode_k, input = problem.inputs_of(level). The modes are those of
+    largest variance. A thresholded problem (Darcy) makes two phases of the level: the map jumps,
+    and there are no derivatives. With a `width` the jump is a smooth step, width times the standard
+    deviation of the level wide, and there are.
+
+    Parameters
+    ----------
+    space, problem
+        The surrogate's space of inputs, and its equation.
+    count
+        Number of coefficients.
+    width
+        Width of the step, 0 by default; for thresholded problems only.
+    """
+
+    def __init__(
+        self, space: Space, problem: Problem | None, count: int, *, width: float = 0.0
+    ) -> None:
+        super().__init__(space)
+        if problem is None:
+            raise TwoscaleError(
+                "coefficients of a random field (kl) need a surrogate whose problem is known, such "
+                "as poisson or darcy"
+            )
+        if width and not problem.thresholded:
+            raise TwoscaleError(f"{problem.name} has no threshold: leave the width out")
+        if not 0 <= width < float("inf"):
+            raise TwoscaleError(f"the width must be a number from 0, got {width}")
+        self.problem = problem
+        self.modes = problem.level_modes(space.grid, count)  # (count, H, W)
+        self.width = width
+        self.deviation = sqrt(float(self.modes.square().sum(0).mean()))
+        self.differentiable = not problem.thresholded or width > 0
+
+    @property
+    def field_numbers(self) -> int:
+        return len(self.modes)
+
+    def _fields(self, vector: Tensor) -> Tensor:
+        modes = self.modes.to(vector)
+        level = torch.einsum("bk,khw->bhw", vector, modes)
+        return self.problem.inputs_of(level, width=self.width * self.deviation)[:, None]
+
+    @property
+    def meaning(self) -> str:
+        step = f", a smooth step of width {self.width:g}" if self.width else ""
+        return (
+            f"{len(self.modes)} standard normal coefficients of the random field behind the inputs "
+            f"of {self.problem.name}{step}"
+        )
+
+
+def input_map(text: str | None, space: Space, problem: Problem | None) -> InputMap:
+    """Return the map of a text: `fields`, `kl:64` or `kl:64,width=0.3`."""
+    if text in (None, "fields"):
+        return NodeValues(space)
+    found = _KARHUNEN_LOEVE.fullmatch(str(text))
+    if found is None:
+        raise TwoscaleError(f"inputs of a model are fields, kl:64 or kl:64,width=0.3, got '{text}'")
+    try:
+        width = float(found[2] or 0)
+    except ValueError as error:
+        raise TwoscaleError(f"the width must be a number from 0, got '{found[2]}'") from error
+    return KarhunenLoeve(space, problem, int(found[1]), width=width)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Solution fields at points of the unit square, between nodes by bilinear interpolation.
+
+    `coordinates` (P, 2) are rows and columns, from 0 (first node) to 1 (last node; along a periodic
+    axis, the first one again). A result has all points of the first channel first.
+    """
+
+    coordinates: np.ndarray
+    nodes: Tensor  # (P, 4): the nodes around each point, as places in a flat field
+    weights: Tensor  # (P, 4)
+
+    @classmethod
+    def on(cls, grid: Grid, coordinates: Any) -> Points:
+        """Return the points of coordinates (P, 2) on a grid, or say what is wrong with them."""
+        points = _checked(coordinates)
+        sides = [
+            _neighbours(points[:, axis], size, spacing, periodic)
+            for axis, (size, spacing, periodic) in enumerate(
+                zip(grid.shape, grid.spacing, grid.periodic, strict=True)
+            )
+        ]
+        (rows, row_share), (columns, column_share) = sides
+        nodes = rows[:, :, None] * grid.width + columns[:, None, :]
+        weights = row_share[:, :, None] * column_share[:, None, :]
+        flat = (torch.from_numpy(one.reshape(-1, 4)) for one in (nodes, weights))
+        return cls(points, *flat)
+
+    def __len__(self) -> int:
+        return len(self.coordinates)
+
+    @property
+    def key(self) -> bytes:
+        """Return what is equal for equal points."""
+        return self.coordinates.tobytes()
+
+    def __call__(self, fields: Tensor) -> Tensor:
+        """Return the values (b, C P) of fields (b, C, H, W)."""
+        around = fields.flatten(2)[:, :, self.nodes.to(fields.device)]
+        return (around * self.weights.to(around)).sum(-1).flatten(1)
+
+
+def points_from(given: str | np.ndarray, grid: Grid) -> Points:
+    """Return points from their array (P, 2), or a lattice of inner points by a text as `13x13`."""
+    if not isinstance(given, str):
+        return Points.on(grid, given)
+    found = _LATTICE.fullmatch(given)
+    if found is None:
+        raise TwoscaleError(f"points are a lattice such as 13x13 or an npy file, got '{given}'")
+    return Points.on(grid, lattice(int(found[1]), int(found[2])))
+
+
+def lattice(rows: int, columns: int) -> np.ndarray:
+    """Return the inner points (rows * columns, 2) at i / (rows + 1), j / (columns + 1)."""
+    if not 0 < rows * columns <= _MOST_POINTS:
+        raise TwoscaleError(f"a lattice has 1 to {_MOST_POINTS} points, got {rows}x{columns}")
+    sides = (np.arange(1, count + 1) / (count + 1) for count in (rows, columns))
+    return np.stack(np.meshgrid(*sides, indexing="ij"), -1).reshape(-1, 2)
+
+
+def _checked(coordinates: Any) -> np.ndarray:
+    try:
+        points = np.asarray(coordinates, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TwoscaleError("points are pairs of numbers, rows and columns") from error
+    if points.ndim != 2 or points.shape[1] != 2 or not 0 < len(points) <= _MOST_POINTS:
+        raise TwoscaleError(f"points have shape (P, 2): rows and columns, got {points.shape}")
+    if not ((points >= 0) & (points <= 1)).all():
+        raise TwoscaleError("points lie in the unit square: coordinates are from 0 to 1")
+    return points
+
+
+def _neighbours(
+    at: np.ndarray, size: int, spacing: float, periodic: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes on both sides of coordinates, (P, 2), and their shares."""
+    place = at / spacing if size > 1 else np.zeros_like(at)
+    first = np.clip(np.floor(place).astype(np.int64), 0, size - 1 if periodic else max(size - 2, 0))
+    share = np.clip(place - first, 0.0, 1.0)
+    second = (first + 1) % size if periodic else np.minimum(first + 1, size - 1)
+    return np.stack([first, second], 1), np.stack([1 - share, share], 1)

@@ -1,0 +1,219 @@
+"""The server: its socket, its connections, and how it runs until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Thread
+from time import monotonic, sleep
+from typing import Any, Self
+
+from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.serve.app import application
+from twoscale.serve.limits import Limits
+from twoscale.serve.model import Model
+from twoscale.serve.service import Service
+
+try:
+    import h11
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+except ImportError as error:
+    raise missing_extra(error.name or "uvicorn", "serve") from error
+
+HOST, PORT = "127.0.0.1", 4242
+_CONNECTIONS = 1024
+_START_SECONDS = 30
+_SHUTDOWN_SECONDS = 10
+_SWITCH_SECONDS = 1e-4
+
+
+def timed_protocol(seconds: float) -> type[H11Protocol]:
+    """Return a protocol of connections that cuts slow heads and slow readers.
+
+    uvicorn waits without end for the head of a request, and for a client that does not read its
+    answer. It also drops the answer to a client that has closed its own side of the connection.
+    """
+
+    class TimedProtocol(H11Protocol):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self._timers: dict[str, asyncio.TimerHandle] = {}
+
+        def _abort_later(self, reason: str) -> None:
+            if reason not in self._timers:
+                self._timers[reason] = self.loop.call_later(seconds, self.transport.abort)
+
+        def _go_on(self, reason: str) -> None:
+            if reason in self._timers:
+                self._timers.pop(reason).cancel()
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._abort_later("head")
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            waits = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+            if waits:
+                self._abort_later("head")
+            else:
+                self._go_on("head")
+
+        def eof_received(self) -> bool | None:  # type: ignore[override]
+            cycle = self.cycle
+            if cycle is None or cycle.response_complete or cycle.more_body:
+                return None  # nothing is to be answered: the connection is closed
+            cycle.keep_alive = False
+            return True
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._abort_later("reader")
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._go_on("reader")
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            for reason in list(self._timers):
+                self._go_on(reason)
+
+    return TimedProtocol
+
+
+@contextmanager
+def _quick_switches() -> Iterator[None]:
+    """Let Python's threads change places after 0.1 ms inside the block, not after 5 ms.
+
+    Each operation of torch gives up Python's lock and waits for it again. While the other thread
+    reads and writes requests, a prediction of 100 operations would otherwise take half a second.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a socket at an address, or say in one sentence why there is none."""
+    if not 0 <= port <= 65535:
+        raise TwoscaleError(f"a port is a number from 0 to 65535, got {port} (port=...)")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise TwoscaleError(f"the host '{host}' is not known here (host=...)") from error
+    family, kind, protocol, _, address = found[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(_CONNECTIONS)  # which is refused as well where another server listens
+    except OSError as error:
+        bound.close()
+        reasons = {
+            errno.EADDRINUSE: f"port {port} of {host} is in use: choose another (port=...)",
+            errno.EACCES: f"port {port} needs more rights: choose one above 1023 (port=...)",
+            errno.EADDRNOTAVAIL: f"{host} is no address of this machine (host=...)",
+        }
+        reason = reasons.get(error.errno or 0, f"the system refused {host}:{port}: {error}")
+        raise TwoscaleError(reason) from error
+    return bound
+
+
+class Server:
+    """A server of models: in the foreground by `run`, or in a thread inside of a `with` block.
+
+    Parameters
+    ----------
+    models
+        The models, of different names.
+    host, port
+        Where it listens; on loopback at 4242 by default. Port 0 stands for any free one.
+    limits
+        What is accepted at most, `Limits()` by default.
+
+    Attributes
+    ----------
+    url
+        The address for clients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twoscale import Surrogate
+    >>> x = np.random.default_rng(0).standard_normal((60, 8, 8))
+    >>> surrogate = Surrogate(predictor="affine").fit(x, x.cumsum(axis=2))
+    >>> with Server([Model(surrogate)], port=0) as server:
+    ...     print(server.url.startswith("http://127.0.0.1:"))
+    True
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Model],
+        *,
+        host: str = HOST,
+        port: int = PORT,
+        limits: Limits | None = None,
+    ) -> None:
+        self.service = Service(models, limits)
+        self._socket = bound_socket(host, port)
+        shown, number = self._socket.getsockname()[:2]
+        self.url = f"http://{f'[{shown}]' if ':' in shown else shown}:{number}"
+        self._server = uvicorn.Server(self._config())
+        self._thread = Thread(target=self._serve, name="twoscale-server", daemon=True)
+
+    def _config(self) -> uvicorn.Config:
+        limits = self.service.limits
+        return uvicorn.Config(
+            application(self.service),
+            http=timed_protocol(limits.body_seconds),
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        )
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+    def run(self) -> None:
+        """Serve until a signal to stop; requests that have begun are answered first."""
+        with suppress(KeyboardInterrupt), _quick_switches():  # which uvicorn raises at its end
+            self._serve()
+        self._socket.close()
+
+    def start(self) -> Self:
+        """Serve in a thread, and return once requests are answered."""
+        self._thread.start()
+        last = monotonic() + _START_SECONDS
+        while not self._server.started and self._thread.is_alive() and monotonic() < last:
+            sleep(0.005)
+        if not self._server.started:
+            raise TwoscaleError("the server did not start: the log says why")
+        return self
+
+    def stop(self) -> None:
+        """Answer the requests that have begun, and end the thread."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()

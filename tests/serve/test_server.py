@@ -1,0 +1,221 @@
+"""Connections that are too large, slow or broken are ended; the server goes on."""
+
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from time import sleep
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.serve.conftest import SHORT, WAIT, connect, npy, read_all, read_answer
+from twoscale import TwoscaleError
+from twoscale.serve import Limits, Model, Server
+
+HEAD = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-npy\r\n"
+BODY = npy(np.zeros((1, 16, 16), np.float32))
+
+
+def alive(server):
+    answer = httpx.post(
+        server.url + "/predict",
+        content=BODY,
+        headers={"Content-Type": "application/x-npy"},
+        timeout=WAIT,
+    )
+    return answer.status_code == 200
+
+
+def told(received):
+    """Return status and sentence of an answer as bytes."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)["error"]["message"]
+
+
+@pytest.fixture(autouse=True)
+def still_alive(server):
+    yield
+    assert alive(server)
+    assert server.service.pending.total == 0
+
+
+def test_a_length_that_is_too_large_is_refused_before_the_body(server):
+    with connect(server) as connection:
+        connection.sendall(HEAD + b"Content-Length: 999999999999\r\n\r\n")
+        status, message = told(read_answer(connection))
+    assert (status, message) == (413, "a request has 200 kB at most: send fewer fields at a time")
+
+
+def test_a_client_that_sends_too_much_sees_the_answer(server):
+    answer = httpx.post(server.url + "/predict", content=bytes(2 * 10**6), timeout=WAIT)
+    assert answer.status_code == 413
+
+
+def test_chunks_without_end_are_refused(server):
+    chunk = b"4000\r\n" + bytes(0x4000) + b"\r\n"
+    with connect(server) as connection:
+        connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        try:
+            for _ in range(2000):  # 32 MB, of which 200 kB are kept
+                connection.sendall(chunk)
+        except ConnectionError:
+            return  # the server has closed
+        assert told(read_answer(connection))[0] == 413
+
+
+def test_a_body_that_trickles_is_cut(server):
+    with connect(server) as connection:
+        connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n12")
+        status, message = told(read_answer(connection))
+    assert status == 408
+    assert "within 1 s: 2 bytes came" in message
+
+
+@pytest.mark.parametrize("start", [b"", b"POST /pre", HEAD])
+def test_a_head_that_does_not_end_is_cut(server, start):
+    with connect(server) as connection:
+        connection.sendall(start)
+        assert read_all(connection) == b""
+
+
+def test_a_second_head_that_does_not_end_is_cut(server):
+    with connect(server) as connection:
+        connection.sendall(b"GET /Info HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"protocolVersion" in read_answer(connection)
+        connection.sendall(b"GET /Inf")
+        assert read_all(connection) == b""
+
+
+def test_a_half_closed_connection_gets_its_answer(server):
+    with connect(server) as connection:
+        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY)
+        connection.shutdown(socket.SHUT_WR)
+        assert read_all(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_half_closed_connection_without_its_body_is_closed(server):
+    with connect(server) as connection:
+        connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n12")
+        connection.shutdown(socket.SHUT_WR)
+        read_all(connection)
+
+
+def test_clients_that_leave(server):
+    for sent in (b"", b"GET", HEAD, HEAD + b"Content-Length: 100\r\n\r\n12"):
+        with connect(server) as connection:
+            connection.sendall(sent)
+
+
+def test_a_client_that_leaves_before_its_answer(server):
+    with connect(server) as connection:
+        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x00\x01\x02\r\n\r\n",
+        HEAD + b"Content-Length: -5\r\n\r\n",
+        HEAD + b"Content-Length: five\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
+        b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_what_is_no_http(server, sent):
+    with connect(server) as connection:
+        try:
+            connection.sendall(sent)
+        except ConnectionError:
+            return
+        assert read_all(connection)[:12] in (b"HTTP/1.1 400", b"")
+
+
+def test_a_reader_that_stops_is_cut(surrogate):
+    """The answer of 15 MB fits no buffer of the system; the client reads none of it."""
+    limits = Limits(body_seconds=0.5)
+    body = npy(np.zeros((1000, 16, 16), np.float32))
+    with Server([Model(surrogate)], port=0, limits=limits) as server:
+        with connect(server) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            head = HEAD + b"Accept: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+            connection.sendall(head + body)
+            for _ in range(int(WAIT / 0.05)):
+                if server.service.batcher.batches and not server._server.server_state.connections:
+                    break
+                sleep(0.05)
+            assert not server._server.server_state.connections
+        assert alive(server)
+
+
+def test_the_memory_of_waiting_requests_is_bounded(surrogate):
+    limits = Limits(request_bytes=10_000, pending_bytes=12_000, body_seconds=5.0)
+    with Server([Model(surrogate)], port=0, limits=limits) as server, connect(server) as slow:
+        slow.sendall(HEAD + b"Content-Length: 10000\r\n\r\n" + bytes(9_999))
+        for _ in range(1000):
+            if server.service.pending.total == 9_999:
+                break
+            sleep(0.005)
+        large = npy(np.zeros((4, 16, 16), np.float32))
+        headers = {"Content-Type": "application/x-npy"}
+        answer = httpx.post(server.url + "/predict", content=large, headers=headers, timeout=WAIT)
+        assert answer.status_code == 503
+        assert "retry-after" in answer.headers
+        slow.sendall(b"1")
+        assert read_answer(slow).startswith(b"HTTP/1.1 400")
+        assert alive(server)
+
+
+# Starting and stopping
+
+
+def test_a_port_in_use_is_told(server, surrogate):
+    port = int(server.url.rsplit(":", 1)[1])
+    with pytest.raises(TwoscaleError, match=f"port {port} of 127.0.0.1 is in use"):
+        Server([Model(surrogate)], port=port)
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ({"port": 70000}, "from 0 to 65535"),
+        ({"host": "no.such.host.invalid"}, "is not known here"),
+        ({"host": "192.0.2.1", "port": 0}, "no address of this machine"),
+    ],
+)
+def test_wrong_addresses(surrogate, where, words):
+    with pytest.raises(TwoscaleError, match=words):
+        Server([Model(surrogate)], **where)
+
+
+def test_models_need_names_of_their_own(surrogate):
+    for models in ([], [Model(surrogate), Model(surrogate)]):
+        with pytest.raises(TwoscaleError, match="models of different names"):
+            Server(models, port=0)
+
+
+def test_limits_are_positive():
+    with pytest.raises(TwoscaleError, match="the limit seconds must be positive"):
+        Limits(seconds=0)
+
+
+def test_stopping_answers_what_has_begun(surrogate, monkeypatch):
+    usual, started, go = surrogate.predict_fields, Event(), Event()
+
+    def slow(fields):
+        started.set()
+        assert go.wait(WAIT)
+        return usual(fields)
+
+    monkeypatch.setattr(surrogate, "predict_fields", slow)
+    server = Server([Model(surrogate)], port=0, limits=SHORT).start()
+    with ThreadPoolExecutor(2) as pool:
+        answer = pool.submit(alive, server)
+        assert started.wait(WAIT)
+        stopped = pool.submit(server.stop)
+        go.set()
+        assert answer.result(WAIT)
+        stopped.result(WAIT)
+    with pytest.raises(httpx.ConnectError):
+        alive(server)
