@@ -71,7 +71,8 @@ def test_reasons_name_the_channel_that_is_unusual():
     fields[0, 1] *= 1.001
     familiarity = known(fields[:1])
     assert bool(familiarity.outside.all())
-    assert float(familiarity.values[0, 0]) <= 1 < float(familiarity.values[0, 1])
+    values = familiarity.by_name["values"]
+    assert float(values[0, 0]) <= 1 < float(values[0, 1])
     assert familiarity.missed.shape == (1, 2)
 
 
