@@ -15,14 +15,16 @@ from twoscale.fields.source import ArraySource, FieldSource, fields_at, random_r
 from twoscale.representation.base import subset
 from twoscale.trust.conformal import conformal_quantile
 from twoscale.trust.normal_scores import NormalScores
-from twoscale.trust.roughness import block_squares, lag_squares
+from twoscale.trust.roughness import NeighbourSquares, lag_squares
 from twoscale.trust.state import restore_buffers
 
 _SEEN, _VALUES = 2000, 2**28  # training inputs and their values that are looked at, at most
 _NODES = 16  # of the thinned field along an axis, at most
 _MODES = 32  # of thinned fields
 _FLOOR = 1e-12  # of mean squares, beside those of the training inputs
-_LARGEST = 1e30  # of mean squares: single precision ends a little later
+_LARGEST = 1e30  # of mean squares, in units: single precision ends a little later
+_FARTHEST = 1e15  # of values of thinned fields from their mean, in units
+_SMALL = 1e-6  # fields of smaller units, or of larger ones than its inverse, are scaled first
 _FEW_WIDER = 1.5  # times the largest distance is the limit of few inputs
 _LEVEL = 0.975  # of fresh inputs of the same kind, that many are known
 
@@ -69,7 +71,7 @@ class KnownInputs(nn.Module):
     """
 
     unit: Tensor  # (channels, 1, 1): the size of each channel's deviations from its mean
-    mean: Tensor  # (fields, 1, nodes): the mean thinned field
+    mean: Tensor  # (fields, 1, rows, columns): the mean thinned field
     modes: Tensor  # (fields, modes, nodes): PCA of thinned fields
     spread: Tensor  # (fields, modes): standard deviations of codes
     floor: Tensor  # (fields, squares): least mean squares
@@ -78,6 +80,7 @@ class KnownInputs(nn.Module):
     def __init__(self, space: Space) -> None:
         super().__init__()
         self.space = space
+        self.neighbours = NeighbourSquares(space.grid)
         self.scores = NormalScores()
 
     @torch.no_grad()
@@ -92,9 +95,10 @@ class KnownInputs(nn.Module):
         fields = fields_at(inputs, random_rows(samples, seen))
         fitted, others = _thirds(len(fields), fields.device)
         self.register_buffer("unit", _units(fields))
-        thinned = self._thinned(fields[:, : self.space.field_channels]).flatten(2)[:, fitted]
+        thinned = self._thinned(fields[:, : self.space.field_channels])[:, fitted]
         self.register_buffer("mean", thinned.mean(1, keepdim=True))
-        self._fit_modes(thinned - self.mean, min(_MODES, max(1, len(fitted) // 4)))
+        self._fit_modes((thinned - self.mean).flatten(2), min(_MODES, max(1, len(fitted) // 4)))
+        self._prepare()
         parts = [self._seen(chunk)[:2] for chunk in ArraySource(fields).chunks()]
         squares, extremes = (torch.cat(one) for one in zip(*parts, strict=True))
         tiny = torch.finfo(torch.float32).tiny
@@ -117,24 +121,27 @@ class KnownInputs(nn.Module):
 
     def _distances(self, numbers: Tensor) -> Tensor:
         """Return the distances (samples, 3, channels) of numbers (samples, n)."""
-        return (self.scores(numbers) / self.limit).unflatten(1, (3, self.space.channels))
+        found = (self.scores(numbers) / self.limit).unflatten(1, (4, self.space.channels))
+        return torch.cat([found[:, :2].amax(1, keepdim=True), found[:, 2:]], 1)
 
     def _numbers(self, squares: Tensor, extremes: Tensor) -> Tensor:
         """Return all that is looked at: roughness of the fields, codes, extremes; (samples, n)."""
         logarithms = (squares + self.floor).log_()
-        parts = (logarithms[..., :-2], logarithms[..., -2:], extremes)
+        sizes = self._sizes(squares.shape[2])
+        parts = (*logarithms.split(sizes[:3], 2), extremes)
         return torch.cat([part.flatten(1) for part in parts], 1)
+
+    def _sizes(self, squares: int) -> tuple[int, int, int, int]:
+        """Return how many numbers of a channel there are of each kind."""
+        near = min(2, squares - 2)
+        return near, squares - 2 - near, 2, 2
 
     def _groups(self, squares: int) -> list[slice]:
         """Return which numbers tell a distance: of each kind, one group for each channel."""
         groups, start = [], 0
-        for count, channels in (
-            (squares - 2, self.space.field_channels),
-            (2, self.space.field_channels),
-            (2, self.space.channels),
-        ):
+        for kind, count in enumerate(self._sizes(squares)):
             for channel in range(self.space.channels):
-                length = count if channel < channels else 0
+                length = count if kind == 3 or channel < self.space.field_channels else 0
                 groups.append(slice(start, start + length))
                 start += length
         return groups
@@ -142,27 +149,39 @@ class KnownInputs(nn.Module):
     def _seen(self, fields: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean squares (samples, fields, n), extremes, and what codes miss; in float64.
 
-        Of values that are too large for single precision the squares are `_LARGEST`.
+        Mean squares that are too large for single precision are `_LARGEST`.
         """
         seen = fields[:, : self.space.field_channels]
-        thinned = self._thinned(seen)
-        deviations = (thinned.flatten(2) - self.mean).clamp_(-1e15, 1e15)
-        codes = (deviations @ self.modes.mT).double().square_()
-        kept = codes.sum(2)
-        whole = deviations.square().sum(2).double()
+        deviations = (self._thinned(seen) - self.mean).clamp_(-_FARTHEST, _FARTHEST)
+        flat = deviations.flatten(2)
+        codes = (flat @ self.modes.mT).square_()
+        code, kept = (codes.double() @ self.weights).unbind(2)
+        whole = flat.square().sum(2).double()
         rest = (whole - kept).clamp_min_(0)
-        code = (codes @ self.spread.double().square().reciprocal()[..., None])[..., 0]
-        blocks = block_squares(seen, self.unit[: seen.shape[1]].reciprocal())
-        lags = lag_squares(thinned)
-        rough = [blocks.mean(2), blocks.amax(2)] if blocks.shape[2] else []
-        code = code / max(1, codes.shape[2])
-        squares = torch.stack([*rough, *(one.T for one in (*lags, code, rest))], 2)
-        squares = squares.double().nan_to_num_(_LARGEST).clamp_max_(_LARGEST)
-        missed = (rest / whole.clamp_min_(torch.finfo(torch.float32).tiny)).sqrt_().nan_to_num_(1.0)
+        missed = (rest / whole).sqrt_().nan_to_num_(0.0).T
+        coarse = torch.stack([*lag_squares(deviations), code, rest], 2)
+        if self._rescales:
+            seen = seen / self.unit[: seen.shape[1]]
+        near = self.neighbours(seen) * self.scale
+        squares = torch.cat([near, coarse.transpose(0, 1)], 2).nan_to_num_(_LARGEST, _LARGEST)
         # Both apart are many times faster than aminmax.
-        extremes = torch.stack([fields.amin((2, 3)), fields.amax((2, 3))], 2).double()
-        missed = nn.functional.pad(missed.T, (0, self.space.parameters))
-        return squares, extremes / self.unit[:, 0], missed
+        extremes = torch.stack([fields.amin((2, 3)), fields.amax((2, 3))], 2) / self.exact_unit
+        if self.space.parameters:
+            missed = nn.functional.pad(missed, (0, self.space.parameters))
+        return squares, extremes, missed
+
+    def _prepare(self) -> None:
+        """Make what follows from the fitted numbers, and is not stored."""
+        unit = self.unit.double()[:, 0]
+        fields = unit[: self.space.field_channels]
+        # The squares of usual fields are scaled afterwards, which costs less.
+        self._rescales = not bool(((fields > _SMALL) & (fields < 1 / _SMALL)).all())
+        scale = torch.ones_like(fields) if self._rescales else fields.square().reciprocal()
+        self.register_buffer("scale", scale, persistent=False)
+        self.register_buffer("exact_unit", unit, persistent=False)
+        code = self.spread.double().square().reciprocal() / max(1, self.spread.shape[1])
+        weights = torch.stack([code, torch.ones_like(code)], 2)
+        self.register_buffer("weights", weights, persistent=False)
 
     def _thinned(self, fields: Tensor) -> Tensor:
         """Return the fields at few nodes, (channels, samples, rows, columns), in units."""
@@ -183,7 +202,8 @@ class KnownInputs(nn.Module):
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the fitted state from tensors, named as in `state_dict`."""
         self.scores.restore(subset(tensors, "scores"))
-        return restore_buffers(self, tensors)
+        restore_buffers(self, tensors)._prepare()
+        return self
 
 
 def _units(fields: Tensor) -> Tensor:

@@ -3,51 +3,74 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from twoscale.fields.grid import Grid
 
 _ROWS, _COLUMNS = 4, 8  # of a block: pairs of rows, and nodes along a row
 _BLOCKS = 16  # along an axis, at most
+_LINES = 16  # rows, or a few more, on which neighbours two apart are compared with others
+_LONG = 5  # nodes of a row in which there are neighbours two apart
 
 
-def block_squares(fields: Tensor, scale: Tensor) -> Tensor:
-    """Return mean squares (samples, channels, blocks) of the differences between neighbours.
+class NeighbourSquares(nn.Module):
+    """Mean squares of the differences between neighbours on a grid.
 
-    Fields are (samples, channels, height, width), `scale` is what each channel is multiplied by,
-    (channels, 1, 1). Each row is paired with the next one, and differences along rows are taken on
-    every other row: so every node counts, at half of the cost. On a single node there is no block.
+    Each row is paired with the next one, and differences along rows are taken on every other row:
+    so every node counts, at half of the cost. There are four numbers: of the roughest block of
+    8 x 8 nodes or more, of all nodes, and along some rows of neighbours and of nodes two apart.
+    Rows of fewer than five nodes lack the last two. A grid of a single node has no number at all.
     """
-    if fields.shape[3] == 1:
-        fields = fields.mT
-    height, width = fields.shape[2:]
-    if width == 1:
-        return fields.new_zeros(*fields.shape[:2], 0)
-    even = fields[:, :, ::2]
-    squares = (even[..., 1:] - even[..., :-1]).mul_(scale).square_()
-    if height > 1:
-        odd = fields[:, :, 1::2]
-        if height % 2:  # the last row is paired with the one before it
-            odd = torch.cat([odd, odd[:, :, -1:]], 2)
-        across = (even - odd).mul_(scale).square_()
-        across[..., 1:] += squares
-        squares = across
-    return _block_means(squares)
 
+    pooling: Tensor  # (columns, columns of blocks)
 
-def _block_means(values: Tensor) -> Tensor:
-    """Return the means (samples, channels, blocks) of values (samples, channels, rows, columns).
+    def __init__(self, grid: Grid) -> None:
+        super().__init__()
+        height, self._width = sorted(grid.shape) if 1 in grid.shape else grid.shape
+        self._turned = (height, self._width) != grid.shape  # a line is always a row
+        self._rows = -(-height // 2)
+        self._length = min(self._rows, max(_ROWS, -(-self._rows // _BLOCKS)))
+        columns = self._width - (height == 1)  # a single row has differences along it only
+        count = min(_BLOCKS, max(1, columns // _COLUMNS))
+        pooling = torch.zeros(columns, count)
+        pooling[torch.arange(columns), torch.arange(columns) * count // max(columns, 1)] = 1.0
+        pooling /= self._length * pooling.sum(0)
+        self.register_buffer("pooling", pooling, persistent=False)
 
-    Blocks of rows that do not fill the last one reach back into the block before.
-    """
-    rows, columns = values.shape[2:]
-    length = min(rows, max(_ROWS, -(-rows // _BLOCKS)))
-    whole = rows // length * length
-    sums = values[:, :, :whole].unflatten(2, (-1, length)).sum(3)
-    if whole < rows:
-        sums = torch.cat([sums, values[:, :, -length:].sum(2, keepdim=True)], 2)
-    count = min(_BLOCKS, max(1, columns // _COLUMNS))
-    block = torch.arange(columns, device=values.device) * count // columns
-    pooling = torch.nn.functional.one_hot(block, count).to(values)
-    return (sums @ (pooling / (length * pooling.sum(0)))).flatten(2)
+    def forward(self, fields: Tensor) -> Tensor:
+        """Return numbers (samples, channels, n) of fields (samples, channels, height, width)."""
+        fields = fields.mT if self._turned else fields
+        if self._width == 1:
+            return fields.new_zeros(*fields.shape[:2], 0)
+        even = fields[:, :, ::2]
+        along = squares = (even[..., 1:] - even[..., :-1]).square_()
+        if fields.shape[2] > 1:
+            odd = fields[:, :, 1::2]
+            if fields.shape[2] % 2:  # the last row is paired with the one before it
+                odd = torch.cat([odd, odd[:, :, -1:]], 2)
+            across = (even - odd).square_()
+            across[..., 1:] += along
+            squares = across
+        blocks = self._block_means(squares)
+        found = [blocks.amax((2, 3)), blocks.mean((2, 3))]
+        if self._width >= _LONG:
+            step = max(1, self._rows // _LINES)
+            some = even[:, :, ::step]
+            two_apart = (some[..., 2:] - some[..., :-2]).square_()
+            found += [along[:, :, ::step].mean((2, 3)), two_apart.mean((2, 3))]
+        return torch.stack(found, 2)
+
+    def _block_means(self, values: Tensor) -> Tensor:
+        """Return means (samples, channels, rows, columns of blocks) of values at nodes.
+
+        If rows are left after the last block, they make one with rows of the block before.
+        """
+        whole = self._rows // self._length * self._length
+        sums = values[:, :, :whole].unflatten(2, (-1, self._length)).sum(3)
+        if whole < self._rows:
+            last = values[:, :, -self._length :].sum(2, keepdim=True)
+            sums = torch.cat([sums, last], 2)
+        return sums @ self.pooling
 
 
 def lag_squares(fields: Tensor) -> list[Tensor]:
@@ -56,12 +79,12 @@ def lag_squares(fields: Tensor) -> list[Tensor]:
     The nodes are that many apart along both axes, up to half of the shorter axis that has more than
     one node.
     """
-    sides = [side for side in fields.shape[2:] if side > 1]
+    height, width = fields.shape[2:]
+    shortest = min((side for side in (height, width) if side > 1), default=0)
     found, lag = [], 1
-    while sides and 2 * lag < min(sides):
-        down, right = (lag if side > 1 else 0 for side in fields.shape[2:])
-        height, width = fields.shape[2] - down, fields.shape[3] - right
-        apart = fields[:, :, down:, right:] - fields[:, :, :height, :width]
+    while 2 * lag < shortest:
+        down, right = (lag if side > 1 else 0 for side in (height, width))
+        apart = fields[:, :, down:, right:] - fields[:, :, : height - down, : width - right]
         found.append(apart.square_().mean((2, 3)))
         lag *= 2
     return found
