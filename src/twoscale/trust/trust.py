@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.pairs import paired_chunks
-from twoscale.fields.source import FieldSource, first_fields
+from twoscale.fields.source import FieldSource, fields_at, random_rows
 from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
@@ -60,7 +60,7 @@ class Trust(nn.Module):
         """
         difficulty = Difficulty(operator, problem, self.known)
         if choice is not None or self.band is None or self.kinds != difficulty.kinds:
-            inputs, truth = _some(choice) if choice else _some(calibration, 0)
+            inputs, truth = _drawn(choice) if choice else _drawn(calibration, 0)
             predicted, usual = predict(inputs), difficulty.usual_powers
             self.band = Band().fit(difficulty(inputs, predicted), predicted, truth, usual)
         self.kinds = difficulty.kinds
@@ -104,8 +104,8 @@ class Trust(nn.Module):
         return self
 
 
-def _some(pairs: FieldPairs, most: int = _CHOICE) -> tuple[Tensor, Tensor]:
-    """Return the first inputs and outputs of some pairs, on the grid of either."""
+def _drawn(pairs: FieldPairs, most: int = _CHOICE) -> tuple[Tensor, Tensor]:
+    """Return inputs and outputs of some pairs, drawn at random from all of them."""
     values = max(math.prod(one.shape[1:]) for one in (pairs.inputs, pairs.outputs))
-    count = min(most, max(1, _VALUES // values))
-    return first_fields(pairs.inputs, count), first_fields(pairs.outputs, count)
+    rows = random_rows(pairs.inputs.shape[0], min(most, max(1, _VALUES // values)))
+    return fields_at(pairs.inputs, rows), fields_at(pairs.outputs, rows)
