@@ -294,7 +294,7 @@ class Surrogate(FittedSurrogate):
         with clock.stage(CALIBRATION.name):
             if calibration is not None:
                 apart = calibration.fields(self.device)
-                seen = choice and choice.fields(self.device)
+                seen = None if choice is None else choice.fields(self.device)
                 trust = self._calibrated(trust, apart, seen)
         self.trust_ = trust
         self.timings_ = add_seconds(self.timings_, clock.seconds)

@@ -82,6 +82,8 @@ class KnownInputs(nn.Module):
         self.space = space
         self.neighbours = NeighbourSquares(space.grid)
         self.scores = NormalScores()
+        self.scale: Tensor  # (fields, 1): of mean squares, 1 / unit²
+        self.weights: Tensor  # (fields, modes, 2): of squared codes, for their distance and norm
 
     @torch.no_grad()
     def fit(self, inputs: FieldSource) -> Self:
@@ -165,20 +167,18 @@ class KnownInputs(nn.Module):
         near = self.neighbours(seen) * self.scale
         squares = torch.cat([near, coarse.transpose(0, 1)], 2).nan_to_num_(_LARGEST, _LARGEST)
         # Both apart are many times faster than aminmax.
-        extremes = torch.stack([fields.amin((2, 3)), fields.amax((2, 3))], 2) / self.exact_unit
+        extremes = torch.stack([fields.amin((2, 3)), fields.amax((2, 3))], 2) / self.unit[:, 0]
         if self.space.parameters:
             missed = nn.functional.pad(missed, (0, self.space.parameters))
         return squares, extremes, missed
 
     def _prepare(self) -> None:
         """Make what follows from the fitted numbers, and is not stored."""
-        unit = self.unit.double()[:, 0]
-        fields = unit[: self.space.field_channels]
+        fields = self.unit[: self.space.field_channels, 0].double()
         # The squares of usual fields are scaled afterwards, which costs less.
         self._rescales = not bool(((fields > _SMALL) & (fields < 1 / _SMALL)).all())
         scale = torch.ones_like(fields) if self._rescales else fields.square().reciprocal()
         self.register_buffer("scale", scale, persistent=False)
-        self.register_buffer("exact_unit", unit, persistent=False)
         code = self.spread.double().square().reciprocal() / max(1, self.spread.shape[1])
         weights = torch.stack([code, torch.ones_like(code)], 2)
         self.register_buffer("weights", weights, persistent=False)

@@ -29,6 +29,11 @@ class NormalScores(nn.Module):
     whitening: Tensor  # (n, n): one block for each group
     shares: Tensor  # (n, groups): 1 / size of the group that a number belongs to, else 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: Tensor  # (n * (knots + 1), 3): start, score at the start, and slope of each
+        self.first: Tensor  # (n, 1): the place of each number's first line
+
     def fit(self, numbers: Tensor, groups: Sequence[slice]) -> Self:
         """Learn the distributions of numbers (samples, n); groups are stretches of them.
 
@@ -65,7 +70,7 @@ class NormalScores(nn.Module):
         return (white.square_() @ self.shares).sqrt_()
 
     def _prepare(self) -> None:
-        """Make a table of the straight lines: start, score at the start, and slope of each.
+        """Make the table of straight lines.
 
         The first and the last line go on beyond the knots; their slope is that of some knots.
         """

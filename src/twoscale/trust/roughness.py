@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from twoscale.fields.grid import Grid
 
@@ -13,7 +13,7 @@ _LINES = 16  # rows, or a few more, on which neighbours two apart are compared w
 _LONG = 5  # nodes of a row in which there are neighbours two apart
 
 
-class NeighbourSquares(nn.Module):
+class NeighbourSquares:
     """Mean squares of the differences between neighbours on a grid.
 
     Each row is paired with the next one, and differences along rows are taken on every other row:
@@ -22,22 +22,12 @@ class NeighbourSquares(nn.Module):
     Rows of fewer than five nodes lack the last two. A grid of a single node has no number at all.
     """
 
-    pooling: Tensor  # (columns, columns of blocks)
-
     def __init__(self, grid: Grid) -> None:
-        super().__init__()
         height, self._width = sorted(grid.shape) if 1 in grid.shape else grid.shape
         self._turned = (height, self._width) != grid.shape  # a line is always a row
         self._rows = -(-height // 2)
-        self._length = min(self._rows, max(_ROWS, -(-self._rows // _BLOCKS)))
-        columns = self._width - (height == 1)  # a single row has differences along it only
-        count = min(_BLOCKS, max(1, columns // _COLUMNS))
-        pooling = torch.zeros(columns, count)
-        pooling[torch.arange(columns), torch.arange(columns) * count // max(columns, 1)] = 1.0
-        pooling /= self._length * pooling.sum(0)
-        self.register_buffer("pooling", pooling, persistent=False)
 
-    def forward(self, fields: Tensor) -> Tensor:
+    def __call__(self, fields: Tensor) -> Tensor:
         """Return numbers (samples, channels, n) of fields (samples, channels, height, width)."""
         fields = fields.mT if self._turned else fields
         if self._width == 1:
@@ -51,7 +41,7 @@ class NeighbourSquares(nn.Module):
             across = (even - odd).square_()
             across[..., 1:] += along
             squares = across
-        blocks = self._block_means(squares)
+        blocks = _block_means(squares)
         found = [blocks.amax((2, 3)), blocks.mean((2, 3))]
         if self._width >= _LONG:
             step = max(1, self._rows // _LINES)
@@ -60,17 +50,25 @@ class NeighbourSquares(nn.Module):
             found += [along[:, :, ::step].mean((2, 3)), two_apart.mean((2, 3))]
         return torch.stack(found, 2)
 
-    def _block_means(self, values: Tensor) -> Tensor:
-        """Return means (samples, channels, rows, columns of blocks) of values at nodes.
 
-        If rows are left after the last block, they make one with rows of the block before.
-        """
-        whole = self._rows // self._length * self._length
-        sums = values[:, :, :whole].unflatten(2, (-1, self._length)).sum(3)
-        if whole < self._rows:
-            last = values[:, :, -self._length :].sum(2, keepdim=True)
-            sums = torch.cat([sums, last], 2)
-        return sums @ self.pooling
+def _block_means(values: Tensor) -> Tensor:
+    """Return means (samples, channels, rows, columns of blocks) of values at nodes."""
+    rows, columns = (
+        min(side, max(least, -(-side // _BLOCKS)))
+        for side, least in zip(values.shape[2:], (_ROWS, _COLUMNS), strict=True)
+    )
+    return _sums(_sums(values, 2, rows), 3, columns) / (rows * columns)
+
+
+def _sums(values: Tensor, axis: int, length: int) -> Tensor:
+    """Return sums of stretches of an axis; what is left makes one with values of the one before."""
+    whole = values.shape[axis] // length * length
+    left = values.shape[axis] - whole
+    sums = values.narrow(axis, 0, whole).unflatten(axis, (-1, length)).sum(axis + 1)
+    if left:
+        last = values.narrow(axis, values.shape[axis] - length, length).sum(axis, keepdim=True)
+        sums = torch.cat([sums, last], axis)
+    return sums
 
 
 def lag_squares(fields: Tensor) -> list[Tensor]:
