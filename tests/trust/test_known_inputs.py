@@ -74,7 +74,7 @@ def test_reasons_name_the_channel_that_is_unusual():
     assert bool(familiarity.outside.all())
     values = familiarity.by_name["values"]
     assert float(values[0, 0]) <= 1 < float(values[0, 1])
-    assert familiarity.missed.shape == (1, 2)
+    assert familiarity.by_name["missed"].shape == (1, 2)
 
 
 @pytest.mark.parametrize("channels", [0, 1])
@@ -115,7 +115,7 @@ def test_inputs_of_any_size_are_outside_and_no_distance_is_nan(known, size):
     familiarity = range_(size * drawn(problem, 20, 4))
     assert bool(familiarity.outside.all())
     assert not familiarity.distances.isnan().any()
-    assert not familiarity.missed.isnan().any()
+    assert not familiarity.by_name["missed"].isnan().any()
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-6, 1.0, 1e6, 1e30])

@@ -54,12 +54,13 @@ class Flags:
     @classmethod
     def of(cls, parts: Sequence[Familiarity], channels: Sequence[str]) -> Flags:
         """Return the flags of the samples of several parts."""
-        seen = Familiarity(
-            torch.cat([part.distances for part in parts]).cpu(),
-            torch.cat([part.missed for part in parts]).cpu(),
-        )
-        found = {name: values.numpy() for name, values in seen.by_name.items()}
-        return cls(seen.outside.numpy(), **found, channels=tuple(channels))
+        named = [part.by_name for part in parts]
+        found = {
+            name: torch.cat([one[name] for one in named]).cpu().numpy()
+            for name in (*KINDS, "missed")
+        }
+        outside = torch.cat([part.outside for part in parts]).cpu().numpy()
+        return cls(outside, **found, channels=tuple(channels))
 
     @classmethod
     def joined(cls, parts: Sequence[Flags]) -> Flags:

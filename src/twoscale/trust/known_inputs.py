@@ -22,9 +22,8 @@ _SEEN, _VALUES = 2000, 2**28  # training inputs and their values that are looked
 _NODES = 16  # of the thinned field along an axis, at most
 _MODES = 32  # of thinned fields
 _FLOOR = 1e-12  # of mean squares, beside those of the training inputs
-_LARGEST = 1e30  # of mean squares, in units: single precision ends a little later
-_FARTHEST = 1e15  # of values of thinned fields from their mean, in units
-_SMALL = 1e-6  # fields of smaller units, or of larger ones than its inverse, are scaled first
+_LARGEST = 1e38  # of mean squares: single precision ends a little later
+_SMALL = 1e-6  # channels that vary by less, or by more than its inverse, are scaled first
 _FEW_WIDER = 1.5  # times the largest distance is the limit of few inputs
 _LEVEL = 0.975  # of fresh inputs of the same kind, that many are known
 
@@ -34,19 +33,24 @@ KINDS = ("roughness", "code", "values")
 
 @dataclass(frozen=True)
 class Familiarity:
-    """How far inputs are from the training inputs.
+    """How far inputs are from the training inputs, of each sample and channel.
 
-    Distances of each sample and channel are of three kinds: of the roughness, of the code and what
-    it misses, of the least and largest value. They are never NaN.
+    Distances are never NaN. The first two kinds are both of the roughness: of all neighbours and
+    the roughest block, and of nodes farther apart.
     """
 
-    distances: Tensor  # (samples, 3, channels)
-    missed: Tensor  # (samples, channels): the part of the thinned field that its code misses
+    distances: Tensor  # (samples, 4, channels)
+    coarse: Tensor  # (fields, samples): squared norm of the thinned field's deviation
+    rest: Tensor  # (fields, samples): what the code misses of it
 
     @property
     def by_name(self) -> dict[str, Tensor]:
-        """Return each kind of distance, and what codes miss, all (samples, channels)."""
-        return dict(zip(KINDS, self.distances.unbind(1), strict=True)) | {"missed": self.missed}
+        """Return the distances by their names, and what codes miss, all (samples, channels)."""
+        near, far, code, values = self.distances.unbind(1)
+        missed = (self.rest / self.coarse).sqrt().nan_to_num(0.0).T
+        missed = nn.functional.pad(missed, (0, near.shape[1] - missed.shape[1]))
+        found = (near.maximum(far), code, values, missed)
+        return dict(zip((*KINDS, "missed"), found, strict=True))
 
     @property
     def unusual(self) -> Tensor:
@@ -70,20 +74,18 @@ class KnownInputs(nn.Module):
     too close to the mean as unusual as too far. Of a scalar parameter the value alone is looked at.
     """
 
-    unit: Tensor  # (channels, 1, 1): the size of each channel's deviations from its mean
+    unit: Tensor  # (channels, 1, 1): what inputs are divided by, 1 unless they are tiny or huge
     mean: Tensor  # (fields, 1, rows, columns): the mean thinned field
-    modes: Tensor  # (fields, modes, nodes): PCA of thinned fields
-    spread: Tensor  # (fields, modes): standard deviations of codes
+    modes: Tensor  # (fields, nodes, modes): PCA of thinned fields
+    weights: Tensor  # (fields, modes, 2): of squared codes, for their distance and their norm
     floor: Tensor  # (fields, squares): least mean squares
-    limit: Tensor  # (): largest distance of known inputs
 
     def __init__(self, space: Space) -> None:
         super().__init__()
         self.space = space
         self.neighbours = NeighbourSquares(space.grid)
         self.scores = NormalScores()
-        self.scale: Tensor  # (fields, 1): of mean squares, 1 / unit²
-        self.weights: Tensor  # (fields, modes, 2): of squared codes, for their distance and norm
+        self._divides = False
 
     @torch.no_grad()
     def fit(self, inputs: FieldSource) -> Self:
@@ -97,34 +99,29 @@ class KnownInputs(nn.Module):
         fields = fields_at(inputs, random_rows(samples, seen))
         fitted, others = _thirds(len(fields), fields.device)
         self.register_buffer("unit", _units(fields))
-        thinned = self._thinned(fields[:, : self.space.field_channels])[:, fitted]
+        self._prepare()
+        thinned = self._thinned(self._divided(fields))[:, fitted]
         self.register_buffer("mean", thinned.mean(1, keepdim=True))
         self._fit_modes((thinned - self.mean).flatten(2), min(_MODES, max(1, len(fitted) // 4)))
-        self._prepare()
         parts = [self._seen(chunk)[:2] for chunk in ArraySource(fields).chunks()]
         squares, extremes = (torch.cat(one) for one in zip(*parts, strict=True))
         tiny = torch.finfo(torch.float32).tiny
         self.register_buffer("floor", _FLOOR * squares[fitted].mean(0) + tiny)
         numbers = self._numbers(squares, extremes)
         self.scores.fit(numbers[fitted], self._groups(squares.shape[2]))
-        self.register_buffer("limit", numbers.new_ones(()))
-        unusual = self._distances(numbers[others if len(others) else fitted]).amax((1, 2))
+        unusual = self.scores(numbers[others if len(others) else fitted]).amax(1)
         limit = conformal_quantile(unusual, _LEVEL)
         if not math.isfinite(limit):
             limit = _FEW_WIDER * float(unusual.max())
-        self.limit.fill_(max(limit, 1.0))  # inputs that are all alike are at no distance
+        self.scores.scale(max(limit, 1.0))  # inputs that are all alike are at no distance
         return self
 
     @torch.no_grad()
     def forward(self, fields: Tensor) -> Familiarity:
         """Return how familiar inputs (samples, channels, height, width) are."""
-        squares, extremes, missed = self._seen(fields)
-        return Familiarity(self._distances(self._numbers(squares, extremes)), missed)
-
-    def _distances(self, numbers: Tensor) -> Tensor:
-        """Return the distances (samples, 3, channels) of numbers (samples, n)."""
-        found = (self.scores(numbers) / self.limit).unflatten(1, (4, self.space.channels))
-        return torch.cat([found[:, :2].amax(1, keepdim=True), found[:, 2:]], 1)
+        squares, extremes, coarse, rest = self._seen(fields)
+        distances = self.scores(self._numbers(squares, extremes))
+        return Familiarity(distances.view(len(fields), 4, -1), coarse, rest)
 
     def _numbers(self, squares: Tensor, extremes: Tensor) -> Tensor:
         """Return all that is looked at: roughness of the fields, codes, extremes; (samples, n)."""
@@ -148,46 +145,36 @@ class KnownInputs(nn.Module):
                 start += length
         return groups
 
-    def _seen(self, fields: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return mean squares (samples, fields, n), extremes, and what codes miss; in float64.
+    def _seen(self, fields: Tensor) -> tuple[Tensor, ...]:
+        """Return mean squares (samples, fields, n) and extremes; norms of thinned fields.
 
         Mean squares that are too large for single precision are `_LARGEST`.
         """
-        seen = fields[:, : self.space.field_channels]
-        deviations = (self._thinned(seen) - self.mean).clamp_(-_FARTHEST, _FARTHEST)
+        fields = self._divided(fields)
+        deviations = self._thinned(fields) - self.mean
         flat = deviations.flatten(2)
-        codes = (flat @ self.modes.mT).square_()
-        code, kept = (codes.double() @ self.weights).unbind(2)
-        whole = flat.square().sum(2).double()
-        rest = (whole - kept).clamp_min_(0)
-        missed = (rest / whole).sqrt_().nan_to_num_(0.0).T
-        coarse = torch.stack([*lag_squares(deviations), code, rest], 2)
-        if self._rescales:
-            seen = seen / self.unit[: seen.shape[1]]
-        near = self.neighbours(seen) * self.scale
-        squares = torch.cat([near, coarse.transpose(0, 1)], 2).nan_to_num_(_LARGEST, _LARGEST)
+        code, kept = (torch.matmul(flat, self.modes).square_() @ self.weights).unbind(2)
+        coarse = flat.square().sum(2)
+        rest = (coarse - kept).clamp_min_(0)
+        thinned = torch.stack([*lag_squares(deviations), code, rest], 2).transpose(0, 1)
+        near = self.neighbours(fields[:, : self.space.field_channels])
+        squares = torch.cat([near, thinned], 2).double().nan_to_num_(_LARGEST, _LARGEST)
         # Both apart are many times faster than aminmax.
-        extremes = torch.stack([fields.amin((2, 3)), fields.amax((2, 3))], 2) / self.unit[:, 0]
-        if self.space.parameters:
-            missed = nn.functional.pad(missed, (0, self.space.parameters))
-        return squares, extremes, missed
+        extremes = torch.stack([fields.amin((2, 3)), fields.amax((2, 3))], 2)
+        return squares, extremes, coarse, rest
+
+    def _divided(self, fields: Tensor) -> Tensor:
+        """Return fields whose squares are in the range of single precision."""
+        return fields / self.unit if self._divides else fields
 
     def _prepare(self) -> None:
-        """Make what follows from the fitted numbers, and is not stored."""
-        fields = self.unit[: self.space.field_channels, 0].double()
-        # The squares of usual fields are scaled afterwards, which costs less.
-        self._rescales = not bool(((fields > _SMALL) & (fields < 1 / _SMALL)).all())
-        scale = torch.ones_like(fields) if self._rescales else fields.square().reciprocal()
-        self.register_buffer("scale", scale, persistent=False)
-        code = self.spread.double().square().reciprocal() / max(1, self.spread.shape[1])
-        weights = torch.stack([code, torch.ones_like(code)], 2)
-        self.register_buffer("weights", weights, persistent=False)
+        self._divides = not bool((self.unit == 1).all())
 
     def _thinned(self, fields: Tensor) -> Tensor:
-        """Return the fields at few nodes, (channels, samples, rows, columns), in units."""
+        """Return the field channels at few nodes, (channels, samples, rows, columns)."""
         rows, columns = (-(-side // _NODES) for side in fields.shape[2:])
-        few = fields[:, :, rows // 2 :: rows, columns // 2 :: columns]
-        return (few / self.unit[: fields.shape[1]]).transpose(0, 1)
+        few = fields[:, : self.space.field_channels, rows // 2 :: rows, columns // 2 :: columns]
+        return few.transpose(0, 1)
 
     def _fit_modes(self, deviations: Tensor, count: int) -> None:
         """Keep the first modes of each channel's thinned fields (channels, samples, nodes)."""
@@ -196,8 +183,10 @@ class KnownInputs(nn.Module):
         count = min(count, values.shape[1])
         values, vectors = values.flip(1)[:, :count], vectors.flip(2)[:, :, :count]
         least = (1e-12 * values[:, :1]).clamp_min(torch.finfo(deviations.dtype).tiny)
-        self.register_buffer("modes", vectors.mT.to(deviations).contiguous())
-        self.register_buffer("spread", values.maximum(least).sqrt().to(deviations))
+        self.register_buffer("modes", vectors.to(deviations).contiguous())
+        code = values.maximum(least).reciprocal() / max(1, count)
+        weights = torch.stack([code, torch.ones_like(code)], 2)
+        self.register_buffer("weights", weights.to(deviations))
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the fitted state from tensors, named as in `state_dict`."""
@@ -207,7 +196,10 @@ class KnownInputs(nn.Module):
 
 
 def _units(fields: Tensor) -> Tensor:
-    """Return the standard deviation of each channel; of a constant one its size, or 1."""
+    """Return what each channel is divided by, (channels, 1, 1): 1 if its size is usual.
+
+    Else it is its standard deviation; of a constant channel its size.
+    """
     nothing = torch.zeros(fields.shape[1], dtype=torch.float64, device=fields.device)
     count = max(1, fields.numel() // max(1, fields.shape[1]))
     mean, variance, size = nothing, nothing, nothing
@@ -220,7 +212,12 @@ def _units(fields: Tensor) -> Tensor:
     # The mean of equal values differs from them by rounding.
     spread = variance.sqrt() * (variance.sqrt() > 1e-12 * size)
     unit = torch.where(spread > 0, spread, torch.where(size > 0, size, 1.0))
-    return unit.float().clamp_min(torch.finfo(torch.float32).tiny)[:, None, None]
+    usual = (unit > _SMALL) & (unit < 1 / _SMALL)
+    return (
+        unit.masked_fill(usual, 1.0)
+        .float()
+        .clamp_min(torch.finfo(torch.float32).tiny)[:, None, None]
+    )
 
 
 def _thirds(samples: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -27,7 +27,7 @@ class NormalScores(nn.Module):
     knots: Tensor  # (n, knots): quantiles of each number
     normals: Tensor  # (knots,): those of a normal number
     whitening: Tensor  # (n, n): one block for each group
-    shares: Tensor  # (n, groups): 1 / size of the group that a number belongs to, else 0
+    shares: Tensor  # (n, groups): weights of squares; 0 if a number is not of the group
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,6 +68,10 @@ class NormalScores(nn.Module):
         """Return the distances (samples, groups) of numbers (samples, n); they are never NaN."""
         white = self._scores(numbers.double()) @ self.whitening.T
         return (white.square_() @ self.shares).sqrt_()
+
+    def scale(self, size: float) -> None:
+        """Divide all distances by a size."""
+        self.shares /= size**2
 
     def _prepare(self) -> None:
         """Make the table of straight lines.

@@ -39,7 +39,7 @@ class NeighbourSquares:
             if fields.shape[2] % 2:  # the last row is paired with the one before it
                 odd = torch.cat([odd, odd[:, :, -1:]], 2)
             across = (even - odd).square_()
-            across[..., 1:] += along
+            across[..., 1:].add_(along)
             squares = across
         blocks = _block_means(squares)
         found = [blocks.amax((2, 3)), blocks.mean((2, 3))]
@@ -64,7 +64,8 @@ def _sums(values: Tensor, axis: int, length: int) -> Tensor:
     """Return sums of stretches of an axis; what is left makes one with values of the one before."""
     whole = values.shape[axis] // length * length
     left = values.shape[axis] - whole
-    sums = values.narrow(axis, 0, whole).unflatten(axis, (-1, length)).sum(axis + 1)
+    shape = (*values.shape[:axis], whole // length, length, *values.shape[axis + 1 :])
+    sums = (values.narrow(axis, 0, whole) if left else values).view(shape).sum(axis + 1)
     if left:
         last = values.narrow(axis, values.shape[axis] - length, length).sum(axis, keepdim=True)
         sums = torch.cat([sums, last], axis)
