@@ -121,7 +121,7 @@ class KnownInputs(nn.Module):
         """Return how familiar inputs (samples, channels, height, width) are."""
         squares, extremes, coarse, rest = self._seen(fields)
         distances = self.scores(self._numbers(squares, extremes))
-        return Familiarity(distances.view(len(fields), 4, -1), coarse, rest)
+        return Familiarity(distances.view(len(fields), 4, self.space.channels), coarse, rest)
 
     def _numbers(self, squares: Tensor, extremes: Tensor) -> Tensor:
         """Return all that is looked at: roughness of the fields, codes, extremes; (samples, n)."""
