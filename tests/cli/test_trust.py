@@ -11,6 +11,7 @@ from twoscale.data import Dataset, generate
 from twoscale.run import fit_run
 
 AFFINE = {"predictor": "affine"}
+FLAGS = {"outside", "roughness", "code", "values", "missed", "channels"}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,8 @@ def test_certified_predictions(twoscale, darcy_run, media, tmp_path):
     np.testing.assert_array_equal(fields, Surrogate.load(darcy_run).predict(media))
     expected = certify(fields, media, Darcy()).as_dict()
     assert found.pop("problem")["name"] == "darcy"
-    assert set(found) == set(expected)
+    assert set(found) - set(expected) == FLAGS
+    assert found["outside"] == [False] * 20
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-9)
     assert "proven: relative error in the energy norm at most" in outcome.out
@@ -136,14 +138,19 @@ def test_assessed_predictions(twoscale, darcy_run, media, tmp_path):
     assert found["outside"] == expected.outside.tolist()
     assert found["outside"][4]
     assert len(found["energy_error_upper"]) == 20
-    assert "sample 4: its least or largest value" in outcome.err
+    assert "1 of 20 inputs is unlike the training inputs" in outcome.err
+    assert "sample 4: range of values above 1000 (limit 1)" in outcome.err
     assert "at level 0.7" in outcome.out
 
 
 def test_unusual_inputs_are_pointed_out_without_being_asked(twoscale, darcy_run, media, tmp_path):
     np.save(tmp_path / "x.npy", 5 * media)
     outcome = predict(twoscale, darcy_run, tmp_path, "--json")
-    assert [one["sample"] for one in json.loads(outcome.out)["outside"]] == list(range(20))
+    found = json.loads(outcome.out)["outside"]
+    assert [one["sample"] for one in found] == list(range(20))
+    flags = Surrogate.load(darcy_run).flag(5 * media)
+    for name in ("roughness", "code", "values", "missed"):
+        np.testing.assert_allclose([one[name] for one in found], getattr(flags, name), rtol=1e-6)
     assert names(tmp_path) == ["p.npy", "x.npy"]
 
 

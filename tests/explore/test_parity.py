@@ -186,7 +186,7 @@ TRUST = """({trust, shape, outputs, input, field, parameters, name, level}) => {
   if (name) {
     const sides = outputs.slice(1);
     const system = Solver.system(name, read(input), sides);
-    scores.residual = Solver.residualScore(system, Solver.interior(read(field), sides));
+    scores.residual = Solver.residualScore(system, read(field), sides);
   }
   const widths = trust.band.levels.find((one) => one.level === level);
   const { radius, width } = Trust.banded(trust.band, scores, widths, read(field), outputs);

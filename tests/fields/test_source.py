@@ -10,9 +10,11 @@ from twoscale.fields.source import (
     WithParameters,
     as_source,
     chunk_length,
+    fields_at,
     gather,
     in_memory,
     map_fields,
+    random_rows,
     slices,
 )
 
@@ -183,3 +185,32 @@ def test_arrays_with_parameters_are_still_in_memory(fields, parts, parameters):
     assert in_memory(WithParameters(ArraySource(fields), parameters))
     assert not in_memory(WithParameters(parts, parameters))
     assert not in_memory(MappedSource(ArraySource(fields), _coarse))
+
+
+def test_random_rows_are_spread_over_all_and_the_same_each_time():
+    rows = random_rows(10_000, 100)
+    assert rows.tolist() == sorted(set(rows.tolist()))
+    assert len(rows) == 100
+    assert int(rows[0]) < 1000 < 9000 < int(rows[-1])
+    assert torch.equal(rows, random_rows(10_000, 100))
+    assert not torch.equal(rows, random_rows(10_000, 100, seed=1))
+    assert random_rows(3, 10).tolist() == [0, 1, 2]
+    assert random_rows(0, 10).tolist() == []
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4, 5, 6], [3], [0, 6], [1, 2, 5], []])
+def test_fields_at_some_rows(rows):
+    """They are those of the whole array; no chunk after the last of them is read."""
+    values = torch.arange(7.0)[:, None, None, None].expand(-1, 2, 3, 4)
+    read = []
+
+    class Counted(Parts):
+        def chunks(self):
+            for number, part in enumerate(self.parts):
+                read.append(number)
+                yield part
+
+    found = fields_at(Counted(*values.split([3, 2, 2])), torch.tensor(rows, dtype=torch.int64))
+    assert torch.equal(found, values[rows])
+    last = [0, 0, 0, 1, 1, 2, 2][rows[-1]] if rows else -1
+    assert read == list(range(last + 1))

@@ -147,7 +147,7 @@ def test_the_break_even_in_words():
     found = BreakEven(0.001, 0.003, "3 steps of conjugate gradients", 0.012, 10.0)
     assert break_even_text({"break_even": found.as_dict()}) == (
         "A prediction takes 1 ms. 3 steps of conjugate gradients take 3 ms to the same median "
-        "error (1.2 %). The fit has paid off after 5,000 predictions."
+        "error (1.2 %). The fit has paid off after about 5,000 predictions."
     )
     never = BreakEven(0.003, 0.001, FULL, 0.012, 10.0)
     assert break_even_text({"break_even": never.as_dict()}) == (

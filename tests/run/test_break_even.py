@@ -33,6 +33,8 @@ def case():
 def test_seconds_are_those_of_the_fit_or_the_search():
     assert fit_seconds(METRICS, None) == 6.0
     assert fit_seconds(METRICS, {"seconds": 60.0}) == 60.0
+    calibrated = {"timings": METRICS["timings"] | {"calibration": 3.0}}
+    assert fit_seconds(calibrated, {"seconds": 60.0}) == 63.0
     assert prediction_seconds(METRICS) == 0.05
     assert prediction_seconds({"timings": {}}) is None
 
@@ -41,7 +43,8 @@ def test_times_of_the_run_and_the_solver_are_compared(case):
     surrogate, test = case
     known = surrogate.with_problem(Poisson())
     found = break_even(known, test, METRICS, {"seconds": 60.0})["break_even"]
-    assert (found["prediction_seconds"], found["fit_seconds"]) == (0.05, 60.0)
+    assert found["fit_seconds"] == 60.0
+    assert 0 < found["prediction_seconds"] < 0.05
     away = known.predict_fields(test[0].tensor()) - test[1].tensor()
     errors = away.flatten(1).norm(dim=1) / test[1].tensor().flatten(1).norm(dim=1)
     assert found["error"] == pytest.approx(float(torch.median(errors)), rel=1e-5)

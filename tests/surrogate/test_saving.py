@@ -81,7 +81,7 @@ def test_the_folder_holds_json_and_safetensors_only(method, saved):
 def test_the_manifest_tells_how_it_was_made(saved):
     manifest = json.loads((saved / "two-scale" / "manifest.json").read_text())
     assert manifest["format"] == "twoscale-surrogate"
-    assert manifest["format_version"] == 3
+    assert manifest["format_version"] == 4
     assert manifest["method"] == "two-scale"
     assert [(one["height"], one["width"]) for one in manifest["spaces"]] == [(16, 16)] * 2
     assert manifest["ranks"] == [3, 3]
@@ -155,7 +155,7 @@ DAMAGE = {
     ),
     "another version": (
         lambda f: edit_manifest(f, lambda m: m.update(format_version=99)),
-        "has format version 99; this twoscale reads version 3",
+        "has format version 99; this twoscale reads version 4",
     ),
     "no spaces": (
         lambda f: edit_manifest(f, lambda m: m.pop("spaces")),

@@ -5,7 +5,7 @@ import torch
 
 from twoscale.errors import TwoscaleError
 from twoscale.trust.band import NODES, Band, relative_to_prediction
-from twoscale.trust.conformal import conformal_quantile
+from twoscale.trust.conformal import check_level, conformal_quantile
 
 SHAPE = (2, 6, 6)
 
@@ -79,3 +79,52 @@ def test_samples_without_an_error_are_never_inside():
     prediction[0] = 0.0
     ratios, _ = band.ratios_of(scores, prediction, truth)
     assert bool(ratios[0].isinf())
+
+
+def with_zeros(count, seed):
+    """Return scores, predictions and truths whose second channel is always zero."""
+    scores, prediction, truth = made(count, seed)
+    for fields in (prediction, truth):
+        fields[:, 1] = 0.0
+    return scores, prediction, truth
+
+
+def test_a_channel_of_zeros_leaves_the_band_of_the_others():
+    band = Band().fit(*with_zeros(200, 0), [1.0, 1.0])
+    band.calibrate([band.ratios_of(*with_zeros(400, 1))])
+    scores, prediction, truth = with_zeros(1000, 2)
+    width = band.half_width(scores, prediction, 0.9)
+    assert bool(width.isfinite().all())
+    inside = ((prediction - truth).abs() <= width).flatten(1).double().mean(1) >= NODES
+    assert float(inside.double().mean()) == pytest.approx(0.9, abs=0.04)
+    assert bool((width[:, 1] == 0).all())
+    errors = relative_to_prediction(prediction, truth)
+    torch.testing.assert_close(errors, relative_to_prediction(prediction[:, :1], truth[:, :1]))
+
+
+def test_fields_of_zeros_that_are_right_have_no_error():
+    scores, zeros = made(30, 0)[0], torch.zeros(30, *SHAPE)
+    band = Band().fit(scores, zeros, zeros, [1.0, 0.0])
+    band.calibrate([band.ratios_of(scores, zeros, zeros)])
+    assert bool((band.radius(scores, 0.9) == 0).all())
+    assert bool((band.half_width(scores, zeros, 0.9) == 0).all())
+
+
+def test_what_is_infinite_stays_so_and_nothing_is_nan():
+    """Many predictions of zeros, which are wrong: no radius can be given."""
+    band = Band().fit(*made(30, 0), [1.0, 0.0])
+    scores, prediction, truth = made(20, 1)
+    prediction[:10] = 0.0
+    ratios = band.ratios_of(scores, prediction, truth)
+    assert [int(one.isinf().sum()) for one in ratios] == [10, 10]
+    band.calibrate([ratios])
+    assert bool(band.radius(scores, 0.9).isinf().all())
+    width = band.half_width(scores, prediction, 0.9)
+    assert bool(width.isinf().all())
+    assert not band.radius(torch.full_like(scores, torch.nan), 0.5).isnan().any()
+
+
+@pytest.mark.parametrize("level", ["0.9", None, True, 0, 1, -0.5, float("nan"), [0.9]])
+def test_levels_are_numbers_between_0_and_1(level):
+    with pytest.raises(TwoscaleError, match="the level is a number between 0 and 1"):
+        check_level(level)

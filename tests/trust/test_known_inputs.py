@@ -1,5 +1,6 @@
 """Inputs unlike the training inputs are flagged, those like them are not."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -71,8 +72,9 @@ def test_reasons_name_the_channel_that_is_unusual():
     fields[0, 1] *= 1.001
     familiarity = known(fields[:1])
     assert bool(familiarity.outside.all())
-    assert float(familiarity.values[0, 0]) <= 1 < float(familiarity.values[0, 1])
-    assert familiarity.missed.shape == (1, 2)
+    values = familiarity.by_name["values"]
+    assert float(values[0, 0]) <= 1 < float(values[0, 1])
+    assert familiarity.by_name["missed"].shape == (1, 2)
 
 
 @pytest.mark.parametrize("channels", [0, 1])
@@ -82,9 +84,11 @@ def test_a_parameter_is_looked_at_by_its_value(channels):
     side = SIDE if channels else 1
     fields = drawn(Poisson(), 300, 0)[:, :channels, :side, :side]
     known = range_of(torch.cat([fields, scalars.expand(-1, -1, side, side)], 1), parameters=1)
-    low, high = (torch.cat([fields[:1], torch.full((1, 1, side, side), v)], 1) for v in (0.5, 3.0))
-    assert not known(low).outside.any()
-    assert known(high).outside.all()
+    low, high = (
+        torch.cat([fields, torch.full((300, 1, side, side), value)], 1) for value in (0.5, 3.0)
+    )
+    assert share(known, low) <= 0.05
+    assert share(known, high) == 1
 
 
 @pytest.mark.parametrize("shape", [(1, 20), (5, 7), (17, 3), (1, 1)])
@@ -100,3 +104,85 @@ def test_the_state_is_all_there_is():
     fields = drawn(Darcy(medium=replace(USUAL, tau=9.0)), 20, 1)
     again = KnownInputs(known.space).restore(known.state_dict())
     assert torch.equal(known(fields).unusual, again(fields).unusual)
+
+
+# Faults that were found once
+
+
+@pytest.mark.parametrize("size", [1e3, 1e10, 1e18, 1e19, 1e25, 1e36, math.inf, math.nan])
+def test_inputs_of_any_size_are_outside_and_no_distance_is_nan(known, size):
+    problem, range_ = known
+    familiarity = range_(size * drawn(problem, 20, 4))
+    assert bool(familiarity.outside.all())
+    assert not familiarity.distances.isnan().any()
+    assert not familiarity.by_name["missed"].isnan().any()
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-6, 1.0, 1e6, 1e30])
+def test_the_units_of_inputs_do_not_matter(size):
+    fields = drawn(Poisson(), 200, 0)
+    expected, found = range_of(fields), range_of(size * fields)
+    fresh = drawn(Poisson(), 50, 1)
+    torch.testing.assert_close(
+        found(size * fresh).unusual, expected(fresh).unusual, rtol=2e-2, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -3e20])
+def test_constant_training_inputs_know_themselves_only(value):
+    fields = torch.full((60, 1, SIDE, SIDE), value)
+    known = range_of(fields)
+    assert not known(fields).unusual.isnan().any()
+    assert not known(fields).outside.any()
+    assert known(fields + 1e-2 * max(1.0, abs(value))).outside.all()
+    assert range_of(fields[:1])(fields[:1]).outside.tolist() == [False]
+
+
+@pytest.mark.parametrize("count", [600, 3000])
+@pytest.mark.parametrize("order", ["rising", "falling"])
+def test_the_order_of_training_inputs_does_not_matter(count, order):
+    def sizes(count, seed):
+        generator = torch.Generator().manual_seed(seed)
+        return torch.rand(count, 1, 1, 1, generator=generator).mul(9).add(1)
+
+    def made(amplitudes, seed):
+        generator = torch.Generator().manual_seed(seed)
+        noise = torch.randn(len(amplitudes), 1, 12, 12, generator=generator)
+        return amplitudes * noise.cumsum(2).cumsum(3)
+
+    amplitudes = sizes(count, 0).sort(dim=0, descending=order == "falling").values
+    known = range_of(made(amplitudes, 1))
+    fresh = made(sizes(1000, 2), 3)
+    assert share(known, fresh) <= 0.06
+    assert share(known, 10 * fresh) >= 0.6
+
+
+def checkerboards(fields, low, high):
+    """Put checkerboards between the rows and columns 4, 12, 20, ..."""
+    changed = fields.clone()
+    board = torch.where((torch.arange(7)[:, None] + torch.arange(7)) % 2 == 0, low, high)
+    for row in range(5, 57, 8):
+        for column in range(5, 57, 8):
+            changed[:, 0, row : row + 7, column : column + 7] = board
+    return changed
+
+
+def noise_in_a_block(fields, side, draw):
+    changed, generator = fields.clone(), torch.Generator().manual_seed(0)
+    for one in changed:
+        row, column = torch.randint(1, 64 - side, (2,), generator=generator).tolist()
+        one[0, row : row + side, column : column + side] = draw((side, side), generator)
+    return changed
+
+
+def test_changes_of_a_part_of_the_field_are_seen():
+    """Also if they spare every eighth row and column, and all nodes of a coarse grid."""
+    problem, grid = Darcy(), Grid(64, 64)
+    fields = problem.sample(grid, range(700), seed=0).float()[:, None]
+    known, fresh = range_of(fields[:500]), fields[500:]
+    assert share(known, fresh) <= 0.05
+    assert share(known, checkerboards(fresh, 4.0, 12.0)) == 1
+    media = noise_in_a_block(
+        fresh, 16, lambda sides, by: torch.rand(sides, generator=by).lt(0.5) * 8.0 + 4.0
+    )
+    assert share(known, media) >= 0.9

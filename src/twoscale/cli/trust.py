@@ -79,9 +79,11 @@ class Assessor:
 
     def _assess(self, given: dict[str, Any]) -> np.ndarray:
         if self.level is None:
-            if self.surrogate.trust_ is not None:
-                self.flags.append(self.surrogate.flag(**given))
-            return self.surrogate.predict(**given)
+            if self.surrogate.trust_ is None:
+                return self.surrogate.predict(**given)
+            predicted, flags = self.surrogate.predict_flagged(**given)
+            self.flags.append(flags)
+            return predicted
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of this part alone; `show` speaks of all samples
             found = self.surrogate.assess(**given, level=self.level)
@@ -129,8 +131,9 @@ class Assessor:
         """Return what is written beside the fields: arrays with a number per sample."""
         found: dict[str, Any] = {}
         if self.level is not None:
-            flags = Flags.joined(self.flags).as_dict()
-            found = {"level": self.level, "radius": np.concatenate(self.radii), **flags}
+            found = {"level": self.level, "radius": np.concatenate(self.radii)}
+        if self.flags:
+            found |= Flags.joined(self.flags).as_dict()
         if self.parts:
             assert self.surrogate.problem is not None
             found["problem"] = describe_problem(self.surrogate.problem)
@@ -143,11 +146,7 @@ class Assessor:
         """Return what is printed as JSON."""
         content: dict[str, Any] = {"assessment": str(path)} if self.writes else {}
         if self.flags:
-            flags = Flags.joined(self.flags)
-            content["outside"] = [
-                {"sample": int(sample), "reason": flags.sentence(int(sample))}
-                for sample in np.flatnonzero(flags.outside)
-            ]
+            content["outside"] = Flags.joined(self.flags).reasons()
         if self.radii:
             content |= {
                 "level": self.level,

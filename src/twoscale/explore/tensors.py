@@ -39,6 +39,10 @@ class Packer:
         array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
         return self._packed(array, "f4")
 
+    def double(self, values: Tensor) -> Packed:
+        """Return numbers in float64, however small the page is to be."""
+        return self._packed(values.detach().cpu().numpy(), "f8")
+
     def half(self, values: np.ndarray) -> Packed:
         """Return numbers that are only looked at, in float16."""
         return self._packed(values, "f2" if _fits_half(values) else "f4")

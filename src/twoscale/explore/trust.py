@@ -33,16 +33,13 @@ def describe_trust(surrogate: Surrogate, pack: Packer) -> dict[str, Any] | None:
 
 
 def _known(known: KnownInputs, pack: Packer) -> dict[str, Any]:
-    names = ("mean", "modes", "spread", "floor")
-    scores: list[Any] = list(known.scores)
+    """Return the range of known inputs; its quantiles are too close for single precision."""
+    names, scores = ("modes", "weights", "floor"), ("knots", "normals", "whitening", "shares")
     return {
         "unit": pack.single(known.unit.flatten()),
-        "limit": float(known.limit),
+        "mean": pack.single(known.mean.flatten(1)),
         **{name: pack.single(getattr(known, name)) for name in names},
-        "scores": [
-            {name: pack.single(getattr(one, name)) for name in ("knots", "normals", "whitening")}
-            for one in scores
-        ],
+        "scores": {name: pack.double(getattr(known.scores, name)) for name in scores},
     }
 
 

@@ -208,6 +208,35 @@ def first_fields(source: FieldSource, count: int) -> Tensor:
     return torch.cat(found) if found else torch.empty(0, *source.shape[1:])
 
 
+def random_rows(samples: int, count: int, seed: int = 0) -> Tensor:
+    """Return some of the samples' numbers, ascending: `count` by the seed, or all if fewer.
+
+    >>> random_rows(3, 5).tolist()
+    [0, 1, 2]
+    """
+    order = torch.randperm(samples, generator=torch.Generator().manual_seed(seed))
+    return order[:count].sort().values
+
+
+def fields_at(source: FieldSource, rows: Tensor) -> Tensor:
+    """Return the fields of some samples, whose numbers ascend.
+
+    Each chunk is read at most once, and none after the last of these samples.
+    """
+    found: list[Tensor] = []
+    start = 0
+    for chunk in source.chunks() if len(rows) else ():
+        low, high = torch.searchsorted(rows, torch.tensor([start, start + len(chunk)])).tolist()
+        if high - low == len(chunk):
+            found.append(chunk)
+        elif low < high:
+            found.append(chunk[(rows[low:high] - start).to(chunk.device)])
+        start += len(chunk)
+        if high == len(rows):
+            break
+    return torch.cat(found) if found else torch.empty(0, *source.shape[1:])
+
+
 def in_memory(source: FieldSource) -> bool:
     """Say whether the fields of a source are held in memory, parameters beside them or not."""
     if isinstance(source, WithParameters):

@@ -54,7 +54,10 @@ def break_even_text(metrics: Mapping[str, Any]) -> str:
     verb = "take" if "steps" in solver else "takes"
     same = "" if solver == FULL else f" to the same median error ({error})"
     count = found["paid_off_after"]
-    pays = "never pays off" if count is None else f"has paid off after {count:,} predictions"
+    about = "about " if count and count > 99 else ""  # two digits are known
+    pays = "never pays off"
+    if count is not None:
+        pays = f"has paid off after {about}{count:,} predictions"
     return (
         f"A prediction takes {ours}. {solver[0].upper()}{solver[1:]} {verb} {theirs}{same}. "
         f"The fit {pays}."

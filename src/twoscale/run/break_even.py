@@ -7,10 +7,10 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.run.pairs import Pair
-from twoscale.runtime.stages import INFERENCE
+from twoscale.runtime.stages import CALIBRATION, INFERENCE
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.inputs import Pair as FieldPair
-from twoscale.trust.break_even import BreakEven, solver_time
+from twoscale.trust.break_even import BreakEven, compared_times
 
 
 def prediction_seconds(metrics: Mapping[str, Any]) -> float | None:
@@ -20,10 +20,10 @@ def prediction_seconds(metrics: Mapping[str, Any]) -> float | None:
 
 
 def fit_seconds(metrics: Mapping[str, Any], search: Mapping[str, Any] | None) -> float:
-    """Return the seconds of the fit, or of the whole search."""
-    if search is not None:
-        return float(search["seconds"])
+    """Return the seconds of the fit, or of the whole search; the calibration is part of it."""
     timings = metrics["timings"]
+    if search is not None:
+        return float(search["seconds"] + timings.get(CALIBRATION.name, 0.0))
     return float(timings["total"] - timings.get(INFERENCE.name, 0.0))
 
 
@@ -34,15 +34,12 @@ def break_even(
     search: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return `break_even` for the metrics; nothing if the equation cannot be solved here."""
-    problem, each = surrogate.problem, prediction_seconds(metrics)
-    if problem is None or each is None or not problem.solves(surrogate.output_space_.grid):
+    problem = surrogate.problem
+    if problem is None or not problem.solves(surrogate.output_space_.grid):
         return {}
     fields = FieldPair(*test).fields(surrogate.device, resident=False)
     try:
-        solver = solver_time(problem, surrogate.predict_fields, fields)
+        times = compared_times(problem, surrogate.predict_fields, fields)
     except (TwoscaleError, NotImplementedError):  # inputs or an equation that solve refuses
         return {}
-    found = BreakEven(
-        each, solver.seconds, solver.solver, solver.error, fit_seconds(metrics, search)
-    )
-    return {"break_even": found.as_dict()}
+    return {"break_even": BreakEven(*times, fit_seconds(metrics, search)).as_dict()}

@@ -210,9 +210,9 @@ def write_run(
     if progress:
         progress("evaluation", 0, 1, "")
     surrogate, pairs = fitted.surrogate, fitted.pairs
-    if fitted.trusted and surrogate.trust_ is None:
-        training, choice = FieldPair(*pairs.training), FieldPair(*pairs.validation)
-        surrogate.learn_trust(training, choice, pairs.calibration and FieldPair(*pairs.calibration))
+    trust = surrogate.trust_
+    if trust is not None and trust.band is None and pairs.calibration is not None:
+        surrogate.learn_band(trust, FieldPair(*pairs.validation), FieldPair(*pairs.calibration))
     metrics = surrogate.evaluate(*pairs.test) | {"measured_on": fitted.split.measured}
     metrics |= _training_errors(surrogate, first_pairs(pairs.training))
     if fitted.trusted:

@@ -86,6 +86,7 @@ def auto_run(
         found = fit_auto(
             *pairs.training,
             validation=pairs.validation,
+            calibration=pairs.calibration if calibrates else False,
             budget=budget,
             seed=seed,
             device=device,

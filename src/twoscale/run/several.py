@@ -226,6 +226,7 @@ class _RequestedFits:
             [self.surrogates[place] for place in order],
             [partial(self._training, place) for place in order],
             same=[(self.dataset.identity, *self._part(place)) for place in order],
+            trusted=[self.requests[place].calibrates for place in order],
             progress=self.progress,
             finished=lambda position: write(order[position]),
             failed=failed and (lambda position, error: failed(order[position], error)),

@@ -172,7 +172,7 @@ def fit_auto(
             resumed=resumed,
         )
     assert fitter.best is not None
-    if apart is not None:
+    if calibration is not False:
         fitter.best.learn_trust(training, held_out, apart)
     record = as_record(found, space) | {"explanation": explain(found, space)}
     return Found(fitter.best, found, record)

@@ -20,7 +20,6 @@ from twoscale.serve.mappings import Points, input_map, points_from
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.assessment import assessed
 from twoscale.surrogate.inputs import Given, given_inputs
-from twoscale.trust import check_level
 
 SINGLE_NAME = "forward"
 """The name of the model where there is only one: a convention of UM-Bridge."""
@@ -92,7 +91,6 @@ class Model:
 
     def assessment(self, given: Given, level: float) -> Job:
         """Return the job that predicts and assesses, or raise if the surrogate has no radii."""
-        check_level(level)
         self.surrogate.check_level(level)
 
         def work(arguments: Tensors) -> Tensors:

@@ -29,7 +29,7 @@ from twoscale.files import (
 from twoscale.surrogate.options import declared_processes
 
 FORMAT = "twoscale-surrogate"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 PAGE = "report.html"

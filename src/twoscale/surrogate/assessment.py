@@ -15,13 +15,9 @@ from twoscale.errors import TwoscaleWarning
 from twoscale.fields.source import slices
 from twoscale.runtime.progress import Progress
 from twoscale.trust import NODES, Certificate, Trust
-from twoscale.trust.known_inputs import Familiarity
+from twoscale.trust.known_inputs import KINDS, Familiarity
 
-_WORDS = {
-    "roughness": "the differences between its nodes are",
-    "code": "its coarse shape is",
-    "values": "its least or largest value is",
-}
+_WORDS = {"roughness": "roughness", "code": "coarse shape", "values": "range of values"}
 _FAR = 1000  # above this a distance is not told exactly
 _CHANCE = 0.05  # share of usual inputs that may be just outside
 _CLEARLY = 1.5  # distance from which on an input is clearly outside
@@ -58,9 +54,10 @@ class Flags:
     @classmethod
     def of(cls, parts: Sequence[Familiarity], channels: Sequence[str]) -> Flags:
         """Return the flags of the samples of several parts."""
+        named = [part.by_name for part in parts]
         found = {
-            one.name: torch.cat([getattr(part, one.name) for part in parts]).cpu().numpy()
-            for one in fields(Familiarity)
+            name: torch.cat([one[name] for one in named]).cpu().numpy()
+            for name in (*KINDS, "missed")
         }
         outside = torch.cat([part.outside for part in parts]).cpu().numpy()
         return cls(outside, **found, channels=tuple(channels))
@@ -77,14 +74,14 @@ class Flags:
         return dict(vars(self))
 
     def sentence(self, sample: int) -> str:
-        """Return in words why a sample is outside."""
+        """Return in words which distance of a sample is largest."""
         distances = {name: getattr(self, name)[sample] for name in _WORDS}
         kind = max(distances, key=lambda name: float(distances[name].max()))
         channel = int(distances[kind].argmax())
         where = f" in channel '{self.channels[channel]}'" if len(self.channels) > 1 else ""
         far = float(distances[kind][channel])
-        amount = f"{far:.3g} times" if far < _FAR else f"more than {_FAR} times"
-        return f"sample {sample}: {_WORDS[kind]} {amount} as far from theirs as the limit{where}"
+        amount = f"{far:.3g}" if far < _FAR else f"above {_FAR}"
+        return f"sample {sample}: {_WORDS[kind]} {amount} (limit 1){where}"
 
     @property
     def summary(self) -> str:
@@ -93,10 +90,19 @@ class Flags:
         found = found[np.argsort(-self._farthest[found], kind="stable")]
         reasons = "; ".join(self.sentence(int(sample)) for sample in found[:_SAID])
         more = f"; and {len(found) - _SAID} more" if len(found) > _SAID else ""
-        return (
-            f"{len(found)} of {len(self.outside)} inputs are unlike the training inputs, so errors "
-            f"may be larger than known: {reasons}{more}"
-        )
+        verb = "is" if len(found) == 1 else "are"
+        count = f"{len(found)} of {len(self.outside)} inputs {verb} unlike the training inputs"
+        if not len(found):
+            return count
+        return f"{count}, so errors may be larger than known: {reasons}{more}"
+
+    def reasons(self) -> list[dict[str, Any]]:
+        """Return for each sample outside its number, the reason in words, and all its numbers."""
+        return [
+            {"sample": int(sample), "reason": self.sentence(int(sample))}
+            | {name: getattr(self, name)[sample] for name in (*KINDS, "missed")}
+            for sample in np.flatnonzero(self.outside)
+        ]
 
     @property
     def _farthest(self) -> np.ndarray:
@@ -104,7 +110,12 @@ class Flags:
         return np.stack([getattr(self, name).max(axis=1) for name in _WORDS]).max(axis=0)
 
     def warn(self) -> None:
-        """Warn of samples outside: if one is clearly so, or more than chance explains."""
+        """Warn of samples outside: if one is clearly so, or more than chance explains.
+
+        The warning points at the line that called the caller.
+        """
+        if not len(self.outside):
+            return
         if self.outside.mean() > _CHANCE or bool((self._farthest > _CLEARLY).any()):
             warnings.warn(self.summary, TwoscaleWarning, stacklevel=3)
 

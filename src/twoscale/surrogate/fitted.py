@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -29,7 +29,7 @@ from twoscale.surrogate.evaluation import (
     warn_of_failure,
     with_facts_of_fit,
 )
-from twoscale.surrogate.inputs import Door, Pair, check_alike, given_inputs
+from twoscale.surrogate.inputs import Door, Given, Pair, check_alike, given_inputs
 from twoscale.surrogate.manifest import retained_dimensions
 from twoscale.surrogate.prediction import (
     Predict,
@@ -39,7 +39,7 @@ from twoscale.surrogate.prediction import (
     prediction_of,
 )
 from twoscale.surrogate.resampling import Resampling, on_grid
-from twoscale.trust import LEVEL, Coverage, Trust, certify, check_level, is_elliptic
+from twoscale.trust import LEVEL, Coverage, KnownInputs, Trust, certify, is_elliptic
 
 _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 
@@ -129,15 +129,45 @@ class FittedSurrogate:
         self._check_fitted()
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        given = given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
+        return self._predict_given(
+            self._given_inputs(inputs, parameters, resample), batch_size, progress
+        )
+
+    def predict_flagged(
+        self, inputs: Fields | None, *, parameters: Any = None, resample: bool = False
+    ) -> tuple[Any, Flags]:
+        """Return what `predict` and `flag` return; inputs are read once.
+
+        Parameters
+        ----------
+        inputs, parameters, resample
+            As for `predict`.
+        """
+        self._check_fitted()
+        known = self._known_trust().known
+        given = self._given_inputs(inputs, parameters, resample)
+        predicted = self._predict_given(given)
+        return predicted, self._flags(known, given.fields.detach())
+
+    def _given_inputs(self, inputs: Fields | None, parameters: Any, resample: bool) -> Given:
+        return given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
+
+    def _predict_given(
+        self, given: Given, batch_size: int | None = None, progress: ShowProgress = None
+    ) -> Any:
+        """Return the checked predictions of inputs, as an array of the user's kind."""
         fields = given.fields
         predict = prediction_of(self.operator_, fields)
         with torch.set_grad_enabled(asks_for_gradient(fields)), reporting(progress) as report:
             predicted = self._apply(predict, fields, batch_size, report)
             # Only now: on CUDA it waits for the device.
-            check_values = self.operator_.latent.inputs.check_values
-            check_prediction(fields.detach(), predicted.detach(), check_values)
+            check_prediction(fields.detach(), predicted.detach(), self._check_values)
             return given.result(predicted, self._spaces, self.ranks_[1])
+
+    @property
+    def _check_values(self) -> Callable[[Tensor], None]:
+        """Return what raises if values of inputs are not allowed."""
+        return self.operator_.latent.inputs.check_values
 
     @torch.no_grad()
     def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
@@ -196,7 +226,6 @@ class FittedSurrogate:
         if self.problem is not None:
             self.problem.check_spaces(inputs, outputs)
 
-    @torch.no_grad()
     def assess(
         self,
         inputs: Fields | None,
@@ -222,9 +251,10 @@ class FittedSurrogate:
             Fields, radii, pointwise bands, flags and, where the equation allows it, certificates.
         """
         self._check_fitted()
-        check_level(level)
-        given = given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
-        with reporting(progress) as report:
+        self.check_level(level)
+        given = self._given_inputs(inputs, parameters, resample)
+        # Not a decorator: the warning below points at the line that called.
+        with torch.no_grad(), reporting(progress) as report:
             found = assessed(
                 self,
                 self._known_trust(),
@@ -233,9 +263,9 @@ class FittedSurrogate:
                 length=self._batch_size(),
                 progress=report,
             )
-        check_prediction(given.fields, found.fields, self.operator_.latent.inputs.check_values)
+        check_prediction(given.fields.detach(), found.fields, self._check_values)
         if given.resampling is None and is_elliptic(self.problem, self.output_space_):
-            proven = certify(found.fields[:, 0], given.fields[:, 0], self.problem)
+            proven = certify(found.fields[:, 0], given.fields[:, 0].detach(), self.problem)
             found = replace(found, certificate=proven)
         found.flags.warn()
         return found.handed_back(lambda fields: given.result(fields, self._spaces, self.ranks_[1]))
@@ -257,21 +287,28 @@ class FittedSurrogate:
             `outside` says it of each sample; distances say why.
         """
         self._check_fitted()
-        given = given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
         known = self._known_trust().known
-        parts = slices(len(given.fields), self._batch_size())
-        seen = [known(given.fields[part].to(self.device)) for part in parts]
+        fields = self._given_inputs(inputs, parameters, resample).fields
+        check_prediction(fields, fields[:0], self._check_values)
+        return self._flags(known, fields)
+
+    def _flags(self, known: KnownInputs, fields: Tensor) -> Flags:
+        """Return the flags of checked fields."""
+        parts = slices(len(fields), self._batch_size())
+        seen = [known(fields[part].to(self.device)) for part in parts]
         return Flags.of(seen, self.input_space_.channel_names)
 
     def check_level(self, level: float) -> None:
         """Raise if radii of this level cannot be given."""
+        self._check_fitted()
         self._known_trust().calibrated().check_level(level)
 
     def _known_trust(self) -> Trust:
         if self.trust_ is None:
             raise TwoscaleError(
-                "this surrogate knows nothing of its errors, because it was fitted for a study: "
-                "call calibrate with pairs of fields that took no part in its fit"
+                "this surrogate knows neither its errors nor the range of its inputs, because it "
+                "was fitted with calibration=False: call calibrate with pairs of fields that took "
+                "no part in its fit"
             )
         return self.trust_
 

@@ -26,6 +26,7 @@ from twoscale.runtime.timing import reset_peak_memory
 from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.inputs import Pair
 from twoscale.surrogate.options import declared_processes
+from twoscale.trust import Trust
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,18 @@ def warn_of_symmetries(name: str, training: FieldPairs) -> None:
         )
 
 
+def warn_of_fewer_levels(before: Trust, after: Trust) -> None:
+    """Warn if a calibration allows fewer levels than the one it replaces."""
+    old, new = (0 if one.band is None else len(one.band.ratios) for one in (before, after))
+    if new < old:
+        warnings.warn(
+            f"this calibration has {new} samples, the one it replaces had {old}: levels above "
+            f"{new / (new + 1):.3g} are no longer possible",
+            TwoscaleWarning,
+            stacklevel=3,
+        )
+
+
 def fitted_state(fitting: Fitting, device: torch.device) -> dict[str, Any]:
     """Return what a fit has made and measured, under the names of the surrogate's attributes."""
     operator, histories = fitting.operator, fitting.context.histories
@@ -127,7 +140,7 @@ def finetuned_state(
     state = _measured_state(tuned, context, len(training.inputs))
     state["history_"]["finetuning"]["components"] = record.components
     weights = {**asdict(plan), "weights": record.weights}
-    return {**state, "operator_": tuned, "finetuning_": weights, "trust_": None}
+    return {**state, "operator_": tuned, "finetuning_": weights}
 
 
 def _measured_state(operator: FieldOperator, context: FitContext, samples: int) -> dict[str, Any]:

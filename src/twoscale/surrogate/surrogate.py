@@ -13,7 +13,7 @@ from twoscale.export import Exported, describe, export_operator
 from twoscale.fields.samples import Fields
 from twoscale.files import Checkpoints, atomic_output
 from twoscale.finetuning.finetune import FinetunePlan, keeps_fields, tunable
-from twoscale.operators.context import FitContext
+from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors import CodePredictor
 from twoscale.problems import Problem
@@ -31,6 +31,7 @@ from twoscale.surrogate.fitting import (
     finetuned_state,
     fit_checkpoints,
     fitted_state,
+    warn_of_fewer_levels,
     warn_of_symmetries,
 )
 from twoscale.surrogate.inputs import Calibration, Door, Pair, Validation
@@ -103,8 +104,8 @@ class Surrogate(FittedSurrogate):
     trained_together_
         Number of networks that shared the time of the training.
     trust_
-        The range of the training inputs, and the band around predictions; None after a fit that
-        left both out.
+        The range of the training inputs, and the band around predictions; None after a fit with
+        `calibration=False`.
 
     Examples
     --------
@@ -231,8 +232,8 @@ class Surrogate(FittedSurrogate):
             last tenth of a shuffle by the seed is held out.
         calibration
             (inputs, outputs), or (inputs, outputs, parameters), by which `assess` knows how wrong
-            predictions can be. False leaves that out. By default it is the second half of what is
-            held out, if that is 9 pairs at least; of validation pairs that are given, none.
+            predictions can be. By default it is the second half of what is held out, if that is 9
+            pairs at least; of validation pairs that are given, none. False leaves out flags, too.
         input_names, output_names
             Names of the channels. By default they have numbers.
         progress
@@ -259,7 +260,8 @@ class Surrogate(FittedSurrogate):
             with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
                 fitting.context.checkpoints = kept
                 fitting.operator.fit(*data, fitting.context)
-        return self.finish(fitting).learn_trust(training, held_out, apart)
+        self.finish(fitting)
+        return self if calibration is False else self.learn_trust(training, held_out, apart)
 
     def begin(
         self, training: Pair, validation: Pair, *, progress: Progress | None = None
@@ -280,25 +282,34 @@ class Surrogate(FittedSurrogate):
 
         Pairs of `choice` may have taken part in the choice of weights; those of the band must not.
         """
-        inputs = training.fields(self.device, resident=False).inputs
-        return self.learn_band(Trust.of_inputs(inputs, self.input_space_), choice, calibration)
+        clock = Clock()
+        with clock.stage(CALIBRATION.name):
+            inputs = training.fields(self.device, resident=False).inputs
+            trust = Trust.of_inputs(inputs, self.input_space_)
+        self.timings_ = add_seconds(self.timings_, clock.seconds)
+        return self.learn_band(trust, choice, calibration)
 
-    def learn_band(self, trust: Trust, choice: Pair, calibration: Pair | None) -> Self:
+    def learn_band(self, trust: Trust, choice: Pair | None, calibration: Pair | None) -> Self:
         """Take over a range of inputs; calibrate a band if there are pairs for that."""
         clock = Clock()
         with clock.stage(CALIBRATION.name):
             if calibration is not None:
-                apart, seen = (one.fields(self.device) for one in (calibration, choice))
-                trust.calibrate(self.operator_, self.problem, self.predict_fields, apart, seen)
+                apart = calibration.fields(self.device)
+                seen = None if choice is None else choice.fields(self.device)
+                trust = self._calibrated(trust, apart, seen)
         self.trust_ = trust
         self.timings_ = add_seconds(self.timings_, clock.seconds)
         return self
+
+    def _calibrated(self, trust: Trust, apart: FieldPairs, seen: FieldPairs | None) -> Trust:
+        return trust.calibrate(self.operator_, self.problem, self.predict_fields, apart, seen)
 
     def calibrate(self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None) -> Self:
         """Measure how wrong predictions are, on pairs that took no part in the fit.
 
         `assess` then gives radii that hold for fresh inputs of the same kind. For a level of 95 %
-        at least 19 pairs are needed; with some hundreds the level is met closely.
+        at least 19 pairs are needed; with some hundreds the level is met closely. Copies of the
+        surrogate keep their own calibration.
 
         Parameters
         ----------
@@ -312,9 +323,10 @@ class Surrogate(FittedSurrogate):
         """
         pairs = self._test_pair(inputs, outputs, parameters, role="calibration")
         fields = pairs.fields(self.device)
-        if self.trust_ is None:
-            self.trust_ = Trust.of_inputs(fields.inputs, self.input_space_)
-        self.trust_.calibrate(self.operator_, self.problem, self.predict_fields, fields)
+        known = self.trust_ or Trust.of_inputs(fields.inputs, self.input_space_)
+        trust = self._calibrated(known, fields, None)
+        warn_of_fewer_levels(known, trust)
+        self.trust_ = trust
         return self
 
     def finetune(
@@ -343,7 +355,8 @@ class Surrogate(FittedSurrogate):
         Returns
         -------
         Surrogate
-            The copy. Its timings include those of the first fit.
+            The copy. Its timings include those of the first fit. It knows the same inputs, but it
+            has to be calibrated again.
         """
         steps = FinetunePlan.of(plan)
         operator = self._tunable(steps)
@@ -364,6 +377,7 @@ class Surrogate(FittedSurrogate):
                 problem=self.problem,
             )
         state["timings_"] = add_seconds(self.timings_, state["timings_"])
+        state["trust_"] = self.trust_ and self.trust_.without_band()
         vars(tuned).update(state)
         return tuned
 

@@ -14,7 +14,8 @@ from twoscale.files import Checkpoints
 from twoscale.networks import DenseNetwork
 from twoscale.operators.context import SharedFits, train_members
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
-from twoscale.runtime.timing import reset_peak_memory
+from twoscale.runtime.stages import CALIBRATION
+from twoscale.runtime.timing import now, reset_peak_memory
 from twoscale.surrogate.fitting import Fitting
 from twoscale.surrogate.inputs import Door, Pair
 from twoscale.surrogate.surrogate import Surrogate
@@ -34,6 +35,7 @@ def fit_together(
     data: Iterable[GivenData],
     *,
     same: Sequence[Hashable] | None = None,
+    trusted: Sequence[bool] | None = None,
     progress: ShowProgress = None,
     finished: Callable[[int], None] | None = None,
     failed: Failed | None = None,
@@ -51,10 +53,14 @@ def fit_together(
     data
         (inputs, outputs, validation) of each surrogate, where validation is None or as for `fit`;
         parameters may follow. Or functions that return them: then only one surrogate's fields are
-        in memory at a time. With validation pairs a surrogate is not calibrated.
+        in memory at a time. With validation pairs a surrogate is not calibrated; it knows the range
+        of its inputs.
     same
         A name for the data of each surrogate. Neighbours with the same data share equal
         representations. By default all data differ.
+    trusted
+        Whether each surrogate learns the range of its inputs and, if pairs are held out for that,
+        is calibrated. By default all do.
     progress
         True shows a bar; a function is called as progress(stage, done, total, remark). By default
         nothing is shown.
@@ -78,7 +84,7 @@ def fit_together(
     """
     names = [repr(one) for one in same or range(len(surrogates))]
     with reporting(progress) as report:
-        fits = _Fits(surrogates, report, finished, failed, checkpoints, names)
+        fits = _Fits(surrogates, report, finished, failed, checkpoints, names, trusted)
         shared: SharedFits = {}
         for place, given in enumerate(data):
             if same is None or not place or same[place] != same[place - 1]:
@@ -125,6 +131,7 @@ class _Fits:
         failed: Failed | None,
         checkpoints: Checkpoints | None,
         data: Sequence[str],
+        trusted: Sequence[bool] | None,
     ) -> None:
         self.checkpoints = checkpoints
         self.data = data
@@ -133,7 +140,9 @@ class _Fits:
         self.finished = finished
         self.failed = failed
         self.waiting: dict[Hashable, list[_Waiting]] = {}
-        self.held_out: dict[int, tuple[Trust, Pair, Pair]] = {}  # of those that are calibrated
+        self.trusted = trusted
+        self.learned: dict[int, tuple[Trust, Pair | None, Pair | None]] = {}
+        self._latest: tuple[Hashable, Trust, float] | None = None  # the range learned last
 
     def attempt(self, place: int, work: Callable[[int], None]) -> None:
         """Do some work on a surrogate; report its failure, or raise it if nobody listens."""
@@ -173,10 +182,22 @@ class _Fits:
             inputs, outputs, parameters, validation, None, surrogate.seed
         )
         fitting = surrogate.begin(training, choice, progress=self.progress)
-        if calibration is not None and place not in self.held_out:
-            known = Trust.of_inputs(fitting.training.inputs, training.inputs.space)
-            self.held_out[place] = (known, choice, calibration)
+        if place not in self.learned and (self.trusted is None or self.trusted[place]):
+            known = self._range(place, fitting)
+            # Pairs that are not needed for a calibration must not stay in memory.
+            self.learned[place] = (known, calibration and choice, calibration)
         return fitting
+
+    def _range(self, place: int, fitting: Fitting) -> Trust:
+        """Return the range of training inputs; neighbours with the same data share it."""
+        name = (self.data[place], self.surrogates[place].seed, fitting.samples)
+        if self._latest is None or self._latest[0] != name:
+            start = now()
+            pairs = fitting.training
+            found = Trust.of_inputs(pairs.inputs, pairs.input_space)
+            self._latest = (name, found, now() - start)
+        fitting.context.clock.add(CALIBRATION.name, self._latest[2])
+        return self._latest[1]
 
     def train(self) -> None:
         """Train the waiting networks, those that can together; complete their surrogates."""
@@ -214,7 +235,7 @@ class _Fits:
     def _complete(self, place: int, fitting: Fitting) -> None:
         fitting.operator.complete(fitting.training, fitting.validation, fitting.context)
         surrogate = self.surrogates[place].finish(fitting)
-        if place in self.held_out:
-            surrogate.learn_band(*self.held_out.pop(place))
+        if place in self.learned:
+            surrogate.learn_band(*self.learned.pop(place))
         if self.finished:
             self.finished(place)

@@ -2,9 +2,10 @@
 
 from twoscale.trust.band import NODES
 from twoscale.trust.certificate import Certificate, certify
-from twoscale.trust.conformal import check_level, set_apart
+from twoscale.trust.conformal import set_apart
 from twoscale.trust.coverage import LEVEL, Coverage
 from twoscale.trust.difficulty import is_elliptic
+from twoscale.trust.known_inputs import KnownInputs
 from twoscale.trust.polish import Polished, polish
 from twoscale.trust.trust import Trust
 
@@ -13,10 +14,10 @@ __all__ = [
     "NODES",
     "Certificate",
     "Coverage",
+    "KnownInputs",
     "Polished",
     "Trust",
     "certify",
-    "check_level",
     "is_elliptic",
     "polish",
     "set_apart",

@@ -55,17 +55,20 @@ class Band(nn.Module):
         if len(prediction) < _FEWEST:
             return self
         self.powers = fitted_powers(scores, relative_to_prediction(prediction, truth))
-        found = self._deviations(scores, prediction, truth).square().nanmean(0).sqrt()
-        least = _STEADIEST * found.mean((1, 2), keepdim=True)
-        self.profile = found.maximum(least).float().clamp_min(torch.finfo(torch.float32).tiny)
+        found = self._deviations(scores, prediction, truth)
+        told = found.isfinite().flatten(1).all(1)  # of a prediction of zeros there is no size
+        usual_errors = found[told].square().mean(0).sqrt()
+        least = (_STEADIEST * usual_errors.mean((1, 2), keepdim=True)).nan_to_num(1.0)
+        profile = usual_errors.nan_to_num(1.0).maximum(least).float()
+        self.profile = profile.clamp_min(torch.finfo(torch.float32).tiny)
         return self
 
     def ratios_of(self, scores: Tensor, prediction: Tensor, truth: Tensor) -> Ratios:
         """Return error / difficulty of samples, and the same of nodes at their quantile `NODES`."""
-        errors = relative_to_prediction(prediction, truth) / self.difficulty(scores)
-        nodes = (self._deviations(scores, prediction, truth) / self.profile).flatten(1)
+        errors = ratio(relative_to_prediction(prediction, truth), self.difficulty(scores))
+        nodes = ratio(self._deviations(scores, prediction, truth), self.profile).flatten(1)
         widest = nodes.kthvalue(math.ceil(NODES * nodes.shape[1]), dim=1).values
-        return tuple(one.nan_to_num(torch.inf) for one in (errors, widest))
+        return errors, widest
 
     def calibrate(self, parts: Sequence[Ratios]) -> Self:
         """Take the ratios of samples that took no part in the fit; all widths follow from them."""
@@ -77,13 +80,13 @@ class Band(nn.Module):
         return (positive(scores).log() @ self.powers.to(scores.device)).exp()
 
     def radius(self, scores: Tensor, level: float) -> Tensor:
-        """Return the radius of each sample's relative error."""
-        return self._quantile(self.ratios, level) * self.difficulty(scores)
+        """Return the radius of each sample's relative error; infinite if nothing is known of it."""
+        return _never_nan(self._quantile(self.ratios, level) * self.difficulty(scores))
 
     def half_width(self, scores: Tensor, prediction: Tensor, level: float) -> Tensor:
         """Return how far the truth is from the prediction at most, at `NODES` of the nodes."""
         size = self._quantile(self.node_ratios, level) * self.difficulty(scores)
-        widths = size[:, None, None, None] * self.profile * _sizes(prediction)
+        widths = _never_nan(size[:, None, None, None] * self.profile * _sizes(prediction))
         return widths.to(prediction.dtype)
 
     def check_level(self, level: float) -> None:
@@ -100,8 +103,8 @@ class Band(nn.Module):
 
     def _deviations(self, scores: Tensor, prediction: Tensor, truth: Tensor) -> Tensor:
         """Return the errors of nodes in units of the prediction's size and the difficulty."""
-        found = (prediction.double() - truth.double()).abs() / _sizes(prediction)
-        return found / self.difficulty(scores)[:, None, None, None]
+        found = ratio((prediction.double() - truth.double()).abs(), _sizes(prediction))
+        return ratio(found, self.difficulty(scores)[:, None, None, None])
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the state from tensors, named as in `state_dict`."""
@@ -109,17 +112,39 @@ class Band(nn.Module):
 
 
 def relative_to_prediction(prediction: Tensor, truth: Tensor) -> Tensor:
-    """Return the error of each sample beside the size of its prediction, (samples,)."""
-    return over_channels(sample_errors(truth, prediction))
+    """Return the error of each sample beside the size of its prediction, (samples,).
+
+    A channel that is predicted to be zero, and is, does not count. If it is not zero, the error is
+    infinite. A sample all of whose channels do not count has no error.
+    """
+    wrong = (prediction != truth).flatten(2).any(2)
+    errors = sample_errors(truth, prediction)
+    errors = errors.masked_fill(errors.isnan() & wrong, torch.inf)
+    return over_channels(errors).nan_to_num(0.0, torch.inf)
 
 
 def fitted_powers(scores: Tensor, errors: Tensor) -> Tensor:
     """Return powers p >= 0 with which log(error) is near p . log(scores), up to a constant."""
     sound = (errors > 0) & errors.isfinite()
+    if not bool(sound.any()):
+        return scores.new_zeros(scores.shape[1], dtype=torch.float64)
     seen, wanted = positive(scores)[sound].log(), errors[sound].log()
     seen, wanted = seen - seen.mean(0), wanted - wanted.mean()
     found, _ = nnls(seen.cpu().numpy(), wanted.cpu().numpy())
     return torch.from_numpy(found).to(scores.device)
+
+
+def ratio(value: Tensor, size: Tensor) -> Tensor:
+    """Return value / size of numbers that are not negative: 0 / 0 is 0, and NaN is infinite.
+
+    >>> ratio(torch.tensor([0.0, 1.0, 1.0]), torch.tensor([0.0, 0.0, 2.0])).tolist()
+    [0.0, inf, 0.5]
+    """
+    return _never_nan((value / size).masked_fill(value == 0, 0.0))
+
+
+def _never_nan(values: Tensor) -> Tensor:
+    return values.masked_fill(values.isnan(), torch.inf)
 
 
 def positive(scores: Tensor) -> Tensor:

@@ -19,18 +19,20 @@ from twoscale.problems.diffusion import in_solver_parts, with_boundary
 from twoscale.runtime.timing import now
 
 _JUDGED, _LEAST = 2**18, 8  # nodes of the fields that tell the error to be reached; fields
-_TIMED = 2**22  # nodes of the fields that are solved for while time is taken, at most
+_TIMED = 2**22  # nodes of the batch that time is taken with, at most
 _MOST_STEPS = 60  # of conjugate gradients; the full solver needs fewer
-_SECONDS = 0.4  # that these may take, unless one field alone takes longer
+_SECONDS = 0.1  # that a batch may take, unless one field alone takes longer
+_REPEATS = 5  # of which the least time counts: everything else on the machine only adds to it
 
 FULL = "the full solver"
 Solve = Callable[[Tensor], Tensor]
 
 
-class SolverTime(NamedTuple):
-    """The fastest way to solve an equation as well as a surrogate predicts it."""
+class Times(NamedTuple):
+    """The time of a prediction, and of the fastest way to solve an equation as well."""
 
-    seconds: float  # of one field, in a batch
+    prediction_seconds: float  # of one field, in a batch
+    solver_seconds: float  # of one field, in a batch of the same fields
     solver: str  # in words
     error: float  # the surrogate's median relative L2 error
 
@@ -42,7 +44,7 @@ class BreakEven:
     Attributes
     ----------
     prediction_seconds, solver_seconds
-        Of one field, each in a batch on the same device.
+        Of one field, both in the same batch on the same device; the least of some repeats.
     solver, error
         How it was solved, in words, and the median relative L2 error it was to reach.
     fit_seconds
@@ -57,13 +59,16 @@ class BreakEven:
 
     @property
     def paid_off_after(self) -> int | None:
-        """Return how many predictions save the fit's time; None if they save none.
+        """Return how many predictions save the fit's time, to two digits; None if they save none.
 
-        >>> BreakEven(0.001, 0.003, FULL, 0.01, 10.0).paid_off_after
+        >>> BreakEven(0.001, 0.003, FULL, 0.01, 10.03).paid_off_after
         5000
         """
         saved = self.solver_seconds - self.prediction_seconds
-        return math.ceil(round(self.fit_seconds / saved, 6)) if saved > 0 else None
+        if saved <= 0:
+            return None
+        count = math.ceil(round(self.fit_seconds / saved, 6))
+        return round(count, 2 - len(str(count))) if count > 99 else count
 
     def as_dict(self) -> dict[str, Any]:
         """Return all numbers by name."""
@@ -71,8 +76,8 @@ class BreakEven:
 
 
 @torch.no_grad()
-def solver_time(problem: Problem, predict: Solve, test: FieldPairs) -> SolverTime:
-    """Return the time in which a problem solves some test inputs as well as they are predicted.
+def compared_times(problem: Problem, predict: Solve, test: FieldPairs) -> Times:
+    """Return the times in which test inputs are predicted, and solved for as well as that.
 
     The outputs must be solutions on their grid (`Problem.solves`). An elliptic equation may be
     solved by few steps of conjugate gradients. If its full solver is faster, or if the equation is
@@ -90,9 +95,10 @@ def solver_time(problem: Problem, predict: Solve, test: FieldPairs) -> SolverTim
         steps = needed_steps(problem, fields[:judged, 0], truth[:, 0], error)
         words = f"{steps} step{'s' if steps > 1 else ''} of conjugate gradients"
         ways[words] = lambda given: few_steps(problem, given[:, 0], steps)
-    seconds = {words: _seconds(solve, fields) for words, solve in ways.items()}
+    count = min(batch_length(solve, fields) for solve in ways.values())
+    seconds = {words: batch_seconds(solve, fields[:count]) for words, solve in ways.items()}
     fastest = min(seconds, key=seconds.__getitem__)
-    return SolverTime(seconds[fastest], fastest, error)
+    return Times(batch_seconds(predict, inputs[:count]), seconds[fastest], fastest, error)
 
 
 def needed_steps(problem: DiffusionProblem, inputs: Tensor, truth: Tensor, error: float) -> int:
@@ -130,16 +136,24 @@ def few_steps(problem: DiffusionProblem, inputs: Tensor, steps: int) -> Tensor:
     return with_boundary(in_solver_parts(solve, inputs))
 
 
-def _seconds(solve: Solve, fields: Tensor) -> float:
-    """Return the seconds of one field in a batch; the first call, which loads libraries, is extra.
+def batch_length(solve: Solve, fields: Tensor) -> int:
+    """Return how many fields are solved for at once in the time that a batch may take."""
+    first = _elapsed(solve, fields[:1])  # it also loads libraries
+    if first > _SECONDS * _REPEATS:
+        return 1
+    once = _elapsed(solve, fields[:1])
+    return max(1, min(len(fields), int(_SECONDS / max(once, 1e-9))))
 
-    A batch that would take too long is made smaller.
+
+def batch_seconds(solve: Solve, fields: Tensor) -> float:
+    """Return the seconds of one field in a batch: the least of some repeats, after a first call.
+
+    A batch that takes long is not repeated.
     """
-    first, once = _elapsed(solve, fields[:1]), math.inf
-    if first < _SECONDS:
-        once = _elapsed(solve, fields[:1])
-    count = min(len(fields), int(_SECONDS / max(once, 1e-9)))
-    return _elapsed(solve, fields[:count]) / count if count > 1 else min(first, once)
+    first = least = _elapsed(solve, fields)
+    if first < _SECONDS * _REPEATS:
+        least = min(_elapsed(solve, fields) for _ in range(_REPEATS))
+    return least / len(fields)
 
 
 def _elapsed(solve: Solve, fields: Tensor) -> float:

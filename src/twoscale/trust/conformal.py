@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
+from typing import Any
 
 from torch import Tensor
 
@@ -51,8 +53,8 @@ def set_apart(held_out: int) -> int:
     return half if half >= fewest_samples(_LOWEST) else 0
 
 
-def check_level(level: float) -> float:
-    """Return a level, or raise if it is not between 0 and 1."""
-    if not 0 < level < 1:
-        raise TwoscaleError(f"the level is a share between 0 and 1, such as 0.95, got {level}")
-    return level
+def check_level(level: Any) -> float:
+    """Return a level, or raise if it is not a number between 0 and 1."""
+    if not isinstance(level, Real) or isinstance(level, bool) or not 0 < float(level) < 1:
+        raise TwoscaleError(f"the level is a number between 0 and 1, such as 0.95, got {level!r}")
+    return float(level)

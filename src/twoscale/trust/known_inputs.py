@@ -11,195 +11,218 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.fields.grid import Space
-from twoscale.fields.source import FieldSource, first_fields
+from twoscale.fields.source import ArraySource, FieldSource, fields_at, random_rows
 from twoscale.representation.base import subset
 from twoscale.trust.conformal import conformal_quantile
 from twoscale.trust.normal_scores import NormalScores
+from twoscale.trust.roughness import NeighbourSquares, lag_squares
 from twoscale.trust.state import restore_buffers
 
 _SEEN, _VALUES = 2000, 2**28  # training inputs and their values that are looked at, at most
 _NODES = 16  # of the thinned field along an axis, at most
-_LINES = 8  # rows and columns on which differences are taken, at most
 _MODES = 32  # of thinned fields
 _FLOOR = 1e-12  # of mean squares, beside those of the training inputs
+_LARGEST = 1e38  # of mean squares: single precision ends a little later
+_SMALL = 1e-6  # channels that vary by less, or by more than its inverse, are scaled first
 _FEW_WIDER = 1.5  # times the largest distance is the limit of few inputs
 _LEVEL = 0.975  # of fresh inputs of the same kind, that many are known
+
+KINDS = ("roughness", "code", "values")
+"""The kinds of distances, in their order."""
 
 
 @dataclass(frozen=True)
 class Familiarity:
-    """How far inputs are from the training inputs, of each sample and channel."""
+    """How far inputs are from the training inputs, of each sample and channel.
 
-    roughness: Tensor  # (samples, channels): distance of differences between nodes
-    code: Tensor  # distance of the code, and of what it misses
-    values: Tensor  # distance of the least and largest value
-    missed: Tensor  # the part of the thinned field that its code misses, a ratio of norms
+    Distances are never NaN. The first two kinds are both of the roughness: of all neighbours and
+    the roughest block, and of nodes farther apart.
+    """
+
+    distances: Tensor  # (samples, 4, channels)
+    coarse: Tensor  # (fields, samples): squared norm of the thinned field's deviation
+    rest: Tensor  # (fields, samples): what the code misses of it
+
+    @property
+    def by_name(self) -> dict[str, Tensor]:
+        """Return the distances by their names, and what codes miss, all (samples, channels)."""
+        near, far, code, values = self.distances.unbind(1)
+        missed = (self.rest / self.coarse).sqrt().nan_to_num(0.0).T
+        missed = nn.functional.pad(missed, (0, near.shape[1] - missed.shape[1]))
+        found = (near.maximum(far), code, values, missed)
+        return dict(zip((*KINDS, "missed"), found, strict=True))
 
     @property
     def unusual(self) -> Tensor:
         """Return the largest distance of each sample, (samples,); above 1 it is outside."""
-        return torch.stack([self.roughness, self.code, self.values]).amax((0, 2))
+        return self.distances.amax((1, 2))
 
     @property
     def outside(self) -> Tensor:
         """Return whether each sample is unlike the training inputs in some way, (samples,)."""
-        return self.unusual > 1
+        return ~(self.unusual <= 1)
 
 
 class KnownInputs(nn.Module):
     """The range of the training inputs.
 
-    Three things are looked at in each channel: the roughness, which is the mean squares of
-    differences between nodes 1, 2, 4, ... apart; the PCA code of a thinned field, by its distance
-    from the mean, and what it misses; the least and the largest value. An input is unlike the
-    training inputs if one of these is farther from theirs than for nearly all other fresh inputs.
-    Too smooth is as unusual as too rough, and too close to the mean as unusual as too far. Of a
-    scalar parameter the value alone is looked at.
+    Three things are looked at in each channel. The roughness: mean squares of differences between
+    neighbours, over all nodes and in the roughest block of nodes, and between nodes of a thinned
+    field. The PCA code of that thinned field: its distance from the mean, and what it misses. The
+    least and the largest value. An input is unlike the training inputs if one of these is farther
+    from theirs than for nearly all other fresh inputs. Too smooth is as unusual as too rough, and
+    too close to the mean as unusual as too far. Of a scalar parameter the value alone is looked at.
     """
 
-    unit: Tensor  # (channels, 1, 1): the size of each channel's deviations from its mean
-    mean: Tensor  # (fields, nodes): the mean thinned field
-    modes: Tensor  # (fields, modes, nodes): PCA of thinned fields
-    spread: Tensor  # (fields, modes): standard deviations of codes
-    floor: Tensor  # (fields, lags + 2): least mean squares
-    limit: Tensor  # (): largest distance of known inputs
+    unit: Tensor  # (channels, 1, 1): what inputs are divided by, 1 unless they are tiny or huge
+    mean: Tensor  # (fields, 1, rows, columns): the mean thinned field
+    modes: Tensor  # (fields, nodes, modes): PCA of thinned fields
+    weights: Tensor  # (fields, modes, 2): of squared codes, for their distance and their norm
+    floor: Tensor  # (fields, squares): least mean squares
 
     def __init__(self, space: Space) -> None:
         super().__init__()
         self.space = space
-        self.scores = nn.ModuleList(NormalScores() for _ in range(3))
+        self.neighbours = NeighbourSquares(space.grid)
+        self.scores = NormalScores()
+        self._divides = False
 
     @torch.no_grad()
     def fit(self, inputs: FieldSource) -> Self:
-        """Learn what the first of some training inputs look like.
+        """Learn what some training inputs look like, drawn at random from all of them.
 
-        A third of them is left out of that. The limit is chosen such that nearly all of these, and
-        so of all other inputs of the same kind, are known.
+        A third of them is left out of that, at random as well. The limit is chosen such that nearly
+        all of these, and so of all other inputs of the same kind, are known.
         """
-        fields = _some(inputs)
-        fitted, others = fields.tensor_split([-(-2 * len(fields) // 3)])
-        self.register_buffer("unit", _units(fitted))
-        seen = fitted[:, : self.space.field_channels]
-        thinned = self._thinned(seen)
-        self.register_buffer("mean", thinned.mean(0))
-        self._fit_modes(thinned - self.mean, min(_MODES, max(1, len(fitted) // 4)))
-        squares = self._squares(seen)[0]
-        self.register_buffer("floor", _FLOOR * squares.mean(0) + torch.finfo(squares.dtype).tiny)
-        for place, view in enumerate(self._views(fitted)[0]):
-            self.scores[place] = NormalScores().fit(view)
-        self.register_buffer("limit", torch.ones((), device=fields.device))
-        unusual = self(others if len(others) else fitted).unusual
+        samples, *sides = inputs.shape
+        seen = min(_SEEN, max(1, _VALUES // math.prod(sides)))
+        fields = fields_at(inputs, random_rows(samples, seen))
+        fitted, others = _thirds(len(fields), fields.device)
+        self.register_buffer("unit", _units(fields))
+        self._prepare()
+        thinned = self._thinned(self._divided(fields))[:, fitted]
+        self.register_buffer("mean", thinned.mean(1, keepdim=True))
+        self._fit_modes((thinned - self.mean).flatten(2), min(_MODES, max(1, len(fitted) // 4)))
+        parts = [self._seen(chunk)[:2] for chunk in ArraySource(fields).chunks()]
+        squares, extremes = (torch.cat(one) for one in zip(*parts, strict=True))
+        tiny = torch.finfo(torch.float32).tiny
+        self.register_buffer("floor", _FLOOR * squares[fitted].mean(0) + tiny)
+        numbers = self._numbers(squares, extremes)
+        self.scores.fit(numbers[fitted], self._groups(squares.shape[2]))
+        unusual = self.scores(numbers[others if len(others) else fitted]).amax(1)
         limit = conformal_quantile(unusual, _LEVEL)
-        self.limit.fill_(limit if math.isfinite(limit) else _FEW_WIDER * float(unusual.max()))
+        if not math.isfinite(limit):
+            limit = _FEW_WIDER * float(unusual.max())
+        self.scores.scale(max(limit, 1.0))  # inputs that are all alike are at no distance
         return self
 
     @torch.no_grad()
     def forward(self, fields: Tensor) -> Familiarity:
         """Return how familiar inputs (samples, channels, height, width) are."""
-        views, missed = self._views(fields)
-        distances = [
-            scores(view) / self.limit for scores, view in zip(self.scores, views, strict=True)
-        ]
-        roughness, code = (self._beside_parameters(one) for one in distances[:2])
-        return Familiarity(roughness, code, distances[2], self._beside_parameters(missed))
+        squares, extremes, coarse, rest = self._seen(fields)
+        distances = self.scores(self._numbers(squares, extremes))
+        return Familiarity(distances.view(len(fields), 4, self.space.channels), coarse, rest)
 
-    def _beside_parameters(self, values: Tensor) -> Tensor:
-        """Return values of the field channels, and zeros for the parameters after them."""
-        return nn.functional.pad(values, (0, self.space.parameters))
+    def _numbers(self, squares: Tensor, extremes: Tensor) -> Tensor:
+        """Return all that is looked at: roughness of the fields, codes, extremes; (samples, n)."""
+        logarithms = (squares + self.floor).log_()
+        sizes = self._sizes(squares.shape[2])
+        parts = (*logarithms.split(sizes[:3], 2), extremes)
+        return torch.cat([part.flatten(1) for part in parts], 1)
 
-    def _views(self, fields: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Return the three things, each (samples, channels, n), and what codes miss."""
-        seen = fields[:, : self.space.field_channels]
-        squares, missed = self._squares(seen)
-        logarithms = (squares + self.floor).log()
-        # Both apart are many times faster than aminmax.
-        extremes = torch.stack([fields.amin((2, 3)), fields.amax((2, 3))], 2) / self.unit[:, 0]
-        return [logarithms[..., :-2], logarithms[..., -2:], extremes], missed
+    def _sizes(self, squares: int) -> tuple[int, int, int, int]:
+        """Return how many numbers of a channel there are of each kind."""
+        near = min(2, squares - 2)
+        return near, squares - 2 - near, 2, 2
 
-    def _squares(self, fields: Tensor) -> tuple[Tensor, Tensor]:
-        """Return mean squares of differences, of codes, and of what these miss; and its share."""
+    def _groups(self, squares: int) -> list[slice]:
+        """Return which numbers tell a distance: of each kind, one group for each channel."""
+        groups, start = [], 0
+        for kind, count in enumerate(self._sizes(squares)):
+            for channel in range(self.space.channels):
+                length = count if kind == 3 or channel < self.space.field_channels else 0
+                groups.append(slice(start, start + length))
+                start += length
+        return groups
+
+    def _seen(self, fields: Tensor) -> tuple[Tensor, ...]:
+        """Return mean squares (samples, fields, n) and extremes; norms of thinned fields.
+
+        Mean squares that are too large for single precision are `_LARGEST`.
+        """
+        fields = self._divided(fields)
         deviations = self._thinned(fields) - self.mean
-        codes = torch.einsum("scn,ckn->sck", deviations, self.modes)
-        whole = deviations.square().sum(2)
-        rest = (whole - codes.square().sum(2)).clamp_min(0)
-        code = (codes / self.spread).square().mean(2)
-        missed = (rest / whole.clamp_min(torch.finfo(whole.dtype).tiny)).sqrt()
-        differences = _differences(fields, self._unit_of(fields))
-        return torch.cat([differences, torch.stack([code, rest], 2)], 2), missed
+        flat = deviations.flatten(2)
+        code, kept = (torch.matmul(flat, self.modes).square_() @ self.weights).unbind(2)
+        coarse = flat.square().sum(2)
+        rest = (coarse - kept).clamp_min_(0)
+        thinned = torch.stack([*lag_squares(deviations), code, rest], 2).transpose(0, 1)
+        near = self.neighbours(fields[:, : self.space.field_channels])
+        squares = torch.cat([near, thinned], 2).double().nan_to_num_(_LARGEST, _LARGEST)
+        # Both apart are many times faster than aminmax.
+        extremes = torch.stack([fields.amin((2, 3)), fields.amax((2, 3))], 2)
+        return squares, extremes, coarse, rest
+
+    def _divided(self, fields: Tensor) -> Tensor:
+        """Return fields whose squares are in the range of single precision."""
+        return fields / self.unit if self._divides else fields
+
+    def _prepare(self) -> None:
+        self._divides = not bool((self.unit == 1).all())
 
     def _thinned(self, fields: Tensor) -> Tensor:
-        """Return the fields at few nodes, (samples, channels, nodes)."""
+        """Return the field channels at few nodes, (channels, samples, rows, columns)."""
         rows, columns = (-(-side // _NODES) for side in fields.shape[2:])
-        few = fields[:, :, rows // 2 :: rows, columns // 2 :: columns]
-        return (few / self._unit_of(fields)).flatten(2)
-
-    def _unit_of(self, fields: Tensor) -> Tensor:
-        """Return the units of the first channels, as many as some fields have."""
-        return self.unit[: fields.shape[1]]
+        few = fields[:, : self.space.field_channels, rows // 2 :: rows, columns // 2 :: columns]
+        return few.transpose(0, 1)
 
     def _fit_modes(self, deviations: Tensor, count: int) -> None:
-        """Keep the first modes of each channel's thinned fields."""
+        """Keep the first modes of each channel's thinned fields (channels, samples, nodes)."""
         exact = deviations.double()
-        covariance = torch.einsum("scn,scm->cnm", exact, exact) / len(exact)
-        values, vectors = torch.linalg.eigh(covariance)
+        values, vectors = torch.linalg.eigh(exact.mT @ exact / max(1, exact.shape[1]))
         count = min(count, values.shape[1])
         values, vectors = values.flip(1)[:, :count], vectors.flip(2)[:, :, :count]
         least = (1e-12 * values[:, :1]).clamp_min(torch.finfo(deviations.dtype).tiny)
-        self.register_buffer("modes", vectors.mT.to(deviations).contiguous())
-        self.register_buffer("spread", values.maximum(least).sqrt().to(deviations))
+        self.register_buffer("modes", vectors.to(deviations).contiguous())
+        code = values.maximum(least).reciprocal() / max(1, count)
+        weights = torch.stack([code, torch.ones_like(code)], 2)
+        self.register_buffer("weights", weights.to(deviations))
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the fitted state from tensors, named as in `state_dict`."""
-        for place in range(len(self.scores)):
-            self.scores[place] = restore_buffers(NormalScores(), subset(tensors, f"scores.{place}"))
-        return restore_buffers(self, tensors)
-
-
-def _some(inputs: FieldSource) -> Tensor:
-    """Return the first inputs, as many as are looked at."""
-    _, *sides = inputs.shape
-    return first_fields(inputs, min(_SEEN, max(1, _VALUES // math.prod(sides))))
+        self.scores.restore(subset(tensors, "scores"))
+        restore_buffers(self, tensors)._prepare()
+        return self
 
 
 def _units(fields: Tensor) -> Tensor:
-    """Return the standard deviation of each channel; of a constant one its size, or 1."""
-    exact = fields.double()
-    spread = exact.std((0, 2, 3), correction=0) if len(fields) else exact.sum((0, 2, 3))
-    size = exact.abs().amax((0, 2, 3)) if len(fields) else spread
-    unit = torch.where(spread > 0, spread, torch.where(size > 0, size, 1.0))
-    return unit.float().clamp_min(torch.finfo(torch.float32).tiny)[:, None, None]
+    """Return what each channel is divided by, (channels, 1, 1): 1 if its size is usual.
 
-
-def _differences(fields: Tensor, unit: Tensor) -> Tensor:
-    """Return mean squares (samples, channels, lags) of differences of nodes 1, 2, 4, ... apart.
-
-    Along some rows and columns, and up to half of the shorter axis that has more than one node.
+    Else it is its standard deviation; of a constant channel its size.
     """
-    axes = [axis for axis in (2, 3) if fields.shape[axis] > 1]
-    lines = {axis: _lines(fields, axis) / unit for axis in axes}
-    shortest = min((fields.shape[axis] for axis in axes), default=0)
-    found = []
-    for lag in (2**power for power in range(shortest.bit_length())):
-        if 2 * lag < shortest:
-            parts = [_mean_square(_difference(one, axis, lag)) for axis, one in lines.items()]
-            found.append(torch.stack(parts).mean(0))
-    return torch.stack(found, 2) if found else fields.new_zeros(*fields.shape[:2], 0)
+    nothing = torch.zeros(fields.shape[1], dtype=torch.float64, device=fields.device)
+    count = max(1, fields.numel() // max(1, fields.shape[1]))
+    mean, variance, size = nothing, nothing, nothing
+    for chunk in ArraySource(fields).chunks():
+        mean = mean + chunk.double().sum((0, 2, 3)) / count
+    for chunk in ArraySource(fields).chunks():
+        away = chunk.double() - mean[:, None, None]
+        variance = variance + away.square().sum((0, 2, 3)) / count
+        size = size.maximum(chunk.abs().amax((0, 2, 3)).double())
+    # The mean of equal values differs from them by rounding.
+    spread = variance.sqrt() * (variance.sqrt() > 1e-12 * size)
+    unit = torch.where(spread > 0, spread, torch.where(size > 0, size, 1.0))
+    usual = (unit > _SMALL) & (unit < 1 / _SMALL)
+    return (
+        unit.masked_fill(usual, 1.0)
+        .float()
+        .clamp_min(torch.finfo(torch.float32).tiny)[:, None, None]
+    )
 
 
-def _lines(fields: Tensor, axis: int) -> Tensor:
-    """Return some of the lines along an axis."""
-    across = 5 - axis
-    step = -(-fields.shape[across] // _LINES)
-    places = slice(step // 2, None, step)
-    chosen = fields[:, :, places] if across == 2 else fields[..., places]
-    return chosen
-
-
-def _difference(fields: Tensor, axis: int, lag: int) -> Tensor:
-    length = fields.shape[axis] - lag
-    return fields.narrow(axis, lag, length) - fields.narrow(axis, 0, length)
-
-
-def _mean_square(values: Tensor) -> Tensor:
-    flat = values.flatten(2)
-    return torch.linalg.vector_norm(flat, dim=2).square() / flat.shape[2]
+def _thirds(samples: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the numbers of two thirds of the samples, drawn at random, and those of the others."""
+    first = random_rows(samples, -(-2 * samples // 3), seed=1)
+    left = torch.ones(samples, dtype=torch.bool)
+    left[first] = False
+    return first.to(device), left.nonzero()[:, 0].to(device)

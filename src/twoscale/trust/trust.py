@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.pairs import paired_chunks
-from twoscale.fields.source import FieldSource, first_fields
+from twoscale.fields.source import FieldSource, fields_at, random_rows
 from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
@@ -28,7 +28,8 @@ _CHOICE, _VALUES = 256, 2**25  # samples and their values that say what is diffi
 class Trust(nn.Module):
     """The range of the training inputs and, once calibrated, a band around predictions.
 
-    It is stored with the surrogate. `kinds` are the names of the scores of difficulty.
+    It is stored with the surrogate, and never changed: a new calibration gives a new one. `kinds`
+    are the names of the scores of difficulty.
     """
 
     def __init__(self, space: Space, kinds: Sequence[str] = ()) -> None:
@@ -52,24 +53,34 @@ class Trust(nn.Module):
         predict: Predict,
         calibration: FieldPairs,
         choice: FieldPairs | None = None,
-    ) -> Self:
-        """Measure the errors of predictions on pairs that took no part in the fit.
+    ) -> Trust:
+        """Return the same with a band, by the errors of pairs that took no part in the fit.
 
         The pairs `choice`, which may have taken part, say which samples and nodes are difficult.
         Without them an earlier calibration's answer is kept.
         """
         difficulty = Difficulty(operator, problem, self.known)
+        band = Band()
         if choice is not None or self.band is None or self.kinds != difficulty.kinds:
-            inputs, truth = _some(choice) if choice else _some(calibration, 0)
+            inputs, truth = _drawn(choice) if choice else _drawn(calibration, 0)
             predicted, usual = predict(inputs), difficulty.usual_powers
-            self.band = Band().fit(difficulty(inputs, predicted), predicted, truth, usual)
-        self.kinds = difficulty.kinds
+            band.fit(difficulty(inputs, predicted), predicted, truth, usual)
+        else:
+            band.powers, band.profile = self.band.powers, self.band.profile
         parts = []
         for inputs, truth in paired_chunks(calibration.inputs, calibration.outputs):
             predicted = predict(inputs)
-            parts.append(self.band.ratios_of(difficulty(inputs, predicted), predicted, truth))
-        self.band.calibrate(parts)
-        return self
+            parts.append(band.ratios_of(difficulty(inputs, predicted), predicted, truth))
+        return self._with_band(band.calibrate(parts), difficulty.kinds)
+
+    def without_band(self) -> Trust:
+        """Return the range of inputs alone: it holds for other predictions as well."""
+        return self._with_band(None, ())
+
+    def _with_band(self, band: Band | None, kinds: Sequence[str]) -> Trust:
+        other = Trust(self.known.space, kinds)
+        other.known, other.band = self.known, band
+        return other
 
     def calibrated(self) -> Band:
         """Return the band, or raise if there is none."""
@@ -104,8 +115,8 @@ class Trust(nn.Module):
         return self
 
 
-def _some(pairs: FieldPairs, most: int = _CHOICE) -> tuple[Tensor, Tensor]:
-    """Return the first inputs and outputs of some pairs, on the grid of either."""
+def _drawn(pairs: FieldPairs, most: int = _CHOICE) -> tuple[Tensor, Tensor]:
+    """Return inputs and outputs of some pairs, drawn at random from all of them."""
     values = max(math.prod(one.shape[1:]) for one in (pairs.inputs, pairs.outputs))
-    count = min(most, max(1, _VALUES // values))
-    return first_fields(pairs.inputs, count), first_fields(pairs.outputs, count)
+    rows = random_rows(pairs.inputs.shape[0], min(most, max(1, _VALUES // values)))
+    return fields_at(pairs.inputs, rows), fields_at(pairs.outputs, rows)

@@ -1,19 +1,23 @@
 "use strict";
 // Trust: how unusual an input is, and how wrong its prediction can be.
-// It follows twoscale/trust/known_inputs.py, normal_scores.py and band.py.
+// It follows twoscale/trust/known_inputs.py, roughness.py, normal_scores.py and band.py.
 
 const Trust = (() => {
   const { unpack, norm } = Numerics;
-  const [NODES, LINES, TAIL] = [16, 8, 10];
+  const [NODES, TAIL, FARTHEST, LARGEST] = [16, 10, 1e100, 1e38];
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
+  // Distances of groups of numbers from what is usual: normal scores, whitened.
   const scorer = (given) => {
-    const [channels, numbers, knotCount] = given.knots.shape;
-    const [knots, normals, whitening] = [given.knots, given.normals, given.whitening].map(unpack);
+    const [count, knotCount] = given.knots.shape;
+    const groups = given.shares.shape[1];
+    const [knots, normals, whitening, shares] =
+      [given.knots, given.normals, given.whitening, given.shares].map(unpack);
     const last = knotCount - 1;
     const tail = Math.min(TAIL, last);
 
-    const score = (value, channel, number) => {
-      const start = (channel * numbers + number) * knotCount;
+    const score = (value, number) => {
+      const start = number * knotCount;
       let right = 0;
       while (right <= last && knots[start + right] < value) right += 1;
       const above = right > last;
@@ -21,106 +25,141 @@ const Trust = (() => {
       right = right === 0 ? tail : Math.min(right, last);
       const [low, high] = [knots[start + left], knots[start + right]];
       const slope = (normals[right] - normals[left]) / (high - low);
-      return above ? normals[right] + (value - high) * slope : normals[left] + (value - low) * slope;
+      const found = above ? normals[right] + (value - high) * slope : normals[left] + (value - low) * slope;
+      return Number.isNaN(found) ? FARTHEST : Math.min(Math.max(found, -FARTHEST), FARTHEST);
     };
 
-    // The distance of some numbers of a channel from what is usual.
-    return (values, channel) => {
-      if (!numbers) return 0;
-      const scores = values.map((value, number) => score(value, channel, number));
-      let sum = 0;
-      for (let q = 0; q < numbers; q += 1) {
-        let one = 0;
-        const row = (channel * numbers + q) * numbers;
-        for (let p = 0; p < numbers; p += 1) one += scores[p] * whitening[row + p];
-        sum += one * one;
+    return (values) => {
+      const scores = values.map(score);
+      const sums = new Float64Array(groups);
+      for (let q = 0; q < count; q += 1) {
+        let white = 0;
+        for (let p = 0; p < count; p += 1) white += scores[p] * whitening[q * count + p];
+        for (let g = 0; g < groups; g += 1) sums[g] += white * white * shares[q * groups + g];
       }
-      return Math.sqrt(sum / numbers);
+      return Array.from(sums, Math.sqrt);
     };
   };
 
-  // Mean squares of differences of nodes 1, 2, 4, ... apart, along some rows and columns.
-  const differences = (field, height, width, unit) => {
-    const axes = [[height, width, width, 1], [width, height, 1, width]].filter(([size]) => size > 1);
-    const shortest = axes.length ? Math.min(...axes.map(([size]) => size)) : 0;
+  // Means of blocks of values [height x width]; a rest makes a block with values before it.
+  const blockMeans = (values, height, width) => {
+    const starts = (side, length) => {
+      const found = [];
+      for (let k = 0; k + length <= side; k += length) found.push(k);
+      return side % length ? [...found, side - length] : found;
+    };
+    const [rows, columns] = [[height, 4], [width, 8]]
+      .map(([side, least]) => Math.min(side, Math.max(least, Math.ceil(side / 16))));
+    return starts(height, rows).flatMap((top) => starts(width, columns).map((left) => {
+      let sum = 0;
+      for (let i = top; i < top + rows; i += 1) {
+        for (let j = left; j < left + columns; j += 1) sum += values[i * width + j];
+      }
+      return sum / (rows * columns);
+    }));
+  };
+
+  // Mean squares of differences between neighbours, as twoscale/trust/roughness.py takes them.
+  const neighbourSquares = (field, height, width) => {
+    if (width === 1 && height > 1) [height, width] = [1, height];  // a line is a row
+    if (width === 1) return [];
+    const rows = Math.ceil(height / 2);
+    const at = (i, j) => field[i * width + j];
+    const apart = (i, lag) => Array.from({ length: width - lag }, (_, j) => (at(i, j + lag) - at(i, j)) ** 2);
+    const along = Array.from({ length: rows }, (_, r) => apart(2 * r, 1));
+    let [squares, columns] = [along.flat(), width - 1];
+    if (height > 1) {
+      columns = width;
+      squares = along.flatMap((row, r) => Array.from({ length: width }, (_, j) => {
+        const other = Math.min(2 * r + 1, height - 1 - (height % 2));
+        return (at(2 * r, j) - at(other, j)) ** 2 + (j ? row[j - 1] : 0);
+      }));
+    }
+    const blocks = blockMeans(squares, rows, columns);
+    const found = [Math.max(...blocks), mean(blocks)];
+    if (width < 5) return found;
+    const step = Math.max(1, Math.floor(rows / 16));
+    const some = along.map((_, r) => r).filter((r) => r % step === 0);
+    return [...found, mean(some.flatMap((r) => along[r])), mean(some.flatMap((r) => apart(2 * r, 2)))];
+  };
+
+  // Mean squares of differences of nodes 1, 2, 4, ... apart along both axes.
+  const lagSquares = (field, height, width) => {
+    const shortest = Math.min(...[height, width].filter((side) => side > 1), Infinity);
     const found = [];
-    for (let lag = 1; 2 * lag < shortest; lag *= 2) {
-      const means = axes.map(([size, others, along, across]) => {
-        const step = Math.ceil(others / LINES);
-        let [sum, count] = [0, 0];
-        for (let line = Math.floor(step / 2); line < others; line += step) {
-          for (let i = 0; i + lag < size; i += 1, count += 1) {
-            const at = line * across + i * along;
-            sum += ((field[at + lag * along] - field[at]) / unit) ** 2;
-          }
+    for (let lag = 1; Number.isFinite(shortest) && 2 * lag < shortest; lag *= 2) {
+      const [down, right] = [height, width].map((side) => (side > 1 ? lag : 0));
+      let sum = 0;
+      for (let i = 0; i + down < height; i += 1) {
+        for (let j = 0; j + right < width; j += 1) {
+          sum += (field[(i + down) * width + j + right] - field[i * width + j]) ** 2;
         }
-        return sum / count;
-      });
-      found.push(means.reduce((a, b) => a + b, 0) / means.length);
+      }
+      found.push(sum / ((height - down) * (width - right)));
     }
     return found;
   };
 
-  const thinned = (field, height, width, unit) => {
-    const [down, right] = [Math.ceil(height / NODES), Math.ceil(width / NODES)];
-    const out = [];
-    for (let i = Math.floor(down / 2); i < height; i += down) {
-      for (let j = Math.floor(right / 2); j < width; j += right) out.push(field[i * width + j] / unit);
-    }
-    return out;
+  const thinned = (field, height, width) => {
+    const places = (side) => {
+      const step = Math.ceil(side / NODES);
+      const found = [];
+      for (let k = Math.floor(step / 2); k < side; k += step) found.push(k);
+      return found;
+    };
+    const [rows, columns] = [places(height), places(width)];
+    return [rows.flatMap((i) => columns.map((j) => field[i * width + j])), rows.length, columns.length];
   };
 
   // The range of known inputs: a function from channels [height x width] to their distances.
   const knownInputs = (given) => {
-    const [unit, mean, modes, spread, floor] =
-      [given.unit, given.mean, given.modes, given.spread, given.floor].map(unpack);
-    const [, count, nodes] = given.modes.shape;
-    const views = given.floor.shape[1];
-    const scores = given.scores.map(scorer);
+    const [unit, usual, modes, weights, floor] =
+      [given.unit, given.mean, given.modes, given.weights, given.floor].map(unpack);
+    const [, nodes, count] = given.modes.shape;
+    const distances = scorer(given.scores);
 
     const squares = (field, c, height, width) => {
-      const few = thinned(field, height, width, unit[c]).map((value, n) => value - mean[c * nodes + n]);
-      let rest = few.reduce((sum, value) => sum + value * value, 0);
-      let code = 0;
+      const [few, rows, columns] = thinned(field, height, width);
+      const away = few.map((value, n) => value - usual[c * nodes + n]);
+      let [code, kept] = [0, 0];
       for (let k = 0; k < count; k += 1) {
         let one = 0;
-        for (let n = 0; n < nodes; n += 1) one += few[n] * modes[(c * count + k) * nodes + n];
-        rest -= one * one;
-        code += (one / spread[c * count + k]) ** 2 / count;
+        for (let n = 0; n < nodes; n += 1) one += away[n] * modes[(c * nodes + n) * count + k];
+        code += one * one * weights[(c * count + k) * 2];
+        kept += one * one * weights[(c * count + k) * 2 + 1];
       }
-      return [...differences(field, height, width, unit[c]), code, Math.max(rest, 0)];
+      const rest = Math.max(away.reduce((sum, value) => sum + value * value, 0) - kept, 0);
+      return [...neighbourSquares(field, height, width), ...lagSquares(away, rows, columns), code, rest];
     };
 
     return (fields, parameters, [channels, height, width]) => {
-      const found = { roughness: [], code: [], values: [] };
+      const kinds = [[], [], [], []];  // nearest neighbours, others, code, extremes
       for (let c = 0; c < channels; c += 1) {
-        const field = fields.subarray(c * height * width, (c + 1) * height * width);
-        const logs = squares(field, c, height, width).map((value, i) => Math.log(value + floor[c * views + i]));
-        found.roughness.push(scores[0](logs.slice(0, -2), c) / given.limit);
-        found.code.push(scores[1](logs.slice(-2), c) / given.limit);
-        const ends = Numerics.range(field).map((value) => value / unit[c]);
-        found.values.push(scores[2](ends, c) / given.limit);
+        const field = fields.subarray(c * height * width, (c + 1) * height * width).map((value) => value / unit[c]);
+        const found = squares(field, c, height, width);
+        const logs = found.map((value, i) => Math.log(Math.min(value, LARGEST) + floor[c * found.length + i]));
+        const near = Math.min(2, logs.length - 2);
+        kinds[0].push(...logs.slice(0, near));
+        kinds[1].push(...logs.slice(near, -2));
+        kinds[2].push(...logs.slice(-2));
+        kinds[3].push(...Numerics.range(field));
       }
-      parameters.forEach((value, p) => {
-        const c = channels + p;
-        found.values.push(scores[2]([value / unit[c], value / unit[c]], c) / given.limit);
-      });
-      return found;
+      parameters.forEach((value, p) => kinds[3].push(...Array(2).fill(value / unit[channels + p])));
+      const all = channels + parameters.length;
+      const found = distances(kinds.flat());
+      const [first, second, code, values] = [0, 1, 2, 3].map((kind) => found.slice(kind * all, (kind + 1) * all));
+      return { roughness: first.map((one, c) => Math.max(one, second[c])), code, values };
     };
   };
 
   const unusual = (distances) => Math.max(...Object.values(distances).flat(), 0);
 
-  const WORDS = {
-    roughness: "the differences between its nodes are",
-    code: "its coarse shape is",
-    values: "its least or largest value is",
-  };
+  const WORDS = { roughness: "roughness", code: "coarse shape", values: "range of values" };
   const reason = (distances) => {
     const most = (name) => Math.max(...distances[name], 0);
     const kind = Object.keys(WORDS).reduce((a, b) => (most(b) > most(a) ? b : a));
     const far = most(kind) < 1000 ? most(kind).toPrecision(3) : "more than 1000";
-    return `${WORDS[kind]} ${far} times as far from the training inputs as the limit`;
+    return `${WORDS[kind]} ${far} (limit 1)`;
   };
 
   // How far opinions are from their mean, relative to the prediction.

@@ -15,7 +15,7 @@ const SolverWorker = (() => {
       version,
       key,
       truth,
-      residual: Solver.residualScore(system, Solver.interior(prediction, shape)),
+      residual: Solver.residualScore(system, prediction, shape),
       certificate: Certificate.certify(system, prediction, shape),
     };
   };
