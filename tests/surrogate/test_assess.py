@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.surrogate.tiny import tiny
-from twoscale import METHODS, Darcy, Poisson, Surrogate, fit_auto, fit_together
+from twoscale import METHODS, Darcy, Poisson, Surrogate, certify, fit_auto, fit_together
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 
 SIDE = 16
@@ -137,6 +137,17 @@ def test_known_elliptic_equations_give_certificates(fitted):
     proven = fitted.assess(x).certificate
     assert bool((proven.relative_error_lower > 0).all())
     assert fitted.with_problem(None).trust_ is fitted.trust_
+    assert fitted.assess(x, certificate=False).certificate is None
+
+
+def test_a_certificate_is_of_the_inputs_in_their_own_precision():
+    problem = Poisson()
+    x, u = problem.pairs(problem.grid(SIDE, SIDE), range(60), seed=0)
+    surrogate = Surrogate("global", predictor="affine", problem=problem)
+    found = surrogate.fit(x, u, validation=0.5).assess(x[:4], level=0.9)
+    expected = certify(found.fields, x[:4], problem)
+    for name, values in expected.as_dict().items():
+        np.testing.assert_array_equal(getattr(found.certificate, name), values)
 
 
 # Flags

@@ -53,12 +53,12 @@ def predict(
         ),
     ] = False,
     level: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="L",
-            help="Share of inputs that radii hold for, with --assess.",
+            help="Share of inputs that radii hold for, with --assess; 0.95 by default.",
         ),
-    ] = 0.95,
+    ] = None,
     certify: Annotated[
         bool,
         typer.Option(
@@ -103,13 +103,17 @@ def predict(
     from twoscale.data.kinds import Kind
     from twoscale.files import check_target, is_file
     from twoscale.surrogate import Surrogate
+    from twoscale.trust import LEVEL
 
     expect_kind(run, Kind.RUN, Kind.SURROGATE)
     if inputs is not None:
         expect_kind(inputs, *PAIRS)
     surrogate = Surrogate.load(run, device=device)
     check_target(out, overwrite=overwrite, may_replace=is_file)
-    assessor = Assessor(surrogate, level if assess else None, certify, polish, tolerance)
+    if level is not None and not assess:
+        raise TwoscaleError("--level is that of radii: pass --assess as well")
+    share = (LEVEL if level is None else level) if assess else None
+    assessor = Assessor(surrogate, share, certify, polish, tolerance)
     beside = check_beside(out, writes=assessor.writes, overwrite=overwrite)
     scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
     if scalar_file is not None:

@@ -86,7 +86,7 @@ class Assessor:
             return predicted
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of this part alone; `show` speaks of all samples
-            found = self.surrogate.assess(**given, level=self.level)
+            found = self.surrogate.assess(**given, level=self.level, certificate=False)
         self.radii.append(found.radius)
         self.flags.append(found.flags)
         return found.fields
@@ -110,22 +110,26 @@ class Assessor:
         return polish(fields, given, problem, steps=self.steps, tolerance=self.tolerance)
 
     def _compare(self, fields: torch.Tensor, given: torch.Tensor) -> None:
-        """Polish some fields from the prediction and from zero, and keep the time of both."""
+        """Polish some fields from the prediction, and from zero to the same error; time both."""
+        amount: dict[str, Any] = {"steps": self.steps, "tolerance": self.tolerance}
         for name, start in (("prediction", fields), ("zero", torch.zeros_like(fields))):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the fields that are written tell the same
-                self._polish(start[:1], given[:1])  # a first call also loads libraries
+                polish(start[:1], given[:1], self.surrogate.problem, **amount)  # loads libraries
                 began = now()
-                polished = self._polish(start, given)
+                polished = polish(start, given, self.surrogate.problem, **amount)
+            reached = _largest(polished.certificate)
             self.starts.append(
                 {
                     "start": name,
                     "fields": len(fields),
                     "steps": float(polished.steps.mean()),
                     "milliseconds": 1000 * (now() - began) / len(fields),
-                    "relative_error_upper": _largest(polished.certificate),
+                    "relative_error_upper": reached,
                 }
             )
+            if self.tolerance is None and 0 < reached < 1:
+                amount = {"steps": None, "tolerance": reached}
 
     def record(self) -> dict[str, Any]:
         """Return what is written beside the fields: arrays with a number per sample."""
@@ -187,8 +191,8 @@ def _largest(certificate: Certificate) -> float:
 def _print_starts(starts: list[dict[str, Any]]) -> None:
     say(
         "polishing is the equation's own solver, preconditioned conjugate gradients, not learning; "
-        f"the same solver from two starts, on {starts[0]['fields']} fields, its certificate "
-        "included, the prediction not:"
+        f"the same solver from two starts to the same error, on {starts[0]['fields']} fields, its "
+        "certificate included, the prediction not:"
     )
     rows = [
         [
@@ -215,9 +219,9 @@ def check_beside(out: Path, *, writes: bool, overwrite: bool) -> Path:
     path = assessment_path(out)
     if writes:
         check_target(path, overwrite=overwrite, may_replace=is_file)
-    elif out.exists() and path.exists():
+    elif path.exists():
         raise TwoscaleError(
-            f"{path} speaks of the fields that would be replaced: pass --assess or --certify as "
-            "well, or choose another path"
+            f"{path} speaks of other fields at {out}: pass --assess or --certify as well, or "
+            "choose another path"
         )
     return path

@@ -232,6 +232,7 @@ class FittedSurrogate:
         *,
         parameters: Any = None,
         level: float = LEVEL,
+        certificate: bool = True,
         resample: bool = False,
         progress: ShowProgress = None,
     ) -> Assessment:
@@ -244,6 +245,8 @@ class FittedSurrogate:
         level
             The share of fresh inputs of the training's kind whose errors keep within the radius,
             between 0 and 1; 0.95 by default. The more calibration pairs there were, the closer.
+        certificate
+            Whether to prove bounds of the errors where the equation allows it. True by default.
 
         Returns
         -------
@@ -264,9 +267,10 @@ class FittedSurrogate:
                 progress=report,
             )
         check_prediction(given.fields.detach(), found.fields, self._check_values)
-        if given.resampling is None and is_elliptic(self.problem, self.output_space_):
-            proven = certify(found.fields[:, 0], given.fields[:, 0].detach(), self.problem)
-            found = replace(found, certificate=proven)
+        proves = certificate and given.resampling is None
+        if proves and is_elliptic(self.problem, self.output_space_):
+            # Of the user's inputs: the surrogate reads them in single precision.
+            found = replace(found, certificate=certify(found.fields, inputs, self.problem))
         found.flags.warn()
         return found.handed_back(lambda fields: given.result(fields, self._spaces, self.ranks_[1]))
 
