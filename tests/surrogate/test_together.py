@@ -94,7 +94,7 @@ def test_what_accompanies_a_fit_is_there(data):
     calls = []
     fit_together(surrogates, [data] * 2, progress=lambda *call: calls.append(call[:3]))
     assert [call for call in calls if call[0] == "training"] == [
-        ("training", epoch, 3) for epoch in (1, 2, 3)
+        ("training", epoch, 3) for epoch in (0, 1, 2, 3)
     ]
     for surrogate in surrogates:
         assert surrogate.training_samples_ == 120
