@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.cuts import Cuts
 from twoscale.fields.grid import Grid
 from twoscale.fields.patches import PatchLayout
 from twoscale.representation.skeleton import SeamNorm, Skeleton
@@ -33,7 +34,7 @@ def lines_of(size, count, periodic):
     """The lines by their definition: the first of every patch and the last of an ordinary axis."""
     if size == 1:
         return []
-    return [k * size // count for k in range(count)] + ([] if periodic else [size - 1])
+    return [*Cuts.equal(size, count).starts] + ([] if periodic else [size - 1])
 
 
 def line_mask(grid, patches):
@@ -114,7 +115,7 @@ def test_on_a_line_the_extension_interpolates_linearly(generator):
     fields = skeleton.extend(traces)[:, :, 0]
     order = skeleton.places.argsort()
     places = skeleton.places[order].numpy()
-    assert places.tolist() == [0, 7, 15, 22, 29]
+    assert places.tolist() == [0, 8, 15, 22, 29]
     expected = np.interp(np.arange(30), places, traces[1, 1, order].numpy())
     np.testing.assert_allclose(fields[1, 1].numpy(), expected, atol=1e-12)
 

@@ -86,6 +86,8 @@ class Difficulty:
 
         On the boundary the step is the whole prediction: the solution is 0 there.
         """
+        if not len(inputs):
+            return inputs.new_zeros(0)
         with one_thread():  # a part stays in cache, and passes over it are many
             return in_solver_parts(self._steps, torch.cat([inputs, predicted.to(inputs)], 1))
 
