@@ -1,7 +1,7 @@
 """The JavaScript of the documentation predicts what the surrogate predicts.
 
-It needs Node and the package onnxruntime-web or onnxruntime-node, which the environment variable
-`NODE_PATH` leads to: the folder `node_modules` of an `npm install onnxruntime-web`.
+It needs Node and the package onnxruntime-web or onnxruntime-node. `npm install --ignore-scripts` in
+this folder installs the first; the environment variable `NODE_PATH` leads to other folders.
 """
 
 import os
@@ -20,7 +20,7 @@ PACKAGES = ("onnxruntime-web", "onnxruntime-node")
 
 def packages():
     """The folder with the packages, and the names of those that are there."""
-    folder = Path(os.environ.get("NODE_PATH", "node_modules")).resolve()
+    folder = Path(os.environ.get("NODE_PATH", Path(__file__).parent / "node_modules")).resolve()
     return folder, [name for name in PACKAGES if (folder / name).is_dir()]
 
 
@@ -43,7 +43,7 @@ def test_the_page_predicts(package, tmp_path):
     if shutil.which("node") is None:
         pytest.skip("Node is not installed")
     if package not in found:
-        pytest.skip(f"npm install {package}, and set NODE_PATH to its node_modules")
+        pytest.skip(f"{package} is not installed: tests/export/package.json")
     x = np.random.default_rng(0).standard_normal((30, 16, 16)).astype(np.float32)
     surrogate = Surrogate("global", predictor="affine", device="cpu").fit(x, x.cumsum(axis=1))
     surrogate.export(tmp_path / "model.onnx")
