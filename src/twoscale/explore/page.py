@@ -20,6 +20,7 @@ SCRIPTS = (
     "input.js",
     "state.js",
     "compute.js",
+    "links.js",
     "panels.js",
     "specs.js",
     "cards.js",

@@ -47,16 +47,8 @@ const Controls = (() => {
     const entries = data.runs.map((run, place) => [place, run.name, `${run.method}, ${run.predictor}`]);
     choice(find("runs"), entries, state.run, chooseRun);
     find("runs").hidden = data.runs.length < 2;
-    find("comparing").hidden = comparable().length < 2;
+    find("comparing").hidden = State.comparable().length < 2;
     find("compare").checked = state.compare;
-  };
-
-  // Runs that read the same inputs as the current one.
-  const comparable = () => {
-    const { inputs } = State.run();
-    return data.runs.map((run, place) => [run, place])
-      .filter(([run]) => run.inputs === inputs && String(run.output.shape) === String(State.run().output.shape))
-      .map(([, place]) => place);
   };
 
   const thumbnail = (sample, inputs) => {
@@ -213,7 +205,7 @@ const Controls = (() => {
   };
 
   const copyLink = async () => {
-    const address = `${window.location.href.split("#")[0]}#${await State.toLink()}`;
+    const address = `${window.location.href.split("#")[0]}#${await Links.write()}`;
     window.history.replaceState(null, "", address);
     try {
       await navigator.clipboard.writeText(address);
@@ -238,7 +230,7 @@ const Controls = (() => {
     ["[", "a smaller brush", () => resize(-0.01)],
     ["]", "a larger brush", () => resize(0.01)],
     ["s", "jumps at seams", () => toggle("seams", State.run().seams)],
-    ["c", "compare runs", () => toggle("compare", comparable().length > 1)],
+    ["c", "compare runs", () => toggle("compare", State.comparable().length > 1)],
     ["+", "zoom in", () => Pointers.zoom(0.8)],
     ["-", "zoom out", () => Pointers.zoom(1.25)],
     ["0", "the whole domain", () => Pointers.zoom(100)],
@@ -329,5 +321,5 @@ const Controls = (() => {
     });
   };
 
-  return { connect, showAll, showStart, comparable, say };
+  return { connect, showAll, showStart, say };
 })();
