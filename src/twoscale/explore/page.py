@@ -27,6 +27,7 @@ SCRIPTS = (
     "profile.js",
     "pointers.js",
     "controls.js",
+    "actions.js",
     "main.js",
 )
 """The scripts in the order in which they run; each defines one name."""

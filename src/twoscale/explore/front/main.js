@@ -128,7 +128,7 @@ const Main = (() => {
       schedule(what === "input");
       remember();
     });
-    Controls.connect(onControl);
+    Actions.connect(onControl);
     Compute.onChange(() => schedule(false));
     Compute.rebuild();
     Controls.showAll();
