@@ -9,6 +9,10 @@ import pytest
 import torch
 
 from tests.browser import SIZES
+from twoscale import Darcy, Poisson
+from twoscale.data import generate
+from twoscale.explore.write import write_page
+from twoscale.run import fit_run
 from twoscale.surrogate import Surrogate
 
 SHOWN = "[...Compute.result.shown]"
@@ -52,9 +56,15 @@ def wait_for(tab, condition):
     raise AssertionError(f"{condition} did not become true")
 
 
+def drawn(tab):
+    """Wait until everything that was done so far is drawn."""
+    wait_for(tab, "!Main.pending()")
+
+
 def settle(tab):
     """Wait until the prediction and the solution of the input are there."""
     wait_for(tab, "typeof Main !== 'undefined' && Compute.result.frames > 0")
+    drawn(tab)
     wait_for(
         tab, "!Compute.solvable() || !Compute.result.shown || Compute.trust().certificate !== null"
     )
@@ -74,7 +84,6 @@ def drag(tab, selector, *places):
     for point in points[1:]:
         tab.mouse.move(*point, steps=4)
     tab.mouse.up()
-    tab.wait_for_timeout(60)  # a frame
     settle(tab)
 
 
@@ -117,7 +126,7 @@ def test_painting_changes_the_prediction(page, folder, run):
     )
     assert relative(page.evaluate("[...Compute.result.truth]"), truth) <= 1e-5
     page.locator("#undo").click()
-    page.wait_for_timeout(60)
+    drawn(page)
     assert page.evaluate(SHOWN) == before
 
 
@@ -127,7 +136,7 @@ def test_media_keep_two_values(page):
     drag(page, INPUT, (0.2, 0.2), (0.8, 0.5))
     page.locator("#random").click()
     page.locator("#mean").fill("0.5")
-    page.wait_for_timeout(60)
+    drawn(page)
     assert page.evaluate("[...new Set(Compute.result.input)].sort()") == [12, 4]
     assert "Paint high" in page.locator("#brush").inner_text()
 
@@ -137,15 +146,15 @@ def test_parts_and_modes_are_left_out(page):
     parts = page.evaluate("Compute.result.parts.map((part) => [...part])")
     assert relative(np.sum(parts, 0), whole) < 1e-12
     page.get_by_role("checkbox", name="residual").uncheck()
-    page.wait_for_timeout(60)
+    drawn(page)
     assert page.evaluate(SHOWN) == parts[0]
     assert "switch all parts" in page.locator("#cards").inner_text()
     page.get_by_role("checkbox", name="residual").check()
     page.locator("#modes").fill("0")
-    page.wait_for_timeout(60)
+    drawn(page)
     assert relative(page.evaluate(SHOWN), whole) > 0.1
     page.locator("#seams").check()
-    page.wait_for_timeout(60)
+    drawn(page)
     assert "largest jump" in page.locator("#panel-prediction .note").inner_text()
 
 
@@ -175,8 +184,9 @@ def test_a_file_is_dropped(page, folder):
     assert page.evaluate("[...Compute.result.input]") == field.ravel().tolist()
     assert relative(page.evaluate(SHOWN), predicted(folder, "smooth", page)) <= 1e-5
     assert page.locator("#cards .warning").count() == 1  # far from the training inputs
+    before = page.evaluate("Compute.result.version")
     page.locator("#file").set_input_files(npy(field[None].astype(np.float32)))
-    page.wait_for_timeout(60)
+    wait_for(page, f"Compute.result.version > {before}")
     assert page.locator("#message").inner_text() == ""
 
 
@@ -209,12 +219,14 @@ def test_a_link_restores_everything(page, written):
     drag(page, INPUT, (0.3, 0.3), (0.5, 0.7))
     page.get_by_role("checkbox", name="bubbles").uncheck()
     page.locator("#modes").fill("3")
+    page.locator("#level").select_option(index=0)
     page.locator("#zoom-in").click()
     drag(page, PREDICTION, (0.3, 0.3), (0.4, 0.45))
     seen = "({...State.state, tool: null, size: 0})"
-    page.wait_for_timeout(60)
+    drawn(page)
     before, shown = page.evaluate(seen), page.evaluate(SHOWN)
-    link = page.evaluate("State.toLink()")
+    assert before["level"] != 0.95
+    link = page.evaluate("Links.write()")
     open_at(page, written.path, f"#{link}")
     after = page.evaluate(seen)
     views = [np.array(state.pop("view")) for state in (before, after)]
@@ -229,15 +241,78 @@ def test_a_link_holds_the_values_of_a_file(page, written):
     field = np.random.default_rng(0).standard_normal((24, 24))
     page.locator("#file").set_input_files(npy(field))
     wait_for(page, "State.state.base.kind === 'data'")
-    link = page.evaluate("State.toLink()")
+    link = page.evaluate("Links.write()")
     open_at(page, written.path, f"#{link}")
     found = np.array(page.evaluate("[...Compute.result.input]")).reshape(field.shape)
     assert np.abs(found - field).max() < 1e-4 * np.ptp(field)
 
 
-def test_a_broken_link_is_ignored(page, written):
-    open_at(page, written.path, "#run=smooth&input=data.1_2_%%%&strokes=_")
+BAD_PARTS = [
+    "input=data.1_2_%%%",
+    "input=data.1_2_eJw.",
+    "input=random.NaN_0_0",
+    "input=random.1_0",
+    "input=random.1_0_1e9",
+    "input=sample.99",
+    "input=sample.-1",
+    "input=other",
+    "strokes=_",
+    "strokes=9_0_0.1_aabb",
+    "strokes=0_0_0.1_aabb",  # media only are painted high
+    "strokes=0_2_9_aabb",
+    "strokes=0_2_0.1_aab",
+    "channel=9",
+    "output=-1",
+    "modes=abc",
+    "modes=1000000",
+    "without=7",
+    "without=0_0",
+    "parameters=1",
+    "level=2",
+    "view=0_0_0_0",
+    "profile=0_0_1_Infinity",
+    "other=1",
+]
+
+
+@pytest.mark.parametrize("given", BAD_PARTS)
+def test_a_bad_part_of_a_link_is_ignored(page, given):
+    """The other parts are followed, in a page that stays alive."""
+    before = page.evaluate("JSON.stringify(State.startOf(1))")
+    rest = "" if given.startswith("input=") else "&input=sample.0"
+    page.evaluate(f"location.hash = 'run=seamless{rest}&{given}'")
+    wait_for(page, "document.getElementById('message').textContent !== ''")
+    settle(page)
+    assert given.partition("=")[0] in page.locator("#message").inner_text()
+    assert page.evaluate("State.state.run") == 1
+    found = "(({base, strokes, parameters}) => ({base, strokes, parameters}))(State.state)"
+    assert page.evaluate(f"JSON.stringify({found})") == before
+    assert page.evaluate("Compute.result.shown.every(Number.isFinite)")
+
+
+def test_a_broken_link_does_not_stop_the_start(page, written):
+    open_at(page, written.path, "#run=smooth&input=data.1_2_%%%&strokes=_&channel=9")
     assert page.evaluate("State.state.base.kind") == "sample"
+    assert "input, strokes, channel" in page.locator("#message").inner_text()
+    open_at(page, written.path, "#run=gone&input=flat")
+    assert "no run" in page.locator("#message").inner_text()
+
+
+def test_a_random_field_is_of_its_own_dataset(page, folder, tmp_path):
+    """Another dataset on the same grid lends nothing to it."""
+    names = {"poisson": Poisson(), "darcy": Darcy()}
+    for name, problem in names.items():
+        data = generate(problem, tmp_path / f"{name}.zarr", resolution=12, samples=60, seed=0)
+        fit_run(data, tmp_path / name, method="global", settings={"predictor": "affine"})
+    written = write_page([tmp_path / name for name in names], tmp_path / "page.html")
+    open_at(page, written.path)
+    sizes = page.evaluate("""Array.from({ length: 24 }, (_, seed) => {
+      Object.assign(State.state, { base: { kind: "random", seed, mean: 0, roughness: 0 } });
+      Compute.rebuild();
+      return Math.max(...Compute.result.input.map(Math.abs));
+    })""")
+    high = page.evaluate("Math.max(...State.inputs().channels.map(({ high }) => high))")
+    assert max(sizes) < 2 * high
 
 
 def test_runs_are_compared(page):
@@ -251,7 +326,7 @@ def test_runs_are_compared(page):
 
 def test_a_run_that_needs_the_server_says_so(page, folder):
     page.get_by_role("radio", name="network").click()
-    page.wait_for_timeout(60)
+    drawn(page)
     assert "--serve" in page.locator("#needs").inner_text()
     assert relative(page.evaluate(SHOWN), predicted(folder, "network", page)) <= 1e-6
     drag(page, INPUT, (0.3, 0.3), (0.5, 0.7))
@@ -274,7 +349,7 @@ def test_everything_works_by_keyboard(page):
     for _ in range(5):
         page.keyboard.press("ArrowRight")
     page.keyboard.up(" ")
-    page.wait_for_timeout(60)
+    drawn(page)
     assert relative(page.evaluate(SHOWN), before) > 1e-4
     assert page.evaluate("State.state.strokes.length") == 1
     page.keyboard.press("u")
@@ -305,7 +380,7 @@ def test_the_cursor_and_the_line_are_shared(page):
 def test_a_run_of_another_dataset_starts_from_its_own_sample(page):
     drag(page, INPUT, (0.3, 0.3), (0.5, 0.7))
     page.get_by_role("radio", name="media").click()
-    page.wait_for_timeout(60)
+    drawn(page)
     assert page.evaluate("[State.state.strokes.length, State.inputs().shape[1]]") == [0, 20]
     assert page.evaluate("State.run().samples.includes(State.state.base.sample)")
 
@@ -316,7 +391,7 @@ def test_channels_and_parameters_are_changed(page, many):
     drag(page, INPUT, (0.3, 0.3), (0.5, 0.7))
     page.locator("#parameters input").first.fill("0.25")
     page.get_by_role("radio", name="u[2]").click()
-    page.wait_for_timeout(60)
+    drawn(page)
     field = np.array(page.evaluate("[...Compute.result.input]"), np.float32).reshape(1, 2, 14, 18)
     scalars = np.array([page.evaluate("State.state.parameters")], np.float32)
     (run,) = many.runs.values()

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from twoscale import Darcy, Grid, Poisson, Surrogate
+from twoscale.explore.answers import field_parts
 from twoscale.explore.page import SCRIPTS
 from twoscale.explore.parts import describe_operator
-from twoscale.explore.server import field_parts
 from twoscale.explore.tensors import Packer, unpacked
 from twoscale.explore.trust import describe_trust
 from twoscale.trust import certify

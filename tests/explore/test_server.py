@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import struct
 from http.client import HTTPConnection
-from threading import Thread
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from socket import SO_LINGER, SOL_SOCKET, create_connection
+from threading import Event, Thread
+from time import sleep
 
 import numpy as np
 import pytest
 import torch
 
+import twoscale.explore.server as server_module
 from twoscale.errors import TwoscaleError
-from twoscale.explore.server import PageServer, field_parts
+from twoscale.explore.answers import field_parts
+from twoscale.explore.server import PageServer
 from twoscale.explore.tensors import Packer, unpacked
 
 
@@ -25,9 +31,9 @@ def server(written):
         opened.shutdown()
 
 
-def ask(server, method="POST", path="/predict", body=b"", host=None):
+def ask(server, method="POST", path="/predict", body=b"", **headers):
     connection = HTTPConnection("127.0.0.1", server.server_port, timeout=20)
-    connection.request(method, path, body, {"Host": host} if host else {})
+    connection.request(method, path, body, headers)
     answer = connection.getresponse()
     found = answer.status, answer.read()
     connection.close()
@@ -68,23 +74,106 @@ def test_parts_add_up(written):
     assert torch.allclose(sum(parts), surrogate.predict_fields(x), rtol=1e-4, atol=1e-7)
 
 
-def test_bad_requests_are_refused(server):
-    good = {"run": 0, "input": Packer().single(field(24))}
-    cases = [
-        b"",
-        b"{",
-        b"{}",
-        json.dumps(good | {"run": 99}),
-        json.dumps(good | {"parameters": [1]}),
-    ]
-    cases.append(json.dumps(good | {"input": Packer().single(field(20))}))
-    for body in cases:
-        status, answer = ask(server, body=body)
-        assert (status, "error" in json.loads(answer)) == (400, True)
+GOOD = {"run": 0, "input": Packer().single(field(24))}
+BAD_BODIES = {
+    "empty": b"",
+    "cut": b"{",
+    "deep": b"[" * 200_000,
+    "bytes": b"\xff\xfe",
+    "list": b"[]",
+    "none": b"{}",
+    "huge": b'{"run":1e999}',
+    "nan": b'{"run":NaN}',
+    **{
+        str(change): json.dumps(GOOD | change)
+        for change in (
+            {"run": 99},
+            {"run": -1},
+            {"run": True},
+            {"run": 0.5},
+            {"run": "0"},
+            {"parameters": [1]},
+            {"parameters": "ab"},
+            {"parameters": [None]},
+            {"modes": -1},
+            {"modes": "all"},
+            {"level": "high"},
+            {"level": 1},
+            {"wants": 3},
+            {"wants": [[]]},
+            {"input": None},
+            {"input": 7},
+            {"input": {"shape": [1, 24, 24], "type": "O", "data": ""}},
+            {"input": {"shape": [1, 24, 24], "type": "f4", "data": "AAAA"}},
+            {"input": {"shape": [1, 24, -1], "type": "f4", "data": "AAAA"}},
+        )
+    },
+    "small": json.dumps(GOOD | {"input": Packer().single(field(20))}),
+    "infinite": json.dumps(GOOD | {"input": Packer().single(field(24) * np.float32(np.inf))}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_bad_requests_get_one_sentence(server, capfd, name):
+    status, answer = ask(server, body=BAD_BODIES[name])
+    (sentence,) = json.loads(answer).values()
+    assert status == 400
+    assert len(sentence) > 15
+    assert "\n" not in sentence
+    assert capfd.readouterr().err == ""
+
+
+def test_errors_of_libraries_are_told_too(server, monkeypatch, capfd):
+    def fail(*_):
+        raise RuntimeError("out of\nmemory")
+
+    monkeypatch.setattr("twoscale.explore.server.answer", fail)
+    status, answer = ask(server, body=json.dumps(GOOD))
+    assert (status, json.loads(answer)) == (
+        500,
+        {"error": "the prediction failed: RuntimeError: out of memory"},
+    )
+    assert capfd.readouterr().err == ""
+
+
+def test_others_are_refused_before_any_work(server, monkeypatch):
+    worked = []
+    monkeypatch.setattr("twoscale.explore.server.answer", lambda *_: worked.append(1) or {})
+    body = json.dumps(GOOD)
     assert ask(server, "GET", "/other")[0] == 404
     assert ask(server, "POST", "/other", b"{}")[0] == 404
-    assert ask(server, "GET", "/", host="evil.example")[0] == 403
-    assert ask(server, "POST", "/predict", json.dumps(good), host="evil.example")[0] == 403
+    assert ask(server, "GET", "/", Host="evil.example")[0] == 403
+    assert ask(server, body=body, Host="evil.example")[0] == 403
+    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{server.server_port}"):
+        assert ask(server, body=body, Origin=origin)[0] == 403
+    assert worked == []
+    assert ask(server, body=body, Origin=server.address.rstrip("/"))[0] == 200
+
+
+def test_silent_clients_leave_room_and_no_traceback(written, monkeypatch, capfd):
+    monkeypatch.setattr("twoscale.explore.server._MOST_CONNECTIONS", 2)
+    monkeypatch.setattr("twoscale.explore.server._Handler.timeout", 1.0)
+    with PageServer("<html lang>", written.runs) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        silent = [create_connection(("127.0.0.1", server.server_port)) for _ in range(2)]
+        silent[0].sendall(b"POST /predict HTTP/1.0\r\nContent-Length: 9\r\n\r\n")
+        assert ask(server, "GET", "/")[0] == 503
+        for _ in range(100):
+            status, body = ask(server, "GET", "/")
+            if status == 200:
+                break
+            sleep(0.1)
+        assert (status, body) == (200, b"<html data-served lang>")
+        for one in silent:
+            one.close()
+        for _ in range(3):  # clients that leave before the answer
+            with create_connection(("127.0.0.1", server.server_port)) as gone:
+                gone.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+                gone.sendall(b"GET / HTTP/1.0\r\n")
+        sleep(0.2)
+        server.shutdown()
+    assert capfd.readouterr().err == ""
 
 
 def test_a_taken_port_is_explained(server, written):
@@ -92,21 +181,99 @@ def test_a_taken_port_is_explained(server, written):
         PageServer("", written.runs, port=server.server_port)
 
 
-def test_the_served_page_predicts_with_any_run(browser, server):
-    tab = browser.new_page()
-    tab.goto(server.address)
-    for _ in range(100):
+def wait_for(tab, condition):
+    """Wait until a condition is true; the page's policy forbids what Playwright does for it."""
+    for _ in range(200):
+        if tab.evaluate(condition):
+            return
         tab.wait_for_timeout(50)
-        if tab.evaluate("typeof Main !== 'undefined' && Compute.result.frames > 1"):
-            break
+    raise AssertionError(f"{condition} did not become true")
+
+
+READY = "typeof Main !== 'undefined' && Compute.result.frames > 1"
+ANSWERED = "!Main.pending() && !Compute.computing(3)"
+
+
+@pytest.fixture
+def tab(browser, server):
+    opened = browser.new_page()
+    opened.goto(server.address)
+    wait_for(opened, READY)
+    yield opened
+    opened.close()
+
+
+def test_the_served_page_predicts_with_any_run(tab):
     tab.get_by_role("radio", name="network").click()
     tab.locator("#panel-input canvas >> nth=0").click(position={"x": 50, "y": 50})
-    for _ in range(100):
-        tab.wait_for_timeout(50)
-        if tab.evaluate("Compute.result.server?.version === Compute.result.version"):
-            break
+    wait_for(tab, ANSWERED)
     assert tab.evaluate("State.state.strokes.length") == 1
     assert tab.evaluate("Compute.result.shown.length") == 24 * 24
     assert tab.locator("#needs").is_hidden()
     assert "≤" in tab.locator("#cards").inner_text()
-    tab.close()
+
+
+def test_the_radius_is_of_the_whole_prediction_only(tab):
+    tab.get_by_role("radio", name="network").click()
+    wait_for(tab, ANSWERED)
+    assert tab.evaluate("Compute.trust().radius") > 0
+    tab.evaluate("State.state.hidden = [0]")
+    found = tab.evaluate("Compute.trust()")
+    assert (found["radius"], found["width"], found["certificate"]) == (None, None, None)
+    assert "switch all parts" in found["why"]
+
+
+def test_an_earlier_prediction_has_no_error(tab, server, monkeypatch):
+    """While the server computes, what it said of the input before is shown as such."""
+    tab.get_by_role("radio", name="network").click()
+    wait_for(tab, ANSWERED)
+    go_on = Event()
+    real = server_module.answer
+    monkeypatch.setattr(server_module, "answer", lambda *asked: go_on.wait(20) and real(*asked))
+    tab.locator("#panel-input canvas >> nth=0").click(position={"x": 50, "y": 50})
+    wait_for(tab, "!Main.pending() && Compute.fresh()")
+    assert tab.evaluate("[Compute.result.shown, Compute.error(Compute.result.shown)]") == [None] * 2
+    assert tab.locator("#panel-prediction.dim").count() == 1
+    assert tab.locator("#panel-prediction .note").inner_text() == "computing…"
+    go_on.set()
+    wait_for(tab, ANSWERED)
+    wait_for(tab, "document.querySelectorAll('#panel-prediction.dim').length === 0")
+    assert tab.evaluate("Compute.error(Compute.result.shown) !== null")
+
+
+def test_compared_runs_are_asked_for(tab):
+    tab.locator("#panel-input canvas >> nth=0").click(position={"x": 50, "y": 50})
+    tab.locator("#compare").check()
+    wait_for(tab, ANSWERED)
+    wait_for(tab, "document.querySelectorAll('#panel-prediction-3:not(.empty)').length === 1")
+    assert "serve" not in tab.locator("#panel-prediction-3 .note").inner_text()
+    wait_for(tab, "document.querySelectorAll('#panel-error-3:not(.empty)').length === 1")
+
+
+def test_a_page_on_another_web_server_asks_for_nothing(browser, written):
+    """It shows stored predictions, as the same page from a file does."""
+    posted = []
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *given):
+            super().__init__(*given, directory=str(written.path.parent))
+
+        def do_POST(self):
+            posted.append(self.path)
+            self.send_error(501)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as other:
+        Thread(target=other.serve_forever, daemon=True).start()
+        tab = browser.new_page()
+        tab.goto(f"http://127.0.0.1:{other.server_port}/{written.path.name}")
+        wait_for(tab, READY)
+        tab.get_by_role("radio", name="network").click()
+        wait_for(tab, "!Main.pending()")
+        assert tab.evaluate("Compute.result.shown.length") == 24 * 24
+        assert "--serve" in tab.locator("#needs").inner_text()
+        tab.close()
+        other.shutdown()
+    assert posted == []

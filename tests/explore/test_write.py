@@ -48,6 +48,16 @@ def test_a_name_cannot_end_the_script():
     assert "<title>&lt;i&gt;&amp;</title>" in text
 
 
+@pytest.mark.parametrize("name", ["a<!--<script>b", "<!--data-->", "<!--scripts-->"])
+def test_any_name_of_a_run_is_kept(name):
+    """Names that mean something to browsers or to the template stay names."""
+    text = page_text({"runs": [{"name": name}]}, name)
+    inline = re.search(r'id="data">(.*?)</script>', text, re.S)[1]
+    assert "<" not in inline
+    assert json.loads(inline) == {"runs": [{"name": name}]}
+    assert text.count('<script id="main.js">') == 1
+
+
 def test_weights_are_rounded_and_left_out_as_room_shrinks(folder):
     surrogates = {name: Surrogate.load(folder / name) for name in ("smooth", "seamless")}
     exact = affordable_models(surrogates, MOST_BYTES)

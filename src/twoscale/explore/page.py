@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -19,12 +20,14 @@ SCRIPTS = (
     "input.js",
     "state.js",
     "compute.js",
+    "links.js",
     "panels.js",
     "specs.js",
     "cards.js",
     "profile.js",
     "pointers.js",
     "controls.js",
+    "actions.js",
     "main.js",
 )
 """The scripts in the order in which they run; each defines one name."""
@@ -45,15 +48,18 @@ def page_text(data: dict[str, Any], title: str) -> str:
         "scripts": scripts,
     }
     text = (front / "page.html").read_text(encoding="utf-8")
-    for name, value in content.items():
-        before, _, after = text.partition(f"<!--{name}-->")
-        text = before + value + after
-    return text
+    return re.sub(r"<!--(\w+)-->", lambda place: content[place[1]], text)
+
+
+def served_text(text: str) -> str:
+    """Return a page that knows that a `PageServer` answers it; other servers only store files."""
+    return text.replace("<html ", "<html data-served ", 1)
 
 
 def _inline_json(data: dict[str, Any]) -> str:
-    """Return data as JSON that cannot end the script element it stands in."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    """Return data as JSON without `<`: `</script>` and `<!--` mean something to browsers."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")  # JSON has this character in strings only
 
 
 def _escaped(text: str) -> str:

@@ -5,9 +5,12 @@
 const Compute = (() => {
   const { data, state } = State;
   const { unpack, add, subtract, norm } = Numerics;
-  const served = window.location.protocol.startsWith("http");
+  // `twoscale explore --serve` marks the page that it sends; other web servers answer no questions.
+  const marked = document.documentElement.hasAttribute("data-served");
+  const served = marked && window.location.protocol.startsWith("http");
   const models = new Map();
   const known = new Map();
+  const answers = new Map(); // the last answer of the server for each run, with its version
 
   const result = {
     version: 0, // of the input
@@ -19,8 +22,6 @@ const Compute = (() => {
     residual: null,
     certificate: null,
     certified: "", // what the certificate is of
-    server: null, // the last answer of the server
-    message: "",
     milliseconds: 0,
     frames: 0,
   };
@@ -45,24 +46,34 @@ const Compute = (() => {
   };
 
   const rebuild = () => {
-    result.input = Input.build(State.inputs(), data.samples, state.base, state.strokes);
+    result.input = Input.build(State.inputs(), State.samplesOf(state.run), state.base, state.strokes);
     touch();
   };
   const touch = () => { result.version += 1; };
 
-  // The parts of a run's prediction, if they can be had at once.
+  const whole = () => !state.hidden.length && state.modes === null;
+
+  // The parts of a run's prediction of this very input, if they can be had at once.
   const partsOf = (place) => {
     const model = modelOf(place);
     if (model) return model.parts(fullInput(), place === state.run ? state.modes : null);
-    const run = data.runs[place];
-    const sample = State.untouchedSample();
-    const stored = sample && run.predictions && run.predictions[state.base.sample];
-    if (!served) return stored ? [Float64Array.from(unpack(stored))] : null;
-    const { server } = result;
-    return server && server.place === place ? server.parts : null;
+    const answer = answerOf(place);
+    if (answer && answer.parts) return answer.parts;
+    const { predictions } = data.runs[place];
+    const stored = State.untouchedSample() && predictions && predictions[state.base.sample];
+    const possible = stored && (place !== state.run || whole()); // no parts of it are stored
+    return possible ? [Float64Array.from(unpack(stored))] : null;
   };
 
-  const whole = () => !state.hidden.length && state.modes === null;
+  // The parts that the server gave for an input before this one: to look at while it computes.
+  const earlierParts = (place) => (computing(place) && answers.has(place) ? answers.get(place).parts : null);
+
+  // The sum of the parts that are switched on.
+  const sumOf = (parts) => {
+    const kept = (parts || []).filter((_, stage) => !state.hidden.includes(stage));
+    return parts && (kept.length ? kept.reduce(add) : new Float64Array(parts[0].length));
+  };
+
   const key = () => `${result.version}/${state.run}/${state.hidden}/${state.modes}`;
 
   // Computes the prediction of the current run, and asks for whatever takes longer.
@@ -70,8 +81,7 @@ const Compute = (() => {
     modelOf(state.run); // the first call reads the weights
     const start = performance.now();
     result.parts = partsOf(state.run);
-    const kept = (result.parts || []).filter((_, stage) => !state.hidden.includes(stage));
-    result.shown = result.parts && (kept.length ? kept.reduce(add) : new Float64Array(result.parts[0].length));
+    result.shown = sumOf(result.parts);
     result.milliseconds = performance.now() - start;
     result.frames += 1;
     const sample = State.untouchedSample();
@@ -120,54 +130,74 @@ const Compute = (() => {
     changed();
   };
 
-  // The server: for runs that the page cannot compute, and for truths that it cannot solve.
+  // The server: for runs that the page cannot compute, and for truths that it cannot solve. It is
+  // asked one thing at a time, first for the current run, then for those it is compared with.
   let asking = false;
-  let asked = "";
-  const wantsOf = () => [
+  const asked = new Map(); // what each run was asked for last
+  const wantsOf = (place) => (place !== state.run ? [] : [
     ...(solvable() || State.untouchedSample() ? [] : ["truth"]),
-    ...(modelOf(state.run) ? [] : ["trust"]),
-  ];
+    ...(modelOf(place) ? [] : ["trust"]),
+  ]);
+  const modesOf = (place) => (place === state.run ? state.modes : null);
+  const questionOf = (place) => `${result.version}/${modesOf(place)}/${state.level}/${wantsOf(place)}`;
+  const places = () => {
+    const others = state.compare ? State.comparable().filter((place) => place !== state.run) : [];
+    return [state.run, ...others].filter((place) => !modelOf(place) || wantsOf(place).length);
+  };
+  const answerOf = (place) => {
+    const found = answers.get(place);
+    return found && found.version === result.version && found.modes === modesOf(place) ? found : null;
+  };
+
   const askServer = async () => {
-    const needed = !modelOf(state.run) || wantsOf().length;
-    const now = `${result.version}/${state.run}/${state.modes}/${state.level}`;
-    if (!served || !needed || asking || asked === now) return;
+    if (!served || asking) return;
+    const place = places().find((one) => asked.get(one) !== questionOf(one));
+    if (place === undefined) return;
     asking = true;
-    asked = now;
-    const [place, version] = [state.run, result.version];
+    asked.set(place, questionOf(place));
+    const [version, modes] = [result.version, modesOf(place)];
     try {
       const body = JSON.stringify({
         run: place,
         input: result.input.length ? Numerics.pack(result.input, State.inputs().shape) : null,
         parameters: state.parameters,
-        modes: state.modes,
+        modes,
         level: state.level,
-        wants: wantsOf(),
+        wants: wantsOf(place),
       });
       const answer = await (await fetch("predict", { method: "POST", body })).json();
       if (answer.error) throw new Error(answer.error);
       const parts = answer.parts.map((one) => Float64Array.from(unpack(one)));
-      result.server = { ...answer, place, version, parts };
-      if (answer.truth) {
+      answers.set(place, { ...answer, version, modes, parts, error: "" });
+      if (answer.truth && place === state.run) {
         result.truth = Float64Array.from(unpack(answer.truth));
         result.truthVersion = version;
       }
-      result.message = "";
     } catch (error) {
-      result.message = `The server says: ${error.message}`;
+      answers.set(place, { version, modes, parts: null, error: `The server says: ${error.message}` });
     }
     asking = false;
     update();
     changed();
   };
 
+  // Whether the server has still to answer for the prediction of a run.
+  const computing = (place) => served && !modelOf(place) && !answerOf(place);
+  const messages = () => [...new Set(places().map((place) => (answerOf(place) || { error: "" }).error))]
+    .filter(Boolean).join(" ");
+
   // How far the prediction can be trusted; null for what is not known, with the reason in words.
   const trust = () => {
     const run = State.run();
     const found = { distances: null, unusual: null, radius: null, width: null, certificate: null, why: "" };
-    const { server } = result;
-    if (server && server.trust && server.place === state.run && server.version === result.version) {
-      const { distances, width } = server.trust;
-      return { ...found, ...server.trust, unusual: Trust.unusual(distances), width: unpack(width) };
+    const without = (why) => ({ ...found, why });
+    const parted = "the radius is of the whole prediction: switch all parts and modes on";
+    const answer = modelOf(state.run) ? null : answerOf(state.run);
+    if (answer && answer.trust) {
+      const { distances, width } = answer.trust;
+      found.distances = distances;
+      found.unusual = Trust.unusual(distances);
+      return whole() ? { ...found, ...answer.trust, width: unpack(width) } : without(parted);
     }
     if (!run.trust) return { ...found, why: "this surrogate was fitted without trust" };
     const shape = State.inputs().shape;
@@ -177,9 +207,9 @@ const Compute = (() => {
     found.certificate = result.certified === key() ? result.certificate : null;
     found.why = run.trust.why;
     const { band } = run.trust;
+    if (band && computing(state.run)) return without("…");
     if (!band || !result.shown) return found;
-    const without = (why) => ({ ...found, why });
-    if (!whole()) return without("the radius is of the whole prediction: switch all parts and modes on");
+    if (!whole()) return without(parted);
     const scores = { distance: found.unusual };
     if (band.kinds.includes("residual")) {
       if (!solvable()) return without("the radius needs the equation's solver: use --serve");
@@ -203,7 +233,7 @@ const Compute = (() => {
 
   const onChange = (callback) => { changed = callback; };
   return {
-    result, served, modelOf, partsOf, rebuild, touch, update, trust, fresh, error, relative, solvable,
-    whole, onChange,
+    result, served, modelOf, partsOf, earlierParts, sumOf, computing, messages, rebuild, touch, update, trust,
+    fresh, error, relative, solvable, whole, onChange,
   };
 })();

@@ -129,14 +129,15 @@ const Input = (() => {
     return true;
   };
 
+  // `samples` are those of this kind of input, by place: others of one size are of another equation.
   const base = (inputs, samples, given) => {
     const [count, height, width] = inputs.shape;
     const size = count * height * width;
-    const chosen = given.kind === "sample" && samples[given.sample];
+    const chosen = given.kind === "sample" && samples.get(given.sample);
     if (chosen) return Float64Array.from(unpack(chosen.input));
     if (given.kind === "random" && inputs.modes) {
-      const alike = samples.filter((one) => String(one.input.shape) === String(inputs.shape));
-      const sample = alike.length ? Float64Array.from(unpack(alike[given.seed % alike.length].input)) : null;
+      const own = [...samples.values()];
+      const sample = own.length ? Float64Array.from(unpack(own[given.seed % own.length].input)) : null;
       return randomField(inputs, sample, given);
     }
     if (given.kind === "data" && given.values.length === size) return Float64Array.from(given.values);

@@ -11,7 +11,7 @@ const Main = (() => {
   const COLOURS = ["--accent", "#D55E00", "#0072B2", "#CC79A7", "#E69F00", "#56B4E9"];
 
   // The predictions of all runs that read this input.
-  const compared = () => Controls.comparable().map((place) => {
+  const compared = () => State.comparable().map((place) => {
     const parts = place === state.run ? null : Compute.partsOf(place);
     const values = place === state.run ? result.shown : parts && parts.reduce(Numerics.add);
     return { run: data.runs[place], place, values, wrong: Compute.error(values) };
@@ -66,17 +66,18 @@ const Main = (() => {
   const showNeeds = () => {
     const { name, model, reason } = State.run();
     const missing = !model && !Compute.served;
-    find("needs").hidden = !missing && !result.message;
+    const message = Compute.messages();
+    find("needs").hidden = !missing && !message;
     Panels.write(find("needs"), missing
       ? `This page cannot compute ${name}: ${reason}. It shows the stored predictions of test samples. ` +
         "Run twoscale explore with --serve to predict for painted inputs."
-      : result.message);
+      : message);
   };
 
   const draw = () => {
     const trust = Compute.trust();
     const painted = State.inputs().channels.length ? [Specs.input()] : [];
-    const comparing = state.compare && Controls.comparable().length > 1;
+    const comparing = state.compare && State.comparable().length > 1;
     const found = comparing ? compared() : [{ run: State.run(), place: state.run, values: result.shown }];
     const specs = comparing ? Specs.ofRuns(found) : Specs.ofRun();
     // On a phone the prediction is beside the input, so that it is seen while painting.
@@ -107,7 +108,7 @@ const Main = (() => {
   const remember = () => {
     window.clearTimeout(timer);
     timer = window.setTimeout(async () => {
-      if (state.base.kind !== "data") window.history.replaceState(null, "", `#${await State.toLink()}`);
+      if (state.base.kind !== "data") window.history.replaceState(null, "", `#${await Links.write()}`);
     }, 400);
   };
 
@@ -121,29 +122,31 @@ const Main = (() => {
 
   const start = async () => {
     State.startSample();
-    const restored = await State.fromLink(window.location.hash.slice(1)).catch(() => false);
-    if (!restored) State.startSample();
+    const words = await Links.follow(window.location.hash.slice(1));
     Pointers.onChange((what) => {
       if (what === "stroke") Controls.showStart();
       schedule(what === "input");
       remember();
     });
-    Controls.connect(onControl);
+    Actions.connect(onControl);
     Compute.onChange(() => schedule(false));
     Compute.rebuild();
     Controls.showAll();
+    Controls.say(words);
     const rounded = data.runs.some(({ model }) => model && model.small)
       ? "Weights are rounded to float16, about three digits, to keep the page small. "
       : "";
     find("foot").textContent = `twoscale ${data.version}. ${rounded}This page needs no network.`;
     new ResizeObserver(() => schedule(false)).observe(document.body);
     window.addEventListener("hashchange", async () => {
-      if (await State.fromLink(window.location.hash.slice(1))) onControl("run");
+      const ignored = await Links.follow(window.location.hash.slice(1));
+      onControl("run");
+      Controls.say(ignored);
     });
     schedule();
     window.setTimeout(schedule, 300); // the first prediction is slow: the browser compiles it
   };
 
   start();
-  return { schedule };
+  return { schedule, pending: () => scheduled };
 })();

@@ -67,6 +67,7 @@ const Specs = (() => {
   });
 
   const predictionNote = (values, range) => {
+    if (!result.shown && Compute.computing(state.run)) return "computing…";
     const { seams, output } = State.run();
     if (state.seams && seams && values) {
       const jump = Panels.largestJump(values, output.shape.slice(1), seams);
@@ -86,7 +87,7 @@ const Specs = (() => {
       palette: stage ? "diverging" : "viridis",
       range: stage ? symmetric(picked(values)) : undefined,
       note: hidden ? "left out of the prediction" : title,
-      dim: hidden,
+      dim: hidden || !result.parts,
     };
   };
 
@@ -94,7 +95,9 @@ const Specs = (() => {
 
   // The panels of the current run: prediction, truth, error, and what each stage adds.
   const ofRun = () => {
-    const values = picked(result.shown);
+    const earlier = result.parts ? null : Compute.earlierParts(state.run);
+    const fields = result.parts || earlier;
+    const values = picked(result.shown || Compute.sumOf(earlier));
     const wrong = Compute.error(result.shown);
     const range = shared(values, picked(result.truth));
     const prediction = {
@@ -104,6 +107,7 @@ const Specs = (() => {
       palette: "viridis",
       range,
       note: predictionNote(values, range),
+      dim: Boolean(earlier),
       seams: state.seams && State.run().seams,
       line: true,
     };
@@ -116,7 +120,7 @@ const Specs = (() => {
       note: wrong ? `prediction minus truth, ${percent(Compute.relative(wrong))} in L2` : "",
       line: true,
     };
-    const parts = result.parts && result.parts.length > 1 ? result.parts.map(part) : [];
+    const parts = fields && fields.length > 1 ? fields.map(part) : [];
     return withShape([prediction, truth(range), error, ...parts]);
   };
 
@@ -124,6 +128,10 @@ const Specs = (() => {
   const ofRuns = (found) => {
     const range = shared(picked(result.truth), ...found.map(({ values }) => picked(values)));
     const errors = symmetric(...found.map(({ wrong }) => picked(wrong)));
+    const absent = (run, place) => {
+      if (Compute.computing(place)) return "computing…";
+      return Compute.served ? "" : `needs --serve: ${run.reason}`;
+    };
     const pair = ({ run, place, values, wrong }) => [
       {
         name: `prediction-${place}`,
@@ -131,7 +139,7 @@ const Specs = (() => {
         values: picked(values),
         palette: "viridis",
         range,
-        note: values ? `${run.method}, ${run.predictor}` : `needs --serve: ${run.reason}`,
+        note: values ? `${run.method}, ${run.predictor}` : absent(run, place),
         seams: state.seams && run.seams,
         line: true,
       },
