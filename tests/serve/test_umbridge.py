@@ -144,7 +144,7 @@ BOTH = {"outWrt": 0, "inWrt1": 0, "inWrt2": 0}
         ("Evaluate", {"input": [[None] * 12]}, "some are something else"),
         ("Evaluate", {"input": [[[1.0], *[[1.0, 2.0]] * 11]]}, "some are something else"),
         ("Evaluate", {"input": [[True, *WEIGHTS[1:]]]}, "some are something else"),
-        ("Evaluate", {"input": [[10**350, *WEIGHTS[1:]]]}, "some are something else"),
+        ("Evaluate", {"input": [[10**400, *WEIGHTS[1:]]]}, "a whole number has 401 digits"),
         ("Evaluate", {"input": VECTOR, "config": 3}, "config must be"),
         ("Evaluate", {"input": VECTOR, "config": []}, "config must be"),
         ("Evaluate", {"input": VECTOR, "config": {"points": [[True, 0.5]]}}, "points must be"),

@@ -191,14 +191,9 @@ def _vector(given: Any, size: int, name: str) -> Tensor:
     if not isinstance(given, list) or len(given) != size:
         came = f"{len(given)} values" if isinstance(given, list) else type(given).__name__
         raise _invalid(f"{name} must be a list of {size} numbers here, got {came}")
-    try:
-        numbers = set(map(type, given)) <= {int, float}  # true and false are no numbers
-        array = np.array(given if numbers else [], np.float64)
-    except OverflowError:  # a whole number beyond all floats
-        array = np.empty(0)
-    if len(array) != size:
+    if not set(map(type, given)) <= {int, float}:  # true and false are no numbers
         raise _invalid(f"{name} must be a list of {size} numbers, and some are something else")
-    return torch.from_numpy(array)[None]
+    return torch.from_numpy(np.array(given, np.float64))[None]
 
 
 def _invalid(message: str) -> Refusal:
