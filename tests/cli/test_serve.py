@@ -59,6 +59,20 @@ def test_several_runs_have_their_names(twoscale, run_folder, tmp_path, not_run):
     refused(twoscale("serve", other, tmp_path / "b" / "other"), "two are 'other'")
 
 
+def test_an_open_address_is_pointed_out(twoscale, run_folder, not_run):
+    outcome = twoscale("serve", run_folder, "--port", 0, "--host", "0.0.0.0", "--json")
+    (line,) = outcome.err.splitlines()
+    assert "is open to other machines, without a password" in line
+    assert json.loads(outcome.out)["url"] == not_run[0].url
+
+
+def test_a_large_request_raises_the_bound_of_all(twoscale, run_folder, not_run):
+    outcome = twoscale("serve", run_folder, "--port", 0, "--max-request", "1GB", "--quiet")
+    assert outcome.status == 0, outcome.err
+    limits = not_run[0].service.limits
+    assert limits.request_bytes == limits.pending_bytes == 10**9
+
+
 def test_points_come_from_a_file(twoscale, run_folder, tmp_path, not_run):
     np.save(tmp_path / "points.npy", [[0.5, 0.5], [0.25, 0.75]])
     options = ("--port", 0, "--points", tmp_path / "points.npy")

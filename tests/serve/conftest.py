@@ -11,7 +11,8 @@ from tests.surrogate.tiny import make
 from twoscale import Darcy, Grid, Surrogate
 from twoscale.serve import Limits, Model, Server
 
-SHORT = Limits(request_bytes=200_000, fields=40, body_seconds=1.0, queue=100)
+SHORT = Limits(request_bytes=200_000, fields=40, queue=100)
+HASTY = Limits(request_bytes=200_000, body_seconds=1.0)
 WAIT = 30.0  # seconds until a test gives up; nothing takes that long
 
 
@@ -35,6 +36,13 @@ def darcy() -> Surrogate:
 def server(surrogate):
     """A server of one model; tests must leave it alive."""
     with Server([Model(surrogate)], port=0, limits=SHORT) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def hasty(surrogate):
+    """A server that waits for slow clients for a second only."""
+    with Server([Model(surrogate)], port=0, limits=HASTY) as running:
         yield running
 
 

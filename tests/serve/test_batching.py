@@ -111,6 +111,16 @@ def test_what_was_given_up_is_not_computed(batcher, work):
     assert work.sizes == [1, 1]
 
 
+def test_what_was_given_up_leaves_the_queue(batcher, work):
+    busy(batcher, work)
+    kept, given_up = work.job(1.0), work.job(2.0)
+    for job in (kept, given_up):
+        batcher.submit(job)
+    for _ in range(2):
+        batcher.discard(given_up)
+    assert batcher.waiting == 1
+
+
 def test_stopping_cancels_what_waits(work):
     batcher = Batcher(Limits())
     batcher.start()

@@ -5,6 +5,7 @@ import torch
 
 from tests.surrogate.tiny import make
 from twoscale.serve import Model
+from twoscale.serve.derivatives import jacobian_action
 
 STEP = 1e-5
 CASES = [
@@ -56,6 +57,14 @@ def test_derivatives_are_differences(model):
     second = run(model.hessian(at, points, (0, 0), sens, direction))
     size = float(gradient(0).abs().max())
     torch.testing.assert_close(second, curved, rtol=1e-3, atol=1e-5 * size)
+
+
+def test_memory_that_runs_out_is_an_error():
+    def function(vectors):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        jacobian_action(function, [normal(1, 3)], 0, normal(1, 3))
 
 
 def test_the_second_derivative_of_a_smooth_step_is_there(darcy):

@@ -3,7 +3,7 @@
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from threading import Event, current_thread
 
 import httpx
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 from tests.serve.conftest import SHORT, WAIT, npy
 from tests.surrogate.tiny import make
 from twoscale.serve import Limits, Model, Server
+from twoscale.serve.bodies import json_pieces
 
 JSON, NPY = {"Content-Type": "application/json"}, {"Content-Type": "application/x-npy"}
 
@@ -98,12 +99,14 @@ def test_parameters_beside_fields_and_alone():
 
 def test_fields_on_another_grid(server, surrogate, inputs):
     coarse = inputs[:, ::2, ::2]
-    refused(post(server, npy(coarse), NPY), 422, "8x8 fields", "resample=True")
+    refused(post(server, npy(coarse), NPY), 422, "8x8 fields", "/predict?resample=true to")
     expected = surrogate.predict(coarse, resample=True)
     found = array(post(server, npy(coarse), NPY, "/predict?resample=true"))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
-    content = post(server, {"fields": coarse.tolist(), "resample": True}).json()
-    np.testing.assert_allclose(content["fields"], expected, rtol=1e-5, atol=1e-7)
+    asked = {"fields": coarse.tolist()}
+    for content, path in [(asked | {"resample": True}, ""), (asked, "?resample=true")]:
+        answer = post(server, content, path="/predict" + path).json()
+        np.testing.assert_allclose(answer["fields"], expected, rtol=1e-5, atol=1e-7)
     refused(post(server, npy(coarse), NPY, "/predict?resample=1"), 422, "true or false")
 
 
@@ -160,6 +163,7 @@ NAN = np.full((1, 16, 16), np.nan)
         ({"fields": []}, 422, ["not empty"]),
         ({"fields": [[1.0, 2.0], [3.0]]}, 422, ["differ in shape"]),
         ({"fields": [["a"] * 16] * 16}, 422, ["nested lists of numbers"]),
+        ({"fields": [[True] + [1.0] * 15] * 16}, 422, ["nested lists of numbers"]),
         ({"fields": [[None] * 16] * 16}, 422, ["nested lists of numbers"]),
         ({"fields": [[{}] * 16] * 16}, 422, ["nested lists of numbers"]),
         ({"fields": [[1.0] * 15] * 16}, 422, ["16x16 fields", "16x15"]),
@@ -215,8 +219,54 @@ def test_other_types_paths_and_methods(server, inputs):
     refused(httpx.get(server.url + "/predict"), 405, "GET is not for /predict")
     refused(httpx.post(server.url + "/health"), 405, "POST is not for /health")
     refused(httpx.get(server.url + "/nothing"), 404, "nothing at /nothing")
+    refused(httpx.get(server.url + "/health/"), 404, "nothing at /health/")
     content = {"fields": inputs.tolist(), "assess": True}
     refused(post(server, content, JSON | {"Accept": "application/x-npy"}), 422, "assess needs")
+
+
+def test_control_characters_are_escaped_in_the_log(server, caplog):
+    refused(httpx.get(server.url + "/a%0a%1b%5b31mb"), 404)
+    assert "GET /a\\n\\x1b[31mb: 404" in caplog.text
+    assert "\x1b" not in caplog.text
+
+
+# Memory
+
+
+SMALL = npy(np.zeros((500, 2, 2), np.float32))  # 8 kB that become 1.5 MB
+
+
+def test_fields_that_grow_too_large_are_refused_before_they_do(surrogate, monkeypatch):
+    monkeypatch.setattr(Model, "read", lambda *given: pytest.fail("it was read"))
+    limits = Limits(request_bytes=10_000)
+    with Server([Model(surrogate)], port=0, limits=limits) as server:
+        answer = post(server, SMALL, NPY, "/predict?resample=true")
+        refused(answer, 413, "have 80 kB at most on the model's grid, these have 1.05 MB")
+
+
+def test_fields_that_grow_are_counted_and_read_in_a_thread(surrogate, monkeypatch):
+    usual, threads = Model.read, []
+
+    def read(*given):
+        threads.append(current_thread().name)
+        return usual(*given)
+
+    monkeypatch.setattr(Model, "read", read)
+    limits = Limits(request_bytes=10**6, pending_bytes=10**6)
+    with Server([Model(surrogate)], port=0, limits=limits) as server:
+        with server.service.pending.hold() as other:
+            other.add(1000)
+            answer = post(server, SMALL, NPY, "/predict?resample=true")
+            refused(answer, 503, "requests of 1 kB are waiting already")
+        assert not threads
+        assert array(post(server, SMALL, NPY, "/predict?resample=true")).shape == (500, 2, 2)
+    assert threads[0] != "twoscale-server"
+
+
+@pytest.mark.parametrize("shape", [(3,), (50_000,), (40, 30, 20), (3, 200, 200), (2, 1, 9000)])
+def test_json_in_pieces_is_the_same_json(shape):
+    numbers = np.random.default_rng(0).standard_normal(shape)
+    assert json.loads(b"".join(json_pieces(numbers))) == numbers.tolist()
 
 
 # Many at once

@@ -143,10 +143,15 @@ BOTH = {"outWrt": 0, "inWrt1": 0, "inWrt2": 0}
         ("Evaluate", {"input": [[True] * 12]}, "some are something else"),
         ("Evaluate", {"input": [[None] * 12]}, "some are something else"),
         ("Evaluate", {"input": [[[1.0], *[[1.0, 2.0]] * 11]]}, "some are something else"),
+        ("Evaluate", {"input": [[True, *WEIGHTS[1:]]]}, "some are something else"),
+        ("Evaluate", {"input": [[10**400, *WEIGHTS[1:]]]}, "a whole number has 401 digits"),
         ("Evaluate", {"input": VECTOR, "config": 3}, "config must be"),
+        ("Evaluate", {"input": VECTOR, "config": []}, "config must be"),
+        ("Evaluate", {"input": VECTOR, "config": {"points": [[True, 0.5]]}}, "points must be"),
         ("Evaluate", {"input": VECTOR, "config": {"point": []}}, "did you mean points?"),
         ("Evaluate", {"input": VECTOR, "config": {"points": [[2, 0]]}}, "from 0 to 1"),
-        ("OutputSizes", {"config": {"points": 3}}, "points have shape"),
+        ("OutputSizes", {"config": {"points": 3}}, "points must be nested lists"),
+        ("OutputSizes", {"config": {"points": [0.5]}}, "points have shape"),
         ("Gradient", {"input": VECTOR, "sens": WEIGHTS}, "outWrt must be"),
         ("Gradient", {"input": VECTOR, "sens": WEIGHTS, "outWrt": 0}, "inWrt must be"),
         ("Gradient", {"input": VECTOR, "sens": WEIGHTS, "outWrt": -1, "inWrt": 0}, "outWrt"),
@@ -184,6 +189,13 @@ def test_derivatives_of_a_jump_are_unsupported(several):
 def test_what_is_no_json(several):
     answer = httpx.post(several.url + "/Evaluate", content="{", timeout=WAIT)
     assert error_of(answer)[0] == "InvalidInput"
+
+
+def test_too_many_points_are_refused(several):
+    points = {"points": [[0.5, 0.5]] * 10_001}
+    answer = call(several, "Evaluate", name="poisson", input=VECTOR, config=points)
+    kind, message = error_of(answer, 413)
+    assert (kind, message) == ("TooLarge", "a request names 10000 points at most, got 10001")
 
 
 def test_an_output_that_is_not_finite(server):

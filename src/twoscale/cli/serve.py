@@ -6,11 +6,13 @@ import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from warnings import warn
 
 import typer
 
 from twoscale.cli.options import DeviceOption, JsonOption
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.serve.limits import HOST, PORT, Limits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,14 +31,16 @@ def serve(
     ],
     port: Annotated[
         int, typer.Option(metavar="N", help="Port to listen at; 0 for any free one.")
-    ] = 4242,
+    ] = PORT,
     host: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Address to listen at. The default is reached from this machine only.",
+            help="Address to listen at. The default is reached from this machine only, and asks "
+            "for localhost, 127.0.0.1 or [::1] with the port as Host of a request. Other "
+            "addresses accept any Host. Web pages of others are refused.",
         ),
-    ] = "127.0.0.1",
+    ] = HOST,
     inputs: Annotated[
         str,
         typer.Option(
@@ -57,13 +61,13 @@ def serve(
     ] = None,
     max_request: Annotated[
         str, typer.Option(metavar="SIZE", help="Largest request that is accepted.")
-    ] = "32MB",
+    ] = f"{Limits.request_bytes // 10**6}MB",
     max_waiting: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most requests that may wait.")
-    ] = 256,
+    ] = Limits.queue,
     timeout: Annotated[
         float, typer.Option(metavar="S", help="Most seconds until a request is answered.")
-    ] = 60.0,
+    ] = Limits.seconds,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
@@ -75,11 +79,17 @@ def serve(
     from twoscale.cli.display import print_json, say
     from twoscale.cli.quiet import is_quiet, print_answer
     from twoscale.runtime.memory import parse_size
-    from twoscale.serve import Limits, Server
+    from twoscale.serve import Server
 
     limits = Limits(request_bytes=parse_size(max_request), queue=max_waiting, seconds=timeout)
     models = _models(runs, inputs, points, device)
     server = Server(models, host=host, port=port, limits=limits)
+    if server.is_open:
+        warn(
+            f"{server.url} is open to other machines, without a password",
+            TwoscaleWarning,
+            stacklevel=2,
+        )
     described = [model.describe() for model in models]
     if json:
         print_json({"url": server.url, "models": described})

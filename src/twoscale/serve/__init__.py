@@ -1,7 +1,23 @@
 """Surrogates as a server: fields by JSON and npy, vectors and derivatives by UM-Bridge."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from twoscale.serve.limits import Limits
-from twoscale.serve.model import Model, load_models
-from twoscale.serve.server import Server
+
+if TYPE_CHECKING:
+    from twoscale.serve.model import Model, load_models
+    from twoscale.serve.server import Server
 
 __all__ = ["Limits", "Model", "Server", "load_models"]
+
+# Loaded at their first use: the command line reads defaults from here, and must not wait for torch.
+_MODULES = {"Model": "model", "Server": "server", "load_models": "model"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Condition, Thread
 
@@ -19,7 +20,7 @@ Work = Callable[[Tensors], Tensors]
 """Results (b, ...) of arguments (b, ...): those of a sample depend on its own arguments only."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
     """What one request wants computed; jobs of one key are computed together."""
 
@@ -82,6 +83,11 @@ class Batcher:
             self._waiting.append(job)
             self._changed.notify_all()
         return job.future
+
+    def discard(self, job: Job) -> None:
+        """Take a job that was given up out of the queue, so that its arguments are freed."""
+        with self._changed, suppress(ValueError):
+            self._waiting.remove(job)
 
     def _compute(self) -> None:
         while (jobs := self._next_batch()) is not None:

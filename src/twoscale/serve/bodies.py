@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy as np
 from twoscale.errors import TwoscaleError, did_you_mean, missing_extra
 from twoscale.files import parse_json, read_npy_header
 from twoscale.runtime.memory import size_text
-from twoscale.serve.limits import INVALID_INPUT, TIMEOUT, TOO_LARGE, Limits, Refusal, busy
+from twoscale.serve.limits import INVALID_INPUT, TIMEOUT, TOO_LARGE, Limits, Refusal
+from twoscale.serve.pending import Held
 
 try:
     from starlette.requests import Request
@@ -25,39 +26,15 @@ except ImportError as error:
 
 JSON, NPY = "application/json", "application/x-npy"
 _SMALL = 2**16  # bytes: what is decoded or encoded at once, without a thread
+_PIECE_BYTES = 2**18  # of an answer, sent at once
+_PIECE_NUMBERS = 2**13  # of an answer in JSON, encoded at once: a few milliseconds
+_JSON_NUMBER, _NPY_NUMBER = 40, 8  # bytes of a number in an answer, and while it is encoded
 _LINGER = 2.0  # seconds that the rest of a refused body is read for, so that clients see the answer
 
 Result = TypeVar("Result")
 
 
-class Pending:
-    """How many bytes of requests are in memory, for all that are not answered yet."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.total = 0
-
-    @contextmanager
-    def hold(self) -> Iterator[Callable[[int], None]]:
-        """Give a function that counts bytes of one request until it is answered."""
-        held = 0
-
-        def add(count: int) -> None:
-            nonlocal held
-            if self.total + count > self.limits.pending_bytes:
-                raise busy(
-                    f"requests of {size_text(self.total)} are waiting already: ask again later"
-                )
-            self.total += count
-            held += count
-
-        try:
-            yield add
-        finally:
-            self.total -= held
-
-
-async def read_body(request: Request, limits: Limits, count: Callable[[int], None]) -> bytes:
+async def read_body(request: Request, limits: Limits, held: Held) -> bytes:
     """Return a request's body; refuse one that is too large, or that comes too slowly.
 
     A body of unknown length (chunked) is refused as soon as it has become too large.
@@ -73,7 +50,7 @@ async def read_body(request: Request, limits: Limits, count: Callable[[int], Non
             async for part in request.stream():
                 size += len(part)
                 _check_size(size, limits)
-                count(len(part))
+                held.add(len(part))
                 parts.append(part)
     except TimeoutError:
         raise Refusal(
@@ -112,6 +89,36 @@ class LastResponse(Response):
                     if not message.get("more_body"):
                         break
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class PiecesResponse(Response):
+    """An answer that is sent in pieces, each once the client has read most of those before.
+
+    So a client that does not read keeps its request waiting, and the request's memory counted.
+    """
+
+    def __init__(self, pieces: Iterable[bytes], media_type: str) -> None:
+        super().__init__(None, media_type=media_type)
+        self.pieces = [*_gathered(pieces)]
+        self.headers["content-length"] = str(sum(map(len, self.pieces)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        for piece in self.pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Return the same bytes in fewer pieces: small ones are put together."""
+    parts: list[bytes] = []
+    for piece in pieces:
+        parts.append(piece)
+        if sum(map(len, parts)) >= _PIECE_BYTES:
+            yield b"".join(parts)
+            parts.clear()
+    yield b"".join(parts)
 
 
 async def off_loop(size: int, function: Callable[..., Result], *arguments: Any) -> Result:
@@ -197,16 +204,61 @@ def number_array(value: Any, name: str) -> np.ndarray | None:
         array = np.asarray(value)
     except ValueError as error:
         raise TwoscaleError(f"{name} is a list whose entries differ in shape") from error
-    if array.dtype.kind not in "fiu" or not array.size:
+    # NumPy takes true for 1 where numbers stand beside it.
+    if array.dtype.kind not in "fiu" or not array.size or not _types_in(value) <= {int, float}:
         raise TwoscaleError(f"{name} must be nested lists of numbers, and not empty")
     return array
 
 
-def npy_bytes(array: np.ndarray) -> bytes:
-    """Return an array as an npy file."""
+def _types_in(value: list[Any]) -> set[type]:
+    """Return the types of what nested lists hold."""
+    types = set(map(type, value))
+    if list in types:
+        types.remove(list)
+        types.update(*(_types_in(one) for one in value if isinstance(one, list)))
+    return types
+
+
+def npy_pieces(array: np.ndarray) -> Iterator[bytes]:
+    """Return an array as an npy file, in pieces."""
     stream = io.BytesIO()
     np.save(stream, array, allow_pickle=False)
-    return stream.getvalue()
+    stream.seek(0)
+    while piece := stream.read(_PIECE_BYTES):
+        yield piece
+
+
+def json_pieces(array: np.ndarray) -> Iterator[bytes]:
+    """Return an array of finite numbers as nested lists of JSON, in pieces.
+
+    Python's encoder lets no other thread run until it is done, so that it is called for a few
+    numbers at a time.
+    """
+    if array.size <= _PIECE_NUMBERS:
+        yield json.dumps(array.tolist(), allow_nan=False).encode()
+        return
+    step = _PIECE_NUMBERS * len(array) // array.size  # rows that are encoded together
+    for start in range(0, len(array), max(step, 1)):
+        yield b", " if start else b"["
+        if step:
+            text = json.dumps(array[start : start + step].tolist(), allow_nan=False)
+            yield text[1:-1].encode()
+        else:
+            yield from json_pieces(array[start])
+    yield b"]"
+
+
+def json_pieces_of(content: dict[str, Any], name: str, array: np.ndarray) -> Iterator[bytes]:
+    """Return an object as JSON, in pieces, with an array as its last value."""
+    head = json.dumps(content, allow_nan=False)[:-1] + (", " if content else "")
+    yield f"{head}{json.dumps(name)}: ".encode()
+    yield from json_pieces(array)
+    yield b"}"
+
+
+def answer_size(numbers: int, kind: str) -> int:
+    """Return about how many bytes an answer of so many numbers takes."""
+    return numbers * (_JSON_NUMBER if kind == JSON else _NPY_NUMBER)
 
 
 def json_response(content: Any, status: int = 200) -> Response:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from twoscale.runtime.memory import is_out_of_memory
+
 VectorMap = Callable[[Sequence[Tensor]], Tensor]
 """Vectors (b, n_i) to vectors (b, m); a sample's result depends on its own vectors only."""
 
@@ -57,14 +59,14 @@ def hessian_action(
     def moved(at: Tensor) -> Tensor:
         return gradient(function, _with(vectors, second, at), first, sens)
 
-    def slope(one: Tensor) -> Tensor:
+    def grad(one: Tensor) -> Tensor:
         """Return the derivative of sens' f along v, where the first vector is `one`."""
         given = _with(vectors, first, one)
         inner = torch.func.grad(lambda at: (function(_with(given, second, at)) * sens).sum())
         return (inner(given[second]) * direction).sum()
 
     def exactly() -> Tensor:
-        return torch.func.grad(slope)(vectors[first])
+        return torch.func.grad(grad)(vectors[first])
 
     return _exact_or_difference(exactly, moved, vectors[second], direction)
 
@@ -79,11 +81,13 @@ def _exact_or_difference(
 
     Some operations (distances of kernels, products of encoders and FNOs) can be differentiated only
     once; torch's function transforms refuse them. Then it is a central difference of `moved`, in
-    double precision, with a relative error of about 1e-9.
+    double precision, with a relative error of about 1e-9. Memory that runs out is an error.
     """
     try:
         return exactly().detach()
-    except (NotImplementedError, RuntimeError):
+    except (NotImplementedError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
         size, length = (one.norm(dim=1, keepdim=True) for one in (at, direction))
         size = torch.where(size > 0, size, 1.0)
         step = _STEP * size / torch.where(length > 0, length, 1.0)

@@ -16,6 +16,12 @@ INVALID_OUTPUT = "InvalidOutput"
 BUSY = "Busy"
 TIMEOUT = "Timeout"
 TOO_LARGE = "TooLarge"
+FORBIDDEN = "Forbidden"
+
+HOST, PORT = "127.0.0.1", 4242
+"""Where a server listens by default."""
+
+_MEMORY_PER_BYTE = 8  # of a request's fields and answer, for each byte of the largest body
 
 
 @dataclass(frozen=True)
@@ -25,11 +31,15 @@ class Limits:
     Parameters
     ----------
     request_bytes
-        Size of a request's body, 32 MiB by default.
+        Size of a request's body, 32 MB by default.
     pending_bytes
-        Size of all bodies together whose requests are not answered yet, 256 MiB by default.
+        Memory of all requests together that are not answered yet, 512 MB by default: bodies, what
+        they hold on the model's grid, and answers. It is at least `request_bytes`. One request
+        alone may take more.
     fields
         Number of fields in one request, 1024 by default.
+    points
+        Number of points that a request of UM-Bridge may name, 10,000 by default.
     batch_fields
         Number of fields that are predicted together, 256 by default. A larger request is alone.
     queue
@@ -41,9 +51,10 @@ class Limits:
         progress to its end, 20 s by default.
     """
 
-    request_bytes: int = 32 * 2**20
-    pending_bytes: int = 256 * 2**20
+    request_bytes: int = 32 * 10**6
+    pending_bytes: int = 512 * 10**6
     fields: int = 1024
+    points: int = 10_000
     batch_fields: int = 256
     queue: int = 256
     seconds: float = 60.0
@@ -54,6 +65,12 @@ class Limits:
             value = getattr(self, one.name)
             if not value > 0:
                 raise TwoscaleError(f"the limit {one.name} must be positive, got {value!r}")
+        object.__setattr__(self, "pending_bytes", max(self.pending_bytes, self.request_bytes))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the most memory of one request's fields and answer, its body not counted."""
+        return _MEMORY_PER_BYTE * self.request_bytes
 
 
 class Refusal(Exception):
@@ -77,6 +94,13 @@ class Refusal(Exception):
 def error_content(kind: str, message: str) -> dict[str, Any]:
     """Return the JSON object that tells an error."""
     return {"error": {"type": kind, "message": " ".join(message.split())}}
+
+
+def printable(text: str) -> str:
+    """Return a text of a client for the log: control characters are escaped."""
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
 
 
 def busy(message: str) -> Refusal:

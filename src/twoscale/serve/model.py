@@ -13,18 +13,30 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.samples import check_prediction, sample_shape
+from twoscale.fields.samples import check_prediction, read_shape, sample_shape
 from twoscale.serve.batching import Job, Tensors
 from twoscale.serve.derivatives import VectorMap, gradient, hessian_action, jacobian_action
 from twoscale.serve.mappings import Points, input_map, points_from
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.assessment import assessed
-from twoscale.surrogate.inputs import Given, given_inputs
+from twoscale.surrogate.inputs import Given, given_inputs, predicted_space
 
 SINGLE_NAME = "forward"
 """The name of the model where there is only one: a convention of UM-Bridge."""
 
 SUPPORT = ("Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian")
+
+
+_SINGLE, _DOUBLE = 4, 8  # bytes of a number
+_POINT_BYTES = 200  # of one point: its coordinates, nodes, weights, and the values around it
+
+
+class Memory(NamedTuple):
+    """What a request takes in memory once it is read."""
+
+    samples: int
+    held: int  # bytes of fields and vectors, results included
+    answered: int  # how many numbers the answer has
 
 
 class Answer(NamedTuple):
@@ -70,6 +82,27 @@ class Model:
         self._operator = copy.deepcopy(surrogate.operator_).double().requires_grad_(False)
 
     # Predictions of fields
+
+    def memory_of_fields(
+        self, fields: np.ndarray | None, parameters: np.ndarray | None, *, resample: bool = False
+    ) -> Memory:
+        """Return what a prediction will take, from shapes alone.
+
+        Fields and predictions are held on the surrogate's grid, and predictions on the grid of the
+        request as well. Raise a TwoscaleError if the shape is wrong.
+        """
+        inputs, outputs = self.spaces
+        if fields is None:
+            given = () if parameters is None else parameters.shape
+            single = not given or given == (inputs.parameters,) != (1,)
+            samples, space = 1 if single else given[0], outputs
+        else:
+            options: dict[str, Any] = {"any_grid": resample, "rank": self.surrogate.ranks_[0]}
+            shape, _ = read_shape(fields.shape, "input", inputs, **options)
+            samples, space = shape[0], predicted_space(self.spaces, shape, resample=resample)
+        numbers = samples * prod(space.shape)
+        held = samples * (prod(inputs.shape) + prod(outputs.shape)) + numbers
+        return Memory(samples, _SINGLE * held, numbers)
 
     def read(self, fields: Any, parameters: Any, resample: bool = False) -> Given:
         """Return inputs as a field batch, or raise a TwoscaleError that says what is wrong."""
@@ -130,6 +163,14 @@ class Model:
         """Return what UM-Bridge may ask for."""
         return {name: name == "Evaluate" or self.input_map.differentiable for name in SUPPORT}
 
+    def memory_of_vectors(self, points: Points | None) -> Memory:
+        """Return what a value or derivative of the map between vectors will take."""
+        grids = sum(prod(space.shape) for space in self.spaces)
+        vectors = sum(self.input_sizes) + self.output_sizes(points)[0]
+        held = _DOUBLE * (2 * grids + 2 * vectors)
+        held += 0 if points is None else _POINT_BYTES * len(points)
+        return Memory(1, held, max(*self.input_sizes, *self.output_sizes(points)))
+
     def chosen_points(self, given: Any) -> Points | None:
         """Return the points of a request's configuration, or the model's own."""
         if given is None:
@@ -146,7 +187,7 @@ class Model:
 
         @torch.no_grad()
         def work(arguments: Tensors) -> Tensors:
-            return self._back(function(self._there(arguments)))
+            return self._to_cpu(function(self._to_device(arguments)))
 
         return Job(self._key("Evaluate", points), work, tuple(vectors))
 
@@ -157,8 +198,8 @@ class Model:
         function = self._map(points)
 
         def work(arguments: Tensors) -> Tensors:
-            *at, weight = self._there(arguments)
-            return self._back(gradient(function, at, place, weight))
+            *at, weight = self._to_device(arguments)
+            return self._to_cpu(gradient(function, at, place, weight))
 
         return Job((*self._key("Gradient", points), place), work, (*vectors, sens))
 
@@ -169,8 +210,8 @@ class Model:
         function = self._map(points)
 
         def work(arguments: Tensors) -> Tensors:
-            *at, along = self._there(arguments)
-            return self._back(jacobian_action(function, at, place, along))
+            *at, along = self._to_device(arguments)
+            return self._to_cpu(jacobian_action(function, at, place, along))
 
         return Job((*self._key("ApplyJacobian", points), place), work, (*vectors, direction))
 
@@ -186,8 +227,8 @@ class Model:
         function = self._map(points)
 
         def work(arguments: Tensors) -> Tensors:
-            *at, weight, along = self._there(arguments)
-            return self._back(hessian_action(function, at, places, weight, along))
+            *at, weight, along = self._to_device(arguments)
+            return self._to_cpu(hessian_action(function, at, places, weight, along))
 
         key = (*self._key("ApplyHessian", points), places)
         return Job(key, work, (*vectors, sens, direction))
@@ -202,10 +243,10 @@ class Model:
     def _key(self, operation: str, points: Points | None) -> tuple[Any, ...]:
         return (self.name, operation, None if points is None else points.key)
 
-    def _there(self, arguments: Tensors) -> list[Tensor]:
+    def _to_device(self, arguments: Tensors) -> list[Tensor]:
         return [one.to(self.surrogate.device) for one in arguments]
 
-    def _back(self, result: Tensor) -> Tensors:
+    def _to_cpu(self, result: Tensor) -> Tensors:
         return (result.detach().cpu(),)
 
     # In words

@@ -68,8 +68,9 @@ model(inputs); model.gradient(0, 0, inputs, sens)</pre>
 <table>{rows}</table>
 <h2>Limits</h2>
 <p>A request has {size_text(limits.request_bytes)} and {limits.fields} fields at most. It is
-answered within {limits.seconds:g} s. {limits.queue} requests may wait. Then the answer is 503, and
-<code>Retry-After</code> says when to ask again. Errors are
+answered within {limits.seconds:g} s. On the model's grid its fields and its answer have
+{size_text(limits.memory_bytes)} at most. {limits.queue} requests may wait. Then the
+answer is 503, and <code>Retry-After</code> says when to ask again. Errors are
 <code>{{"error": {{"type": ..., "message": ...}}}}</code>.</p>
 </body></html>
 """
@@ -102,7 +103,10 @@ def openapi(models: Sequence[Mapping[str, Any]], limits: Limits) -> dict[str, An
         if path == "/predict":
             names = [model["name"] for model in models]
             schema = {"type": "string", "enum": names}
-            operation["parameters"] = [{"name": "model", "in": "query", "schema": schema}]
+            operation["parameters"] = [
+                {"name": "model", "in": "query", "schema": schema},
+                {"name": "resample", "in": "query", "schema": {"type": "boolean"}},
+            ]
         paths[path] = {method.lower(): operation}
     return {
         "openapi": "3.1.0",
@@ -138,6 +142,7 @@ def _schemas(limits: Limits) -> dict[str, Any]:
     numbers = {"type": "array", "items": {"type": "number"}}
     nested = {"type": "array", "description": "Nested lists of numbers."}
     fields = {**nested, "maxItems": limits.fields}
+    points = {"type": "array", "items": numbers}
     return {
         "Fields": _object(
             {
@@ -163,7 +168,7 @@ def _schemas(limits: Limits) -> dict[str, Any]:
             {
                 "name": {"type": "string"},
                 "input": {"type": "array", "items": numbers},
-                "config": _object({"points": {"type": "array", "items": numbers}}),
+                "config": _object({"points": {**points, "maxItems": limits.points}}),
                 "outWrt": {"type": "integer"},
                 "inWrt": {"type": "integer"},
                 "inWrt1": {"type": "integer"},

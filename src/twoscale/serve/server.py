@@ -6,16 +6,18 @@ import asyncio
 import errno
 import socket
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from threading import Thread
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Lock, Thread
 from time import monotonic, sleep
 from typing import Any, Self
 
 from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.runtime.logs import LOGGER
 from twoscale.serve.app import application
-from twoscale.serve.limits import Limits
+from twoscale.serve.limits import HOST, PORT, Limits
 from twoscale.serve.model import Model
+from twoscale.serve.origins import own_hosts
 from twoscale.serve.service import Service
 
 try:
@@ -25,15 +27,18 @@ try:
 except ImportError as error:
     raise missing_extra(error.name or "uvicorn", "serve") from error
 
-HOST, PORT = "127.0.0.1", 4242
 _CONNECTIONS = 1024
 _START_SECONDS = 30
 _SHUTDOWN_SECONDS = 10
 _SWITCH_SECONDS = 1e-4
+_CUTS = {
+    "head": "the head of a request was not complete",
+    "reader": "the client did not read its answer",
+}
 
 
 def timed_protocol(seconds: float) -> type[H11Protocol]:
-    """Return a protocol of connections that cuts slow heads and slow readers.
+    """Return a protocol of connections that cuts slow heads and slow readers, and logs it.
 
     uvicorn waits without end for the head of a request, and for a client that does not read its
     answer. It also drops the answer to a client that has closed its own side of the connection.
@@ -46,7 +51,15 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
 
         def _abort_later(self, reason: str) -> None:
             if reason not in self._timers:
-                self._timers[reason] = self.loop.call_later(seconds, self.transport.abort)
+                self._timers[reason] = self.loop.call_later(seconds, self._cut, reason)
+
+        def _cut(self, reason: str) -> None:
+            del self._timers[reason]
+            self._log(f"connection cut: {_CUTS[reason]} within {seconds:g} s")
+            self.transport.abort()
+
+        def _log(self, sentence: str) -> None:
+            LOGGER.warning("%s: %s", ":".join(map(str, self.client or ("client",))), sentence)
 
         def _go_on(self, reason: str) -> None:
             if reason in self._timers:
@@ -66,7 +79,10 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
 
         def eof_received(self) -> bool | None:  # type: ignore[override]
             cycle = self.cycle
-            if cycle is None or cycle.response_complete or cycle.more_body:
+            answered = cycle is None or cycle.response_complete
+            if answered and self.conn.trailing_data[0]:
+                self._log("connection closed before the head of a request was complete")
+            if answered or cycle.more_body:  # whose reader logs that the client has left
                 return None  # nothing is to be answered: the connection is closed
             cycle.keep_alive = False
             return True
@@ -87,19 +103,34 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
     return TimedProtocol
 
 
-@contextmanager
-def _quick_switches() -> Iterator[None]:
-    """Let Python's threads change places after 0.1 ms inside the block, not after 5 ms.
+class _QuickSwitches:
+    """Lets Python's threads change places after 0.1 ms while servers run, not after 5 ms.
 
     Each operation of torch gives up Python's lock and waits for it again. While the other thread
     reads and writes requests, a prediction of 100 operations would otherwise take half a second.
+    The first server to run sets the interval, the last one to stop restores it.
     """
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._servers = 0
+        self._usual = 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._servers:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(_SWITCH_SECONDS)
+            self._servers += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._servers -= 1
+            if not self._servers:
+                sys.setswitchinterval(self._usual)
+
+
+_quick_switches = _QuickSwitches()
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -136,7 +167,9 @@ class Server:
     models
         The models, of different names.
     host, port
-        Where it listens; on loopback at 4242 by default. Port 0 stands for any free one.
+        Where it listens; on loopback at 4242 by default. Port 0 stands for any free one. On
+        loopback, requests must name localhost, 127.0.0.1 or [::1] with the port as their Host;
+        elsewhere any Host is accepted. Pages of other origins are refused.
     limits
         What is accepted at most, `Limits()` by default.
 
@@ -144,6 +177,8 @@ class Server:
     ----------
     url
         The address for clients.
+    is_open
+        Whether other machines may reach it.
 
     Examples
     --------
@@ -168,13 +203,16 @@ class Server:
         self._socket = bound_socket(host, port)
         shown, number = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{shown}]' if ':' in shown else shown}:{number}"
-        self._server = uvicorn.Server(self._config())
+        hosts = own_hosts(shown, number)
+        self.is_open = hosts is None
+        self._server = uvicorn.Server(self._config(hosts))
         self._thread = Thread(target=self._serve, name="twoscale-server", daemon=True)
+        self._state = "new"
 
-    def _config(self) -> uvicorn.Config:
+    def _config(self, hosts: frozenset[str] | None) -> uvicorn.Config:
         limits = self.service.limits
         return uvicorn.Config(
-            application(self.service),
+            application(self.service, hosts),
             http=timed_protocol(limits.body_seconds),
             ws="none",
             loop="asyncio",
@@ -188,16 +226,25 @@ class Server:
         )
 
     def _serve(self) -> None:
-        self._server.run(sockets=[self._socket])
+        with _quick_switches:
+            self._server.run(sockets=[self._socket])
+
+    def _begin(self) -> None:
+        if self._state != "new":
+            raise TwoscaleError(f"this server is {self._state} already: make a new Server")
+        self._state = "running"
 
     def run(self) -> None:
         """Serve until a signal to stop; requests that have begun are answered first."""
-        with suppress(KeyboardInterrupt), _quick_switches():  # which uvicorn raises at its end
+        self._begin()
+        with suppress(KeyboardInterrupt):  # which uvicorn raises at its end
             self._serve()
+        self._state = "stopped"
         self._socket.close()
 
     def start(self) -> Self:
         """Serve in a thread, and return once requests are answered."""
+        self._begin()
         self._thread.start()
         last = monotonic() + _START_SECONDS
         while not self._server.started and self._thread.is_alive() and monotonic() < last:
@@ -207,9 +254,11 @@ class Server:
         return self
 
     def stop(self) -> None:
-        """Answer the requests that have begun, and end the thread."""
+        """Answer the requests that have begun, and end the thread; a server stops once."""
         self._server.should_exit = True
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._state = "stopped"
         self._socket.close()
 
     def __enter__(self) -> Self:

@@ -9,7 +9,7 @@ from typing import Any
 from twoscale.errors import TwoscaleError, did_you_mean, missing_extra
 from twoscale.runtime.logs import LOGGER
 from twoscale.serve.batching import Batcher, Job, Tensors
-from twoscale.serve.bodies import Pending, read_body, refusal_response
+from twoscale.serve.bodies import read_body, refusal_response
 from twoscale.serve.limits import (
     INVALID_INPUT,
     INVALID_OUTPUT,
@@ -19,17 +19,22 @@ from twoscale.serve.limits import (
     Limits,
     Refusal,
     busy,
+    printable,
 )
 from twoscale.serve.model import Model
+from twoscale.serve.pending import Held, Pending
 
 try:
     from starlette.exceptions import HTTPException
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 except ImportError as error:
     raise missing_extra(error.name or "starlette", "serve") from error
 
-Answering = Callable[[Request, bytes], Awaitable[Response]]
+Answering = Callable[[Request, bytes, Held], Awaitable[Response]]
+
+_LOGGED = 200  # characters of a path
 
 
 class Service:
@@ -71,21 +76,8 @@ class Service:
         except asyncio.CancelledError:
             if job.future.cancelled() and self.batcher.ends:
                 raise busy("the server is shutting down: ask again when it is back") from None
+            self.batcher.discard(job)
             raise
-
-    def endpoint(self, answer: Answering) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint that reads a body within limits, and answers within its time."""
-
-        async def handle(request: Request) -> Response:
-            try:
-                with self.pending.hold() as count:
-                    body = await read_body(request, self.limits, count)
-                    async with asyncio.timeout(self.limits.seconds):
-                        return await answer(request, body)
-            except Exception as error:
-                return self.refused(request, error)
-
-        return handle
 
     def refused(self, request: Request, error: Exception) -> Response:
         """Return the answer to a request that failed, and log it."""
@@ -95,9 +87,9 @@ class Service:
         level(
             "%s %s: %d, %s",
             request.method,
-            request.url.path,
+            printable(request.scope["path"][:_LOGGED]),
             refusal.status,
-            refusal.message,
+            printable(refusal.content["error"]["message"]),
             exc_info=unexpected,
         )
         return refusal_response(refusal)
@@ -116,6 +108,31 @@ class Service:
             return Refusal(400, INVALID_INPUT, "the client left before its request was complete")
         sentence = f"unexpected {type(error).__name__}: the server's log says more"
         return Refusal(500, INVALID_OUTPUT, sentence)
+
+
+class Endpoint:
+    """An endpoint that reads a body within limits, and answers within its time.
+
+    The memory of a request is counted until its answer is sent.
+    """
+
+    def __init__(self, service: Service, answer: Answering) -> None:
+        self.service = service
+        self.answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        limits = self.service.limits
+        with self.service.pending.hold() as held:
+            try:
+                body = await read_body(request, limits, held)
+                async with asyncio.timeout(limits.seconds):
+                    response = await self.answer(request, body, held)
+                del body
+            except Exception as error:
+                held.release()
+                response = self.service.refused(request, error)
+            await response(scope, receive, send)
 
 
 def _of_path(request: Request, error: HTTPException) -> Refusal:

@@ -11,11 +11,22 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.serve.batching import Job
-from twoscale.serve.bodies import json_object, json_response, known_keys, off_loop
-from twoscale.serve.limits import INVALID_INPUT, INVALID_OUTPUT, UNSUPPORTED, Refusal
+from twoscale.serve.bodies import (
+    JSON,
+    PiecesResponse,
+    answer_size,
+    json_object,
+    json_pieces_of,
+    json_response,
+    known_keys,
+    number_array,
+    off_loop,
+)
+from twoscale.serve.limits import INVALID_INPUT, INVALID_OUTPUT, TOO_LARGE, UNSUPPORTED, Refusal
 from twoscale.serve.mappings import Points
 from twoscale.serve.model import Model
-from twoscale.serve.service import Service
+from twoscale.serve.pending import Held, decoded_size
+from twoscale.serve.service import Answering, Endpoint, Service
 
 try:
     from starlette.requests import Request
@@ -36,11 +47,17 @@ class Call:
         self.content = content
         name = content.get("name")
         self.model: Model = service.model("" if name is None else name, missing=400)
-        config = content.get("config") or {}
+        config = content.get("config")
+        config = {} if config is None else config
         if not isinstance(config, dict):
             raise _invalid("config must be a JSON object")
         known_keys(config, CONFIG, "config")
-        self.points: Points | None = self.model.chosen_points(config.get("points"))
+        points = config.get("points")
+        most = service.limits.points
+        if isinstance(points, list) and len(points) > most:
+            sentence = f"a request names {most} points at most, got {len(points)}"
+            raise Refusal(413, TOO_LARGE, sentence)
+        self.points: Points | None = self.model.chosen_points(number_array(points, "points"))
 
     @property
     def output_size(self) -> int:
@@ -108,30 +125,35 @@ def umbridge_routes(service: Service) -> list[Route]:
     async def info(request: Request) -> Response:
         return json_response({"protocolVersion": PROTOCOL, "models": list(service.models)})
 
-    async def call_of(body: bytes) -> Call:
-        return Call(service, await off_loop(len(body), json_object, body))
+    async def call_of(body: bytes, held: Held) -> Call:
+        held.add(decoded_size(body))
+        return await off_loop(len(body), lambda: Call(service, json_object(body)))
 
-    async def model_info(request: Request, body: bytes) -> Response:
-        return json_response({"support": (await call_of(body)).model.support})
+    async def model_info(request: Request, body: bytes, held: Held) -> Response:
+        return json_response({"support": (await call_of(body, held)).model.support})
 
-    async def input_sizes(request: Request, body: bytes) -> Response:
-        return json_response({"inputSizes": (await call_of(body)).model.input_sizes})
+    async def input_sizes(request: Request, body: bytes, held: Held) -> Response:
+        return json_response({"inputSizes": (await call_of(body, held)).model.input_sizes})
 
-    async def output_sizes(request: Request, body: bytes) -> Response:
-        return json_response({"outputSizes": [(await call_of(body)).output_size]})
+    async def output_sizes(request: Request, body: bytes, held: Held) -> Response:
+        return json_response({"outputSizes": [(await call_of(body, held)).output_size]})
 
-    async def operate(request: Request, body: bytes) -> Response:
+    async def operate(request: Request, body: bytes, held: Held) -> Response:
         name = request.url.path.strip("/")
-        call = await call_of(body)
+        call = await call_of(body, held)
         if not call.model.support[name]:
             raise Refusal(400, UNSUPPORTED, _no_derivatives(name, call.model))
-        (result,) = await service.compute(OPERATIONS[name](call))
-        values = result[0]
+        memory = call.model.memory_of_vectors(call.points)
+        size = memory.held + answer_size(memory.answered, JSON)
+        held.add_expanded(size)
+        job = await off_loop(len(body), OPERATIONS[name], call)
+        values = (await service.compute(job))[0][0]
         if not bool(torch.isfinite(values).all()):
             call.model.check_vectors(call.vectors())  # raises if these are the reason
             raise Refusal(500, INVALID_OUTPUT, _not_finite(call))
-        numbers = values.tolist()
-        return json_response({"output": [numbers] if name == "Evaluate" else numbers})
+        output = values[None] if name == "Evaluate" else values
+        pieces = json_pieces_of({}, "output", output.numpy())
+        return await off_loop(size, PiecesResponse, pieces, JSON)
 
     posts = {
         "ModelInfo": model_info,
@@ -142,18 +164,18 @@ def umbridge_routes(service: Service) -> list[Route]:
     return [
         Route("/Info", info, methods=["GET"]),
         *(
-            Route(f"/{name}", service.endpoint(_protocol_errors(answer)), methods=["POST"])
+            Route(f"/{name}", Endpoint(service, _protocol_errors(answer)), methods=["POST"])
             for name, answer in posts.items()
         ),
     ]
 
 
-def _protocol_errors(answer: Any) -> Any:
+def _protocol_errors(answer: Answering) -> Answering:
     """Return the same with the protocol's status for whatever is wrong with a request: 400."""
 
-    async def handle(request: Request, body: bytes) -> Response:
+    async def handle(request: Request, body: bytes, held: Held) -> Response:
         try:
-            return await answer(request, body)
+            return await answer(request, body, held)
         except TwoscaleError as error:
             raise _invalid(str(error)) from error
         except Refusal as refusal:
@@ -169,13 +191,9 @@ def _vector(given: Any, size: int, name: str) -> Tensor:
     if not isinstance(given, list) or len(given) != size:
         came = f"{len(given)} values" if isinstance(given, list) else type(given).__name__
         raise _invalid(f"{name} must be a list of {size} numbers here, got {came}")
-    try:
-        array = np.asarray(given)
-    except ValueError:
-        array = np.empty((0, 0))
-    if array.ndim != 1 or array.dtype.kind not in "fiu":
+    if not set(map(type, given)) <= {int, float}:  # true and false are no numbers
         raise _invalid(f"{name} must be a list of {size} numbers, and some are something else")
-    return torch.from_numpy(array.astype(np.float64))[None]
+    return torch.from_numpy(np.array(given, np.float64))[None]
 
 
 def _invalid(message: str) -> Refusal:
