@@ -185,7 +185,8 @@ def summary(found: Iterable[Standing]) -> str:
     if missing == len(listed):
         return "None of our errors is measured yet."
     words = f"Ahead of all published errors on {ahead} of {len(judged)} benchmarks"
-    return f"{words}; {missing} are {NOT_MEASURED}." if missing else f"{words}."
+    verb = "is" if missing == 1 else "are"
+    return f"{words}; {missing} {verb} {NOT_MEASURED}." if missing else f"{words}."
 
 
 def our_name(cell: CellRecord) -> str:
