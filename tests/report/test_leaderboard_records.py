@@ -20,7 +20,7 @@ MOST = {
     f"{FLOW}, 64², 312 fields": 0.8,
     f"{FLOW}, 64², 1,250 fields": 0.18,
     f"{FLOW}, 64², 20,000 fields": 0.06,
-    "Darcy 3/12, 85², 1,000 fields": 0.30,
+    "Darcy 3/12, 85², 1,000 fields": 0.30,  # the aim is 0.28
     "Darcy 3/12, 211², 1,000 fields": 0.14,
     "Darcy 3/12, 421², 1,000 fields": 0.16,
     "CNO Poisson, 64², 1,024 fields": 0.21 / 3,

@@ -58,7 +58,7 @@ class Probe:
 
     It has at least `epochs`, or `epochs_alone` if no other predictor is tried. On a GPU it sees
     about `fields` fields, and the network has the `large` settings; on a CPU the `small` ones,
-    and larger cells where it has `cells`.
+    and larger cells if it has `larger_cells`.
     """
 
     epochs: int
@@ -66,7 +66,7 @@ class Probe:
     fields: int
     small: Mapping[str, Any]
     large: Mapping[str, Any] = field(default_factory=dict)
-    cells: bool = False
+    larger_cells: bool = False
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ KINDS: dict[str, Kind] = {
             fields=16_000,
             small={"width": 24, "batch_size": 16},
             large={"cycles": 2},
-            cells=True,
+            larger_cells=True,
         ),
     ),
     "fno": Kind(

@@ -139,7 +139,7 @@ class SearchSpace:
         if probe is None:
             return {}
         timed = probe.epochs_alone if "predictor" in self.given else probe.epochs
-        cut = {"cut": coarse_cut(min(self.shape))} if probe.cells else {}
+        cut = {"cut": coarse_cut(min(self.shape))} if probe.larger_cells else {}
         chosen: dict[str, Any] = {"epochs": timed, **probe.small, **cut}
         if self.accelerated:
             chosen = {"epochs": max(timed, round(probe.fields / self.samples)), **probe.large}
