@@ -92,9 +92,9 @@ def compared_times(problem: Problem, predict: Solve, test: FieldPairs) -> Times:
     fields = inputs[:, : problem.channels[0]]  # parameters are no part of an equation
     ways: dict[str, Solve] = {FULL: problem.solve}
     if isinstance(problem, DiffusionProblem) and math.isfinite(error):
-        steps = needed_steps(problem, fields[:judged, 0], truth[:, 0], error)
+        steps = needed_steps(problem, fields[:judged], truth[:, 0], error)
         words = f"{steps} step{'s' if steps > 1 else ''} of conjugate gradients"
-        ways[words] = lambda given: few_steps(problem, given[:, 0], steps)
+        ways[words] = lambda given: few_steps(problem, given, steps)
     count = min(batch_length(solve, fields) for solve in ways.values())
     seconds = {words: batch_seconds(solve, fields[:count]) for words, solve in ways.items()}
     fastest = min(seconds, key=seconds.__getitem__)
@@ -104,9 +104,10 @@ def compared_times(problem: Problem, predict: Solve, test: FieldPairs) -> Times:
 def needed_steps(problem: DiffusionProblem, inputs: Tensor, truth: Tensor, error: float) -> int:
     """Return the steps from zero after which half of the fields are at most as wrong as `error`.
 
-    Inputs and true fields are (batch, height, width); errors are relative L2 errors.
+    Inputs are (batch, channels, height, width), true fields (batch, height, width); errors are
+    relative L2 errors.
     """
-    system = problem.system(inputs)
+    system = problem.system_of_fields(inputs)
     wanted = truth[:, 1:-1, 1:-1].double()
     size = torch.linalg.vector_norm(wanted, dim=(1, 2)).clamp_min(torch.finfo(wanted.dtype).tiny)
     result = conjugate_gradients(
@@ -121,10 +122,10 @@ def needed_steps(problem: DiffusionProblem, inputs: Tensor, truth: Tensor, error
 
 
 def few_steps(problem: DiffusionProblem, inputs: Tensor, steps: int) -> Tensor:
-    """Return the fields of inputs (batch, height, width) after steps of conjugate gradients."""
+    """Return the fields of inputs (batch, channels, height, width) after steps of conjugate gradients."""
 
     def solve(part: Tensor) -> Tensor:
-        system = problem.system(part)
+        system = problem.system_of_fields(part)
         return conjugate_gradients(
             system.apply,
             system.right_side,
