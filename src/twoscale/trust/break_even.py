@@ -122,7 +122,7 @@ def needed_steps(problem: DiffusionProblem, inputs: Tensor, truth: Tensor, error
 
 
 def few_steps(problem: DiffusionProblem, inputs: Tensor, steps: int) -> Tensor:
-    """Return the fields of inputs (batch, channels, height, width) after steps of conjugate gradients."""
+    """Return the fields of inputs (batch, channels, height, width) after some solver steps."""
 
     def solve(part: Tensor) -> Tensor:
         system = problem.system_of_fields(part)
