@@ -38,6 +38,7 @@ def inference(setup: Setup) -> Iterator[Comparison]:
     for problem in (Poisson(), Darcy()):
         for resolution, batches in grids.items():
             yield from _inference_on(setup, problem, resolution, batches)
+    yield _encoder_inference(setup)
 
 
 def _inference_on(
@@ -77,6 +78,30 @@ def _inference_on(
                 agreement,
                 {"fields_per_second": 1 / min(mine), "peer_fields_per_second": 1 / min(theirs)},
             )
+
+
+def _encoder_inference(setup: Setup) -> Comparison:
+    """Seconds per field of predictions of many fields by an encoder, against FNO."""
+    resolution, fields = setup.size(16, 128), setup.size(16, 100, gpu=1000)
+    fitted = setup.size(60, 500)
+    x, u = setup.fields(Darcy(), resolution, fitted + fields)
+    plan: dict[str, Any] = {"epochs": 1, "device": str(setup.device)}
+    encoder = {"predictor": "encoder", "coarse_components": setup.size(2, 40), **plan}
+    if setup.scale == "small":
+        encoder |= {"patches": 2, "coarse_factor": 4, "width": 8}
+    ours = Surrogate("two-scale", **encoder).fit(x[:fitted], u[:fitted], calibration=False)
+    few = setup.size(8, 32)  # training does not change the time of a prediction
+    network = Surrogate("fno", **plan).fit(x[:few], u[:few], calibration=False)
+    inputs, truth = x[fitted:], u[fitted:]
+    return Comparison(
+        f"inference encoder darcy-{resolution}, batch {fields}",
+        "FNO",
+        "field",
+        _per_field(ours.predict, inputs, setup),
+        _per_field(network.predict, inputs, setup),
+        _agreement(ours, inputs, truth),
+        {"codes": ours.operator_.latent.outputs.code_size},
+    )
 
 
 @torch.no_grad()

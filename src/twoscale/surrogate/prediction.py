@@ -48,11 +48,19 @@ def in_batches(
     if len(fields) <= length and progress is None:
         return predict(fields.to(device)).to(fields.device)
     made = []
+    room: Tensor | None = None
     for part in slices(len(fields), length):
-        made.append(predict(fields[part].to(device)).to(fields.device))
+        one = predict(fields[part].to(device))
+        if one.requires_grad:
+            made.append(one.to(fields.device))
+        else:
+            # One result that parts are copied into: a list would be copied once more at the end.
+            if room is None:
+                room = one.new_empty((len(fields), *one.shape[1:]), device=fields.device)
+            room[part] = one
         if progress:
             progress("fields", part.stop, len(fields), "")
-    return torch.cat(made)
+    return torch.cat(made) if room is None else room
 
 
 def matching_parts(
