@@ -238,8 +238,8 @@ def _seconds(work: Callable[[Tensor], Any], inputs: Tensor) -> float:
 
 
 @torch.no_grad()
-def measure(size: Size, device: torch.device) -> dict[str, Any]:
-    """Return coverages of all methods and cases, flags of each problem, and costs."""
+def measure(size: Size, device: torch.device) -> Iterator[dict[str, Any]]:
+    """Yield coverages of all methods and cases, flags and costs, after each problem."""
     coverages: list[dict[str, Any]] = []
     flags: dict[str, dict[str, float]] = {}
     for name, problem in PROBLEMS.items():
@@ -257,13 +257,13 @@ def measure(size: Size, device: torch.device) -> dict[str, Any]:
                 flags.setdefault(name, flagged(told, data, size))
                 print(_line(row), flush=True)
         print(name, flags[name], flush=True)
-    spread = (LEVEL * (1 - LEVEL) * (1 / size.calibration + 1 / size.fresh)) ** 0.5
-    return {
-        "level": LEVEL,
-        "standard_deviation_of_coverage": spread,
-        "coverage": coverages,
-        "flags": flags,
-    }
+        spread = (LEVEL * (1 - LEVEL) * (1 / size.calibration + 1 / size.fresh)) ** 0.5
+        yield {
+            "level": LEVEL,
+            "standard_deviation_of_coverage": spread,
+            "coverage": coverages,
+            "flags": flags,
+        }
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -283,13 +283,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     device = resolve_device(given.device)
-    record = {
-        "command": f"python scripts/trust_record.py --size {given.size}",
-        "size": asdict(SIZES[given.size]),
-        **measure(SIZES[given.size], device),
-        "environment": environment(device),
-    }
-    write_json(given.out, record)
+    for found in measure(SIZES[given.size], device):
+        record = {
+            "command": f"python scripts/trust_record.py --size {given.size}",
+            "size": asdict(SIZES[given.size]),
+            **found,
+            "environment": environment(device),
+        }
+        write_json(given.out, record)
 
 
 if __name__ == "__main__":

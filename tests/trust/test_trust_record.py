@@ -50,7 +50,7 @@ def test_shifted_inputs_are_of_the_same_shape_and_not_the_same(script, tiny, pro
 
 def test_the_record_has_a_row_for_each_case(script, tiny, monkeypatch, capsys):
     monkeypatch.setattr(script, "PROBLEMS", {"darcy": Darcy()})
-    record = script.measure(tiny, CPU)
+    (record,) = script.measure(tiny, CPU)
     rows = record["coverage"]
     assert [(one["problem"], one["equation"]) for one in rows] == [
         ("darcy", True),

@@ -87,8 +87,9 @@ def _encoder_inference(setup: Setup) -> Comparison:
     x, u = setup.fields(Darcy(), resolution, fitted + fields)
     plan: dict[str, Any] = {"epochs": 1, "device": str(setup.device)}
     encoder = {"predictor": "encoder", "coarse_components": setup.size(2, 40), **plan}
+    encoder["coarse_factor"] = setup.size(4, 8)
     if setup.scale == "small":
-        encoder |= {"patches": 2, "coarse_factor": 4, "width": 8}
+        encoder |= {"patches": 2, "width": 8}
     ours = Surrogate("two-scale", **encoder).fit(x[:fitted], u[:fitted], calibration=False)
     few = setup.size(8, 32)  # training does not change the time of a prediction
     network = Surrogate("fno", **plan).fit(x[:few], u[:few], calibration=False)
