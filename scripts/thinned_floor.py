@@ -5,11 +5,11 @@ python scripts/thinned_floor.py --out results/thinned-floor.json
 The benchmark `darcy-fno` solves on 421 x 421 nodes and keeps every fifth. What lies between the
 kept nodes is random. So no method that reads the thinned medium can have an error of zero. For
 media of the benchmark this script draws others that look the same after thinning: from the
-distribution of the random field, given its values at the kept nodes ("values") or only their signs,
-which is all that the medium shows ("signs"). It solves both. Two independent draws differ by sqrt(2)
-times the error of the best possible prediction if the solutions are normally distributed, and by
-twice that error at most. Signs are drawn by a Gibbs sampler that starts from the true field; with
-few sweeps the draws still resemble it, and the floor comes out too low.
+distribution of the random field, given its values at the kept nodes ("values") or only their
+signs, which is all that the medium shows ("signs"). It solves both. Two independent draws differ by
+sqrt(2) times the error of the best possible prediction if the solutions are normally distributed,
+and by twice that error at most. Signs are drawn by a Gibbs sampler that starts from the true field.
+With few sweeps the draws still resemble it, and the floor comes out too low.
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ class KnownField:
         sources = np.zeros((len(weights), *self.variances.shape))
         sources[:, :: self.step, :: self.step] = weights.reshape(-1, *self.sides)
         coefficients = scipy.fft.dctn(sources, axes=(1, 2), norm="ortho", workers=-1)
-        return scipy.fft.idctn(
-            self.variances * coefficients, axes=(1, 2), norm="ortho", workers=-1
-        )
+        return scipy.fft.idctn(self.variances * coefficients, axes=(1, 2), norm="ortho", workers=-1)
 
 
 def gibbs(values: Array, precision: Array, sweeps: int, rng: np.random.Generator) -> Array:
@@ -150,9 +148,9 @@ def measure(samples: int, sweeps: Sequence[int], side: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=32)
+    parser.add_argument("--samples", type=int, default=24)
     parser.add_argument("--side", type=int, default=85)
-    parser.add_argument("--sweeps", type=int, nargs="+", default=[10, 50, 200])
+    parser.add_argument("--sweeps", type=int, nargs="+", default=[10, 50, 200, 600])
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     found = measure(given.samples, given.sweeps, given.side)

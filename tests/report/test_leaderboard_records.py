@@ -28,7 +28,7 @@ MOST = {
     "CNO wave, 64², 512 fields": 0.63 / 3,
     "CNO wave, K = 32, 64², 512 fields": 1.17,
 }
-ONE_SEED = {f"{FLOW}, 64², 20,000 fields", "Darcy 3/12, 85², 1,000 fields"}
+ONE_SEED = {"Darcy 3/12, 85², 1,000 fields"}
 SEARCHED = (
     "Helmholtz, 101², 1,250 fields",
     f"{FLOW}, 64², 312 fields",

@@ -27,7 +27,8 @@ from twoscale.report.study_documents import (
     markdown,
     results_page,
 )
-from twoscale.report.trust_documents import RECORD, trust_tables
+from twoscale.report.thinned_documents import thinned_text
+from twoscale.report.trust_documents import certificate_table, polish_table, trust_tables
 from twoscale.study.cases import setting_text
 from twoscale.study.paper.roles import EXCEPTION, PLAIN_PATCHES, PROPOSED
 
@@ -94,14 +95,19 @@ def _refreshed_pages(root: Path, results: Path) -> dict[Path, str]:
         "docs/concepts/representations.md": {
             "equal": beyond_table(studies, "Representations of equal code size")
         },
-        "docs/concepts/certificate.md": {"certificate": certificate_table(results)},
-        "docs/benchmarks.md": {"leaderboard": leaderboard_text(studies)},
+        "docs/concepts/certificate.md": {
+            "certificate": certificate_table(results),
+            "polish": polish_table(results),
+        },
+        "docs/benchmarks.md": {
+            "leaderboard": leaderboard_text(studies),
+            "thinned": thinned_text(results),
+        },
+        "docs/trust.md": {"trust": trust_tables(results)},
         "docs/howto/serve.md": {"load": load_sentences(results)},
         "docs/howto/invert.md": {"inversion": inversion_text(results)},
         "docs/howto/reproduce.md": {"reproduce": f"{reproduce_table(studies)}\n\n{NOTE}"},
     }
-    if (results / RECORD).exists():
-        parts["docs/trust.md"] = {"trust": trust_tables(results)}
     return {root / page: refreshed(root / page, texts) for page, texts in parts.items()}
 
 
@@ -113,33 +119,6 @@ def faults_table(results: Path) -> str:
     lines = markdown(["kind", "tried", "failed"], rows)
     commit = record["environment"]["commit"]
     return "\n".join([*lines, "", f"Record: `results/faults.json`, commit {commit}."])
-
-
-def certificate_table(results: Path) -> str:
-    """Return the table of bounds against true errors, by contrast."""
-    record = read_json(results / "certificate.json", require={"contrasts": dict, "pairs": int})
-    rows = []
-    for contrast, found in record["contrasts"].items():
-        keys = ("overestimate", "underestimate", "overestimate_by_least_coefficient")
-        means = [f"{found[f'mean_{key}']:.3f}" for key in keys]
-        name = "1 (Poisson)" if contrast == "1" else contrast
-        rows.append([name, str(found["pairs"]), *means])
-    header = ["contrast", "pairs", "upper / true", "true / lower", "upper / true, smallest a"]
-    lines = markdown(header, rows)
-    commit = record["environment"]["commit"]
-    return "\n".join(
-        [
-            f"{record['pairs']} predictions on grids up to {record['largest_grid']}, from noise to "
-            "the rounded solution, with errors placed where a is small or large. True errors are "
-            f"from a sparse solver in extended precision. Violations: {record['violations']}. "
-            "Means over predictions whose relative error is above 10⁻⁹:",
-            "",
-            *lines,
-            "",
-            "Record: `results/certificate.json`, made by `scripts/certificate_record.py`, commit "
-            f"{commit}.",
-        ]
-    )
 
 
 def killed_sentences(results: Path) -> str:
