@@ -23,9 +23,11 @@ from twoscale.fields.source import (
     Shape,
     WithParameters,
     chunk_length,
+    range_length,
     single_precision,
     slices,
 )
+from twoscale.fields.workers import HERE, Workers, on_device
 from twoscale.problems import Problem
 from twoscale.runtime.memory import is_out_of_memory, require_memory
 from twoscale.runtime.threads import file_workers, prefetch
@@ -253,12 +255,18 @@ class StoredFields:
     """Fields of a side without its parameters, in ascending order, read afresh on each pass."""
 
     def __init__(
-        self, dataset: Dataset, side: str, indices: Indices, device: torch.device | str = "cpu"
+        self,
+        dataset: Dataset,
+        side: str,
+        indices: Indices,
+        device: torch.device | str = "cpu",
+        workers: Workers | None = None,
     ) -> None:
         self.dataset = dataset
         self.side = side
         self.indices = dataset.ascending(indices)
-        self.device = device
+        self.device = torch.device(device)
+        self.workers = workers or on_device(self.device.type == "cuda")
 
     @property
     def shape(self) -> Shape:
@@ -267,13 +275,29 @@ class StoredFields:
 
     def to(self, device: torch.device | str) -> StoredFields:
         """Return the same fields, delivered on `device`."""
-        return StoredFields(self.dataset, self.side, self.indices, device)
+        remote = None if self.workers in HERE else self.workers
+        return StoredFields(self.dataset, self.side, self.indices, device, remote)
+
+    def ranges(self) -> list[slice]:
+        samples, *sides = self.shape
+        return list(slices(samples, range_length(*sides)))
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        """Yield the chunks that an array in memory has; stored chunks at their ends are shared."""
+        wanted = self.indices[samples]
+        for part in slices(len(wanted), chunk_length(*self.shape[1:])):
+            rows = wanted[part]
+            values = self.dataset.read(self.side, int(rows[0]), int(rows[-1]) + 1)
+            yield self._fields(values[rows - rows[0]])
 
     def chunks(self) -> Iterator[Tensor]:
         for start, values in self.dataset.blocks(self.side, self.indices):
             low, high = np.searchsorted(self.indices, (start, start + len(values)))
-            wanted = values[self.indices[low:high] - start]
-            yield torch.from_numpy(wanted).to(self.device)
+            yield self._fields(values[self.indices[low:high] - start])
+
+    def _fields(self, values: np.ndarray) -> Tensor:
+        shape = self.dataset.inner_shape(self.side)
+        return torch.from_numpy(values.reshape(-1, *shape)).to(self.device)
 
 
 def checksum(values: np.ndarray) -> str:

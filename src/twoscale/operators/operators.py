@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Self
 
 import torch
@@ -289,15 +290,20 @@ def _images(pairs: FieldPairs, group: Group) -> FieldPairs:
 
 def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
     """Return the codes of all fields' images, symmetry after symmetry, in one tensor."""
-    samples = source.shape[0]
     codes = torch.empty(0)
     start = 0
-    for chunk in source.chunks():
-        images = [chunk] if len(group) == 1 else [symmetry(chunk) for symmetry in group]
-        for place, image in enumerate(images):
-            part = encode(image)
-            if not start and not place:
-                codes = part.new_empty(len(group), samples, part.shape[1])
-            codes[place, start : start + len(part)] = part
-        start += len(chunk)
+    for part in source.workers.map(partial(_image_codes, encode=encode, group=group), source):
+        if not start:
+            codes = part.new_empty(len(group), source.shape[0], part.shape[2])
+        codes[:, start : start + part.shape[1]] = part
+        start += part.shape[1]
     return codes.flatten(0, 1)
+
+
+def _image_codes(chunks: Iterator[Tensor], encode: Encode, group: Group) -> Tensor:
+    """Return the codes (symmetries, samples, code size) of the images of some fields."""
+    found = []
+    for chunk in chunks:
+        images = [encode(symmetry(chunk)) for symmetry in group]
+        found.append(images[0][None] if len(images) == 1 else torch.stack(images))
+    return found[0] if len(found) == 1 else torch.cat(found, 1)

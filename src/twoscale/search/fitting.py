@@ -15,6 +15,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import FieldSource, Shape
+from twoscale.fields.workers import Workers
 from twoscale.files import Checkpoints
 from twoscale.operators.context import FitContext, SharedFits
 from twoscale.representation import Representation
@@ -213,9 +214,22 @@ class FirstFields:
     def shape(self) -> Shape:
         return self.samples, *self.source.shape[1:]
 
+    @property
+    def workers(self) -> Workers:
+        return self.source.workers
+
+    def ranges(self) -> list[slice]:
+        return [one for one in self.source.ranges() if one.start < self.samples]
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return self._first(self.source.read(samples), self.samples - samples.start)
+
     def chunks(self) -> Iterator[Tensor]:
-        left = self.samples
-        for chunk in self.source.chunks():
+        return self._first(self.source.chunks(), self.samples)
+
+    @staticmethod
+    def _first(chunks: Iterator[Tensor], left: int) -> Iterator[Tensor]:
+        for chunk in chunks:
             yield chunk[:left]
             left -= len(chunk)
             if left <= 0:
