@@ -71,6 +71,10 @@ class Dataset:
         except TwoscaleError as error:
             raise TwoscaleError(f"{self.path} is damaged: {error}") from error
 
+    def __reduce__(self) -> Any:
+        """Return how another process opens the same dataset."""
+        return type(self), (self.path.resolve(),)
+
     @property
     def _workers(self) -> int:
         """Return how many threads read at once."""
@@ -160,9 +164,14 @@ class Dataset:
             "as they were written; generate or import it again"
         )
 
-    def fields(self, side: str, indices: Indices) -> FieldSource:
-        """Return some samples of a side as a source that reads fields from disk on each pass."""
-        fields = StoredFields(self, side, indices) if self._has_fields(side) else None
+    def fields(self, side: str, indices: Indices, workers: Workers | None = None) -> FieldSource:
+        """Return some samples of a side as a source that reads fields from disk on each pass.
+
+        Other `workers` than the threads of this process must see the same path.
+        """
+        fields = None
+        if self._has_fields(side):
+            fields = StoredFields(self, side, indices, workers=workers)
         return self._with_parameters(side, [fields], [indices])[0]
 
     def load_fields(self, side: str, parts: Sequence[Indices]) -> list[FieldSource]:
@@ -268,6 +277,10 @@ class StoredFields:
         self.device = torch.device(device)
         self.workers = workers or on_device(self.device.type == "cuda")
 
+    def __reduce__(self) -> Any:
+        """Return how another process reads the same fields; there it is its own worker."""
+        return StoredFields, (self.dataset, self.side, self.indices, self.device)
+
     @property
     def shape(self) -> Shape:
         channels, height, width = self.dataset.inner_shape(self.side)
@@ -275,8 +288,9 @@ class StoredFields:
 
     def to(self, device: torch.device | str) -> StoredFields:
         """Return the same fields, delivered on `device`."""
-        remote = None if self.workers in HERE else self.workers
-        return StoredFields(self.dataset, self.side, self.indices, device, remote)
+        if self.workers not in HERE:  # others read on a CPU
+            return self
+        return StoredFields(self.dataset, self.side, self.indices, device)
 
     def ranges(self) -> list[slice]:
         samples, *sides = self.shape

@@ -7,7 +7,7 @@ the same bytes, however many workers there are and wherever they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -111,8 +111,3 @@ class Job:
         """Return the result of a range, without gradients."""
         with torch.no_grad():
             return self.work(self.source.read(samples))
-
-
-def sum_of(parts: Sequence[Tensors]) -> Tensors:
-    """Return the sums over a group of parts; a function of one argument, for other processes."""
-    return tree_sum(parts)

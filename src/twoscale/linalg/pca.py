@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.held import held
 from twoscale.fields.source import FieldSource, MappedSource, slices, total
-from twoscale.fields.workers import HERE, IN_TURN, Tensors
+from twoscale.fields.workers import Tensors
 from twoscale.runtime.threads import one_thread
 
 OVERSAMPLING = 20
@@ -250,40 +251,13 @@ class Blocks:
     def groups(self) -> Iterator[tuple[slice, FieldSource]]:
         """Yield groups of blocks, each with its standardised data.
 
-        In this process the data of a group are gathered in one pass where they are not too large,
-        and then passed over in memory. Otherwise they are read again on each pass.
+        The data of a group are held in memory where they are not too large. Otherwise they are read
+        again on each pass.
         """
         size = 4 * self.samples * self.features
         most = _DATA_BYTES_CUDA if self.device.type == "cuda" else _DATA_BYTES
         for part in slices(self.count, max(1, most // size)):
-            here = size <= most and self.source.workers in HERE
-            yield part, (HeldRanges(self.of(part)) if here else self.of(part))
-
-
-class HeldRanges:
-    """What another source yields, range by range, in memory."""
-
-    def __init__(self, source: FieldSource) -> None:
-        self.shape = source.shape
-        self.workers = source.workers
-        self._ranges = source.ranges()
-        if self.workers is IN_TURN:
-            self._ranges = [slice(0, self.shape[0])]
-            self._held = [list(source.chunks())]
-        else:
-            self._held = list(self.workers.map(list, source))
-
-    def ranges(self) -> list[slice]:
-        return self._ranges
-
-    def read(self, samples: slice) -> Iterator[Tensor]:
-        return iter(self._held[self._ranges.index(samples)])
-
-    def chunks(self) -> Iterator[Tensor]:
-        return itertools.chain.from_iterable(self._held)
-
-    def to(self, device: torch.device) -> HeldRanges:
-        return self  # what is held stays where it is
+            yield part, (held(self.of(part)) if size <= most else self.of(part))
 
 
 def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares, Split
+from twoscale.errors import TwoscaleError
+from twoscale.fields.workers import Workers
 from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import reads_on_each_pass, split_dataset, split_pairs
@@ -68,6 +70,7 @@ def fit_run(
     test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
+    workers: Workers | None = None,
     overwrite: bool = False,
     resume: bool = True,
     progress: Progress | None = None,
@@ -78,17 +81,25 @@ def fit_run(
     `shares` are those of training, validation and test samples, 0.8/0.1/0.1 by default. With a
     dataset `test` all of its samples are the test samples, and the shares are 0.9/0.1/0.
     `memory` is the memory to stay within, in bytes, by default the machine's free memory. Fields
-    that would take more than half of it are read from disk on every pass. `illustrate` is called
-    with the unfinished folder and what was fitted, to add a page before the run appears. A fit that
-    was stopped goes on from its last checkpoint, unless `resume` is false.
+    that would take more than half of it are read from disk on every pass. With `workers` these read
+    the fields, fit the representations, encode and predict; results are the same. `illustrate` is
+    called with the unfinished folder and what was fitted, to add a page before the run appears. A
+    fit that was stopped goes on from its last checkpoint, unless `resume` is false.
     """
     request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
     surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)
-    stored = reads_on_each_pass(dataset, memory, [surrogate], test=test)
+    if workers is not None and surrogate.device.type != "cpu":
+        raise TwoscaleError(
+            f"with workers the rest of a fit runs on a CPU, not on {surrogate.device}: use "
+            "device='cpu'"
+        )
+    stored = reads_on_each_pass(dataset, memory, [surrogate], test=test, workers=workers)
     with claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output:
         asked = fits_asked(dataset, [surrogate], [split], shares=[shares], test=test)
         kept = kept_checkpoints(output.work, asked, device=surrogate.device, resume=resume)
-        pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
+        pairs = split_pairs(
+            dataset, split, stored=stored, test=test, workers=workers, progress=progress
+        )
         surrogate.fit(
             *pairs.training,
             validation=pairs.validation,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from twoscale.data.split import TESTED_ELSEWHERE
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Samples
 from twoscale.fields.source import FieldSource
+from twoscale.fields.workers import Workers
 from twoscale.runtime.memory import available_memory, size_text
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
@@ -85,16 +87,17 @@ def reads_on_each_pass(
     surrogates: Sequence[Surrogate] = (),
     *,
     test: Dataset | None = None,
+    workers: Workers | None = None,
 ) -> bool:
     """Say whether fields are read on every pass: they would take more than half of the memory.
 
     `memory` is in bytes, by default the machine's free memory. If it is given, surrogates that
-    train on whole fields are refused then.
+    train on whole fields are refused then. With `workers` fields are always read on every pass.
     """
     needed = dataset.nbytes + (test.nbytes if test is not None else 0)
-    stored = needed > (memory or available_memory()) // 2
+    stored = workers is not None or needed > (memory or available_memory()) // 2
     for surrogate in surrogates:
-        if stored and memory and surrogate.parts.trains_on_fields:
+        if stored and (memory or workers) and surrogate.parts.trains_on_fields:
             raise whole_fields_refused(dataset, surrogate.method)
     return stored
 
@@ -105,32 +108,42 @@ def split_pairs(
     *,
     stored: bool,
     test: Dataset | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> SplitPairs:
-    """Return the pairs of all parts: in memory, or `stored` on disk.
+    """Return the pairs of all parts: in memory, or `stored` on disk, where `workers` read them.
 
     Test samples are those of the dataset `test`, if there is one. A part without samples is
     represented by the one before: validation by training, test by validation.
     """
     wanted = {name: part for name, part in vars(split).items() if len(part)}
     others = {name: wanted.pop(name) for name in ("test",) if test is not None}
-    found = dict(zip(wanted, _pairs(dataset, list(wanted.values()), stored, progress), strict=True))
+    loading = partial(_stored_pairs, workers=workers) if stored else partial(_loaded, progress)
+    found = dict(zip(wanted, loading(dataset, list(wanted.values())), strict=True))
     if test is not None:
-        (found["test"],) = _pairs(test, list(others.values()), stored, progress)
+        (found["test"],) = loading(test, list(others.values()))
     validation = found.get("validation", found["training"])
     judging = found.get("test", validation)
     return SplitPairs(found["training"], validation, judging, found.get("calibration"))
 
 
-def _pairs(
-    dataset: Dataset, parts: Sequence[np.ndarray], stored: bool, progress: Progress | None
+def _stored_pairs(
+    dataset: Dataset, parts: Sequence[np.ndarray], workers: Workers | None
 ) -> list[Pair]:
-    """Return the pairs of some parts of one dataset."""
-    if stored:
-        return [
-            _pair(dataset, dataset.fields("input", part), dataset.fields("output", part))
-            for part in parts
-        ]
+    """Return the pairs of some parts of one dataset, which are read on each pass."""
+    if workers is not None and not dataset.has_checksums:
+        raise TwoscaleError(
+            f"workers read datasets, and {dataset.path} is none: make one with 'twoscale import'"
+        )
+    options = {} if workers is None else {"workers": workers}
+    return [
+        _pair(dataset, *(dataset.fields(side, part, **options) for side in ("input", "output")))
+        for part in parts
+    ]
+
+
+def _loaded(progress: Progress | None, dataset: Dataset, parts: Sequence[np.ndarray]) -> list[Pair]:
+    """Return the pairs of some parts of one dataset, in memory."""
     sides = []
     for done, side in enumerate(("input", "output")):
         if progress:
