@@ -16,6 +16,7 @@ from twoscale.cli.options import (
     MemoryOption,
     OverwriteOption,
     ResumeOption,
+    SchedulerOption,
     SeedOption,
 )
 from twoscale.cli.reading import (
@@ -110,6 +111,7 @@ def fit(
     time: TimeOption = None,
     periodic: PeriodicOption = None,
     memory: MemoryOption = None,
+    scheduler: SchedulerOption = None,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
     overwrite: OverwriteOption = False,
@@ -146,12 +148,13 @@ def fit(
                 "a search is for one seed: search with --seed, then fit the --method and settings "
                 "it finds with --seeds"
             )
-        _search(dataset, out, parse_duration(budget or SEARCH_SECONDS), seed, options, json)
+        budget_seconds = parse_duration(budget or SEARCH_SECONDS)
+        _search(dataset, out, budget_seconds, seed, scheduler, options, json)
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
     several = None if seeds is None else parse_seeds(seeds)
-    _fit_method(dataset, out, method, seed, several, options, json)
+    _fit_method(dataset, out, method, seed, several, scheduler, options, json)
 
 
 def _fit_method(
@@ -160,21 +163,24 @@ def _fit_method(
     method: str,
     seed: int,
     seeds: list[int] | None,
+    scheduler: str | None,
     options: dict[str, Any],
     json: bool,
 ) -> None:
     """Fit one method for one seed or several, and show its metrics."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
     from twoscale.cli.next_steps import print_next
+    from twoscale.cli.scheduling import workers_at
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs
 
     several = {} if seeds is None else {k: out / f"seed-{k}" for k in seeds}
-    with progress_bar(method) as progress:
+    with progress_bar(method) as progress, workers_at(scheduler, progress) as workers:
         runs = fit_runs(
             dataset,
             several or {seed: out},
             method=method,
+            workers=workers,
             progress=progress,
             illustrate=illustrate_run,
             **options,
@@ -194,20 +200,28 @@ def _fit_method(
 
 
 def _search(
-    data: Dataset, out: Path, budget: float, seed: int, options: dict[str, Any], json: bool
+    data: Dataset,
+    out: Path,
+    budget: float,
+    seed: int,
+    scheduler: str | None,
+    options: dict[str, Any],
+    json: bool,
 ) -> None:
     """Fit what a search finds, and show how it was found."""
     from twoscale.cli.display import print_search, search_bars, show_metrics
     from twoscale.cli.next_steps import print_next
+    from twoscale.cli.scheduling import workers_at
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import auto_run
 
-    with search_bars() as progress:
+    with search_bars() as progress, workers_at(scheduler) as workers:
         run = auto_run(
             data,
             out,
             budget=budget,
             seed=seed,
+            workers=workers,
             progress=progress,
             illustrate=illustrate_run,
             **options,

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares, Split
-from twoscale.errors import TwoscaleError
 from twoscale.fields.workers import Workers
 from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import reads_on_each_pass, split_dataset, split_pairs
+from twoscale.run.pairs import check_device, reads_on_each_pass, split_dataset, split_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
@@ -88,11 +87,7 @@ def fit_run(
     """
     request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
     surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)
-    if workers is not None and surrogate.device.type != "cpu":
-        raise TwoscaleError(
-            f"with workers the rest of a fit runs on a CPU, not on {surrogate.device}: use "
-            "device='cpu'"
-        )
+    check_device(workers, surrogate.device)
     stored = reads_on_each_pass(dataset, memory, [surrogate], test=test, workers=workers)
     with claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output:
         asked = fits_asked(dataset, [surrogate], [split], shares=[shares], test=test)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import torch
 
 from twoscale.data import Dataset, Shares, Split, split_samples
 from twoscale.data.split import TESTED_ELSEWHERE
@@ -81,6 +82,14 @@ def _check_test_set(dataset: Dataset, test: Dataset) -> None:
             )
 
 
+def check_device(workers: Workers | None, device: torch.device) -> None:
+    """Raise if a fit with workers is to train on another device than a CPU."""
+    if workers is not None and device.type != "cpu":
+        raise TwoscaleError(
+            f"with workers the rest of a fit runs on a CPU, not on {device}: use device='cpu'"
+        )
+
+
 def reads_on_each_pass(
     dataset: Dataset,
     memory: int | None,
@@ -152,6 +161,11 @@ def _loaded(progress: Progress | None, dataset: Dataset, parts: Sequence[np.ndar
     if progress:
         progress("loading", 2, 2, "")
     return [_pair(dataset, *sources) for sources in zip(*sides, strict=True)]
+
+
+def stored_pair(dataset: Dataset, samples: Sequence[int], workers: Workers) -> Pair:
+    """Return the pairs of some samples, which workers read."""
+    return _stored_pairs(dataset, [np.asarray(samples)], workers)[0]
 
 
 def loaded_pair(dataset: Dataset, samples: Sequence[int]) -> Pair:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares
+from twoscale.fields.workers import Workers
 from twoscale.files import claimed, new_folder
 from twoscale.predictors import get_predictor
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import (
     Pair,
+    check_device,
     reads_on_each_pass,
     split_dataset,
     split_pairs,
@@ -44,6 +46,7 @@ def auto_run(
     test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
+    workers: Workers | None = None,
     calibrates: bool = True,
     overwrite: bool = False,
     resume: bool = True,
@@ -64,7 +67,8 @@ def auto_run(
     split = split_dataset(
         dataset, test, seed=seed, training=training_samples, shares=shares, calibrates=calibrates
     )
-    stored = reads_on_each_pass(dataset, memory, test=test)
+    check_device(workers, resolve_device(device))
+    stored = reads_on_each_pass(dataset, memory, test=test, workers=workers)
     predictor = (settings or {}).get("predictor")
     if stored and memory and predictor and get_predictor(str(predictor)).reads_fields:
         raise whole_fields_refused(dataset, f"predictor={predictor}")
@@ -80,7 +84,9 @@ def auto_run(
             "test_dataset": None if test is None else test.identity,
         }
         kept = kept_checkpoints(output.work, asked, device=resolve_device(device), resume=resume)
-        pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
+        pairs = split_pairs(
+            dataset, split, stored=stored, test=test, workers=workers, progress=progress
+        )
         compares = calibrates and dataset.problem is not None
         fixed = (_PAGE if illustrate else 0.0) + (_SOLVER if compares else 0.0)
         found = fit_auto(

@@ -11,6 +11,7 @@ from typing import Any
 
 from twoscale.data import Dataset, Shares
 from twoscale.errors import TwoscaleError
+from twoscale.fields.workers import Workers
 from twoscale.files import (
     Checkpoints,
     Output,
@@ -27,7 +28,13 @@ from twoscale.files import (
 )
 from twoscale.run.fitting import Request, fit_run, fits_asked
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
-from twoscale.run.pairs import Pair, SplitPairs, reads_on_each_pass, split_pairs
+from twoscale.run.pairs import (
+    Pair,
+    SplitPairs,
+    check_device,
+    reads_on_each_pass,
+    split_pairs,
+)
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
@@ -145,6 +152,7 @@ def fit_requests(
     illustrate: Illustrate | None = None,
     on_error: Callable[[Request, Exception], None] | None = None,
     checkpoints: Checkpoints | None = None,
+    workers: Workers | None = None,
 ) -> list[Run | None]:
     """Fit any methods, seeds and variants on a dataset at once, and write their run folders.
 
@@ -155,7 +163,7 @@ def fit_requests(
     returned as None. Without it all run folders appear, or none. `checkpoints` are kept beside the
     first run by default. Other options are those of `fit_run`.
     """
-    fits = _RequestedFits(dataset, requests, device, memory, progress, test)
+    fits = _RequestedFits(dataset, requests, device, memory, progress, test, workers)
     runs: list[Run | None] = [None] * len(requests)
     with ExitStack() as stack:
         outputs = [
@@ -195,14 +203,19 @@ class _RequestedFits:
         memory: int | None,
         progress: Progress | None,
         test: Dataset | None,
+        workers: Workers | None,
     ) -> None:
         self.dataset = dataset
+        self.workers = workers
         self.test = test
         self.requests = requests
         self.progress = progress
         self.surrogates = [one.surrogate(dataset, device) for one in requests]
         self.splits = [one.split(dataset, test) for one in requests]
-        self.stored = reads_on_each_pass(dataset, memory, self.surrogates, test=test)
+        check_device(workers, self.surrogates[0].device)
+        self.stored = reads_on_each_pass(
+            dataset, memory, self.surrogates, test=test, workers=workers
+        )
         self.checkpoints: Checkpoints | None = None
         self.loaded: tuple[Any, SplitPairs | None] = (None, None)
         self.tests: dict[Hashable, Pair] = {}  # those that metrics are measured on
@@ -254,6 +267,7 @@ class _RequestedFits:
                 self.splits[place],
                 stored=self.stored,
                 test=self.test,
+                workers=self.workers,
                 progress=self.progress,
             )
             self.loaded = (part, pairs)
