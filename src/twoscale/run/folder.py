@@ -17,8 +17,8 @@ from twoscale.data.direct import is_stored, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
-from twoscale.fields.workers import Workers
 from twoscale.fields.source import ArraySource, first_fields
+from twoscale.fields.workers import Workers
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
 from twoscale.run.break_even import break_even
 from twoscale.run.pairs import Pair, SplitPairs, loaded_pair, stored_pair
