@@ -18,6 +18,7 @@ from twoscale.cli.options import (
     ResumeOption,
     SeedOption,
 )
+from twoscale.cli.processes import in_every_process
 from twoscale.cli.reading import (
     AxesOption,
     InputKeys,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _AUTO = "auto"  # in place of a method: search for one
 
 
+@in_every_process
 def fit(
     out: Annotated[
         Path,
@@ -168,6 +170,7 @@ def _fit_method(
     from twoscale.cli.next_steps import print_next
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs
+    from twoscale.runtime.processes import is_first
 
     several = {} if seeds is None else {k: out / f"seed-{k}" for k in seeds}
     with progress_bar(method) as progress:
@@ -179,6 +182,8 @@ def _fit_method(
             illustrate=illustrate_run,
             **options,
         )
+    if not is_first():
+        return
     title = _title(runs[0])
     if not several:
         show_metrics({method: runs[0].metrics}, json, title, out)

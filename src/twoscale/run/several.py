@@ -28,6 +28,7 @@ from twoscale.files import (
 from twoscale.run.fitting import Request, fit_run, fits_asked
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import Pair, SplitPairs, reads_on_each_pass, split_pairs
+from twoscale.runtime import processes
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
@@ -77,6 +78,7 @@ def _fit_missing(
     **options: Any,
 ) -> list[Run]:
     """Fit the requests whose runs are missing; checkpoints stay until all runs have appeared."""
+    processes.refuse_several("several seeds are fitted", "give each seed a torchrun of its own")
     known: dict[Path, Run] = {}
     if resume and not overwrite:
         known = _finished(dataset, requests, device, test)
