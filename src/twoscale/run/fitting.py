@@ -87,7 +87,8 @@ def fit_run(
     """
     request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
     surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)
-    stored = reads_on_each_pass(dataset, memory, [surrogate], test=test)
+    held = memory and memory * processes.count()  # each process holds its part of the fields
+    stored = reads_on_each_pass(dataset, held, [surrogate], test=test)
     if processes.count() > 1:
         _check_shared(surrogate)
         stored = True  # no process holds all fields

@@ -102,8 +102,8 @@ def _together(work: Callable[[], object]) -> None:
             raise
         cause = ConnectionError(str(error))  # what is saved stays: nothing is wrong with the input
         raise TwoscaleError(
-            f"one of the {count()} processes that train together has ended, so the others cannot "
-            "go on"
+            f"one of the {count()} processes that train together has ended, or they cannot reach "
+            "each other"
         ) from cause
 
 
@@ -115,10 +115,9 @@ def process_group() -> Iterator[None]:
     whose errors follow from it, a SystemExit is.
     """
     store, number, size = next(dist.rendezvous("env://", timeout=_TIMEOUT))
-    backend = "gloo"
-    if torch.cuda.is_available():
-        backend = "cpu:gloo,cuda:nccl"
-        torch.cuda.set_device(own_gpu())
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    if local_rank() < torch.cuda.device_count():
+        torch.cuda.set_device(local_rank())
     dist.init_process_group(backend, store=store, rank=number, world_size=size, timeout=_TIMEOUT)
     notes = dist.PrefixStore("twoscale", store)
     try:
@@ -136,7 +135,8 @@ def own_gpu() -> int:
     number, devices = local_rank(), torch.cuda.device_count()
     if number >= devices:
         raise TwoscaleError(
-            f"there are {devices} GPUs for more than {number} processes: start one process per GPU"
+            f"process {number + 1} on this machine has no GPU of its own, because there are "
+            f"{devices}: start one process per GPU, or pass device='cpu'"
         )
     return number
 
