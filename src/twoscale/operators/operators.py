@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Self
 
 import torch
@@ -13,9 +14,9 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
-from twoscale.fields.source import FieldSource, first_fields, map_fields
+from twoscale.fields.source import FieldSource, map_fields
 from twoscale.fields.symmetries import IDENTITY, Group, ImageSource, symmetry_group
-from twoscale.operators.context import FieldPairs, FitContext, train_members
+from twoscale.operators.context import FieldPairs, FitContext, share_fitted, train_members
 from twoscale.parts import describe
 from twoscale.predictors import CodePredictor, ImagePairs
 from twoscale.representation import Representation, beside_parameters
@@ -182,7 +183,7 @@ class LatentOperator(FieldOperator):
         if processes.is_first() or shard is None:
             self._fit_here(representation, fields, space, context, name)
         if shard is not None:
-            share_fitted(representation, fields, space)
+            share_fitted(representation, fields, partial(representation.restore, space=space))
 
     def _fit_here(
         self,
@@ -291,7 +292,8 @@ class RefinedOperator(FieldOperator):
             return self.base.prepare(training, validation, context)
         if processes.is_first():
             self.base.fit(training, validation, context)
-        share_fitted(self.base, training.inputs, training.input_space, training.output_space)
+        spaces = {"inputs": training.input_space, "outputs": training.output_space}
+        share_fitted(self.base, training.inputs, partial(self.base.restore, **spaces))
         return None
 
     def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
@@ -325,17 +327,6 @@ class RefinedOperator(FieldOperator):
         self.base.restore(subset(tensors, "base"), inputs, outputs)
         self.correction.restore(subset(tensors, "correction"), outputs, outputs)
         return self
-
-
-def share_fitted(
-    module: Representation | FieldOperator, fields: FieldSource, *spaces: Space
-) -> None:
-    """Give all processes what the first one has fitted on fields of some spaces."""
-    state = {name: one.cpu() for name, one in module.state_dict().items()}
-    state = processes.from_first(state if processes.is_first() else {})
-    if not processes.is_first():
-        device = first_fields(fields, 1).device
-        module.restore({name: one.to(device) for name, one in state.items()}, *spaces)
 
 
 def _images(pairs: FieldPairs, group: Group) -> FieldPairs:
