@@ -292,8 +292,9 @@ class RefinedOperator(FieldOperator):
             return self.base.prepare(training, validation, context)
         if processes.is_first():
             self.base.fit(training, validation, context)
-        spaces = {"inputs": training.input_space, "outputs": training.output_space}
-        share_fitted(self.base, training.inputs, partial(self.base.restore, **spaces))
+        inputs, outputs = training.input_space, training.output_space
+        restore = partial(self.base.restore, inputs=inputs, outputs=outputs)
+        share_fitted(self.base, training.inputs, restore)
         return None
 
     def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
