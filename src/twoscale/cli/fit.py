@@ -19,6 +19,7 @@ from twoscale.cli.options import (
     SchedulerOption,
     SeedOption,
 )
+from twoscale.cli.processes import in_every_process
 from twoscale.cli.reading import (
     AxesOption,
     InputKeys,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _AUTO = "auto"  # in place of a method: search for one
 
 
+@in_every_process
 def fit(
     out: Annotated[
         Path,
@@ -173,6 +175,7 @@ def _fit_method(
     from twoscale.cli.scheduling import workers_at
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs
+    from twoscale.runtime.processes import is_first
 
     several = {} if seeds is None else {k: out / f"seed-{k}" for k in seeds}
     with progress_bar(method) as progress, workers_at(scheduler, progress) as workers:
@@ -185,6 +188,8 @@ def _fit_method(
             illustrate=illustrate_run,
             **options,
         )
+    if not is_first():
+        return
     title = _title(runs[0])
     if not several:
         show_metrics({method: runs[0].metrics}, json, title, out)

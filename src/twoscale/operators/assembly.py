@@ -78,6 +78,11 @@ class Assembly:
         return self.predictor.reads_fields or self.correction is not None
 
     @property
+    def trains_in_shards(self) -> bool:
+        """Say whether several processes can train the surrogate, or its correction, together."""
+        return self.predictor.trains_in_shards or self.correction is not None
+
+    @property
     def chooses(self) -> bool:
         """Say whether a fit chooses settings or weights on validation samples."""
         return self.predictor.chooses or self.correction is not None

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleWarning
 from twoscale.fields.grid import Space
-from twoscale.fields.source import FieldSource
+from twoscale.fields.source import FieldSource, first_fields
 from twoscale.files import Checkpoints
 from twoscale.parts import describe
 from twoscale.representation import Representation
 from twoscale.representation.base import space_of
+from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.precision import check_variation
 from twoscale.runtime.progress import Progress
@@ -133,6 +134,22 @@ class FitContext:
     def report(self, stage: str, done: int, total: int, remark: str = "") -> None:
         if self.progress:
             self.progress(stage, done, total, remark)
+
+
+def share_fitted(
+    fitted: nn.Module, fields: FieldSource, restore: Callable[[dict[str, Tensor]], object]
+) -> None:
+    """Give all processes what the first one has fitted on some fields.
+
+    The others `restore` its state on the device of the fields.
+    """
+    state: dict[str, Tensor] = {}
+    if processes.is_first():
+        state = {name: one.cpu() for name, one in fitted.state_dict().items()}
+    state = processes.from_first(state)
+    if not processes.is_first():
+        device = first_fields(fields, 1).device
+        restore({name: one.to(device) for name, one in state.items()})
 
 
 def train_members(

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares, Split
+from twoscale.errors import TwoscaleError
 from twoscale.fields.workers import Workers
 from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import check_device, reads_on_each_pass, split_dataset, split_pairs
+from twoscale.runtime import processes
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
@@ -83,12 +85,22 @@ def fit_run(
     that would take more than half of it are read from disk on every pass. With `workers` these read
     the fields, fit the representations, encode and predict; results are the same. `illustrate` is
     called with the unfinished folder and what was fitted, to add a page before the run appears. A
-    fit that was stopped goes on from its last checkpoint, unless `resume` is false.
+    fit that was stopped goes on from its last checkpoint, unless `resume` is false. Of several
+    processes the first one writes the folder; the others get a run whose folder may not be there
+    yet.
     """
     request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
     surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)
     check_device(workers, surrogate.device)
-    stored = reads_on_each_pass(dataset, memory, [surrogate], test=test, workers=workers)
+    held = memory and memory * processes.count()  # each process holds its part of the fields
+    stored = reads_on_each_pass(dataset, held, [surrogate], test=test, workers=workers)
+    if processes.count() > 1:
+        _check_shared(surrogate)
+        stored = True  # no process holds all fields
+    if not processes.is_first():
+        pairs = split_pairs(dataset, split, stored=stored, test=test)
+        surrogate.fit(*pairs.training, validation=pairs.validation, calibration=False)
+        return Run(request.out, surrogate, run_config(dataset, surrogate, len(split.training)))
     with claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output:
         asked = fits_asked(dataset, [surrogate], [split], shares=[shares], test=test)
         kept = kept_checkpoints(output.work, asked, device=surrogate.device, resume=resume)
@@ -108,6 +120,16 @@ def fit_run(
         write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(request.out, surrogate, config)
+
+
+def _check_shared(surrogate: Surrogate) -> None:
+    """Raise if several processes cannot train a surrogate together."""
+    if not surrogate.parts.trains_in_shards:
+        raise TwoscaleError(
+            f"{processes.count()} processes were started, and only networks on fields are trained "
+            f"by several: {surrogate.parts.predictor!r} is not. Use method='fno' or "
+            "predictor=encoder, or start one process, without torchrun"
+        )
 
 
 def fits_asked(

@@ -20,6 +20,7 @@ from twoscale.run.pairs import (
     split_pairs,
     whole_fields_refused,
 )
+from twoscale.runtime.processes import refuse_several
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now, parse_duration
 from twoscale.search import DEFAULT_BUDGET, fit_auto
@@ -63,6 +64,7 @@ def auto_run(
     surrogate so far. A search that was killed goes on with the time that was left, unless `resume`
     is false.
     """
+    refuse_several("a search runs", "fit one method, such as method='fno'")
     start = now()
     split = split_dataset(
         dataset, test, seed=seed, training=training_samples, shares=shares, calibrates=calibrates

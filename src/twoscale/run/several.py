@@ -35,6 +35,7 @@ from twoscale.run.pairs import (
     reads_on_each_pass,
     split_pairs,
 )
+from twoscale.runtime import processes
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
@@ -84,6 +85,7 @@ def _fit_missing(
     **options: Any,
 ) -> list[Run]:
     """Fit the requests whose runs are missing; checkpoints stay until all runs have appeared."""
+    processes.refuse_several("several seeds are fitted", "give each seed a torchrun of its own")
     known: dict[Path, Run] = {}
     if resume and not overwrite:
         known = _finished(dataset, requests, device, test)

@@ -15,6 +15,7 @@ from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
 from twoscale.representation.transformed import worthwhile
+from twoscale.runtime.processes import refuse_several
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
@@ -129,6 +130,7 @@ def fit_auto(
     >>> found.surrogate.predict(x[:3]).shape
     (3, 8, 8)
     """
+    refuse_several("a search runs")
     seconds = parse_duration(budget)
     begun = clock() if start is None else start
     options: dict[str, Any] = {

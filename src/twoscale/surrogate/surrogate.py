@@ -18,6 +18,7 @@ from twoscale.operators.operators import LatentOperator
 from twoscale.predictors import CodePredictor
 from twoscale.problems import Problem
 from twoscale.representation import Representation
+from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.runtime.stages import CALIBRATION
@@ -256,7 +257,10 @@ class Surrogate(FittedSurrogate):
             fitting = self.begin(training, held_out, progress=report)
             asked = {"parts": self.parts.describe(), "seed": self.seed}
             data = (fitting.training, fitting.validation)
-            warn_of_symmetries(self.parts.symmetries, fitting.training)
+            if self.parts.trains_in_shards and not processes.is_first():
+                checkpoint = None
+            else:
+                warn_of_symmetries(self.parts.symmetries, fitting.training)
             with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
                 fitting.context.checkpoints = kept
                 fitting.operator.fit(*data, fitting.context)
