@@ -22,10 +22,12 @@ from twoscale.representation.base import subset
 from twoscale.representation.geometry import one_isometry
 from twoscale.representation.nearest import NearestCodes
 from twoscale.runtime.precision import check_variation
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import CORRECTION, TRAINING, TRANSFORM
 from twoscale.training import Task
 
 Encode = Callable[[Tensor], Tensor]
+_SINGLE = 4  # bytes of a number of a code
 _FEW_VALUES = 2**17  # of all images of a batch: one call for all of them is faster
 
 
@@ -152,8 +154,8 @@ class LatentOperator(FieldOperator):
         asked = self.predictor.nearest or self.predictor.closed_form
         with one_isometry(self.outputs) if asked else nullcontext():
             with context.clock.stage(TRANSFORM.name):
-                codes = self.encode_pairs(training, self.group)
-                held_out = self.encode_pairs(validation)
+                codes = self.encode_pairs(training, self.group, context.scratch)
+                held_out = self.encode_pairs(validation, scratch=context.scratch)
             with context.clock.stage(TRAINING.name):
                 return self.predictor.prepare(codes, held_out, self.outputs, context.seed)
 
@@ -184,7 +186,9 @@ class LatentOperator(FieldOperator):
         return self
 
     @torch.no_grad()
-    def encode_pairs(self, pairs: FieldPairs, group: Group = IDENTITY) -> ImagePairs:
+    def encode_pairs(
+        self, pairs: FieldPairs, group: Group = IDENTITY, scratch: Scratch = IN_MEMORY
+    ) -> ImagePairs:
         """Return the input and output codes of all pairs' images under some symmetries.
 
         Output codes are what the predictor learns: by `encode`, or the nearest ones.
@@ -194,10 +198,17 @@ class LatentOperator(FieldOperator):
             outputs = NearestCodes(self.outputs)
         # A predictor on whole fields makes their images itself.
         whole = self.predictor.reads_fields and not self.inputs.compresses
+        seen = IDENTITY if whole else group
+        ways = ((self.inputs, pairs.inputs, seen), (self.outputs, pairs.outputs, group))
+        scratch.require(
+            _SINGLE * len(images) * fields.shape[0] * representation.code_size
+            for representation, fields, images in ways
+        )
         return ImagePairs(
-            _encode(self.inputs.encode, pairs.inputs, IDENTITY if whole else group),
-            _encode(outputs, pairs.outputs, group),
+            _encode(self.inputs.encode, pairs.inputs, seen, scratch),
+            _encode(outputs, pairs.outputs, group, scratch),
             group,
+            scratch=scratch,
         )
 
     def forward(self, fields: Tensor) -> Tensor:
@@ -287,7 +298,7 @@ def _images(pairs: FieldPairs, group: Group) -> FieldPairs:
     return FieldPairs(inputs, outputs, pairs.spaces)
 
 
-def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
+def _encode(encode: Encode, source: FieldSource, group: Group, scratch: Scratch) -> Tensor:
     """Return the codes of all fields' images, symmetry after symmetry, in one tensor."""
     samples = source.shape[0]
     codes = torch.empty(0)
@@ -297,7 +308,7 @@ def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
         for place, image in enumerate(images):
             part = encode(image)
             if not start and not place:
-                codes = part.new_empty(len(group), samples, part.shape[1])
+                codes = scratch.empty(len(group), samples, part.shape[1], like=part)
             codes[place, start : start + len(part)] = part
         start += len(chunk)
     return codes.flatten(0, 1)

@@ -10,7 +10,7 @@ from typing import Any
 from twoscale.data import Dataset, Shares, Split
 from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import reads_on_each_pass, split_dataset, split_pairs
+from twoscale.run.pairs import reads_on_each_pass, scratch_in, split_dataset, split_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
@@ -78,14 +78,18 @@ def fit_run(
     `shares` are those of training, validation and test samples, 0.8/0.1/0.1 by default. With a
     dataset `test` all of its samples are the test samples, and the shares are 0.9/0.1/0.
     `memory` is the memory to stay within, in bytes, by default the machine's free memory. Fields
-    that would take more than half of it are read from disk on every pass. `illustrate` is called
-    with the unfinished folder and what was fitted, to add a page before the run appears. A fit that
+    that would take more than half of it are read from disk on every pass, and what a fit makes of
+    them is kept in scratch files where it is large. `illustrate` is called with the unfinished folder and what was fitted, to add a page before the run appears. A fit that
     was stopped goes on from its last checkpoint, unless `resume` is false.
     """
     request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
     surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)
-    stored = reads_on_each_pass(dataset, memory, [surrogate], test=test)
-    with claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output:
+    stored = reads_on_each_pass(dataset, memory, test=test)
+    spooled = dataset if surrogate.parts.trains_on_fields else None
+    with (
+        claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output,
+        scratch_in(output.work, memory, stored=stored, fields=spooled) as scratch,
+    ):
         asked = fits_asked(dataset, [surrogate], [split], shares=[shares], test=test)
         kept = kept_checkpoints(output.work, asked, device=surrogate.device, resume=resume)
         pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
@@ -95,6 +99,7 @@ def fit_run(
             calibration=pairs.calibration,
             progress=progress,
             checkpoint=kept,
+            scratch=scratch,
         )
         new_folder(output.content)
         config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)

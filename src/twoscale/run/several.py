@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,8 +27,9 @@ from twoscale.files import (
 )
 from twoscale.run.fitting import Request, fit_run, fits_asked
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
-from twoscale.run.pairs import Pair, SplitPairs, reads_on_each_pass, split_pairs
+from twoscale.run.pairs import Pair, SplitPairs, reads_on_each_pass, scratch_in, split_pairs
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.surrogate import fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
 from twoscale.surrogate.fitting import kept_checkpoints
@@ -162,6 +163,7 @@ def fit_requests(
             stack.enter_context(claimed(one.out, overwrite=overwrite, may_replace=is_replaceable))
             for one in requests
         ]
+        fits.scratch = stack.enter_context(fits.scratch_beside(outputs[0]))
         fits.checkpoints = checkpoints or fits.own_checkpoints(outputs[0], resume=resume)
 
         def write(place: int) -> None:
@@ -202,7 +204,9 @@ class _RequestedFits:
         self.progress = progress
         self.surrogates = [one.surrogate(dataset, device) for one in requests]
         self.splits = [one.split(dataset, test) for one in requests]
-        self.stored = reads_on_each_pass(dataset, memory, self.surrogates, test=test)
+        self.memory = memory
+        self.stored = reads_on_each_pass(dataset, memory, test=test)
+        self.scratch = IN_MEMORY
         self.checkpoints: Checkpoints | None = None
         self.loaded: tuple[Any, SplitPairs | None] = (None, None)
         self.tests: dict[Hashable, Pair] = {}  # those that metrics are measured on
@@ -216,6 +220,12 @@ class _RequestedFits:
         )
         device = self.surrogates[0].device
         return kept_checkpoints(output.work, asked, device=device, resume=resume)
+
+    def scratch_beside(self, output: Output) -> AbstractContextManager[Scratch]:
+        """Return what gives the scratch of all fits, whose files lie beside an output."""
+        spooled = any(one.parts.trains_on_fields for one in self.surrogates)
+        fields = self.dataset if spooled else None
+        return scratch_in(output.work, self.memory, stored=self.stored, fields=fields)
 
     def fit(
         self, write: Callable[[int], None], failed: Callable[[int, Exception], None] | None
@@ -231,6 +241,7 @@ class _RequestedFits:
             finished=lambda position: write(order[position]),
             failed=failed and (lambda position, error: failed(order[position], error)),
             checkpoints=self.checkpoints,
+            scratch=self.scratch,
         )
 
     def _part(self, place: int) -> tuple[Hashable, ...]:
