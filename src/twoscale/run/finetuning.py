@@ -31,8 +31,8 @@ def finetune_run(
     """Fine-tune a run on its own training split (or that of other `data`) into a new run folder.
 
     `memory` is as for `fit_run`. Objectives that use whole fields in each step copy them to a
-    scratch file if the memory is too small for them. A fine-tuning that was stopped goes on from its last
-    checkpoint, unless `resume` is false.
+    scratch file if the memory is too small for them. A fine-tuning that was stopped goes on from
+    its last checkpoint, unless `resume` is false.
     """
     if base.path.resolve().is_relative_to(resolve_target(out)):
         raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another path")

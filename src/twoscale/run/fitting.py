@@ -78,9 +78,10 @@ def fit_run(
     `shares` are those of training, validation and test samples, 0.8/0.1/0.1 by default. With a
     dataset `test` all of its samples are the test samples, and the shares are 0.9/0.1/0.
     `memory` is the memory to stay within, in bytes, by default the machine's free memory. Fields
-    that would take more than half of it are read from disk on every pass, and what a fit makes of
-    them is kept in scratch files where it is large. `illustrate` is called with the unfinished folder and what was fitted, to add a page before the run appears. A fit that
-    was stopped goes on from its last checkpoint, unless `resume` is false.
+    that would take more than half of it are read from disk on every pass. What a fit makes of them
+    is then kept in scratch files where it is large. `illustrate` is called with the unfinished
+    folder and what was fitted, to add a page before the run appears. A fit that was stopped goes on
+    from its last checkpoint, unless `resume` is false.
     """
     request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
     surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)

@@ -55,9 +55,9 @@ def auto_run(
     in the choice; `shares`, `test` and `calibrates` are as for `Request`. Loading counts towards
     the budget, and time is kept for the evaluation and the page.
     Fields that would take more than half of the `memory` are read on every pass; for predictors
-    that read whole fields they are copied to a scratch file. An interruption ends the search with the best
-    surrogate so far. A search that was killed goes on with the time that was left, unless `resume`
-    is false.
+    that read whole fields they are copied to a scratch file. An interruption ends the search with
+    the best surrogate so far. A search that was killed goes on with the time that was left, unless
+    `resume` is false.
     """
     start = now()
     split = split_dataset(

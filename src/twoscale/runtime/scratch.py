@@ -49,10 +49,14 @@ class Scratch:
         self.memory = memory
 
     @property
+    def on_disk(self) -> bool:
+        """Say whether large tensors are files."""
+        return self.folder is not None and self.memory is not None
+
+    @property
     def largest(self) -> float:
         """Return the bytes of the largest tensor in memory."""
-        limited = self.folder is not None and self.memory is not None
-        return (self.memory or 0) // _SHARE if limited else math.inf
+        return (self.memory or 0) // _SHARE if self.on_disk else math.inf
 
     def empty(self, *shape: int, like: Tensor, device: torch.device | None = None) -> Tensor:
         """Return a tensor with values to be written, of the kind of another."""

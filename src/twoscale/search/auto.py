@@ -10,6 +10,7 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Fields
+from twoscale.fields.source import in_memory
 from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
@@ -152,6 +153,7 @@ def fit_auto(
         declared,
         dict(settings),
         accelerated=plain.device.type == "cuda",
+        stored=not (in_memory(training.inputs.source) or scratch.on_disk),
         transforms=() if "input_transform" in settings else worthwhile(training.inputs.source),
         refused=refused_symmetries(declared, training),
     )
