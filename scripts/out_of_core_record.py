@@ -35,7 +35,8 @@ MEGABYTE = 10**6
 CHILD = """
 import json, runpy, sys, threading, time
 from twoscale.runtime.memory import anonymous_memory, peak_memory
-peak, ended = anonymous_memory(), threading.Event()
+before = peak = anonymous_memory()
+ended = threading.Event()
 def watch():
     global peak
     while not ended.wait(0.005):
@@ -50,7 +51,7 @@ finally:
     ended.set()
     watcher.join()
     seconds = time.perf_counter() - start
-    print("measured", json.dumps([peak, peak_memory(), seconds]), file=sys.stderr)
+    print("measured", json.dumps([before, peak, peak_memory(), seconds]), file=sys.stderr)
 """
 
 
@@ -64,14 +65,15 @@ def fit(data: Path, options: str, memory: str, out: Path) -> dict[str, Any]:
     )
     if done.returncode:
         raise SystemExit(done.stderr)
-    anonymous, resident, seconds = json.loads(done.stderr.rsplit("measured", 1)[1])
+    before, anonymous, resident, seconds = json.loads(done.stderr.rsplit("measured", 1)[1])
     metrics = json.loads((out / "metrics.json").read_text())
     return {
         "memory": memory,
+        "anonymous_megabytes_before": round(before / MEGABYTE),
         "peak_anonymous_megabytes": round(anonymous / MEGABYTE),
         "peak_resident_megabytes": round(resident / MEGABYTE),
         "seconds": round(seconds, 1),
-        "training_seconds": round(metrics["timings"]["training"], 1),
+        "stages": {name: round(one, 1) for name, one in metrics["timings"].items()},
         "mre": metrics["mre"],
         "codes": [metrics["input_code"], metrics["output_code"]],
     }
@@ -91,24 +93,24 @@ def measure(resolution: int, samples: int, memory: str) -> dict[str, Any]:
                 "in memory": fit(data, options, PLENTY, folder / f"{number}-loaded"),
             }
             print(label, json.dumps(fits[label], indent=1), flush=True)
-        return {
-            "problem": "poisson",
-            "resolution": resolution,
-            "samples": samples,
-            "fields_megabytes": round(Dataset(data).nbytes / MEGABYTE),
-            "fits": fits,
-            "environment": environment(torch.device("cpu")),
-        }
+        fields = round(Dataset(data).nbytes / MEGABYTE)
+        return {"samples": samples, "fields_megabytes": fields, "fits": fits}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--resolution", type=int, default=16)
-    parser.add_argument("--samples", type=int, default=400_000)
+    parser.add_argument("--samples", type=int, nargs="+", default=[100_000, 400_000])
     parser.add_argument("--memory", default="200MB")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    write_json(given.out, measure(given.resolution, given.samples, given.memory))
+    record = {
+        "problem": "poisson",
+        "resolution": given.resolution,
+        "sizes": [measure(given.resolution, count, given.memory) for count in given.samples],
+        "environment": environment(torch.device("cpu")),
+    }
+    write_json(given.out, record)
 
 
 if __name__ == "__main__":
