@@ -74,7 +74,7 @@ class Assembly:
 
     @property
     def trains_on_fields(self) -> bool:
-        """Say whether a network is trained on fields, which must be in memory."""
+        """Say whether a network is trained on fields: in memory, or in a scratch file."""
         return self.predictor.reads_fields or self.correction is not None
 
     @property

@@ -21,6 +21,7 @@ from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.precision import check_variation
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import (
     Clock,
@@ -69,7 +70,7 @@ class FitContext:
     `peak_gigabytes` is the peak of GPU memory in the finished parts of this fit. The device's
     counter is reset for each part, so that fits which alternate do not count each other's memory.
     `checkpoints` keep results that took long, for a later process that continues the fit. Each
-    training ends by the `deadline`, if there is one.
+    training ends by the `deadline`, if there is one. `scratch` makes tensors as long as the data.
     """
 
     seed: int = 0
@@ -82,6 +83,7 @@ class FitContext:
     data: str = ""  # identifies the training fields, for checkpoints of representations
     name: str = ""  # identifies data, parts and seed, for checkpoints of networks
     deadline: Deadline | None = None
+    scratch: Scratch = IN_MEMORY
 
     def fit_representation(
         self,

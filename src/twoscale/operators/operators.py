@@ -25,11 +25,13 @@ from twoscale.representation.geometry import one_isometry
 from twoscale.representation.nearest import NearestCodes
 from twoscale.runtime import processes
 from twoscale.runtime.precision import check_variation
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import CORRECTION, TRAINING, TRANSFORM
 from twoscale.training import Task
 from twoscale.training.distributed import Shard, shard_of
 
 Encode = Callable[[Tensor], Tensor]
+_SINGLE = 4  # bytes of a number of a code
 _FEW_VALUES = 2**17  # of all images of a batch: one call for all of them is faster
 
 
@@ -157,8 +159,8 @@ class LatentOperator(FieldOperator):
         asked = self.predictor.nearest or self.predictor.closed_form
         with one_isometry(self.outputs) if asked else nullcontext():
             with context.clock.stage(TRANSFORM.name):
-                codes = self.encode_pairs(training, self.group, shard)
-                held_out = self.encode_pairs(validation)
+                codes = self.encode_pairs(training, self.group, shard, context.scratch)
+                held_out = self.encode_pairs(validation, scratch=context.scratch)
             with context.clock.stage(TRAINING.name):
                 return self.predictor.prepare(codes, held_out, self.outputs, context.seed)
 
@@ -212,7 +214,11 @@ class LatentOperator(FieldOperator):
 
     @torch.no_grad()
     def encode_pairs(
-        self, pairs: FieldPairs, group: Group = IDENTITY, shard: Shard | None = None
+        self,
+        pairs: FieldPairs,
+        group: Group = IDENTITY,
+        shard: Shard | None = None,
+        scratch: Scratch = IN_MEMORY,
     ) -> ImagePairs:
         """Return the input and output codes of all pairs' images under some symmetries.
 
@@ -225,12 +231,19 @@ class LatentOperator(FieldOperator):
         # A predictor on whole fields makes their images itself.
         whole = self.predictor.reads_fields and not self.inputs.compresses
         sides = (pairs.inputs, pairs.outputs)
-        seen, made = sides if shard is None else (shard.source(one) for one in sides)
+        read, made = sides if shard is None else (shard.source(one) for one in sides)
+        seen = IDENTITY if whole else group
+        ways = ((self.inputs, read, seen), (self.outputs, made, group))
+        scratch.require(
+            _SINGLE * len(images) * fields.shape[0] * representation.code_size
+            for representation, fields, images in ways
+        )
         return ImagePairs(
-            _encode(self.inputs.encode, seen, IDENTITY if whole else group),
-            _encode(outputs, made, group),
-            group,
-            shard,
+            _encode(self.inputs.encode, read, seen, scratch),
+            _encode(outputs, made, group, scratch),
+            group=group,
+            shard=shard,
+            scratch=scratch,
         )
 
     def forward(self, fields: Tensor) -> Tensor:
@@ -337,13 +350,13 @@ def _images(pairs: FieldPairs, group: Group) -> FieldPairs:
     return FieldPairs(inputs, outputs, pairs.spaces)
 
 
-def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
+def _encode(encode: Encode, source: FieldSource, group: Group, scratch: Scratch) -> Tensor:
     """Return the codes of all fields' images, symmetry after symmetry, in one tensor."""
     codes = torch.empty(0)
     start = 0
     for part in source.workers.map(partial(_image_codes, encode=encode, group=group), source):
         if not start:
-            codes = part.new_empty(len(group), source.shape[0], part.shape[2])
+            codes = scratch.empty(len(group), source.shape[0], part.shape[2], like=part)
         codes[:, start : start + part.shape[1]] = part
         start += part.shape[1]
     return codes.flatten(0, 1)

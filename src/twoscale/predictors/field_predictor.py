@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Self
 
@@ -94,7 +95,7 @@ class FieldPredictor(CodePredictor):
             self._centre(training.targets, decoder, shard)
         loss = self._loss(training.targets, decoder, shard)
         targets = self._targets(training, decoder)
-        held_out = Pairs(validation.inputs, self._targets(validation, decoder))
+        held_out = replace(validation, targets=self._targets(validation, decoder))
         held_out = held_out if shard is None else shard.part(held_out)
         size, shared = self.plan.evaluation_batch, shard is not None
         validate = partial(mean_loss, self, loss, held_out, size, shared=shared)
@@ -108,7 +109,7 @@ class FieldPredictor(CodePredictor):
             per_epoch = len(training.inputs) if shard is None else shard.samples
         return Task(
             network,
-            Pairs(rows, targets),
+            Pairs(rows, targets, scratch=training.scratch),
             held_out,
             loss,
             self.plan,
@@ -146,12 +147,13 @@ class FieldPredictor(CodePredictor):
         """Return the codes; for the relative loss with the fields' norms as a last column."""
         if self.objective != "field":
             return pairs.targets
-        unit = decoder.unit
-        sizes = [
-            (decoder.decode(pairs.targets[part]) / unit).flatten(1).norm(dim=1, keepdim=True)
-            for part in slices(len(pairs.targets), _DECODED)
-        ]
-        return torch.cat([pairs.targets, torch.cat(sizes)], 1)
+        samples, size = pairs.targets.shape
+        targets = pairs.scratch.empty(samples, size + 1, like=pairs.targets)
+        for part in slices(samples, _DECODED):
+            targets[part, :-1] = pairs.targets[part]
+            fields = decoder.decode(pairs.targets[part]) / decoder.unit
+            targets[part, -1] = fields.flatten(1).norm(dim=1)
+        return targets
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         load_weights(self, tensors)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,9 +16,10 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Samples
 from twoscale.fields.source import FieldSource
 from twoscale.fields.workers import Workers
-from twoscale.runtime.memory import available_memory, size_text
+from twoscale.files import WorkFolder
+from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
-from twoscale.surrogate import Surrogate
+from twoscale.runtime.scratch import Scratch
 
 Pair = tuple[Samples, Samples]
 
@@ -93,22 +95,38 @@ def check_device(workers: Workers | None, device: torch.device) -> None:
 def reads_on_each_pass(
     dataset: Dataset,
     memory: int | None,
-    surrogates: Sequence[Surrogate] = (),
     *,
     test: Dataset | None = None,
-    workers: Workers | None = None,
 ) -> bool:
     """Say whether fields are read on every pass: they would take more than half of the memory.
 
-    `memory` is in bytes, by default the machine's free memory. If it is given, surrogates that
-    train on whole fields are refused then. With `workers` fields are always read on every pass.
+    `memory` is in bytes, by default the machine's free memory.
     """
     needed = dataset.nbytes + (test.nbytes if test is not None else 0)
-    stored = workers is not None or needed > (memory or available_memory()) // 2
-    for surrogate in surrogates:
-        if stored and (memory or workers) and surrogate.parts.trains_on_fields:
-            raise whole_fields_refused(dataset, surrogate.method)
-    return stored
+    return needed > (memory or available_memory()) // 2
+
+
+@contextmanager
+def scratch_in(
+    work: WorkFolder,
+    memory: int | None,
+    *,
+    stored: bool,
+    fields: Dataset | None = None,
+) -> Iterator[Scratch]:
+    """Give what makes the large tensors of a fit; its files are in a work folder, until the end.
+
+    They are all in memory if there is no limit to that and fields are not `stored` on disk. With
+    stored `fields` that a network is trained on it raises if there is no room for a copy of them.
+    """
+    limited = memory is not None or stored
+    scratch = Scratch(work.scratch, memory or available_memory()) if limited else Scratch()
+    if fields is not None and stored:
+        scratch.require([fields.nbytes])
+    try:
+        yield scratch
+    finally:
+        scratch.close()
 
 
 def split_pairs(
@@ -179,13 +197,4 @@ def _pair(dataset: Dataset, inputs: FieldSource, outputs: FieldSource) -> Pair:
     return (
         Samples(inputs, dataset.input_space, input_rank),
         Samples(outputs, dataset.output_space, output_rank),
-    )
-
-
-def whole_fields_refused(dataset: Dataset, method: str) -> TwoscaleError:
-    """Return the error of a method that trains on whole fields, which are to stay on disk."""
-    return TwoscaleError(
-        f"{method} trains on whole fields with these settings, which need "
-        f"{size_text(2 * dataset.nbytes)} here: give more (memory=...), or choose a PCA method "
-        "with a predictor that reads codes"
     )

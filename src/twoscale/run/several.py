@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,10 +33,12 @@ from twoscale.run.pairs import (
     SplitPairs,
     check_device,
     reads_on_each_pass,
+    scratch_in,
     split_pairs,
 )
 from twoscale.runtime import processes
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.surrogate import fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
 from twoscale.surrogate.fitting import kept_checkpoints
@@ -172,6 +174,7 @@ def fit_requests(
             stack.enter_context(claimed(one.out, overwrite=overwrite, may_replace=is_replaceable))
             for one in requests
         ]
+        fits.scratch = stack.enter_context(fits.scratch_beside(outputs[0]))
         fits.checkpoints = checkpoints or fits.own_checkpoints(outputs[0], resume=resume)
 
         def write(place: int) -> None:
@@ -215,9 +218,10 @@ class _RequestedFits:
         self.surrogates = [one.surrogate(dataset, device) for one in requests]
         self.splits = [one.split(dataset, test) for one in requests]
         check_device(workers, self.surrogates[0].device)
-        self.stored = reads_on_each_pass(
-            dataset, memory, self.surrogates, test=test, workers=workers
-        )
+        self.memory = memory
+        self.large = reads_on_each_pass(dataset, memory, test=test)
+        self.stored = self.large or workers is not None
+        self.scratch = IN_MEMORY
         self.checkpoints: Checkpoints | None = None
         self.loaded: tuple[Any, SplitPairs | None] = (None, None)
         self.tests: dict[Hashable, Pair] = {}  # those that metrics are measured on
@@ -231,6 +235,12 @@ class _RequestedFits:
         )
         device = self.surrogates[0].device
         return kept_checkpoints(output.work, asked, device=device, resume=resume)
+
+    def scratch_beside(self, output: Output) -> AbstractContextManager[Scratch]:
+        """Return what gives the scratch of all fits, whose files lie beside an output."""
+        spooled = any(one.parts.trains_on_fields for one in self.surrogates)
+        fields = self.dataset if spooled else None
+        return scratch_in(output.work, self.memory, stored=self.large, fields=fields)
 
     def fit(
         self, write: Callable[[int], None], failed: Callable[[int, Exception], None] | None
@@ -246,6 +256,7 @@ class _RequestedFits:
             finished=lambda position: write(order[position]),
             failed=failed and (lambda position, error: failed(order[position], error)),
             checkpoints=self.checkpoints,
+            scratch=self.scratch,
         )
 
     def _part(self, place: int) -> tuple[Hashable, ...]:

@@ -22,6 +22,7 @@ from twoscale.representation import Representation
 from twoscale.representation.nearest import NearestCodes
 from twoscale.runtime.memory import is_out_of_memory
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import now
 from twoscale.search.candidates import Candidate
@@ -45,7 +46,9 @@ class FieldFitter:
         progress: Progress | None = None,
         checkpoints: Checkpoints | None = None,
         afterwards: Callable[[Surrogate], float] | None = None,
+        scratch: Scratch = IN_MEMORY,
     ) -> None:
+        self.scratch = scratch
         self.checkpoints = checkpoints  # of the candidate that is being fitted
         self.space = space
         self.training = training
@@ -130,7 +133,9 @@ class FieldFitter:
     ) -> Surrogate:
         settings = self.space.settings(candidate)
         surrogate = Surrogate(candidate.chain, **self._options, **settings)
-        fitting = surrogate.begin(training, self.validation, progress=progress)
+        fitting = surrogate.begin(
+            training, self.validation, progress=progress, scratch=self.scratch
+        )
         fitting.context.shared, fitting.context.checkpoints = shared, self.checkpoints
         fitting.context.name = f"{len(training.inputs)} {self.space.identity(candidate)}"
         if deadline is not None:

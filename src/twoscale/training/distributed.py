@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, SampleShape, Shape
+from twoscale.fields.workers import Workers
 from twoscale.runtime import processes
 from twoscale.training.epochs import Epochs
 from twoscale.training.learner import ModuleLearner
@@ -116,9 +117,24 @@ class _ShardSource:
         sides: SampleShape = self.fields.shape[1:]
         return (self.shard.own, *sides)
 
+    @property
+    def workers(self) -> Workers:
+        return self.fields.workers
+
+    def ranges(self) -> list[slice]:
+        """Return the ranges of all samples that have some of this process."""
+        rank, size = self.shard.rank, self.shard.size
+        return [one for one in self.fields.ranges() if (rank - one.start) % size < _length(one)]
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return self._own(self.fields.read(samples), samples.start)
+
     def chunks(self) -> Iterator[Tensor]:
-        start = 0
-        for chunk in self.fields.chunks():
+        return self._own(self.fields.chunks(), 0)
+
+    def _own(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+        """Yield this process's samples of chunks that begin at sample `start`."""
+        for chunk in chunks:
             own = chunk[(self.shard.rank - start) % self.shard.size :: self.shard.size]
             start += len(chunk)
             if len(own):
@@ -126,6 +142,10 @@ class _ShardSource:
 
     def to(self, device: torch.device) -> _ShardSource:
         return _ShardSource(self.fields.to(device), self.shard)
+
+
+def _length(samples: slice) -> int:
+    return int(samples.stop - samples.start)
 
 
 class SharedLearner(ModuleLearner):
