@@ -67,7 +67,8 @@ class LocalTarget:
                 (content / name).mkdir(parents=True, exist_ok=True)
                 write_json(content / name / "zarr.json", chunking.description())
             write_json(content / "zarr.json", group(attributes))
-            self._work.log.write_text("".join(to_line(*one) for one in self._rows.items()))
+            if self._resumable:
+                self._work.log.write_text("".join(to_line(*one) for one in self._rows.items()))
         return dict(self._rows)
 
     def add(self, row: int, packed: dict[str, list[Packed]]) -> None:
