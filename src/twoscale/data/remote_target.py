@@ -92,13 +92,14 @@ class RemoteTarget:
         else:
             self._refuse(names, stored)
         self.begun, self.can_go_on = True, bool(self._rows)
-        write_object(self.place / "zarr.json", _json(group(attributes)))
         if not self._rows:
             remove_objects(self._work, object_names(self._work))
+        write_object(self._work / _REQUEST, _json({"request": request, "owner": self._owner}))
+        write_object(self.place / "zarr.json", _json(group(attributes)))
+        if not self._rows:
             remove_objects(self.place, [name for name in names if name != "zarr.json"])
         for name, chunking in chunkings.items():
             write_object(self.place / name / "zarr.json", _json(chunking.description()))
-        write_object(self._work / _REQUEST, _json({"request": request, "owner": self._owner}))
         return dict(self._rows)
 
     def add(self, row: int, packed: dict[str, list[Packed]]) -> None:
@@ -114,8 +115,7 @@ class RemoteTarget:
 
     def finish(self, attributes: dict[str, Any]) -> None:
         """Write the description of the complete dataset, and remove what led to it."""
-        owner = read_json_at(self._work / _REQUEST).get("owner")
-        if owner != self._owner:
+        if not self._owns():
             raise TwoscaleError(
                 f"another command writes {self.place}: wait for it, or choose another path"
             )
@@ -123,9 +123,15 @@ class RemoteTarget:
         remove_objects(self._work, object_names(self._work))
 
     def remove(self) -> None:
-        """Remove what was written."""
+        """Remove what was written, unless another command has taken over the place."""
+        if not self._owns():
+            return
         for url in (self.place, self._work):
             remove_objects(url, object_names(url))
+
+    def _owns(self) -> bool:
+        """Say whether no other command has begun to write here since this one did."""
+        return read_json_at(self._work / _REQUEST).get("owner") == self._owner
 
     def _stored(self) -> dict[str, Any]:
         """Return the attributes of the dataset that is there, if it is one."""
