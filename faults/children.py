@@ -194,11 +194,12 @@ def _pictures() -> dict[str, bytes]:
 
 
 def _make_things_small() -> None:
-    """Let chunks hold 16 fields on 16 x 16 nodes, so that small datasets have several.
+    """Let chunks hold 16 fields on 16 x 16 nodes, and files 32: small datasets have several.
 
     What commands do with their files stays the same.
     """
     from twoscale.data import description, generation
 
     description._CHUNK_BYTES = 16 * 4 * 16**2
+    description._SHARD_BYTES = 2 * description._CHUNK_BYTES
     generation._BATCH_VALUES["cpu"] = 16 * 16**2

@@ -41,6 +41,9 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 OPTIONAL = [
     "zarr",
+    "numcodecs",
+    "fsspec",
+    "s3fs",
     "h5py",
     "xarray",
     "h5netcdf",

@@ -1,5 +1,6 @@
 import json
 import os
+import pickle
 import shutil
 import tempfile
 from pathlib import Path
@@ -7,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.damage import changed, read_or_refused, repeatable
-from twoscale.data import Dataset, generate
+from tests.data.tools import change_chunk, flip, shard_file
+from twoscale.data import Dataset, chunks, generate, shards
+from twoscale.data.places import read_range
 from twoscale.errors import TwoscaleError
 from twoscale.problems import Poisson
 from twoscale.runtime import memory
@@ -29,8 +33,9 @@ from twoscale.runtime import memory
         {"codecs": []},
         {"codecs": 3},
         {"codecs": ["bytes", "blosc"]},
-        {"codecs": [{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 5}}]},
-        {"codecs": [{"name": "bytes", "configuration": 3}, {"name": "blosc"}]},
+        {"codecs": [{"name": "bytes"}, {"name": "blosc"}]},
+        {"codecs": [{"name": "sharding_indexed", "configuration": 3}]},
+        {"codecs": [{"name": "sharding_indexed", "configuration": {"chunk_shape": [4, 16, 16]}}]},
         {"chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}}},
         {"storage_transformers": [{"name": "x"}]},
         {"node_type": "group"},
@@ -64,34 +69,116 @@ def test_chunks_must_fit_the_memory(dataset, monkeypatch):
         Dataset(dataset.path)
 
 
-def _pipe(chunk):
-    os.mkfifo(chunk)
+def _pipe(shard):
+    shard.unlink()
+    os.mkfifo(shard)
 
 
-def _link(chunk):
-    chunk.symlink_to(chunk.parent.parent.parent / "0" / "0" / "0")
+def _link(shard):
+    shard.rename(shard.with_name("aside"))
+    shard.symlink_to(shard.with_name("aside"))
 
 
-def _larger(chunk):
-    """Blosc would unpack as much as the header says, up to 2 GB."""
-    content = bytearray((chunk.parent.parent.parent / "0" / "0" / "0").read_bytes())
-    content[4:8] = (2**31 - 1).to_bytes(4, "little")
-    chunk.write_bytes(content)
+def _folder(shard):
+    shard.unlink()
+    shard.mkdir()
+
+
+def _cut(shard):
+    shard.write_bytes(shard.read_bytes()[:-1])
 
 
 @pytest.mark.parametrize(
     "make",
-    [_pipe, _link, _larger, lambda chunk: chunk.mkdir(), lambda chunk: chunk.touch()],
-    ids=["pipe", "link", "larger", "folder", "empty"],
+    [
+        _pipe,
+        _link,
+        _folder,
+        _cut,
+        lambda shard: shard.unlink(),
+        lambda shard: shard.write_bytes(b""),
+    ],
+    ids=["pipe", "link", "folder", "cut", "lost", "empty"],
 )
-def test_chunks_that_are_no_proper_files(dataset, make):
-    chunk = dataset.path / "output" / "c" / "1" / "0" / "0"
-    chunk.unlink()
-    make(chunk)
+def test_shards_that_are_no_proper_files(dataset, make):
+    make(shard_file(dataset.path, "output"))
     opened = Dataset(dataset.path)
     for verify in (True, False):
         with pytest.raises(TwoscaleError, match="is damaged: samples 4 to 7 of 'output'"):
             opened.read("output", 4, 8, verify=verify)
+
+
+def _larger(chunk):
+    """Blosc would unpack as much as the header says, up to 2 GB."""
+    chunk[4:8] = (2**31 - 1).to_bytes(4, "little")
+
+
+def _longer(chunk):
+    """Blosc would read as much as the header says."""
+    chunk[12:16] = (2**31 - 1).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize("change", [_larger, _longer])
+def test_chunks_that_claim_other_sizes_are_not_unpacked(dataset, monkeypatch, change):
+    change_chunk(dataset.path, "output", 1, change)
+    monkeypatch.setattr(shards, "_blosc", None)  # nothing is unpacked
+    for verify in (True, False):
+        with pytest.raises(TwoscaleError, match="is damaged: samples 4 to 7 of 'output'"):
+            dataset.read("output", 4, 8, verify=verify)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [(0, 2**40), (2**40, 100), (2**63, 2**63), (2**64 - 1, 2**64 - 1), (2**64 - 2, 3), (0, 0)],
+    ids=str,
+)
+def test_an_index_that_lies_is_refused(dataset, entry):
+    """Also one with the right checksum, which whoever changes it can write."""
+    file = shard_file(dataset.path, "output")
+    content = bytearray(file.read_bytes())
+    size = shards.index_bytes(dataset.layout.chunkings["output"])
+    index = content[-size:-4]
+    index[16:32] = np.array(entry, "<u8").tobytes()
+    file.write_bytes(content[:-size] + index + shards._crc32c(index).to_bytes(4, "little"))
+    for verify in (True, False):
+        with pytest.raises(TwoscaleError, match="is damaged: samples 4 to 7 of 'output'"):
+            Dataset(dataset.path).read("output", 4, 8, verify=verify)
+
+
+def test_zarr_reads_what_is_written(dataset):
+    group = zarr.open_group(dataset.path, mode="r")
+    for name in ("input", "output"):
+        array = group[name]
+        assert (array.chunks, array.shards) == ((4, 16, 16), (12, 16, 16))
+        assert np.array_equal(array[:], dataset.read(name, 0, 30))
+
+
+def test_many_chunks_share_a_file(dataset):
+    files = [file for file in (dataset.path / "output" / "c").rglob("*") if file.is_file()]
+    assert len(files) == 3
+    assert len(dataset.metadata["checksums"]["output"]) == 8
+
+
+def test_chunks_beside_each_other_are_read_at_once(dataset, monkeypatch):
+    ranges = []
+
+    def counted(place, start, length):
+        ranges.append(length)
+        return read_range(place, start, length)
+
+    monkeypatch.setattr(chunks, "read_range", counted)
+    opened = Dataset(dataset.path)
+    opened.read("output", 0, 30)
+    assert len(ranges) == 6  # each of three shards: its index, its chunks
+    opened.read("output", 5, 6)
+    assert len(ranges) == 7
+    assert sum(ranges[1:6:2]) < 30 * 16 * 16 * 4
+
+
+def test_an_opened_dataset_can_be_sent_to_another_process(dataset):
+    dataset.read("output", 4, 8)
+    sent = pickle.loads(pickle.dumps(dataset))
+    assert np.array_equal(sent.read("output", 0, 30), dataset.read("output", 0, 30))
 
 
 def test_a_chunk_without_permission_is_told_as_such(dataset, monkeypatch):
@@ -104,7 +191,7 @@ def test_a_chunk_without_permission_is_told_as_such(dataset, monkeypatch):
 
 
 def test_parts_of_chunks_are_held_to_their_checksums_too(dataset):
-    (dataset.path / "output" / "c" / "1" / "0" / "0").unlink()
+    change_chunk(dataset.path, "output", 1, flip)
     with pytest.raises(TwoscaleError, match="is damaged: samples 4 to 7 of 'output'"):
         Dataset(dataset.path).read("output", 5, 6)
 

@@ -14,8 +14,9 @@ from twoscale.problems import Darcy, Poisson
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """Several chunks per batch and several batches, at test size."""
+    """Several chunks per batch and per shard, and several batches, at test size."""
     monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 3)
+    monkeypatch.setattr(description, "_SHARD_BYTES", 4 * 16 * 16 * 9)
     monkeypatch.setitem(generation._BATCH_VALUES, "cpu", 16 * 16 * 6)
 
 
@@ -95,7 +96,29 @@ def test_a_torn_log_line_is_written_again(tmp_path, small_chunks):
     assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
 
 
-def test_what_was_logged_but_is_lost_is_written_again(tmp_path, small_chunks):
+def _empty_the_first(shards):
+    shards[0].write_bytes(b"")
+
+
+def _remove_the_second(shards):
+    shards[1].unlink()
+
+
+def _change_the_first(shards):
+    content = bytearray(shards[0].read_bytes())
+    content[len(content) // 2] ^= 1
+    shards[0].write_bytes(content)
+
+
+def _lengthen_both(shards):
+    for shard in shards:
+        shard.write_bytes(shard.read_bytes() + b"half a chunk")
+
+
+@pytest.mark.parametrize(
+    "lose", [_empty_the_first, _remove_the_second, _change_the_first, _lengthen_both]
+)
+def test_what_was_logged_but_is_lost_is_written_again(tmp_path, small_chunks, lose):
     """After a loss of power the log may know of chunks that never reached the disk."""
 
     def stop(stage, done, total, remark):
@@ -107,10 +130,9 @@ def test_what_was_logged_but_is_lost_is_written_again(tmp_path, small_chunks):
     with pytest.raises(Stopped):
         generate(Poisson(), tmp_path / "cut.zarr", **options, progress=stop)
     content = tmp_path / ".cut.zarr.twoscale-work" / "content"
-    chunks = sorted(path for path in (content / "input" / "c").rglob("*") if path.is_file())
-    chunks[0].write_bytes(b"")
-    chunks[1].unlink()
-    (chunks[0].parent / "0.abc.partial").write_bytes(b"half")
+    shards = sorted(path for path in (content / "input" / "c").rglob("*") if path.is_file())
+    assert len(shards) == 2
+    lose(shards)
     generate(Poisson(), tmp_path / "cut.zarr", **options)
     assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.data.tools import edit_description
+from tests.data.tools import change_chunk, edit_description, flip, shard_file
 from twoscale.data import Dataset, description, generate, import_fields, store
+from twoscale.data.shards import checksum
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import gather, in_memory
 from twoscale.problems import Poisson
@@ -105,7 +106,7 @@ def test_stored_fields_are_what_is_loaded_on_every_pass(dataset, reads):
 
 @pytest.mark.usefixtures("reads")
 def test_a_damaged_block_is_told_whoever_reads_it(dataset):
-    (dataset.path / "output" / "c" / "1" / "0" / "0").write_bytes(b"nonsense")
+    change_chunk(dataset.path, "output", 1, flip)
     opened = Dataset(dataset.path)
     message = "is damaged: samples 4 to 7 of 'output' cannot be read"
     with pytest.raises(TwoscaleError, match=message):
@@ -153,8 +154,7 @@ def test_missing_array(dataset):
 
 
 def test_damaged_chunk_is_named(dataset):
-    chunk = dataset.path / "output" / "c" / "1" / "0" / "0"
-    chunk.write_bytes(b"nonsense")
+    change_chunk(dataset.path, "output", 1, flip)
     with pytest.raises(TwoscaleError, match=r"samples .* of 'output' cannot be read"):
         Dataset(dataset.path).load("output", range(30))
 
@@ -163,18 +163,11 @@ def test_checksum_sees_one_bit():
     values = np.zeros(4, dtype=np.float32)
     other = values.copy()
     other[3] = -0.0
-    assert store.checksum(values) != store.checksum(other)
+    assert checksum(values) != checksum(other)
 
 
-@pytest.mark.parametrize("damage", [None, -5], ids=["lost", "one byte"])
-def test_whole_chunks_are_held_to_their_checksums(dataset, damage):
-    chunk = dataset.path / "output" / "c" / "1" / "0" / "0"
-    if damage is None:
-        chunk.unlink()
-    else:
-        content = bytearray(chunk.read_bytes())
-        content[damage] ^= 1
-        chunk.write_bytes(content)
+def test_whole_chunks_are_held_to_their_checksums(dataset):
+    change_chunk(dataset.path, "output", 1, flip)
     opened = Dataset(dataset.path)
     with pytest.raises(TwoscaleError, match="is damaged: samples 4 to 7 of 'output'"):
         opened.read("output", 0, 30)
@@ -184,6 +177,15 @@ def test_whole_chunks_are_held_to_their_checksums(dataset, damage):
     values = opened.read("output", 4, 8, verify=False)
     assert not opened.intact("output", 4, values)
     assert opened.intact("input", 4, opened.read("input", 4, 8))
+
+
+def test_a_lost_shard_is_told_and_others_are_read(dataset):
+    shard_file(dataset.path, "output", 1).unlink()
+    opened = Dataset(dataset.path)
+    for verify in (True, False):
+        with pytest.raises(TwoscaleError, match="is damaged: samples 12 to 23 of 'output'"):
+            opened.read("output", 0, 30, verify=verify)
+    assert len(opened.read("output", 24, 30)) == 6
 
 
 @pytest.mark.parametrize("start", [0, 3, 4, 28])

@@ -1,8 +1,9 @@
-"""Datasets with descriptions of our own making."""
+"""Datasets with descriptions and chunks of our own making."""
 
 import json
 
-from twoscale.data.description import description_digest
+from twoscale.data.description import description_digest, layout_of
+from twoscale.data.shards import index_bytes, locate, read_index
 
 
 def edit_description(path, change, *, sign=True):
@@ -13,3 +14,27 @@ def edit_description(path, change, *, sign=True):
     if sign:
         content["attributes"]["digest"] = description_digest(content["attributes"])
     file.write_text(json.dumps(content))
+
+
+def shard_file(path, name, number=0):
+    """Return the file of one shard of an array of fields without channels."""
+    return path / name / "c" / str(number) / "0" / "0"
+
+
+def change_chunk(path, name, row, change):
+    """Change the bytes of one chunk where they lie in their shard; `change` gets a bytearray."""
+    attributes = json.loads((path / "zarr.json").read_text())["attributes"]
+    chunking = layout_of(attributes).chunkings[name]
+    file = path / name / chunking.key(row // chunking.rows)
+    content = file.read_bytes()
+    room = len(content) - index_bytes(chunking)
+    start, length = locate(chunking, read_index(chunking, content[room:], room), row, 0)
+    chunk = bytearray(content[start : start + length])
+    change(chunk)
+    assert len(chunk) == length
+    file.write_bytes(content[:start] + chunk + content[start + length :])
+
+
+def flip(chunk):
+    """Change one byte of a chunk's values."""
+    chunk[-5] ^= 1

@@ -54,6 +54,7 @@ def generate(
     """Sample and solve a known problem; an interrupted call continues where it stopped."""
     from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.data import generate as generate_dataset
+    from twoscale.data.places import place_of
     from twoscale.problems import make_problem
     from twoscale.surrogate.options import resolve_device
 
@@ -70,9 +71,9 @@ def generate(
             overwrite=overwrite,
             progress=progress,
         )
-    sentence = f"{problem}: {dataset.samples} pairs of {dataset.layout} in {out}"
+    sentence = f"{problem}: {dataset.samples} pairs of {dataset.layout} in {place_of(out)}"
     content = {"problem": problem, "seed": seed, **_contents(dataset)}
-    print_outcome(sentence, out, content, json=json)
+    print_outcome(sentence, place_of(out), content, json=json)
 
 
 def import_(
@@ -108,6 +109,7 @@ def import_(
     from twoscale.cli.wording import as_options
     from twoscale.data import import_fields
     from twoscale.data.check import layout_findings
+    from twoscale.data.places import place_of
     from twoscale.problems import get_problem
 
     for file in files:
@@ -125,8 +127,8 @@ def import_(
         )
     findings = list(layout_findings(dataset))
     content = {**_contents(dataset), "findings": [vars(finding) for finding in findings]}
-    sentence = f"{dataset.samples} pairs of {dataset.layout} in {out}"
-    print_outcome(sentence, out, content, json=json)
+    sentence = f"{dataset.samples} pairs of {dataset.layout} in {place_of(out)}"
+    print_outcome(sentence, place_of(out), content, json=json)
     if not json:
         for finding in findings:
             say(as_options(finding.text))
@@ -175,6 +177,7 @@ def check(
     from twoscale.data import check_dataset
     from twoscale.data.direct import open_with_test
     from twoscale.data.kinds import Kind
+    from twoscale.data.places import place_of
     from twoscale.run.check import check_run
 
     path = paths[0]
@@ -195,4 +198,4 @@ def check(
         print_findings(findings)
     errors = [finding.message for finding in findings if finding.level == "error"]
     if errors:
-        raise TwoscaleError(f"{path} has {len(errors)} error(s): {'; '.join(errors)}")
+        raise TwoscaleError(f"{place_of(path)} has {len(errors)} error(s): {'; '.join(errors)}")

@@ -15,6 +15,7 @@ from twoscale.cli.layout import table_lines, wrap
 from twoscale.cli.quiet import is_quiet, print_answer
 from twoscale.cli.wording import as_options
 from twoscale.data.check import Finding
+from twoscale.data.places import Place
 from twoscale.errors import missing_extra
 from twoscale.files import to_json
 from twoscale.report import tables
@@ -91,7 +92,7 @@ def print_json(content: Any) -> None:
     print_answer(to_json(content))
 
 
-def print_outcome(sentence: str, out: Path, content: Mapping[str, Any], *, json: bool) -> None:
+def print_outcome(sentence: str, out: Place, content: Mapping[str, Any], *, json: bool) -> None:
     """Print where a result is: in a sentence, as JSON, or for a quiet command the path alone."""
     if json:
         print_json({"out": str(out), **content})

@@ -66,7 +66,7 @@ def evaluate(
         say(opened.search["explanation"][0])
     part = metrics["measured_on"]
     measured = "all samples" if part == "all" else f"the {part} split"
-    title = f"{run} on {measured} of {data or opened.test_dataset.path}"
+    title = f"{run} on {measured} of {(other or opened.test_dataset).path}"
     if "resampled_from" in metrics:
         grids = ["x".join(map(str, metrics[key]["output"])) for key in _GRIDS]
         cost = number(metrics["interpolation_mre"], display("mre").kind)

@@ -18,7 +18,8 @@ OutDataset = Annotated[
     typer.Option(
         "--out",
         metavar="DATA",
-        help="Where the result goes: a new dataset, which is a folder such as data/mine.zarr.",
+        help="Where the result goes: a new dataset, which is a folder such as data/mine.zarr, or a "
+        "place such as s3://bucket/mine.zarr.",
     ),
 ]
 OutRun = Annotated[

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from twoscale.data.kinds import Kind, kind_of, runs_in
+from twoscale.data.places import place_of
 from twoscale.errors import TwoscaleError
 
 _ARRAY_FILES = (Kind.NPY, Kind.NPZ, Kind.HDF5, Kind.MAT, Kind.NETCDF, Kind.TORCH, Kind.ZARR)
@@ -45,6 +46,7 @@ def expect_kind(path: Path, *wanted: Kind, or_else: Collection[Kind] = ()) -> Ki
     first = runs_in(path)[0] if found is Kind.RUNS else ""
     named = [kind.value for kind in wanted if kind not in ARRAYS]
     words = " or ".join([*named, "a file of arrays"] if {*wanted} & {*ARRAYS} else named)
+    shown = place_of(path)
     raise TwoscaleError(
-        f"{path} is {found.value}, not {words}: {advice.format(path=path, first=first)}"
+        f"{shown} is {found.value}, not {words}: {advice.format(path=shown, first=first)}"
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from twoscale import problems
+from twoscale.data.chunking import Chunking
+from twoscale.data.places import Place, exists, read_json_at
+from twoscale.data.remote import Unreachable
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.samples import fits_rank, sample_shape
@@ -17,10 +19,11 @@ from twoscale.problems import Problem
 from twoscale.runtime.memory import size_text
 
 FORMAT = "twoscale-dataset"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 ARRAYS = ("input", "parameters", "output")
 SIDES = ("input", "output")
 _CHUNK_BYTES = 2**22
+_SHARD_BYTES = 2**27
 _LARGEST_SAMPLE = 2**31 - 2**20  # bytes: more than the compression of one chunk can take
 _OPTIONAL = {"seed": int, "distribution": dict, "boundary": str, "solver": str}
 """Entries of a description that are of this type or null."""
@@ -94,6 +97,18 @@ class Layout:
     def chunk(self) -> int:
         """Return how many samples share a stored chunk: about 4 MiB of the largest array."""
         return max(1, _CHUNK_BYTES // (4 * self.largest))
+
+    @property
+    def shard(self) -> int:
+        """Return how many samples share a file: about 128 MiB of the largest array, in chunks."""
+        return max(1, _SHARD_BYTES // (4 * self.largest) // self.chunk) * self.chunk
+
+    @property
+    def chunkings(self) -> dict[str, Chunking]:
+        """Return how each array is cut."""
+        size = {"chunk": self.chunk, "shard": self.shard, "most": _CHUNK_BYTES}
+        shapes = self.sample_shapes.items()
+        return {name: Chunking.of(self.samples, shape, **size) for name, shape in shapes}
 
     @property
     def largest(self) -> int:
@@ -181,12 +196,14 @@ def is_replaceable(path: Path) -> bool:
     return held <= set(ARRAYS) and inside <= {"zarr.json", "c"}
 
 
-def read_description(path: Path) -> dict[str, Any]:
+def read_description(path: Place) -> dict[str, Any]:
     """Return the attributes of a complete dataset, whose types and sizes are checked."""
     try:
-        group = read_json(path / "zarr.json", require={"attributes": dict, "node_type": str})
+        group = read_json_at(path / "zarr.json", require={"attributes": dict, "node_type": str})
+    except Unreachable:
+        raise
     except TwoscaleError as error:
-        if not os.path.lexists(path):
+        if not exists(path):
             raise TwoscaleError(
                 f"{path} does not exist: make it with 'twoscale generate' or 'import'"
             ) from error
@@ -202,7 +219,9 @@ def read_description(path: Path) -> dict[str, Any]:
             f"{FORMAT_VERSION}: generate or import it again"
         )
     if attributes.get("complete") is not True:
-        raise TwoscaleError(f"{path} is not complete: generate or import it again")
+        raise TwoscaleError(
+            f"{path} is not complete: run the command that makes it again, or wait for it"
+        )
     if attributes.get("digest") != description_digest(attributes):
         raise TwoscaleError(
             f"{path} is damaged: its description has changed since it was written; generate or "
@@ -228,12 +247,12 @@ def _wrong_entries(attributes: dict[str, Any]) -> list[str]:
         layout = layout_of(attributes)
     except TwoscaleError:
         return ["output"]
-    if not _is_count(attributes.get("chunk")) or attributes["chunk"] != layout.chunk:
-        return ["chunk"]
+    for name in ("chunk", "shard"):
+        if not _is_count(attributes.get(name)) or attributes[name] != getattr(layout, name):
+            return [name]
     # As many as the file has room for: a lie about the samples ends here.
-    chunks = -(-layout.samples // layout.chunk)
-    sound = _are_checksums(attributes.get("checksums"), chunks, set(layout.sample_shapes))
-    return [] if sound else ["checksums"]
+    counts = {name: one.count for name, one in layout.chunkings.items()}
+    return [] if _are_checksums(attributes.get("checksums"), counts) else ["checksums"]
 
 
 def _are_names(stored: Any) -> bool:
@@ -265,15 +284,15 @@ def _is_optional(attributes: dict[str, Any], key: str, kind: type) -> bool:
     return key in attributes and (attributes[key] is None or is_a(attributes[key], kind))
 
 
-def _are_checksums(value: Any, chunks: int, arrays: set[str]) -> bool:
+def _are_checksums(value: Any, counts: dict[str, int]) -> bool:
     """Say whether there is one text for each chunk of each array."""
     return (
         isinstance(value, dict)
-        and set(value) == arrays
+        and set(value) == set(counts)
         and all(
             isinstance(sums, list)
-            and len(sums) == chunks
+            and len(sums) == counts[name]
             and all(isinstance(text, str) for text in sums)
-            for sums in value.values()
+            for name, sums in value.items()
         )
     )

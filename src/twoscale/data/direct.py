@@ -13,11 +13,14 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from twoscale.data.arrays import StackView
+from twoscale.data.chunking import cut_window
 from twoscale.data.description import describe, may_be_dataset
 from twoscale.data.importing import Files, file_list
 from twoscale.data.layouts import open_fields
+from twoscale.data.places import place_of
 from twoscale.data.readers import is_array_file
 from twoscale.data.reading import Reading
+from twoscale.data.remote import URL
 from twoscale.data.store import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import content_digest, open_file
@@ -63,15 +66,23 @@ class FileDataset(Dataset):
     def dtype(self) -> str:
         return "float32"
 
-    def read(self, name: str, start: int, stop: int, *, verify: bool = True) -> np.ndarray:
+    def read(
+        self,
+        name: str,
+        start: int,
+        stop: int,
+        *,
+        window: tuple[slice, slice] | None = None,
+        verify: bool = True,
+    ) -> np.ndarray:
         """Return consecutive samples of an array, with the axes a dataset would have.
 
-        `verify`: raise if values are not finite.
+        `verify`: raise if values are not finite. A `window` is cut out of whole fields.
         """
-        stack = self._array(name)
+        stack, part = self._array(name), self._window(name, window)
         with self._lock:
             values = stack.read(slice(start, stop), finite=verify)
-        return values.reshape(stop - start, *self.layout.sample_shapes[name])
+        return cut_window(values.reshape(stop - start, *self.layout.sample_shapes[name]), part)
 
     def intact(self, name: str, first: int, values: np.ndarray) -> bool:
         """Return true: files of others have no checksums of samples."""
@@ -168,7 +179,9 @@ def _is_one_dataset(files: Files) -> TypeGuard[str | Path]:
 
 def is_stored(place: str | Path) -> bool:
     """Say whether a path is to be opened as a dataset; opening it finds what is wrong with it."""
-    path = Path(place)
+    path = place_of(place)
+    if isinstance(path, URL):
+        return True
     if not os.path.lexists(path):
         return not (any(sign in str(path) for sign in "*?[") or is_array_file(path))
     if not path.is_dir():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -13,10 +15,19 @@ from torch import Tensor
 
 from twoscale.data.description import SIDES, Layout, Side, describe
 from twoscale.data.store import Dataset
-from twoscale.data.writer import writing
+from twoscale.data.writer import Packer, writing
+from twoscale.data.written import PackedRow
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
-from twoscale.fields.source import slices
+from twoscale.fields.source import (
+    FieldSource,
+    SentSource,
+    Shape,
+    chunk_length,
+    range_length,
+    slices,
+)
+from twoscale.fields.workers import THREADS, Tasks, Workers
 from twoscale.files import content_digest
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
@@ -35,12 +46,14 @@ def generate(
     seed: int = 0,
     device: torch.device | str = "cpu",
     overwrite: bool = False,
+    workers: Tasks | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
     """Write `samples` pairs of a problem as a dataset; an interrupted call continues.
 
     Fields have `resolution` nodes per side, by default as many as the problem says. Work is cut at
-    fixed sample numbers, so that the bytes do not depend on interruptions.
+    fixed sample numbers, so that the bytes do not depend on interruptions. `workers` solve on their
+    CPUs and compress; this process writes.
     """
     layout = _layout(problem, resolution, samples, seed)
     description = describe(layout, problem, seed=seed)
@@ -48,6 +61,16 @@ def generate(
     where = str(device)
     with writing(path, description, overwrite=overwrite, resumable=True, device=where) as writer:
         length = _batch(layout, writer.chunk, cuda=cuda)
+        if workers is not None:
+            parts = [one for one in slices(samples, length) if writer.missing(one.start, one.stop)]
+            work = _SolveAndPack(problem, layout, seed, writer.packer)
+            for part, packed in zip(parts, workers.each(work, parts), strict=True):
+                for row, one in packed:
+                    if row not in writer.written:
+                        writer.add(row, one)
+                if progress:
+                    progress("samples", part.stop, samples, "")
+            return writer.finish()
 
         def solve(part: slice) -> tuple[slice, dict[str, np.ndarray]]:
             if not writer.missing(part.start, part.stop):
@@ -61,6 +84,77 @@ def generate(
             if progress:
                 progress("samples", part.stop, samples, "")
         return writer.finish()
+
+
+@dataclass(frozen=True)
+class _SolveAndPack:
+    """Solves for some samples, and compresses the rows of chunks that hold them."""
+
+    problem: Problem
+    layout: Layout
+    seed: int
+    packer: Packer
+
+    def __call__(self, part: slice) -> list[tuple[int, PackedRow]]:
+        arrays = _solved(self.problem, self.layout, part, self.seed, "cpu")
+        rows = self.packer.rows(part.start, part.stop)
+        return [(row, self.packer(row, part.start, arrays)) for row in rows]
+
+
+class GeneratedFields:
+    """Fields of one side of a problem, computed whenever they are read: nothing is stored.
+
+    `side` is "input" or "output"; `workers` compute them.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        side: str,
+        *,
+        resolution: int,
+        samples: int,
+        seed: int = 0,
+        workers: Workers = THREADS,
+    ) -> None:
+        self.problem, self.side, self.seed = problem, side, seed
+        self.layout = _layout(problem, resolution, samples, seed)
+        self.workers = workers
+
+    def __reduce__(self) -> Any:
+        """Return how another process computes the same fields; there it is its own worker."""
+        space = self.layout.output.space
+        make = partial(
+            GeneratedFields,
+            resolution=space.grid.height,
+            samples=self.layout.samples,
+            seed=self.seed,
+        )
+        return make, (self.problem, self.side)
+
+    @property
+    def shape(self) -> Shape:
+        one: Side = getattr(self.layout, self.side)
+        channels, height, width = one.space.shape
+        return self.layout.samples, channels, height, width
+
+    def ranges(self) -> list[slice]:
+        samples, *sides = self.shape
+        return list(slices(samples, range_length(*sides)))
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        length = chunk_length(*self.shape[1:])
+        for part in slices(samples.stop - samples.start, length):
+            some = slice(samples.start + part.start, samples.start + part.stop)
+            values = _solved(self.problem, self.layout, some, self.seed, "cpu")[self.side]
+            yield torch.from_numpy(values).reshape(-1, *self.shape[1:])
+
+    def chunks(self) -> Iterator[Tensor]:
+        for samples in self.ranges():
+            yield from self.read(samples)
+
+    def to(self, device: torch.device) -> FieldSource:
+        return self if device.type == "cpu" else SentSource(self, device)
 
 
 class GeneratedDataset(Dataset):

@@ -10,6 +10,7 @@ import numpy as np
 
 from twoscale.data.description import describe
 from twoscale.data.layouts import OpenedFields, open_fields
+from twoscale.data.places import local_only
 from twoscale.data.readers import expanded
 from twoscale.data.reading import Keys, Reading
 from twoscale.data.store import Dataset
@@ -137,7 +138,10 @@ def load_fields(
 
 def file_list(files: Files) -> list[Path]:
     """Return one file or several, patterns replaced by what they match."""
-    return expanded([files] if isinstance(files, str | Path) else files)
+    given = [files] if isinstance(files, str | Path) else files
+    for file in given:
+        local_only(file)
+    return expanded(given)
 
 
 def _require_room(places: Sequence[Path], opened: OpenedFields, samples: int) -> None:

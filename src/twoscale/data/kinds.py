@@ -7,6 +7,8 @@ from enum import Enum
 from pathlib import Path
 
 from twoscale.data.description import may_be_dataset
+from twoscale.data.places import place_of
+from twoscale.data.remote import URL
 from twoscale.errors import TwoscaleError
 from twoscale.files import SUMS, open_file, read_json
 from twoscale.surrogate.artifact import MANIFEST
@@ -69,8 +71,11 @@ _CONFIG = "config.json"  # of a run, which may have lost its checksums
 def kind_of(path: Path) -> Kind | None:
     """Return what is at a path, judged by names and first bytes; None if it cannot be read.
 
-    A damaged dataset or run is of its kind still: whoever opens it says what is damaged.
+    A damaged dataset or run is of its kind still: whoever opens it says what is damaged. On a
+    storage service there are only datasets.
     """
+    if isinstance(place_of(path), URL):
+        return Kind.DATASET
     try:
         if os.path.isdir(path):
             return _kind_of_folder(path)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +12,11 @@ import torch
 from torch import Tensor
 
 from twoscale import problems
-from twoscale.data.chunks import StoredChunks
+from twoscale.data.chunking import Window, checked_window, extent
+from twoscale.data.chunks import Damaged, StoredChunks
 from twoscale.data.description import SIDES, Layout, layout_of, read_description
+from twoscale.data.places import Place, place_of
+from twoscale.data.remote import URL, Unreachable
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.source import (
@@ -29,14 +31,16 @@ from twoscale.fields.source import (
 )
 from twoscale.fields.workers import HERE, Workers, on_device
 from twoscale.problems import Problem
-from twoscale.runtime.memory import is_out_of_memory, require_memory
+from twoscale.runtime.memory import require_memory
 from twoscale.runtime.threads import file_workers, prefetch
 
 Indices = Sequence[int] | np.ndarray
 
+_REQUESTS = 8  # to a storage service at once
+
 
 class Dataset:
-    """Pairs of inputs and outputs on disk, opened for reading.
+    """Pairs of inputs and outputs on disk or on a storage service, opened for reading.
 
     The arrays are `input`, `parameters` and `output`; one of the first two may be missing. `read`
     gives an array with the axes it was written with, `load` the same in memory as (samples,
@@ -46,14 +50,14 @@ class Dataset:
 
     has_checksums = True  # of its samples
 
-    path: Path
+    path: Place
     metadata: dict[str, Any]
     layout: Layout
     _arrays: Mapping[str, Any]
     _held: dict[str, Tensor]
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Place) -> None:
+        self.path = place_of(path)
         self.metadata = read_description(self.path)
         self.layout = layout_of(self.metadata)
         self._arrays = self._open_arrays()
@@ -65,20 +69,23 @@ class Dataset:
         require_memory(f"reading {self.path} in parts", room, "its fields are too large")
         try:
             return {
-                name: StoredChunks(self.path / name, (self.samples, *shape), self.chunk)
-                for name, shape in self.layout.sample_shapes.items()
+                name: StoredChunks(self.path / name, chunking, self.metadata["checksums"][name])
+                for name, chunking in self.layout.chunkings.items()
             }
+        except Unreachable:
+            raise
         except TwoscaleError as error:
             raise TwoscaleError(f"{self.path} is damaged: {error}") from error
 
     def __reduce__(self) -> Any:
         """Return how another process opens the same dataset."""
-        return type(self), (self.path.resolve(),)
+        path = self.path if isinstance(self.path, URL) else self.path.resolve()
+        return type(self), (path,)
 
     @property
     def _workers(self) -> int:
         """Return how many threads read at once."""
-        return file_workers()
+        return _REQUESTS if isinstance(self.path, URL) else file_workers()
 
     @property
     def samples(self) -> int:
@@ -128,25 +135,34 @@ class Dataset:
         """Return the number of samples stored together."""
         return int(self.metadata["chunk"])
 
-    def read(self, name: str, start: int, stop: int, *, verify: bool = True) -> np.ndarray:
+    def read(
+        self,
+        name: str,
+        start: int,
+        stop: int,
+        *,
+        window: tuple[slice, slice] | None = None,
+        verify: bool = True,
+    ) -> np.ndarray:
         """Return consecutive samples of an array, with the axes it was written with.
 
-        Their chunks are held to their checksums.
+        With a `window`, its rows and columns, only this part of each field is returned. Every chunk
+        that holds some of it is read, and held to its checksum.
         """
-        first = start // self.chunk * self.chunk
-        last = min(-(-stop // self.chunk) * self.chunk, self.samples)
+        array, part = self._array(name), self._window(name, window)
         try:
-            values = self._array(name).read(first, last)
-        except TwoscaleError:
-            raise
-        except Exception as error:  # codecs raise many kinds of errors on damaged bytes
-            if is_out_of_memory(error):
-                raise
-            raise self._damaged(name, start, stop) from error
-        for part in slices(len(values), self.chunk) if verify else ():
-            if not self.intact(name, first + part.start, values[part]):
-                raise self._damaged(name, first + part.start, first + part.stop)
-        return values[start - first : stop - first]
+            return array.read(start, stop, window=part, verify=verify)
+        except Damaged as error:
+            raise self._damaged(name, error.start, error.stop) from error
+
+    def _window(self, name: str, window: tuple[slice, slice] | None) -> Window | None:
+        """Return a window of an array's grid with its bounds."""
+        if window is None:
+            return None
+        if name == "parameters":
+            raise TwoscaleError("parameters have no grid: read them without a window")
+        _, height, width = self.inner_shape(name)
+        return checked_window(window, (height, width))
 
     def _array(self, name: str) -> Any:
         if name not in self._arrays:
@@ -155,8 +171,13 @@ class Dataset:
         return self._arrays[name]
 
     def intact(self, name: str, first: int, values: np.ndarray) -> bool:
-        """Say whether the chunk that starts at sample `first` is as it was written."""
-        return checksum(values) == self.metadata["checksums"][name][first // self.chunk]
+        """Say whether the chunks from sample `first` to its chunk's end are as they were written.
+
+        `values` are those of whole samples.
+        """
+        array = self._array(name)
+        chunks = array.chunking.chunks(first // array.chunking.chunk[0])
+        return all(array.intact(one, values[(slice(None), *one.region[1:])]) for one in chunks)
 
     def _damaged(self, name: str, start: int, stop: int) -> TwoscaleError:
         return TwoscaleError(
@@ -224,15 +245,22 @@ class Dataset:
             self._held[name] = self.load(name, range(self.samples))
         return self
 
-    def blocks(self, name: str, wanted: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (first sample, values) of the stretches of an array that hold `wanted` samples."""
+    def blocks(
+        self, name: str, wanted: np.ndarray, *, window: tuple[slice, slice] | None = None
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (first sample, values) of the stretches of an array that hold `wanted` samples.
+
+        With a `window`, values are those of its rows and columns.
+        """
         inner = self.inner_shape(name)
+        if window is not None:
+            inner = (inner[0], *extent(checked_window(window, (inner[1], inner[2]))))
         space = self.output_space if name == "output" else self.input_space
         length = max(1, chunk_length(*space.shape) // self.chunk) * self.chunk
         starts = np.unique(wanted // length) * length
 
         def read(start: int) -> tuple[int, np.ndarray]:
-            values = self.read(name, start, min(start + length, self.samples))
+            values = self.read(name, start, min(start + length, self.samples), window=window)
             return start, values.reshape(-1, *inner)
 
         yield from prefetch(read, (int(start) for start in starts), workers=self._workers)
@@ -269,28 +297,47 @@ class StoredFields:
         side: str,
         indices: Indices,
         device: torch.device | str = "cpu",
+        *,
+        part: Window | None = None,
         workers: Workers | None = None,
     ) -> None:
         self.dataset = dataset
         self.side = side
         self.indices = dataset.ascending(indices)
         self.device = torch.device(device)
+        self.part = part
         self.workers = workers or on_device(self.device.type == "cuda")
 
     def __reduce__(self) -> Any:
         """Return how another process reads the same fields; there it is its own worker."""
-        return StoredFields, (self.dataset, self.side, self.indices, self.device)
+        make = partial(StoredFields, part=self.part)
+        return make, (self.dataset, self.side, self.indices, self.device)
 
     @property
     def shape(self) -> Shape:
-        channels, height, width = self.dataset.inner_shape(self.side)
+        channels, *grid = self.dataset.inner_shape(self.side)
+        height, width = grid if self.part is None else extent(self.part)
         return len(self.indices), channels, height, width
 
     def to(self, device: torch.device | str) -> StoredFields:
         """Return the same fields, delivered on `device`."""
         if self.workers not in HERE:  # others read on a CPU
             return self
-        return StoredFields(self.dataset, self.side, self.indices, device)
+        return StoredFields(self.dataset, self.side, self.indices, device, part=self.part)
+
+    def window(self, rows: slice, columns: slice) -> StoredFields:
+        """Return a part of each field: consecutive rows and columns of these fields.
+
+        Only chunks that hold some of it are read. Fields of more than 4 MiB are stored in several.
+        """
+        _, _, height, width = self.shape
+        part = checked_window((rows, columns), (height, width))
+        if self.part is not None:
+            part = Window(*(_moved(a, b.start) for a, b in zip(part, self.part, strict=True)))
+        workers = None if self.workers in HERE else self.workers
+        return StoredFields(
+            self.dataset, self.side, self.indices, self.device, part=part, workers=workers
+        )
 
     def ranges(self) -> list[slice]:
         samples, *sides = self.shape
@@ -301,19 +348,18 @@ class StoredFields:
         wanted = self.indices[samples]
         for part in slices(len(wanted), chunk_length(*self.shape[1:])):
             rows = wanted[part]
-            values = self.dataset.read(self.side, int(rows[0]), int(rows[-1]) + 1)
+            first, last = int(rows[0]), int(rows[-1])
+            values = self.dataset.read(self.side, first, last + 1, window=self.part)
             yield self._fields(values[rows - rows[0]])
 
     def chunks(self) -> Iterator[Tensor]:
-        for start, values in self.dataset.blocks(self.side, self.indices):
+        for start, values in self.dataset.blocks(self.side, self.indices, window=self.part):
             low, high = np.searchsorted(self.indices, (start, start + len(values)))
             yield self._fields(values[self.indices[low:high] - start])
 
     def _fields(self, values: np.ndarray) -> Tensor:
-        shape = self.dataset.inner_shape(self.side)
-        return torch.from_numpy(values.reshape(-1, *shape)).to(self.device)
+        return torch.from_numpy(values.reshape(-1, *self.shape[1:])).to(self.device)
 
 
-def checksum(values: np.ndarray) -> str:
-    """Return the digest of an array's bytes."""
-    return hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).hexdigest()
+def _moved(part: slice, by: int) -> slice:
+    return slice(part.start + by, part.stop + by)

@@ -39,6 +39,14 @@ class Workers(Protocol):
         ...
 
 
+class Tasks(Protocol):
+    """Does what a function says with each of some items, such as groups of cells."""
+
+    def each(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """Yield function(item) in order."""
+        ...
+
+
 class Threads:
     """The threads of this process: as many ranges at a time as torch has threads."""
 

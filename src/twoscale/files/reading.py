@@ -56,7 +56,7 @@ def _refuse_special(path: Path, found: os.stat_result) -> None:
         raise TwoscaleError(f"{path} is {kind}, not a file: give a regular file")
 
 
-def unreadable(path: Path, error: OSError) -> TwoscaleError:
+def unreadable(path: Path | str, error: OSError) -> TwoscaleError:
     """Return the sentence for what the system refuses to read."""
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         subject = f"{path} is a link to something that" if os.path.islink(path) else str(path)
@@ -68,7 +68,7 @@ def unreadable(path: Path, error: OSError) -> TwoscaleError:
 
 
 @contextmanager
-def parsing(path: Path, kind: str) -> Iterator[None]:
+def parsing(path: Path | str, kind: str) -> Iterator[None]:
     """Turn whatever a library raises on bad bytes into "path is damaged or not `kind`"."""
     try:
         yield
@@ -108,15 +108,21 @@ def read_json(
     path: Path, *, require: dict[str, type] | None = None, limit: int = TEXT_LIMIT
 ) -> dict[str, Any]:
     """Return the object a JSON file holds, which must have values of the `require`d types."""
-    text = read_bytes(path, limit=limit)
-    with parsing(path, "JSON"):
-        content = parse_json(text.decode())
-    if not isinstance(content, dict):
-        raise TwoscaleError(f"{path} should hold a JSON object")
-    wrong = [key for key, kind in (require or {}).items() if not is_a(content.get(key), kind)]
+    return json_object(read_bytes(path, limit=limit), str(path), require=require)
+
+
+def json_object(
+    content: bytes, name: str, *, require: dict[str, type] | None = None
+) -> dict[str, Any]:
+    """Return the object that the bytes of a JSON file of this name hold, as `read_json` does."""
+    with parsing(name, "JSON"):
+        found = parse_json(content.decode())
+    if not isinstance(found, dict):
+        raise TwoscaleError(f"{name} should hold a JSON object")
+    wrong = [key for key, kind in (require or {}).items() if not is_a(found.get(key), kind)]
     if wrong:
-        raise TwoscaleError(f"{path} is damaged: it lacks a proper {', '.join(wrong)}")
-    return content
+        raise TwoscaleError(f"{name} is damaged: it lacks a proper {', '.join(wrong)}")
+    return found
 
 
 def is_a(value: Any, kind: type) -> bool:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
+from twoscale.fields.workers import Tasks
 from twoscale.study.cells import Cell
 from twoscale.study.datasets import benchmark_options, generation_seconds, open_dataset
 from twoscale.study.fits import GroupWork
 from twoscale.study.folder import StudyFolder
 from twoscale.study.logs import Log
 from twoscale.study.planning import Group
-
-
-class Tasks(Protocol):
-    """What does a function of some items, and yields the results in their order."""
-
-    def each(self, function: Any, items: Iterable[Any]) -> Iterator[Any]: ...
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import torch
 
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
+from twoscale.fields.workers import Tasks
 from twoscale.files import Checkpoints, remove
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
@@ -20,7 +21,7 @@ from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
 from twoscale.study.datasets import benchmark_options, generation_seconds, open_dataset
 from twoscale.study.definition import Scale, Study
-from twoscale.study.elsewhere import Tasks, run_groups
+from twoscale.study.elsewhere import run_groups
 from twoscale.study.fits import GroupWork, warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.logs import Log, TimeLeft, with_logs

@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.data.tools import edit_description
+from tests.data.tools import change_chunk, edit_description, flip, shard_file
 from twoscale.data import Dataset, check_dataset, description, generate, import_fields
 from twoscale.problems import Darcy, Poisson
 
@@ -59,21 +59,26 @@ def test_nan_on_disk_is_found(tmp_path):
     assert any("checksums" in error for error in errors)
 
 
-@pytest.mark.parametrize("damage", [b"", b"nonsense"])
-def test_unreadable_chunks_are_errors(tmp_path, monkeypatch, damage):
+def test_unreadable_chunks_are_errors(tmp_path, monkeypatch):
     monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
     dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=12)
-    (dataset.path / "input" / "c" / "1" / "0" / "0").write_bytes(damage)
-    errors = _only(_levels(Dataset(dataset.path)), "error")
-    assert any("input 4 to 7" in error for error in errors)
+    change_chunk(dataset.path, "input", 1, flip)
+    (error,) = _only(_levels(Dataset(dataset.path)), "error")
+    assert "input 4 to 7" in error
+    assert "input 0 to 3" not in error
 
 
-def test_a_lost_chunk_is_an_error(tmp_path, monkeypatch):
+@pytest.mark.parametrize("damage", [b"", b"nonsense", None])
+def test_a_lost_file_is_an_error_of_all_its_chunks(tmp_path, monkeypatch, damage):
     monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
     dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=12)
-    (dataset.path / "input" / "c" / "1" / "0" / "0").unlink()
+    file = shard_file(dataset.path, "input")
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_bytes(damage)
     errors = _only(_levels(Dataset(dataset.path)), "error")
-    assert any("input 4 to 7" in error for error in errors)
+    assert any("input 0 to 3, input 4 to 7" in error for error in errors)
 
 
 def test_an_unknown_problem_is_warned_of(tmp_path):

@@ -1,0 +1,204 @@
+"""Objects on a storage service, by fsspec: each request is tried a few times, then told about.
+
+The work of a dataset is cut into requests that may be repeated without harm: a range is read, or an
+object is written as a whole. So a request that failed, or whose answer never came, is sent again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.runtime.logs import LOGGER
+from twoscale.runtime.memory import is_out_of_memory, size_text
+
+Result = TypeVar("Result")
+
+TRIES = 5
+FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
+TIMEOUT = 30.0  # seconds that a server of S3 may be silent
+
+_NO_CREDENTIALS = {
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "CredentialRetrievalError",
+    "ProfileNotFound",
+    "DefaultCredentialsError",
+}
+"""Names of the errors with which libraries of storage services say that they know no account."""
+
+
+class Unreachable(TwoscaleError):
+    """A storage service that cannot be reached, refuses, or fails again and again."""
+
+
+@dataclass(frozen=True)
+class URL:
+    """A place on a storage service, such as `s3://bucket/data.zarr`; joined by `/` as a path is."""
+
+    protocol: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.protocol}://{self.path}"
+
+    def __truediv__(self, name: str) -> URL:
+        return URL(self.protocol, f"{self.path}/{name}")
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def with_name(self, name: str) -> URL:
+        """Return the place of another name beside this one."""
+        folder, slash, _ = self.path.rpartition("/")
+        return URL(self.protocol, f"{folder}{slash}{name}")
+
+    def resolve(self) -> URL:
+        """Return the place itself: a URL is absolute."""
+        return self
+
+
+def object_size(url: URL) -> int:
+    """Return the bytes of an object; raise FileNotFoundError if there is none."""
+
+    def look() -> int:
+        found = _filesystem(url).info(str(url))
+        if found["type"] != "file":
+            raise FileNotFoundError(str(url))
+        return int(found["size"])
+
+    return _tried(url, "read", look)
+
+
+def read_object(url: URL, start: int, length: int) -> bytes:
+    """Return a range of an object."""
+
+    def read() -> bytes:
+        content = _filesystem(url).cat_file(str(url), start=start, end=start + length)
+        if len(content) != length:
+            raise OSError(f"{len(content)} of {length} bytes came")
+        return bytes(content)
+
+    return _tried(url, "read", read) if length else b""
+
+
+def read_small_object(url: URL, *, limit: int) -> bytes:
+    """Return a whole object; one of more than `limit` bytes is refused."""
+    size = object_size(url)
+    if size > limit:
+        raise TwoscaleError(
+            f"{url} is too large: at most {size_text(limit)} are read of such a file"
+        )
+    return read_object(url, 0, size)
+
+
+def write_object(url: URL, content: bytes) -> None:
+    """Write an object as a whole; readers find the old one or the new one."""
+    try:
+        _tried(url, "written", lambda: _filesystem(url).pipe_file(str(url), content))
+    except FileNotFoundError as error:
+        raise Unreachable(f"{url} cannot be written: its bucket does not exist") from error
+
+
+def object_names(url: URL) -> list[str]:
+    """Return the names of all objects below a place, relative to it, in ascending order."""
+
+    def find() -> list[str]:
+        system = _filesystem(url)
+        root = system._strip_protocol(str(url)).rstrip("/") + "/"
+        found = system.find(str(url))
+        return sorted(one.removeprefix(root) for one in found if one.startswith(root))
+
+    try:
+        return _tried(url, "listed", find)
+    except FileNotFoundError:
+        return []
+
+
+def remove_objects(url: URL, names: list[str]) -> None:
+    """Remove some objects below a place; those that are gone already do no harm."""
+    if not names:
+        return
+
+    def remove() -> None:
+        try:
+            _filesystem(url).rm([str(url / name) for name in names])
+        except FileNotFoundError:
+            if len(names) > 1:
+                remove_objects(url, [name for name in names if name in object_names(url)])
+
+    _tried(url, "removed", remove)
+
+
+def _tried(url: URL, verb: str, request: Callable[[], Result]) -> Result:
+    """Return what a request gives; after some failures raise one sentence that names the place."""
+    for number in range(1, TRIES + 1):
+        try:
+            return request()
+        except (FileNotFoundError, TwoscaleError):
+            raise
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            final = _final(error)
+            if final or number == TRIES:
+                tries = "" if final else f" ({TRIES} tries)"
+                raise Unreachable(
+                    f"{url} cannot be {verb}: {final or _reason(error)}{tries}"
+                ) from error
+            LOGGER.info("try %d: %s cannot be %s: %s", number, url, verb, _reason(error))
+        time.sleep(FIRST_WAIT * 2 ** (number - 1))
+    raise AssertionError("unreachable")
+
+
+def _final(error: Exception) -> str:
+    """Return why another try would be of no use; empty if it may be."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if kinds & _NO_CREDENTIALS:
+        return (
+            "no credentials are known; set those of your account, such as AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY"
+        )
+    if isinstance(error, PermissionError):
+        return f"access is denied; check the credentials and rights of your account ({error})"
+    if isinstance(error, NotImplementedError):
+        return "this kind of storage does not allow it"
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong, in one line."""
+    text = (" ".join(str(error).split()) or type(error).__name__)[:200].rstrip(".")
+    return f"no answer within {TIMEOUT:g} s" if isinstance(error, TimeoutError) else text
+
+
+def _filesystem(url: URL) -> Any:
+    """Return fsspec's access to a service, which fsspec keeps for the next call."""
+    try:
+        import fsspec
+    except ImportError as error:
+        raise missing_extra("fsspec", "remote") from error
+    try:
+        system = fsspec.filesystem(url.protocol, **_options(url.protocol))
+    except ImportError as error:
+        if url.protocol in ("s3", "s3a"):
+            raise missing_extra("s3fs", "remote") from error
+        raise TwoscaleError(f"{url} needs another package: {error}") from error
+    except ValueError as error:
+        raise TwoscaleError(f"{url} is of a kind that fsspec does not know: {error}") from error
+    if hasattr(system, "retries"):
+        system.retries = 1  # tries are counted here
+    return system
+
+
+def _options(protocol: str) -> dict[str, Any]:
+    """Return how fsspec is to open a service: no memory of listings, which others may change."""
+    options: dict[str, Any] = {"use_listings_cache": False}
+    if protocol in ("s3", "s3a"):
+        silence = {"connect_timeout": TIMEOUT, "read_timeout": TIMEOUT}
+        options["config_kwargs"] = {**silence, "retries": {"max_attempts": 0}}
+    return options

@@ -1,0 +1,238 @@
+"""A dataset written to a storage service: shard by shard, and complete with its last object.
+
+Objects cannot be moved there. So the description in `zarr.json` says that the dataset is not
+complete until all else is written, and is then written again. What a later command needs to go on
+lies beside the dataset, in objects below `.NAME.twoscale-work`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from uuid import uuid4
+
+from twoscale.data.description import ARRAYS, FORMAT
+from twoscale.data.local_target import group
+from twoscale.data.places import read_json_at
+from twoscale.data.remote import (
+    URL,
+    Unreachable,
+    object_names,
+    object_size,
+    read_small_object,
+    remove_objects,
+    write_object,
+)
+from twoscale.data.shards import index_bytes, write_index
+from twoscale.data.written import (
+    Chunkings,
+    PackedRow,
+    Row,
+    entries,
+    from_lines,
+    refuse_existing,
+    shard_lengths,
+    to_line,
+)
+from twoscale.errors import TwoscaleError
+from twoscale.files import to_json
+from twoscale.files.reading import TEXT_LIMIT
+from twoscale.files.work_folder import CONTINUES, SUFFIX
+from twoscale.runtime.threads import prefetch
+
+_REQUESTS = 8  # at once
+_REQUEST = "request.json"
+
+
+@contextmanager
+def remote_target(url: URL, *, overwrite: bool, resumable: bool) -> Iterator[RemoteTarget]:
+    """Give the target for a dataset on a storage service.
+
+    Of a block that fails nothing stays, except what a later command can go on with, and what cannot
+    be removed because the service does not answer.
+    """
+    target = RemoteTarget(url, overwrite=overwrite, resumable=resumable)
+    try:
+        yield target
+    except BaseException as error:
+        stopped = isinstance(error, Unreachable) or not isinstance(error, TwoscaleError)
+        if target.begun and stopped and target.can_go_on:
+            error.add_note(CONTINUES)
+        elif target.begun and not isinstance(error, Unreachable):
+            with suppress(Exception):  # what made the block fail is told, not this
+                target.remove()
+        raise
+
+
+class RemoteTarget:
+    """Writes a dataset as objects; the chunks of one shard of each array are held in memory."""
+
+    def __init__(self, url: URL, *, overwrite: bool, resumable: bool) -> None:
+        self.place = url
+        self.begun = False  # something may be written
+        self.can_go_on = False  # a shard is finished that a later command can take over
+        self._overwrite, self._resumable = overwrite, resumable
+        self._work = url.with_name(f".{url.name}{SUFFIX}")
+        self._owner = uuid4().hex  # there are no locks: whoever comes last is the only one
+        self._rows: dict[int, Row] = {}
+        self._chunkings: Chunkings = {}
+        self._shards: dict[str, bytearray] = {}
+
+    def begin(
+        self, attributes: dict[str, Any], chunkings: Chunkings, request: dict[str, Any]
+    ) -> dict[int, Row]:
+        """Prepare the arrays; return the rows that an interrupted writer of the same has left."""
+        self._chunkings = chunkings
+        names = object_names(self.place)
+        stored = self._stored() if "zarr.json" in names else {}
+        if stored.get("complete") is not True and self._continues(request):
+            self._rows = self._recovered()
+        else:
+            self._refuse(names, stored)
+        self.begun, self.can_go_on = True, bool(self._rows)
+        if not self._rows:
+            remove_objects(self._work, object_names(self._work))
+        write_object(self._work / _REQUEST, _json({"request": request, "owner": self._owner}))
+        write_object(self.place / "zarr.json", _json(group(attributes)))
+        if not self._rows:
+            remove_objects(self.place, [name for name in names if name != "zarr.json"])
+        for name, chunking in chunkings.items():
+            write_object(self.place / name / "zarr.json", _json(chunking.description()))
+        return dict(self._rows)
+
+    def add(self, row: int, packed: PackedRow) -> None:
+        """Keep a row of chunks; with the last one of a shard, write and log the shard."""
+        self._rows[row] = entries(packed)
+        for name, chunks in packed.items():
+            shard = self._shards.setdefault(name, bytearray())
+            for one in chunks:
+                shard += one.content
+        rows = self._rows_with(row)
+        if row == rows[-1]:
+            self._write_shards(rows)
+
+    def finish(self, attributes: dict[str, Any]) -> None:
+        """Write the description of the complete dataset, and remove what led to it."""
+        if not self._owns():
+            raise TwoscaleError(
+                f"another command writes {self.place}: wait for it, or choose another path"
+            )
+        write_object(self.place / "zarr.json", _json(group(attributes)))
+        remove_objects(self._work, object_names(self._work))
+
+    def remove(self) -> None:
+        """Remove what was written, unless another command has taken over the place."""
+        if not self._owns():
+            return
+        for url in (self.place, self._work):
+            remove_objects(url, object_names(url))
+
+    def _owns(self) -> bool:
+        """Say whether no other command has begun to write here since this one did."""
+        return read_json_at(self._work / _REQUEST).get("owner") == self._owner
+
+    def _stored(self) -> dict[str, Any]:
+        """Return the attributes of the dataset that is there, if it is one."""
+        try:
+            found = read_json_at(self.place / "zarr.json", require={"attributes": dict})
+        except Unreachable:
+            raise
+        except TwoscaleError:
+            return {}
+        return found["attributes"] if found["attributes"].get("format") == FORMAT else {}
+
+    def _refuse(self, names: list[str], stored: dict[str, Any]) -> None:
+        """Raise if something is at the place that this command must not replace."""
+        if not names:
+            return
+        if not self._overwrite and stored.get("complete") is False:
+            raise TwoscaleError(
+                f"{self.place} holds an unfinished dataset of another command: run that command "
+                "again, or pass overwrite=True"
+            )
+        if not self._overwrite:
+            raise refuse_existing(self.place)
+        if not stored or any(not _is_part(name) for name in names):
+            raise TwoscaleError(
+                f"{self.place} is something else, or holds other files too, and is not replaced: "
+                "choose another path"
+            )
+
+    def _continues(self, request: dict[str, Any]) -> bool:
+        """Say whether the state of this very request is there."""
+        if not self._resumable:
+            return False
+        try:
+            found = read_json_at(self._work / _REQUEST).get("request")
+        except Unreachable:
+            raise
+        except TwoscaleError:
+            return False
+        return found == json.loads(to_json(request))
+
+    def _recovered(self) -> dict[int, Row]:
+        """Return the rows of the shards that are logged, and whose objects have the right size."""
+        found: dict[int, Row] = {}
+        first = next(iter(self._chunkings.values()))
+
+        def look(shard: int) -> dict[int, Row]:
+            try:
+                text = read_small_object(self._work / _log(shard), limit=TEXT_LIMIT)
+                logged = from_lines(text.decode(errors="replace"), self._chunkings)
+                rows = first.rows_of(shard)
+                if set(logged) == set(rows) and self._right_sizes(rows, logged):
+                    return logged
+            except FileNotFoundError:
+                pass
+            return {}
+
+        for rows in prefetch(look, range(first.shards), workers=_REQUESTS):
+            found |= rows
+        return found
+
+    def _right_sizes(self, rows: range, logged: dict[int, Row]) -> bool:
+        for name, chunking in self._chunkings.items():
+            expected = sum(shard_lengths(rows, logged, name)) + index_bytes(chunking)
+            if object_size(self.place / name / chunking.key(rows[0] // chunking.rows)) != expected:
+                return False
+        return True
+
+    def _rows_with(self, row: int) -> range:
+        """Return the rows that share a shard with this one."""
+        chunking = next(iter(self._chunkings.values()))
+        return chunking.rows_of(row // chunking.rows)
+
+    def _write_shards(self, rows: range) -> None:
+        """Write the shards of all arrays that hold some rows, then note that they are there."""
+
+        def write(name: str) -> None:
+            chunking = self._chunkings[name]
+            shard = self._shards.pop(name)
+            shard += write_index(chunking, shard_lengths(rows, self._rows, name))
+            write_object(self.place / name / chunking.key(rows[0] // chunking.rows), bytes(shard))
+
+        for _ in prefetch(write, list(self._shards), workers=_REQUESTS):
+            pass
+        if self._resumable:
+            shard = rows[0] // next(iter(self._chunkings.values())).rows
+            lines = "".join(to_line(row, self._rows[row]) for row in rows)
+            write_object(self._work / _log(shard), lines.encode())
+            self.can_go_on = True
+
+
+def _log(shard: int) -> str:
+    return f"shard-{shard}.json"
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return (to_json(content) + "\n").encode()
+
+
+def _is_part(name: str) -> bool:
+    """Say whether an object of this name is one that we write into a dataset."""
+    first, _, rest = name.partition("/")
+    return name == "zarr.json" or (
+        first in ARRAYS and (rest == "zarr.json" or rest.startswith("c/"))
+    )
