@@ -9,7 +9,14 @@ import typer
 
 from twoscale.cli.completion import complete_problem
 from twoscale.cli.names import PROBLEMS
-from twoscale.cli.options import DeviceOption, JsonOption, OutDataset, OverwriteOption, SeedOption
+from twoscale.cli.options import (
+    DeviceOption,
+    JsonOption,
+    OutDataset,
+    OverwriteOption,
+    SchedulerOption,
+    SeedOption,
+)
 from twoscale.cli.reading import (
     AxesOption,
     InputKeys,
@@ -47,12 +54,14 @@ def generate(
             "--set", metavar="KEY=VALUE", help="A parameter of the problem; may be repeated."
         ),
     ] = None,
+    scheduler: SchedulerOption = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
     """Sample and solve a known problem; an interrupted call continues where it stopped."""
     from twoscale.cli.display import print_outcome, progress_bar
+    from twoscale.cli.scheduling import workers_at
     from twoscale.data import generate as generate_dataset
     from twoscale.data.places import place_of
     from twoscale.problems import make_problem
@@ -60,7 +69,7 @@ def generate(
 
     chosen = make_problem(problem, _assignments(settings or []))
     where = resolve_device(device)
-    with progress_bar() as progress:
+    with progress_bar() as progress, workers_at(scheduler) as workers:
         dataset = generate_dataset(
             chosen,
             out,
@@ -69,6 +78,7 @@ def generate(
             seed=seed,
             device=where,
             overwrite=overwrite,
+            workers=workers,
             progress=progress,
         )
     sentence = f"{problem}: {dataset.samples} pairs of {dataset.layout} in {place_of(out)}"

@@ -175,9 +175,7 @@ class _Runner:
         for group in self._groups(plan, workers):
             clock.finish(group)
             done += len(group.cells)
-            self.progress("cells", done, total, clock.remark())
-        if total:
-            self.progress("cells", done, total, "")
+            self.progress("cells", done, total, clock.remark() if done < total else "")
         fresh = {cell.key for group in plan.groups for cell in group.cells}
         for record in self.records:
             write_fields(
