@@ -9,7 +9,7 @@ from tests.cli.outcome import refused
 from tests.surrogate.tiny import RECORD
 from twoscale import Surrogate
 from twoscale.data import Dataset
-from twoscale.run import Run
+from twoscale.run import Run, auto_run
 from twoscale.search.fitting import FieldFitter
 
 
@@ -113,6 +113,14 @@ def test_settings_and_training_samples_are_kept(twoscale, data, tmp_path):
     assert (config["training_samples"], config["seed"]) == (40, 3)
 
 
+def test_an_encoder_is_searched_on_fields_that_stay_on_disk(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(Dataset, "load_parts", None)
+    settings = {"predictor": "encoder", "width": 4, "blocks": 1}
+    run = auto_run(Dataset(data), tmp_path / "r", budget=3, settings=settings, memory=1000)
+    assert run.surrogate.settings["predictor"] == "encoder"
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -123,10 +131,6 @@ def test_settings_and_training_samples_are_kept(twoscale, data, tmp_path):
         (("--set", "epoch=3"), ("no setting 'epoch'", "did you mean epochs")),
         (("--set", "input_variance=1.5"), ("input_variance must be a fraction",)),
         (("--set", "symmetries=round"), ("symmetries must be one of",)),
-        (
-            ("--set", "predictor=encoder", "--memory", "1kB"),
-            ("predictor=encoder trains on whole fields", "--memory"),
-        ),
         (("--train-samples", 200), ("between 2 and 96 can train",)),
     ],
 )

@@ -1,10 +1,11 @@
 import pytest
 import torch
 
+from tests.sources import ChunkSource
 from twoscale.fields.pairs import paired_chunks
 
 
-class Source:
+class Source(ChunkSource):
     """Fields in chunks of given lengths."""
 
     def __init__(self, fields, lengths):

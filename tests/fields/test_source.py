@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from tests.sources import ChunkSource
 from twoscale.errors import TwoscaleError
 from twoscale.fields import source as source_module
 from twoscale.fields.source import (
@@ -19,7 +20,7 @@ from twoscale.fields.source import (
 )
 
 
-class Parts:
+class Parts(ChunkSource):
     """A source that hands out given parts and counts the passes over them."""
 
     def __init__(self, *parts):

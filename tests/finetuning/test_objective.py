@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.finetuning.affine import AffineDecoder, Coupled, make_batch
+from tests.sources import ChunkSource
 from twoscale.fields.measures import in_unit, relative_l2, trace_error
 from twoscale.fields.traces import TRACES
 from twoscale.finetuning.objective import FieldObjective
@@ -17,7 +18,7 @@ TRACED = ("reconstruction", "value", "normal_derivative")
 ALL = (*TRACED, "residual", "flux", "spectral")
 
 
-class Source:
+class Source(ChunkSource):
     """Fields in chunks of a length."""
 
     def __init__(self, fields, length):

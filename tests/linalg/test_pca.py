@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.sources import ChunkSource
 from twoscale import RankRule, TwoscaleError
 from twoscale.linalg import pca
 from twoscale.linalg.pca import SOLVERS, Blocks, fit_statistics
@@ -22,20 +23,35 @@ def make_data(samples, blocks, features, *, decay, seed=0):
     return torch.from_numpy(data).float()
 
 
-def in_chunks(data, length):
-    return [data[k : k + length] for k in range(0, len(data), length)]
+class Data(ChunkSource):
+    """Raw data (samples, blocks, features) in chunks of a length, as a source of fields."""
+
+    def __init__(self, data, length=10_000):
+        self.data, self.length = data, length
+        self.shape = tuple(data.shape)
+
+    def chunks(self):
+        yield from self.data.split(self.length)
+
+
+def unchanged(data):
+    return data
+
+
+def statistics_of(data, length=10_000):
+    return fit_statistics(Data(data, length), unchanged, data[:1])
 
 
 def make_blocks(data, *, length=10_000):
     """The standardised blocks of raw data, as a representation hands them to a solver."""
-    statistics = fit_statistics(iter(in_chunks(data, length)))
+    statistics = statistics_of(data, length)
     mean, scale = statistics.mean.float(), statistics.scale.float()
 
-    def passes(part):
-        for chunk in in_chunks(data, length):
-            yield ((chunk[:, part] - mean[part]) / scale[part]).transpose(0, 1).contiguous()
+    def standardise(chunk, blocks):
+        found = (chunk[:, blocks] - mean[blocks]) / scale[blocks]
+        return found.transpose(0, 1).contiguous()
 
-    return Blocks(passes, samples=len(data), statistics=statistics)
+    return Blocks(Data(data, length), standardise, statistics=statistics)
 
 
 def standardised(data, block):
@@ -68,7 +84,7 @@ def blocks(data):
 
 
 def test_statistics_are_the_population_mean_and_deviation(data):
-    statistics = fit_statistics(iter([data]))
+    statistics = statistics_of(data)
     raw = data.double().numpy()
     np.testing.assert_allclose(statistics.mean.numpy(), raw.mean(0), rtol=1e-12)
     np.testing.assert_allclose(statistics.scale.numpy(), raw.std(0), rtol=1e-10)
@@ -77,7 +93,7 @@ def test_statistics_are_the_population_mean_and_deviation(data):
 
 @pytest.mark.parametrize("length", [1, 7, 149])
 def test_statistics_do_not_depend_on_the_chunks(data, length):
-    whole, parts = fit_statistics(iter([data])), fit_statistics(iter(in_chunks(data, length)))
+    whole, parts = statistics_of(data), statistics_of(data, length)
     torch.testing.assert_close(parts.mean, whole.mean, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(parts.scale, whole.scale, rtol=1e-10, atol=1e-12)
     assert torch.equal(parts.varying, whole.varying)
@@ -88,17 +104,17 @@ def test_statistics_do_not_depend_on_the_chunks(data, length):
 def test_a_constant_feature_has_scale_one_and_no_variance(value, length, generator):
     data = torch.randn(100, 2, 5, generator=generator)
     data[:, 1, 3] = value
-    statistics = fit_statistics(iter(in_chunks(data, length)))
+    statistics = statistics_of(data, length)
     assert statistics.scale[1, 3] == 1.0
     assert (~statistics.varying).nonzero().tolist() == [[1, 3]]
     assert make_blocks(data, length=length).total.tolist() == [5.0, 4.0]
-    for chunk in make_blocks(data, length=length).chunks():
+    for chunk in make_blocks(data, length=length).of(slice(None)).chunks():
         assert torch.equal(chunk[1, :, 3], torch.zeros(chunk.shape[1]))
 
 
 def test_a_large_mean_costs_no_accuracy(generator):
     data = 2.0**20 + torch.randint(0, 9, (200, 1, 4), generator=generator) / 8
-    statistics = fit_statistics(iter([data]))
+    statistics = statistics_of(data)
     np.testing.assert_allclose(statistics.scale.numpy(), data.double().numpy().std(0), rtol=1e-12)
 
 
@@ -108,7 +124,7 @@ def test_what_varies_by_rounding_only_counts_as_constant(generator):
     data[:, 0, 1] *= 1e-8
     data[:, 1, 4] = 3e3 + 1e-4 * data[:, 1, 4]
     data[:, :, 3:] *= 1e-3  # the second channel
-    statistics = fit_statistics(iter(in_chunks(data, 20)))
+    statistics = statistics_of(data, 20)
     seen = statistics.without_noise(statistics.channel_scales(2))
     assert (~seen.varying).nonzero().tolist() == [[0, 1], [1, 4]]
     assert seen.scale[~seen.varying].tolist() == [1, 1]
@@ -118,7 +134,7 @@ def test_what_varies_by_rounding_only_counts_as_constant(generator):
 
 
 def test_a_common_scale_leaves_plain_variances(data):
-    own = fit_statistics(iter([data]))
+    own = statistics_of(data)
     common = own.with_common_scale()
     variances = data.double().numpy().var(0)
     np.testing.assert_allclose(common.scale.numpy(), np.sqrt(variances.mean()), rtol=1e-10)

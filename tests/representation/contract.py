@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.representation.spaces import SPACES, UNITS, poisson_fields, smooth_fields
+from tests.sources import ChunkSource
 from twoscale import Representation, TwoscaleError
 from twoscale.fields.grid import Grid, Space
 from twoscale.parts import build, describe
@@ -17,7 +18,7 @@ from twoscale.representation import BlockPCA
 from twoscale.runtime.timing import Clock
 
 
-class Chunks:
+class Chunks(ChunkSource):
     """Fields handed out in chunks of unequal length, as a store on disk would."""
 
     def __init__(self, fields: Tensor, lengths: tuple[int, ...] = (37, 1, 50)) -> None:

@@ -37,7 +37,8 @@ def test_codes_are_those_of_the_transformed_fields(inside, fields):
         made.fit(Chunks(fields, (7, 9)), space=SPACE)
         assert made.kinds == ("log", "none")
         assert made.compresses == inside.compresses
-        torch.testing.assert_close(made.encode(fields), plain.encode(by_hand))
+        # Sums over other chunks are rounded in another way.
+        torch.testing.assert_close(made.encode(fields), plain.encode(by_hand), rtol=1e-3, atol=1e-4)
         decoded = made.decode(made.encode(fields))
         torch.testing.assert_close(decoded[:, 0].log(), plain.reconstruct(by_hand)[:, 0])
         torch.testing.assert_close(decoded[:, 1], plain.reconstruct(by_hand)[:, 1])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import twoscale
-from twoscale import Poisson, Surrogate, TwoscaleError
+from twoscale import Poisson, Surrogate
 from twoscale.data import Dataset, generate
 from twoscale.files import Checkpoint
 from twoscale.run import Request, Run, fit_requests, fit_run, fit_runs
@@ -108,11 +108,6 @@ def test_fields_that_are_too_large_are_read_on_each_pass(dataset, tmp_path):
     small = fit(dataset, tmp_path / "r", memory=1000)
     whole = fit(dataset, tmp_path / "whole")
     assert metrics(small)["mre"] == pytest.approx(metrics(whole)["mre"], rel=1e-4)
-    with pytest.raises(
-        TwoscaleError, match=r"fno trains on whole fields .* give more \(memory=...\)"
-    ):
-        fit(dataset, tmp_path / "f", method="fno", settings={}, memory=1000)
-    assert not (tmp_path / "f").exists()
 
 
 def test_one_fit_does_not_pass_through_the_machinery_of_many(dataset, tmp_path):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption, ResampleOption
+from twoscale.cli.options import DeviceOption, JsonOption, ResampleOption, SchedulerOption
 from twoscale.cli.reading import (
     AxesOption,
     InputKeys,
@@ -37,12 +37,14 @@ def evaluate(
     axes: AxesOption = None,
     select: SelectOption = None,
     time: TimeOption = None,
+    scheduler: SchedulerOption = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Measure a run on its test split, or on all samples of another dataset or file."""
     from twoscale.cli.display import say, show_metrics
     from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.cli.scheduling import workers_at
     from twoscale.data.kinds import Kind
     from twoscale.errors import TwoscaleError
     from twoscale.report.display import display, number
@@ -56,7 +58,10 @@ def evaluate(
     asked = reading_of(input_keys, output_keys, parameter_keys, axes, select, time)
     opened = Run.open(run, device=device)
     other = opened.open_data(data, asked) if data else None
-    metrics = opened.evaluate(other, resample=resample, per_sample=per_sample, times_solver=True)
+    with workers_at(scheduler) as workers:
+        metrics = opened.evaluate(
+            other, resample=resample, per_sample=per_sample, times_solver=True, workers=workers
+        )
     if opened.search and not json:
         say(opened.search["explanation"][0])
     part = metrics["measured_on"]

@@ -16,8 +16,10 @@ from twoscale.cli.options import (
     MemoryOption,
     OverwriteOption,
     ResumeOption,
+    SchedulerOption,
     SeedOption,
 )
+from twoscale.cli.processes import in_every_process
 from twoscale.cli.reading import (
     AxesOption,
     InputKeys,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 _AUTO = "auto"  # in place of a method: search for one
 
 
+@in_every_process
 def fit(
     out: Annotated[
         Path,
@@ -110,6 +113,7 @@ def fit(
     time: TimeOption = None,
     periodic: PeriodicOption = None,
     memory: MemoryOption = None,
+    scheduler: SchedulerOption = None,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
     overwrite: OverwriteOption = False,
@@ -146,12 +150,13 @@ def fit(
                 "a search is for one seed: search with --seed, then fit the --method and settings "
                 "it finds with --seeds"
             )
-        _search(dataset, out, parse_duration(budget or SEARCH_SECONDS), seed, options, json)
+        budget_seconds = parse_duration(budget or SEARCH_SECONDS)
+        _search(dataset, out, budget_seconds, seed, scheduler, options, json)
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
     several = None if seeds is None else parse_seeds(seeds)
-    _fit_method(dataset, out, method, seed, several, options, json)
+    _fit_method(dataset, out, method, seed, several, scheduler, options, json)
 
 
 def _fit_method(
@@ -160,25 +165,31 @@ def _fit_method(
     method: str,
     seed: int,
     seeds: list[int] | None,
+    scheduler: str | None,
     options: dict[str, Any],
     json: bool,
 ) -> None:
     """Fit one method for one seed or several, and show its metrics."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
     from twoscale.cli.next_steps import print_next
+    from twoscale.cli.scheduling import workers_at
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs
+    from twoscale.runtime.processes import is_first
 
     several = {} if seeds is None else {k: out / f"seed-{k}" for k in seeds}
-    with progress_bar(method) as progress:
+    with progress_bar(method) as progress, workers_at(scheduler, progress) as workers:
         runs = fit_runs(
             dataset,
             several or {seed: out},
             method=method,
+            workers=workers,
             progress=progress,
             illustrate=illustrate_run,
             **options,
         )
+    if not is_first():
+        return
     title = _title(runs[0])
     if not several:
         show_metrics({method: runs[0].metrics}, json, title, out)
@@ -194,20 +205,28 @@ def _fit_method(
 
 
 def _search(
-    data: Dataset, out: Path, budget: float, seed: int, options: dict[str, Any], json: bool
+    data: Dataset,
+    out: Path,
+    budget: float,
+    seed: int,
+    scheduler: str | None,
+    options: dict[str, Any],
+    json: bool,
 ) -> None:
     """Fit what a search finds, and show how it was found."""
     from twoscale.cli.display import print_search, search_bars, show_metrics
     from twoscale.cli.next_steps import print_next
+    from twoscale.cli.scheduling import workers_at
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import auto_run
 
-    with search_bars() as progress:
+    with search_bars() as progress, workers_at(scheduler) as workers:
         run = auto_run(
             data,
             out,
             budget=budget,
             seed=seed,
+            workers=workers,
             progress=progress,
             illustrate=illustrate_run,
             **options,

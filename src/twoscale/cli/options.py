@@ -41,6 +41,14 @@ MemoryOption = Annotated[
         metavar="SIZE", help="Most memory to use, such as 2GB; larger datasets stay on disk."
     ),
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Share the work among processes: local:4, or a Dask scheduler such as "
+        "tcp://host:8786. By default this process does it all.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")]
 ResampleOption = Annotated[

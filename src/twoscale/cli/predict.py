@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption, ResampleOption
+from twoscale.cli.options import (
+    DeviceOption,
+    JsonOption,
+    OverwriteOption,
+    ResampleOption,
+    SchedulerOption,
+)
 from twoscale.cli.reading import AxesOption, InputKeys, SelectOption, TimeOption, reading_of
 from twoscale.errors import TwoscaleError
 
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from twoscale.cli.trust import Assessor
+    from twoscale.cluster import DaskWorkers
     from twoscale.data import Reading
     from twoscale.surrogate import Surrogate
 
@@ -88,6 +97,7 @@ def predict(
     axes: AxesOption = None,
     select: SelectOption = None,
     time: TimeOption = None,
+    scheduler: SchedulerOption = None,
     device: DeviceOption = "auto",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
@@ -99,6 +109,7 @@ def predict(
     """
     from twoscale.cli.display import print_outcome
     from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.cli.scheduling import workers_at
     from twoscale.cli.trust import Assessor, check_beside
     from twoscale.data.kinds import Kind
     from twoscale.files import check_target, is_file
@@ -122,7 +133,10 @@ def predict(
     given = _given(surrogate, run, inputs, scalar_file, asked, resample=resample)
     # Numbers are moved to their place first, so that fields never lie there without theirs.
     places = (beside, out) if assessor.writes else (out,)
-    shape = _write(given, assessor, places, resample=resample, overwrite=overwrite)
+    with workers_at(scheduler) as workers:
+        shape = _write(
+            given, assessor, places, resample=resample, overwrite=overwrite, workers=workers
+        )
     content = {"samples": given.samples, "shape": list(shape), **assessor.summary(beside)}
     print_outcome(f"{given.samples} fields in {out}", out, content, json=json)
     if not json:
@@ -177,6 +191,7 @@ def _write(
     *,
     resample: bool,
     overwrite: bool,
+    workers: DaskWorkers | None,
 ) -> tuple[int, ...]:
     """Write the predicted fields to the last place, and numbers to the first; return the shape."""
     import numpy as np
@@ -201,12 +216,29 @@ def _write(
         header: dict[str, Any] = {"descr": number, "fortran_order": False, "shape": written}
         np.lib.format.write_array_header_1_0(stream, header)
         parts = surrogate.input_parts(fields, parameters=scalars, resample=resample)
-        for part, one in parts:
-            stream.write(np.ascontiguousarray(assessor.predict(one), dtype=number).data)
-            progress("fields", part.stop, given.samples, "")
+        done = 0
+        for predicted in _predicted(assessor, (one for _, one in parts), workers):
+            stream.write(np.ascontiguousarray(predicted, dtype=number).data)
+            done += len(predicted)
+            progress("fields", done, given.samples, "")
         if assessor.writes:
             write_json(prepared[0], assessor.record())
     return written
+
+
+def _predicted(
+    assessor: Assessor, parts: Iterator[dict[str, Any]], workers: DaskWorkers | None
+) -> Iterator[np.ndarray]:
+    """Yield the fields of all parts in their order; workers predict all but the first one."""
+    if workers is None:
+        yield from map(assessor.predict, parts)
+        return
+    from twoscale.cli.trust import predicted_elsewhere
+
+    yield from map(assessor.predict, islice(parts, 1))  # it has the table of two starts
+    for fields, found in workers.each(partial(predicted_elsewhere, assessor.apart()), parts):
+        assessor.take(found)
+        yield fields
 
 
 def _is_file(text: str) -> bool:

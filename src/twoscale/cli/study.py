@@ -10,7 +10,13 @@ import typer
 from twoscale.cli.common import Application
 from twoscale.cli.completion import one_of
 from twoscale.cli.names import METHODS, SCALES, STUDIES
-from twoscale.cli.options import DeviceOption, JsonOption, ResumeOption, ScaleOption
+from twoscale.cli.options import (
+    DeviceOption,
+    JsonOption,
+    ResumeOption,
+    ScaleOption,
+    SchedulerOption,
+)
 from twoscale.errors import TwoscaleError
 
 study_app = Application(
@@ -70,6 +76,7 @@ def run(
             "twoscale.study.worker` on a machine without pydantic, PyYAML and Zarr.",
         ),
     ] = None,
+    scheduler: SchedulerOption = None,
     device: DeviceOption = "auto",
     resume: ResumeOption = True,
     json: JsonOption = False,
@@ -77,6 +84,7 @@ def run(
     """Run the unfinished cells of studies; an interrupted study continues where it stopped."""
     from twoscale.cli.display import study_bars
     from twoscale.cli.paths import expect_kind
+    from twoscale.cli.scheduling import workers_at
     from twoscale.cli.study_display import show_outcomes, show_plans, write_plan
     from twoscale.data.kinds import Kind
     from twoscale.methods.settings import parse_seeds
@@ -98,13 +106,15 @@ def run(
     if dry_run:
         show_plans(studies, out, get_scale(scale), wanted, json=json)
         return
-    with study_bars(studies[0].name if len(studies) == 1 else "studies") as progress:
+    label = studies[0].name if len(studies) == 1 else "studies"
+    with study_bars(label) as progress, workers_at(scheduler) as workers:
         outcomes = run_studies(
             studies,
             out,
             scale=get_scale(scale),
             device=device,
             resume=resume,
+            workers=workers,
             progress=progress,
             **wanted,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,15 @@ class Assessor:
         if self.polishes or self.certifies:
             return self._prove(predicted, given["inputs"])
         return predicted
+
+    def apart(self) -> Assessor:
+        """Return one that remembers nothing yet, for inputs that another process works on."""
+        return replace(self, parts=[], taken=[], radii=[], flags=[])
+
+    def take(self, other: Assessor) -> None:
+        """Remember what another one found of the inputs that follow."""
+        for name in ("parts", "taken", "radii", "flags"):
+            getattr(self, name).extend(getattr(other, name))
 
     def _assess(self, given: dict[str, Any]) -> np.ndarray:
         if self.level is None:
@@ -182,6 +191,14 @@ class Assessor:
             say(f"numbers of each field are in {path}")
         if self.starts:
             _print_starts(self.starts)
+
+
+def predicted_elsewhere(assessor: Assessor, given: dict[str, Any]) -> tuple[np.ndarray, Assessor]:
+    """Return the fields of some inputs, and what was found of them without the surrogate."""
+    own = assessor.apart()
+    fields = own.predict(given)
+    own.surrogate = None  # type: ignore[assignment]
+    return fields, own
 
 
 def _largest(certificate: Certificate) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -79,6 +81,7 @@ class GeneratedDataset(Dataset):
         device: torch.device | str = "cpu",
         progress: Progress | None = None,
     ) -> None:
+        self._arguments = (problem, resolution, samples, seed)
         self.path = Path(f"{problem.name} in memory")
         self.layout = _layout(problem, resolution, samples, seed)
         self.metadata = describe(self.layout, problem, seed=seed) | {"chunk": self.layout.chunk}
@@ -92,6 +95,12 @@ class GeneratedDataset(Dataset):
                 held[part] = torch.from_numpy(values).reshape(-1, *held.shape[1:])
             if progress:
                 progress("samples", part.stop, samples, "")
+
+    def __reduce__(self) -> Any:
+        """Return how another process generates the same fields."""
+        problem, resolution, samples, seed = self._arguments
+        make = partial(GeneratedDataset, resolution=resolution, samples=samples, seed=seed)
+        return make, (problem,)
 
 
 def _layout(problem: Problem, resolution: int | None, samples: int, seed: int) -> Layout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any, Self
 
@@ -24,8 +25,11 @@ from twoscale.fields.source import (
     Shape,
     WithParameters,
     chunk_length,
+    range_length,
     single_precision,
+    slices,
 )
+from twoscale.fields.workers import HERE, Workers, on_device
 from twoscale.problems import Problem
 from twoscale.runtime.memory import require_memory
 from twoscale.runtime.threads import file_workers, prefetch
@@ -72,6 +76,10 @@ class Dataset:
             raise
         except TwoscaleError as error:
             raise TwoscaleError(f"{self.path} is damaged: {error}") from error
+
+    def __reduce__(self) -> Any:
+        """Return how another process opens the same dataset."""
+        return type(self), (self.path.resolve(),)
 
     @property
     def _workers(self) -> int:
@@ -176,9 +184,14 @@ class Dataset:
             "as they were written; generate or import it again"
         )
 
-    def fields(self, side: str, indices: Indices) -> FieldSource:
-        """Return some samples of a side as a source that reads fields from disk on each pass."""
-        fields = StoredFields(self, side, indices) if self._has_fields(side) else None
+    def fields(self, side: str, indices: Indices, workers: Workers | None = None) -> FieldSource:
+        """Return some samples of a side as a source that reads fields from disk on each pass.
+
+        Other `workers` than the threads of this process must see the same path.
+        """
+        fields = None
+        if self._has_fields(side):
+            fields = StoredFields(self, side, indices, workers=workers)
         return self._with_parameters(side, [fields], [indices])[0]
 
     def load_fields(self, side: str, parts: Sequence[Indices]) -> list[FieldSource]:
@@ -283,14 +296,21 @@ class StoredFields:
         side: str,
         indices: Indices,
         device: torch.device | str = "cpu",
+        workers: Workers | None = None,
         *,
         part: Window | None = None,
     ) -> None:
         self.dataset = dataset
         self.side = side
         self.indices = dataset.ascending(indices)
-        self.device = device
+        self.device = torch.device(device)
+        self.workers = workers or on_device(self.device.type == "cuda")
         self.part = part
+
+    def __reduce__(self) -> Any:
+        """Return how another process reads the same fields; there it is its own worker."""
+        given = (self.dataset, self.side, self.indices, self.device)
+        return partial(StoredFields, part=self.part), given
 
     @property
     def shape(self) -> Shape:
@@ -300,6 +320,8 @@ class StoredFields:
 
     def to(self, device: torch.device | str) -> StoredFields:
         """Return the same fields, delivered on `device`."""
+        if self.workers not in HERE:  # others read on a CPU
+            return self
         return StoredFields(self.dataset, self.side, self.indices, device, part=self.part)
 
     def window(self, rows: slice, columns: slice) -> StoredFields:
@@ -311,13 +333,30 @@ class StoredFields:
         part = checked_window((rows, columns), (height, width))
         if self.part is not None:
             part = Window(*(_moved(a, b.start) for a, b in zip(part, self.part, strict=True)))
-        return StoredFields(self.dataset, self.side, self.indices, self.device, part=part)
+        return StoredFields(
+            self.dataset, self.side, self.indices, self.device, self.workers, part=part
+        )
+
+    def ranges(self) -> list[slice]:
+        samples, *sides = self.shape
+        return list(slices(samples, range_length(*sides)))
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        """Yield the chunks that an array in memory has; stored chunks at their ends are shared."""
+        wanted = self.indices[samples]
+        for part in slices(len(wanted), chunk_length(*self.shape[1:])):
+            rows = wanted[part]
+            first, last = int(rows[0]), int(rows[-1])
+            values = self.dataset.read(self.side, first, last + 1, window=self.part)
+            yield self._fields(values[rows - rows[0]])
 
     def chunks(self) -> Iterator[Tensor]:
         for start, values in self.dataset.blocks(self.side, self.indices, window=self.part):
             low, high = np.searchsorted(self.indices, (start, start + len(values)))
-            wanted = values[self.indices[low:high] - start]
-            yield torch.from_numpy(wanted).to(self.device)
+            yield self._fields(values[self.indices[low:high] - start])
+
+    def _fields(self, values: np.ndarray) -> Tensor:
+        return torch.from_numpy(values.reshape(-1, *self.shape[1:])).to(self.device)
 
 
 def _moved(part: slice, by: int) -> slice:

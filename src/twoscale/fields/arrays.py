@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.source import Shape, chunk_length, single_precision, slices
+from twoscale.fields.source import Shape, chunk_length, range_length, single_precision, slices
+from twoscale.fields.workers import IN_TURN, Workers
 from twoscale.runtime.memory import available_memory
 
 _BYTES = 4  # of a number in single precision
@@ -71,12 +72,25 @@ class StoredRowsSource:
         self.name = name
         self.device = device
 
+    @property
+    def workers(self) -> Workers:
+        return IN_TURN  # libraries of files often work on one thread only
+
+    def ranges(self) -> list[slice]:
+        samples, *sides = self.shape
+        return list(slices(samples, range_length(*sides)))
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return map(self._checked, self.rows[samples].parts())
+
     def chunks(self) -> Iterator[Tensor]:
-        for values in self.rows.parts():
-            chunk = single_precision(values)
-            if not bool(torch.isfinite(chunk).all()):
-                raise TwoscaleError(f"the {self.name} contain NaN or infinite values")
-            yield chunk.reshape(-1, *self.shape[1:]).to(self.device)
+        return map(self._checked, self.rows.parts())
+
+    def _checked(self, values: np.ndarray) -> Tensor:
+        chunk = single_precision(values)
+        if not bool(torch.isfinite(chunk).all()):
+            raise TwoscaleError(f"the {self.name} contain NaN or infinite values")
+        return chunk.reshape(-1, *self.shape[1:]).to(self.device)
 
     def to(self, device: torch.device) -> StoredRowsSource:
         return StoredRowsSource(self.rows, self.shape, self.name, device)

@@ -11,10 +11,13 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
+from twoscale.fields.workers import IN_TURN, Tensors, Work, Workers, on_device
 from twoscale.runtime.threads import prefetch
 
 _CHUNK_VALUES = 2**22  # 16 MiB of float32: what a CPU's allocator reuses without new pages
 _CHUNK_VALUES_CUDA = 2**24
+_RANGE_VALUES = 2**23  # of the samples that one worker takes at a time
+_RANGE_SAMPLES = 64  # at least: adding up the sums of fewer would take longer than making them
 
 Shape = tuple[int, int, int, int]
 """(samples, channels, height, width)"""
@@ -30,13 +33,31 @@ class FieldSource(Protocol):
         """Return (samples, channels, height, width)."""
         ...
 
+    @property
+    def workers(self) -> Workers:
+        """Return who does work on all ranges."""
+        ...
+
+    def ranges(self) -> list[slice]:
+        """Return consecutive ranges of samples, which depend on the shape only."""
+        ...
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        """Yield consecutive batches (batch, channels, height, width) of one of the ranges."""
+        ...
+
     def chunks(self) -> Iterator[Tensor]:
-        """Yield consecutive batches (batch, channels, height, width)."""
+        """Yield consecutive batches of all samples."""
         ...
 
     def to(self, device: torch.device) -> FieldSource:
         """Return the same fields, delivered on `device`."""
         ...
+
+
+def total(work: Work, source: FieldSource) -> Tensors:
+    """Return the sums over a source of what `work` returns for each of its ranges."""
+    return source.workers.total(work, source)
 
 
 def is_source(fields: Any) -> bool:
@@ -47,6 +68,12 @@ def is_source(fields: Any) -> bool:
 def chunk_length(*sides: int, cuda: bool = False) -> int:
     """Return how many samples with these sides (channels, height, width) make one chunk."""
     return max(1, (_CHUNK_VALUES_CUDA if cuda else _CHUNK_VALUES) // prod(sides))
+
+
+def range_length(*sides: int) -> int:
+    """Return how many samples with these sides make one range: whole chunks."""
+    chunk = chunk_length(*sides)
+    return max(1, max(_RANGE_VALUES // prod(sides), _RANGE_SAMPLES) // chunk) * chunk
 
 
 def slices(samples: int, length: int) -> Iterator[slice]:
@@ -68,6 +95,17 @@ class ArraySource:
     def shape(self) -> Shape:
         samples, channels, height, width = self.fields.shape
         return samples, channels, height, width
+
+    @property
+    def workers(self) -> Workers:
+        return on_device(self.fields.is_cuda)
+
+    def ranges(self) -> list[slice]:
+        samples, *sides = self.shape
+        return list(slices(samples, range_length(*sides)))
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return ArraySource(self.fields[samples]).chunks()
 
     def chunks(self) -> Iterator[Tensor]:
         samples, *sides = self.shape
@@ -100,9 +138,18 @@ class MappedSource:
         channels, height, width = self.sample_shape or sides
         return samples, channels, height, width
 
+    @property
+    def workers(self) -> Workers:
+        return self.source.workers
+
+    def ranges(self) -> list[slice]:
+        return self.source.ranges()
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return map(self.function, self.source.read(samples))
+
     def chunks(self) -> Iterator[Tensor]:
-        for chunk in self.source.chunks():
-            yield self.function(chunk)
+        return map(self.function, self.source.chunks())
 
     def to(self, device: torch.device) -> MappedSource:
         return MappedSource(self.source.to(device), self.function, self.sample_shape)
@@ -129,9 +176,22 @@ class WithParameters:
         samples, channels, height, width = self.source.shape
         return samples, channels + self.parameters.shape[1], height, width
 
+    @property
+    def workers(self) -> Workers:
+        return self.source.workers
+
+    def ranges(self) -> list[slice]:
+        return self.source.ranges()
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return self._widened(self.source.read(samples), samples.start)
+
     def chunks(self) -> Iterator[Tensor]:
-        start = 0
-        for chunk in self.source.chunks():
+        return self._widened(self.source.chunks(), 0)
+
+    def _widened(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+        """Yield chunks with the parameters of their samples, which begin at `start`."""
+        for chunk in chunks:
             yield with_channels(chunk, self.parameters[start : start + len(chunk)].to(chunk))
             start += len(chunk)
 
@@ -155,6 +215,16 @@ class SentSource:
     @property
     def shape(self) -> Shape:
         return self.source.shape
+
+    @property
+    def workers(self) -> Workers:
+        return IN_TURN if self.device.type == "cuda" else self.source.workers
+
+    def ranges(self) -> list[slice]:
+        return self.source.ranges()
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return map(self._send, self.source.read(samples))
 
     def chunks(self) -> Iterator[Tensor]:
         workers = 4 if self.device.type == "cuda" else 0

@@ -17,6 +17,7 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid
 from twoscale.fields.source import FieldSource
+from twoscale.fields.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,22 @@ class ImageSource:
         channels, height, width = rest
         return len(self.group) * samples, channels, height, width
 
+    @property
+    def workers(self) -> Workers:
+        return self.source.workers
+
+    def ranges(self) -> list[slice]:
+        """Return the ranges of the other source's samples."""
+        return self.source.ranges()
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return self._images(self.source.read(samples))
+
     def chunks(self) -> Iterator[Tensor]:
-        for chunk in self.source.chunks():
+        return self._images(self.source.chunks())
+
+    def _images(self, chunks: Iterator[Tensor]) -> Iterator[Tensor]:
+        for chunk in chunks:
             for symmetry in self.group:
                 yield symmetry(chunk)
 

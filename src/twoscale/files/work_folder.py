@@ -40,7 +40,8 @@ class WorkFolder:
     """A locked work folder. Its entries survive the process; `remove` removes them.
 
     `content` is what becomes the result, `replaced` what was there before, `log` says how far the
-    content has come, `checkpoints` holds states of long work, `request` what they belong to.
+    content has come, `checkpoints` holds states of long work, `request` what they belong to, and
+    `scratch` what a running process does not hold in memory.
     """
 
     def __init__(self, place: Path, *, subject: str = "") -> None:
@@ -49,6 +50,7 @@ class WorkFolder:
         self.replaced = self.path / "replaced"
         self.log = self.path / "log.jsonl"
         self.checkpoints = self.path / "checkpoints"
+        self.scratch = self.path / "scratch"
         self.request = self.path / _REQUEST
         self._committing = self.path / _COMMITTING
         self._subject = subject or f"writing {place}"
@@ -122,7 +124,7 @@ class WorkFolder:
     def clear(self) -> None:
         """Remove everything that was prepared."""
         # The request first: without it the rest is of no use, and `tidy` removes it.
-        kept = (self.content, self.replaced, self.log, self.checkpoints)
+        kept = (self.content, self.replaced, self.log, self.checkpoints, self.scratch)
         known = (self.request, self._committing, *kept)
         for entry in known:
             remove(entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -74,9 +75,10 @@ class FieldObjective:
                 self.shapes = (tuple(truth.shape[1:]), tuple(inputs.shape[1:]))
                 self.columns = [part.shape[1] for part in targets]
                 home = torch.device("cpu") if self.whole_fields else codes.device
+                make = partial(context.scratch.empty, like=codes)
                 both = [
-                    codes.new_empty(samples, codes.shape[1]),
-                    codes.new_empty(samples, sum(self.columns), device=home),
+                    make(samples, codes.shape[1]),
+                    make(samples, sum(self.columns), device=home),
                 ]
             stop = start + len(truth)
             both[0][start:stop] = codes
@@ -85,7 +87,7 @@ class FieldObjective:
                 column.copy_(part)
             start = stop
             context.report("preparing", stop, samples, "fields")
-        return Pairs(*both)
+        return Pairs(*both, scratch=context.scratch)
 
     def _targets(self, inputs: Tensor, truth: Tensor) -> list[Tensor]:
         """Return the true codes, the fields that terms look at, and each term's own columns."""

@@ -8,7 +8,7 @@ of samples; each solver says how many passes it makes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -18,7 +18,9 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.source import slices
+from twoscale.fields.held import held
+from twoscale.fields.source import FieldSource, MappedSource, slices, total
+from twoscale.fields.workers import Tensors
 from twoscale.runtime.threads import one_thread
 
 OVERSAMPLING = 20
@@ -96,27 +98,33 @@ def cached_rows(values: Tensor) -> int:
     return len(values) if values.is_cuda else max(1, _CACHED_VALUES // values[0].numel())
 
 
-def fit_statistics(chunks: Iterator[Tensor]) -> Statistics:
-    """Return the statistics of unstandardised chunks (batch, blocks, features), in one pass.
+def fit_statistics(
+    source: FieldSource, split: Callable[[Tensor], Tensor], first: Tensor
+) -> Statistics:
+    """Return the statistics of blocks `split(fields)`, (batch, blocks, features), in one pass.
 
-    Sums are taken of differences to the first sample: a constant feature then has variance
-    exactly zero, and large means cost no accuracy.
+    Sums are taken of differences to the `first` sample (1, ...): a constant feature then has
+    variance exactly zero, and large means cost no accuracy.
     """
-    first = next(chunks)
-    shift = first[0].double()
-    total, squares = torch.zeros_like(shift), torch.zeros_like(shift)
-    samples = 0
-    for chunk in itertools.chain([first], chunks):
-        values = chunk - shift  # in double precision
-        total += values.sum(0)
-        squares += values.square_().sum(0)
-        samples += len(chunk)
-    offset = total / samples
-    variance = (squares / samples - offset.square()).clamp_min(0)
-    constant = variance <= 1e-15 * squares / samples
+    shift = split(first)[0].double()
+    sums, squares = total(partial(_moments, split=split, shift=shift), source)
+    offset = sums / source.shape[0]
+    variance = (squares / source.shape[0] - offset.square()).clamp_min(0)
+    constant = variance <= 1e-15 * squares / source.shape[0]
     scale = torch.where(constant, 1.0, variance.sqrt())
-    total = (~constant).sum(1).double()  # each standardised feature has variance one
-    return Statistics(shift + offset, scale, ~constant, total)
+    varying = (~constant).sum(1).double()  # each standardised feature has variance one
+    return Statistics(shift + offset, scale, ~constant, varying)
+
+
+def _moments(chunks: Iterator[Tensor], split: Callable[[Tensor], Tensor], shift: Tensor) -> Tensors:
+    """Return the sums of all features' differences from `shift`, and of their squares."""
+    sums, squares = torch.zeros_like(shift), torch.zeros_like(shift)
+    for chunk in chunks:
+        for fields in chunk.split(cached_rows(chunk)):
+            values = split(fields) - shift  # in double precision
+            sums += values.sum(0)
+            squares += values.square_().sum(0)
+    return sums, squares
 
 
 @dataclass(frozen=True)
@@ -210,59 +218,46 @@ class Components:
     ranks: list[int]
 
 
-Passes = Callable[[], Iterable[Tensor]]
-"""Makes one pass over standardised data, (blocks, batch, features) at a time."""
-
-
 class Blocks:
-    """Standardised blocks behind a chunked pass, as the solvers see them."""
+    """Standardised blocks of a source of fields, as the solvers see them.
+
+    `standardise(fields, blocks=...)` returns the data (blocks, batch, features) of some blocks.
+    """
 
     def __init__(
         self,
-        passes: Callable[[slice], Iterator[Tensor]],
+        source: FieldSource,
+        standardise: Callable[..., Tensor],
         *,
-        samples: int,
         statistics: Statistics,
     ) -> None:
-        self.passes = passes
-        self.samples = samples
+        self.source = source
+        self.standardise = standardise
+        self.samples = source.shape[0]
         self.count, self.features = statistics.mean.shape
         self.varying = statistics.varying
         self.total = statistics.total
         self.device = statistics.mean.device
 
-    def chunks(self, blocks: slice = slice(None)) -> Iterator[Tensor]:
-        """Yield the standardised data of some blocks as (blocks, batch, features)."""
-        return self.passes(blocks)
+    def of(self, blocks: slice) -> FieldSource:
+        """Return the standardised data of some blocks, made anew on each pass."""
+        shape = (1, len(range(self.count)[blocks]), self.features)
+        return MappedSource(self.source, partial(self.standardise, blocks=blocks), shape)
 
     @property
     def max_rank(self) -> int:
         return min(self.samples, self.features)
 
-    def groups(self) -> Iterator[tuple[slice, Passes]]:
-        """Yield groups of blocks, each with its own pass over their standardised data.
+    def groups(self) -> Iterator[tuple[slice, FieldSource]]:
+        """Yield groups of blocks, each with its standardised data.
 
-        A group's data are gathered in one pass where they are not too large, and then passed over
-        in memory; a larger block is read again on each pass.
+        The data of a group are held in memory where they are not too large. Otherwise they are read
+        again on each pass.
         """
         size = 4 * self.samples * self.features
-        cuda = self.device.type == "cuda"
-        most = _DATA_BYTES_CUDA if cuda else _DATA_BYTES
-        length = max(1, most // size)
-        room: Tensor | None = None
-        for part in slices(self.count, length):
-            if size > most:
-                yield part, partial(self.chunks, part)
-                continue
-            if room is None:
-                shape = (min(length, self.count), self.samples, self.features)
-                room = torch.empty(shape, device=self.device)
-            data = room[: part.stop - part.start]
-            start = 0
-            for chunk in self.chunks(part):
-                data[:, start : start + chunk.shape[1]] = chunk
-                start += chunk.shape[1]
-            yield part, partial(data.split, self.samples if cuda else _ROWS, 1)
+        most = _DATA_BYTES_CUDA if self.device.type == "cuda" else _DATA_BYTES
+        for part in slices(self.count, max(1, most // size)):
+            yield part, (held(self.of(part)) if size <= most else self.of(part))
 
 
 def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
@@ -275,12 +270,13 @@ def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
     if blocks.device.type == "cuda":
         return covariance(blocks, rule, seed=seed)
     vectors, variances = [], []
-    for part, chunks in blocks.groups():
-        data = torch.cat(list(chunks()), 1)
-        for k, matrix in enumerate(data, part.start):
+    for part, data in blocks.groups():
+        whole = torch.cat(list(data.chunks()), 1)
+        for k, matrix in enumerate(whole, part.start):
             spectrum, basis = _decompose(matrix, rule, blocks.total[k : k + 1])
             vectors.append(basis)
             variances.append(spectrum)
+        del data, whole  # before the next group is read
     return _select(vectors, variances, blocks, rule)
 
 
@@ -292,7 +288,8 @@ def covariance(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
     group = max(1, _GRAM_BYTES // (8 * blocks.features**2))
     vectors, variances = [], []
     for part in slices(blocks.count, group):
-        for k, matrix in enumerate(_gram(blocks, part), part.start):
+        gram = total(_gram, blocks.of(part))[0].div_(blocks.samples)
+        for k, matrix in enumerate(gram, part.start):
             values, basis = torch.linalg.eigh(matrix)
             values, basis = values.flip(0).clamp_min(0), basis.flip(1)
             keep = rule.ranks(values[None], blocks.total[k : k + 1])
@@ -311,17 +308,18 @@ def randomized(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
     """
     vectors: list[Tensor] = []
     variances: list[Tensor] = []
-    for part, chunks in blocks.groups():
+    for part, data in blocks.groups():
         generator = torch.Generator().manual_seed(seed)  # the same start for every block
         rank = FIRST_RANK if rule.variance is not None else rule.components or FIRST_RANK
         while True:
             rank = min(rank, rule.components or rank, blocks.max_rank)
-            basis, found = _subspace_iteration(blocks, part, chunks, rank, generator)
+            basis, found = _subspace_iteration(blocks, part, data, rank, generator)
             if rank == blocks.max_rank or rule.reached(found, blocks.total[part]):
                 break
             rank = int(rank * RANK_GROWTH)
         vectors += list(basis)
         variances += list(found)
+        del data  # before the next group is read
     longest = max(len(spectrum) for spectrum in variances)
     padded = [torch.nn.functional.pad(one, (0, longest - len(one))) for one in variances]
     return _select(vectors, padded, blocks, rule)
@@ -361,7 +359,7 @@ def _padded(side: int) -> int:
 def _subspace_iteration(
     blocks: Blocks,
     part: slice,
-    chunks: Passes,
+    data: FieldSource,
     rank: int,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
@@ -372,28 +370,48 @@ def _subspace_iteration(
     start = torch.randn(blocks.features, width, generator=generator)
     basis = start.to(blocks.device).expand(count, -1, -1)
     for _ in range(1 + POWER_ITERATIONS):
-        image = torch.zeros_like(basis.mT, memory_format=torch.contiguous_format)
-        for chunk in chunks():
-            image.baddbmm_(torch.bmm(chunk, basis).mT, chunk)
+        (image,) = total(partial(_image, basis=basis), data)
         with one_thread():
             basis = torch.linalg.qr(image.mT / blocks.samples).Q
-    projected = torch.zeros(count, width, width, dtype=torch.float64, device=blocks.device)
-    for chunk in chunks():
-        scores = torch.bmm(chunk, basis)
-        projected += torch.bmm(scores.mT, scores).double()
+    (projected,) = total(partial(_projected, basis=basis), data)
     with one_thread():
         values, rotation = torch.linalg.eigh(projected / blocks.samples)
     values, rotation = values.flip(1)[:, :rank].clamp_min(0), rotation.flip(2)[..., :rank]
     return torch.bmm(basis, rotation.to(basis.dtype)), values
 
 
-def _gram(blocks: Blocks, part: slice) -> Tensor:
-    count = part.stop - part.start
-    shape = (count, blocks.features, blocks.features)
-    gram = torch.zeros(shape, dtype=torch.float64, device=blocks.device)
-    for chunk in blocks.chunks(part):
+def _image(chunks: Iterator[Tensor], basis: Tensor) -> Tensors:
+    """Return the transpose of XᵀX B, for a basis B (blocks, features, width)."""
+    image = torch.zeros_like(basis.mT, memory_format=torch.contiguous_format)
+    for rows in _rows(chunks):
+        image.baddbmm_(torch.bmm(rows, basis).mT, rows)
+    return (image,)
+
+
+def _projected(chunks: Iterator[Tensor], basis: Tensor) -> Tensors:
+    """Return (XB)ᵀ XB (blocks, width, width) in double precision."""
+    count, _, width = basis.shape
+    projected = torch.zeros(count, width, width, dtype=torch.float64, device=basis.device)
+    for rows in _rows(chunks):
+        scores = torch.bmm(rows, basis)
+        projected += torch.bmm(scores.mT, scores).double()
+    return (projected,)
+
+
+def _gram(chunks: Iterator[Tensor]) -> Tensors:
+    """Return XᵀX (blocks, features, features), sums of products of a chunk in double precision."""
+    first = next(chunks)
+    count, _, features = first.shape
+    gram = torch.zeros(count, features, features, dtype=torch.float64, device=first.device)
+    for chunk in itertools.chain([first], chunks):
         gram += torch.bmm(chunk.mT, chunk).double()
-    return gram.div_(blocks.samples)
+    return (gram,)
+
+
+def _rows(chunks: Iterator[Tensor]) -> Iterator[Tensor]:
+    """Yield chunks (blocks, batch, features); on a CPU so few rows of them that they are cached."""
+    for chunk in chunks:
+        yield from [chunk] if chunk.is_cuda else chunk.split(_ROWS, 1)
 
 
 def _select(

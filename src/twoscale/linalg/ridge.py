@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -53,13 +53,26 @@ def squared_errors(
     they should become. With each of the `metrics` an error e counts as ||e @ metric||^2; see
     `geometric_mean`.
     """
-    parts = []
-    for metric in metrics:
-        seen = Modes(modes.values, modes.coefficients @ metric)
-        wanted = truth @ metric
-        errors = [(probes @ seen.weights(one) - wanted).square().sum() for one in strengths]
-        parts.append(torch.stack(errors))
-    return geometric_mean(parts)
+    return squared_errors_of_parts(modes, [(probes, truth)], strengths, metrics)
+
+
+def squared_errors_of_parts(
+    modes: Modes,
+    parts: Iterable[tuple[Tensor, Tensor]],
+    strengths: list[float],
+    metrics: Sequence[Tensor],
+) -> Tensor:
+    """Return what `squared_errors` does, of samples that come as parts (probes, truth)."""
+    seen = [Modes(modes.values, modes.coefficients @ metric) for metric in metrics]
+    totals: list[Tensor] = []
+    for probes, truth in parts:
+        own = []
+        for one, metric in zip(seen, metrics, strict=True):
+            wanted = truth @ metric
+            errors = [(probes @ one.weights(s) - wanted).square().sum() for s in strengths]
+            own.append(torch.stack(errors))
+        totals = [a + b for a, b in zip(totals, own, strict=True)] if totals else own
+    return geometric_mean(totals)
 
 
 def geometric_mean(errors: Sequence[Tensor]) -> Tensor:
@@ -82,7 +95,19 @@ def linear_modes(inputs: Tensor, targets: Tensor) -> tuple[Tensor, Modes]:
     """
     samples, features = inputs.shape
     if features <= samples:
-        values, directions = torch.linalg.eigh(inputs.mT @ inputs)
-        return directions, Modes(values.clamp_min(0), directions.mT @ (inputs.mT @ targets))
+        return linear_modes_of_parts([(inputs, targets)])
     values, basis = torch.linalg.eigh(inputs @ inputs.mT)
     return inputs.mT @ basis, Modes(values.clamp_min(0), basis.mT @ targets)
+
+
+def linear_modes_of_parts(parts: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Modes]:
+    """Return what `linear_modes` does, of no fewer samples than features that come as parts.
+
+    Each part is (inputs, targets), centred. Only the sums of their products are kept.
+    """
+    products = ((inputs.mT @ inputs, inputs.mT @ targets) for inputs, targets in parts)
+    gram, cross = next(products)
+    for one, other in products:
+        gram, cross = gram.add_(one), cross.add_(other)
+    values, directions = torch.linalg.eigh(gram)
+    return directions, Modes(values.clamp_min(0), directions.mT @ cross)

@@ -343,6 +343,6 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def trains_on_fields(name: str, settings: Settings) -> bool:
-    """Say whether a method with these settings trains a network on fields, to be held in memory."""
+    """Say whether a method with these settings trains a network on fields."""
     method = get_method(name)
     return method.corrected or get_predictor(defaults(name, settings)["predictor"]).reads_fields

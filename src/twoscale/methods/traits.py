@@ -23,7 +23,7 @@ class Traits:
     reads_fields: bool
     """Whether its predictor works on fields; otherwise on codes."""
     trains_on_fields: bool
-    """Whether a network is trained on fields, which must be in memory."""
+    """Whether a network is trained on fields: in memory, or in a scratch file."""
     trains_epochs: bool
     """Whether the setting `epochs` exists."""
     trains_together: bool

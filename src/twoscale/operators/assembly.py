@@ -74,8 +74,13 @@ class Assembly:
 
     @property
     def trains_on_fields(self) -> bool:
-        """Say whether a network is trained on fields, which must be in memory."""
+        """Say whether a network is trained on fields: in memory, or in a scratch file."""
         return self.predictor.reads_fields or self.correction is not None
+
+    @property
+    def trains_in_shards(self) -> bool:
+        """Say whether several processes can train the surrogate, or its correction, together."""
+        return self.predictor.trains_in_shards or self.correction is not None
 
     @property
     def chooses(self) -> bool:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleWarning
 from twoscale.fields.grid import Space
-from twoscale.fields.source import FieldSource
+from twoscale.fields.source import FieldSource, first_fields
 from twoscale.files import Checkpoints
 from twoscale.parts import describe
 from twoscale.representation import Representation
 from twoscale.representation.base import space_of
+from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.precision import check_variation
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import (
     Clock,
@@ -68,7 +70,7 @@ class FitContext:
     `peak_gigabytes` is the peak of GPU memory in the finished parts of this fit. The device's
     counter is reset for each part, so that fits which alternate do not count each other's memory.
     `checkpoints` keep results that took long, for a later process that continues the fit. Each
-    training ends by the `deadline`, if there is one.
+    training ends by the `deadline`, if there is one. `scratch` makes tensors as long as the data.
     """
 
     seed: int = 0
@@ -81,6 +83,7 @@ class FitContext:
     data: str = ""  # identifies the training fields, for checkpoints of representations
     name: str = ""  # identifies data, parts and seed, for checkpoints of networks
     deadline: Deadline | None = None
+    scratch: Scratch = IN_MEMORY
 
     def fit_representation(
         self,
@@ -133,6 +136,22 @@ class FitContext:
     def report(self, stage: str, done: int, total: int, remark: str = "") -> None:
         if self.progress:
             self.progress(stage, done, total, remark)
+
+
+def share_fitted(
+    fitted: nn.Module, fields: FieldSource, restore: Callable[[dict[str, Tensor]], object]
+) -> None:
+    """Give all processes what the first one has fitted on some fields.
+
+    The others `restore` its state on the device of the fields.
+    """
+    state: dict[str, Tensor] = {}
+    if processes.is_first():
+        state = {name: one.cpu() for name, one in fitted.state_dict().items()}
+    state = processes.from_first(state)
+    if not processes.is_first():
+        device = first_fields(fields, 1).device
+        restore({name: one.to(device) for name, one in state.items()})
 
 
 def train_members(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Self
 
 import torch
@@ -15,17 +16,22 @@ from twoscale.fields.grid import Space
 from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, map_fields
 from twoscale.fields.symmetries import IDENTITY, Group, ImageSource, symmetry_group
-from twoscale.operators.context import FieldPairs, FitContext, train_members
+from twoscale.operators.context import FieldPairs, FitContext, share_fitted, train_members
+from twoscale.parts import describe
 from twoscale.predictors import CodePredictor, ImagePairs
 from twoscale.representation import Representation, beside_parameters
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import one_isometry
 from twoscale.representation.nearest import NearestCodes
+from twoscale.runtime import processes
 from twoscale.runtime.precision import check_variation
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import CORRECTION, TRAINING, TRANSFORM
 from twoscale.training import Task
+from twoscale.training.distributed import Shard, shard_of
 
 Encode = Callable[[Tensor], Tensor]
+_SINGLE = 4  # bytes of a number of a code
 _FEW_VALUES = 2**17  # of all images of a batch: one call for all of them is faster
 
 
@@ -142,20 +148,29 @@ class LatentOperator(FieldOperator):
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
     ) -> Task | None:
         self._bind_spaces(training.input_space, training.output_space)
+        shard = self._shard(training, context.seed)
         images = _images(training, self.group)
         context.report("representations", 0, 2, "input")
-        self._fit(self.inputs, images.inputs, training.input_space, context, 0, "input")
+        self._fit(self.inputs, images.inputs, training.input_space, context, shard, "input")
         context.report("representations", 1, 2, "output")
-        self._fit(self.outputs, images.outputs, training.output_space, context, 1, "output")
+        self._fit(self.outputs, images.outputs, training.output_space, context, shard, "output")
         context.report("representations", 2, 2)
         self.predictor.bind(self.inputs.affine, self.outputs)
         asked = self.predictor.nearest or self.predictor.closed_form
         with one_isometry(self.outputs) if asked else nullcontext():
             with context.clock.stage(TRANSFORM.name):
-                codes = self.encode_pairs(training, self.group)
-                held_out = self.encode_pairs(validation)
+                codes = self.encode_pairs(training, self.group, shard, context.scratch)
+                held_out = self.encode_pairs(validation, scratch=context.scratch)
             with context.clock.stage(TRAINING.name):
                 return self.predictor.prepare(codes, held_out, self.outputs, context.seed)
+
+    def _shard(self, training: FieldPairs, seed: int) -> Shard | None:
+        """Return this process's part of the training, if several processes share it."""
+        if not self.predictor.trains_in_shards:
+            return None
+        parts = [describe(one) for one in (self.inputs, self.predictor, self.outputs)]
+        spaces = (training.input_space, training.output_space)
+        return shard_of(training.inputs.shape[0], repr((parts, self.symmetries, spaces, seed)))
 
     def _fit(
         self,
@@ -163,10 +178,24 @@ class LatentOperator(FieldOperator):
         fields: FieldSource,
         space: Space,
         context: FitContext,
-        place: int,
+        shard: Shard | None,
         name: str,
     ) -> None:
-        seed = context.seed + place
+        """Fit a representation; of several processes the first one does, and tells the others."""
+        if processes.is_first() or shard is None:
+            self._fit_here(representation, fields, space, context, name)
+        if shard is not None:
+            share_fitted(representation, fields, partial(representation.restore, space=space))
+
+    def _fit_here(
+        self,
+        representation: Representation,
+        fields: FieldSource,
+        space: Space,
+        context: FitContext,
+        name: str,
+    ) -> None:
+        seed = context.seed + (name == "output")
         if representation.compresses:
             context.fit_representation(representation, fields, space, seed=seed, name=name)
             return
@@ -184,20 +213,37 @@ class LatentOperator(FieldOperator):
         return self
 
     @torch.no_grad()
-    def encode_pairs(self, pairs: FieldPairs, group: Group = IDENTITY) -> ImagePairs:
+    def encode_pairs(
+        self,
+        pairs: FieldPairs,
+        group: Group = IDENTITY,
+        shard: Shard | None = None,
+        scratch: Scratch = IN_MEMORY,
+    ) -> ImagePairs:
         """Return the input and output codes of all pairs' images under some symmetries.
 
-        Output codes are what the predictor learns: by `encode`, or the nearest ones.
+        With a `shard` only its samples are encoded. Output codes are what the predictor learns: by
+        `encode`, or the nearest ones.
         """
         outputs: Encode = self.outputs.encode
         if self.predictor.nearest and self.outputs.compresses:
             outputs = NearestCodes(self.outputs)
         # A predictor on whole fields makes their images itself.
         whole = self.predictor.reads_fields and not self.inputs.compresses
+        sides = (pairs.inputs, pairs.outputs)
+        read, made = sides if shard is None else (shard.source(one) for one in sides)
+        seen = IDENTITY if whole else group
+        ways = ((self.inputs, read, seen), (self.outputs, made, group))
+        scratch.require(
+            _SINGLE * len(images) * fields.shape[0] * representation.code_size
+            for representation, fields, images in ways
+        )
         return ImagePairs(
-            _encode(self.inputs.encode, pairs.inputs, IDENTITY if whole else group),
-            _encode(outputs, pairs.outputs, group),
-            group,
+            _encode(self.inputs.encode, read, seen, scratch),
+            _encode(outputs, made, group, scratch),
+            group=group,
+            shard=shard,
+            scratch=scratch,
         )
 
     def forward(self, fields: Tensor) -> Tensor:
@@ -232,12 +278,21 @@ class LatentOperator(FieldOperator):
 
 
 class RefinedOperator(FieldOperator):
-    """A fitted base, followed by a correction that learns the true field from the base's."""
+    """A fitted base, followed by a correction that learns the true field from the base's.
+
+    Where several processes train the correction together, the first one fits a base that only one
+    can train.
+    """
 
     def __init__(self, base: LatentOperator, correction: LatentOperator) -> None:
         super().__init__()
         self.base = base
         self.correction = correction
+
+    @property
+    def _base_of_first(self) -> bool:
+        """Say whether the base is fitted by the first of several processes."""
+        return processes.count() > 1 and not self.base.predictor.trains_in_shards
 
     def check(self, inputs: Space, outputs: Space, samples: int) -> None:
         self.base.check(inputs, outputs, samples)
@@ -246,10 +301,18 @@ class RefinedOperator(FieldOperator):
     def prepare(
         self, training: FieldPairs, validation: FieldPairs, context: FitContext
     ) -> Task | None:
-        return self.base.prepare(training, validation, context)
+        if not self._base_of_first:
+            return self.base.prepare(training, validation, context)
+        if processes.is_first():
+            self.base.fit(training, validation, context)
+        inputs, outputs = training.input_space, training.output_space
+        restore = partial(self.base.restore, inputs=inputs, outputs=outputs)
+        share_fitted(self.base, training.inputs, restore)
+        return None
 
     def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
-        self.base.complete(training, validation, context)
+        if not self._base_of_first:
+            self.base.complete(training, validation, context)
         with context.clock.stage(TRANSFORM.name):
             predicted, held_out = (self._predicted(pairs) for pairs in (training, validation))
         task = self.correction.prepare(predicted, held_out, context)
@@ -287,17 +350,22 @@ def _images(pairs: FieldPairs, group: Group) -> FieldPairs:
     return FieldPairs(inputs, outputs, pairs.spaces)
 
 
-def _encode(encode: Encode, source: FieldSource, group: Group) -> Tensor:
+def _encode(encode: Encode, source: FieldSource, group: Group, scratch: Scratch) -> Tensor:
     """Return the codes of all fields' images, symmetry after symmetry, in one tensor."""
-    samples = source.shape[0]
     codes = torch.empty(0)
     start = 0
-    for chunk in source.chunks():
-        images = [chunk] if len(group) == 1 else [symmetry(chunk) for symmetry in group]
-        for place, image in enumerate(images):
-            part = encode(image)
-            if not start and not place:
-                codes = part.new_empty(len(group), samples, part.shape[1])
-            codes[place, start : start + len(part)] = part
-        start += len(chunk)
+    for part in source.workers.map(partial(_image_codes, encode=encode, group=group), source):
+        if not start:
+            codes = scratch.empty(len(group), source.shape[0], part.shape[2], like=part)
+        codes[:, start : start + part.shape[1]] = part
+        start += part.shape[1]
     return codes.flatten(0, 1)
+
+
+def _image_codes(chunks: Iterator[Tensor], encode: Encode, group: Group) -> Tensor:
+    """Return the codes (symmetries, samples, code size) of the images of some fields."""
+    found = []
+    for chunk in chunks:
+        images = [encode(symmetry(chunk)) for symmetry in group]
+        found.append(images[0][None] if len(images) == 1 else torch.stack(images))
+    return found[0] if len(found) == 1 else torch.cat(found, 1)

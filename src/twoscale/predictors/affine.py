@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from torch import Tensor
 
-from twoscale.linalg.ridge import linear_modes, squared_errors
+from twoscale.linalg.ridge import (
+    Modes,
+    linear_modes,
+    linear_modes_of_parts,
+    squared_errors_of_parts,
+)
 from twoscale.networks.dense import DenseNetwork
+from twoscale.training import Pairs
 
 STRENGTH_COUNT = 40
 
@@ -52,8 +59,8 @@ class AffineFit:
 
 
 def fit_affine(
-    training: CodePairs,
-    validation: CodePairs,
+    training: Pairs | CodePairs,
+    validation: Pairs | CodePairs,
     metric: Tensor,
     *,
     channels: Sequence[Tensor] = (),
@@ -63,14 +70,16 @@ def fit_affine(
 
     Without `strength` the best of a grid on the validation codes is taken. The error of a code is
     ||e @ metric||^2; with the metrics of several `channels` it is the geometric mean of theirs. One
-    eigendecomposition serves the whole grid.
+    eigendecomposition serves the whole grid. Codes on disk are read part by part, twice.
     """
-    centre, offset = training.inputs.mean(0), training.targets.mean(0)
-    directions, modes = linear_modes(training.inputs - centre, training.targets - offset)
+    training, validation = _converted(training), _converted(validation)
+    centre, offset = _means(training)
+    directions, modes = _modes(training, centre, offset)
     strengths = modes.strengths(STRENGTH_COUNT) if strength is None else [strength * modes.largest]
-    probes = (validation.inputs - centre) @ directions
-    truth = validation.targets - offset
-    errors = squared_errors(modes, probes, truth, strengths, channels or [metric])
+    held_out = (
+        ((part.inputs - centre) @ directions, part.targets - offset) for part in _parts(validation)
+    )
+    errors = squared_errors_of_parts(modes, held_out, strengths, channels or [metric])
     chosen = strengths[int(errors.argmin())]
     weight = (directions @ modes.weights(chosen)).mT
     return AffineFit(
@@ -80,3 +89,38 @@ def fit_affine(
         strengths=[one / modes.largest for one in strengths],
         errors=errors,
     )
+
+
+def _converted(pairs: Pairs | CodePairs) -> Pairs | CodePairs:
+    """Return codes in double precision if they are in memory, and as they are if on disk."""
+    if isinstance(pairs, CodePairs) or len(list(pairs.parts())) > 1:
+        return pairs
+    return CodePairs.of(pairs.inputs, pairs.targets)
+
+
+def _parts(pairs: Pairs | CodePairs) -> Iterator[CodePairs]:
+    """Yield codes in double precision, those on disk part by part."""
+    if isinstance(pairs, CodePairs):
+        yield pairs
+        return
+    for part in pairs.parts():
+        yield CodePairs.of(pairs.inputs[part], pairs.targets[part])
+
+
+def _means(pairs: Pairs | CodePairs) -> tuple[Tensor, Tensor]:
+    means = [
+        [len(part.inputs) / len(pairs.inputs) * codes.mean(0) for codes in vars(part).values()]
+        for part in _parts(pairs)
+    ]
+    inputs, targets = (reduce(torch.add, side) for side in zip(*means, strict=True))
+    return inputs, targets
+
+
+def _modes(pairs: Pairs | CodePairs, centre: Tensor, offset: Tensor) -> tuple[Tensor, Modes]:
+    """Return the modes of centred codes; those longer than there are samples are read at once."""
+    centred = ((part.inputs - centre, part.targets - offset) for part in _parts(pairs))
+    samples, features = pairs.inputs.shape
+    if features <= samples:
+        return linear_modes_of_parts(centred)
+    inputs, targets = zip(*centred, strict=True)
+    return linear_modes(torch.cat(inputs), torch.cat(targets))

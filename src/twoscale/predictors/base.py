@@ -16,6 +16,7 @@ from twoscale.fields.symmetries import IDENTITY, Group
 from twoscale.parts import Part
 from twoscale.representation import Representation
 from twoscale.training import Pairs, Task
+from twoscale.training.distributed import Shard
 from twoscale.training.losses import OBJECTIVES
 
 
@@ -24,9 +25,11 @@ class ImagePairs(Pairs):
     """Codes of all images of the samples: under the group's first symmetry, then its second, ...
 
     A predictor that reads fields gets the inputs of the samples only and makes the images itself.
+    If several processes train together, the pairs are those of this process's `shard`.
     """
 
     group: Group = IDENTITY
+    shard: Shard | None = None
 
 
 class CodePredictor(Part, nn.Module, ABC):
@@ -58,6 +61,8 @@ class CodePredictor(Part, nn.Module, ABC):
     """Whether it has the setting `epochs`; follows from the constructor."""
     trains_together: ClassVar[bool] = False
     """Whether its network is a `DenseNetwork` on codes, many of which are trained at once."""
+    trains_in_shards: ClassVar[bool] = False
+    """Whether several processes can train it together, each with a shard of the samples."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import hypot, prod
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError, unknown_name
-from twoscale.fields.symmetries import is_closed
+from twoscale.fields.symmetries import IDENTITY, is_closed
 from twoscale.parts import register
 from twoscale.predictors.affine import CodePairs, fit_affine
 from twoscale.predictors.base import CodePredictor, ImagePairs
@@ -42,14 +43,21 @@ class _FieldErrors:
     @classmethod
     def of(cls, decoder: Representation, validation: Pairs) -> _FieldErrors:
         metric = decoder_isometry(decoder).to_coordinates
-        with torch.no_grad():
-            fields = decoder.decode(validation.targets).double() / decoder.unit
-            size = float(fields.norm())
-        return cls(metric, channel_metrics(decoder), size or 1.0)
+        norms = []
+        for part in validation.parts(prod(decoder.space.shape)):
+            with torch.no_grad():
+                fields = decoder.decode(validation.targets[part]).double() / decoder.unit
+            norms.append(float(fields.norm()))
+        return cls(metric, channel_metrics(decoder), hypot(*norms) or 1.0)
 
-    def relative(self, predicted: Tensor, true: Tensor) -> float:
-        """Return the relative L2 error of the decoded fields."""
-        return float(((predicted - true).double() @ self.metric).norm()) / self.size
+    @torch.no_grad()
+    def relative(self, predict: Callable[[Tensor], Tensor], pairs: Pairs) -> float:
+        """Return the relative L2 error of the decoded fields of predicted codes."""
+        norms = []
+        for part in pairs.parts():
+            error = (predict(pairs.inputs[part]) - pairs.targets[part]).double()
+            norms.append(float((error @ self.metric).norm()))
+        return hypot(*norms) / self.size
 
 
 @register
@@ -95,15 +103,14 @@ class Affine(NetworkPredictor):
     ) -> None:
         errors = _FieldErrors.of(decoder, validation)
         fit = fit_affine(
-            CodePairs.of(training.inputs, training.targets),
-            CodePairs.of(validation.inputs, validation.targets),
+            training,
+            validation,
             errors.metric,
             channels=errors.channels,
             strength=self.ridge,
         )
         self.network = fit.network()
-        with torch.no_grad():
-            error = errors.relative(self(validation.inputs), validation.targets)
+        error = errors.relative(self, validation)
         self.chosen = {"ridge": fit.strength, "validation_error": error}
 
 
@@ -175,7 +182,8 @@ class AffineMLP(CodePredictor):
         self.chosen = {f"affine_{name}": value for name, value in self.affine.chosen.items()}
         rest, held_out = self._errors(training), self._errors(validation)
         # Networks train best on targets of size one.
-        scale = float(rest.targets.double().square().mean().sqrt()) or 1.0
+        square = rest.mean(lambda part: rest.targets[part].double().square().mean())
+        scale = float(square.sqrt()) or 1.0
         self._pending = (scale, validation, _FieldErrors.of(decoder, validation))
         for pairs in (rest, held_out):
             pairs.targets.div_(scale)
@@ -183,7 +191,10 @@ class AffineMLP(CodePredictor):
 
     def _errors(self, pairs: Pairs) -> Pairs:
         """Return the inputs with what the affine map misses of the targets."""
-        return Pairs(pairs.inputs, pairs.targets - self.affine(pairs.inputs))
+        rest = pairs.scratch.empty(*pairs.targets.shape, like=pairs.targets)
+        for part in pairs.parts():
+            torch.sub(pairs.targets[part], self.affine(pairs.inputs[part]), out=rest[part])
+        return Pairs(pairs.inputs, rest, scratch=pairs.scratch)
 
     @torch.no_grad()
     def complete(self) -> None:
@@ -194,7 +205,7 @@ class AffineMLP(CodePredictor):
         last = self.correction.trained.linear[-1]
         for value in last.parameters():
             value.mul_(scale)
-        error = errors.relative(self(validation.inputs), validation.targets)
+        error = errors.relative(self, validation)
         kept = error < (1 - _GAIN) * self.chosen["affine_validation_error"]
         if not kept:
             error = self.chosen["affine_validation_error"]
@@ -220,7 +231,8 @@ class Kernel(CodePredictor):
     """Kernel ridge regression between codes, in double precision.
 
     All kernel values between training samples are in memory at once. A fit that would not find
-    room says how many samples it has room for.
+    room says how many samples it has room for. Where their kernel values with all validation
+    samples would not fit either, settings are chosen on the first ones.
 
     Parameters
     ----------
@@ -283,10 +295,12 @@ class Kernel(CodePredictor):
     ) -> None:
         errors = _FieldErrors.of(decoder, validation)
         if not is_closed(training.group):  # then images are treated as samples of their own
-            training = ImagePairs(training.inputs, training.targets)
+            training = replace(training, group=IDENTITY)
+        codes = self._limited(training)
+        few = validation.scratch.rows(len(validation), len(codes.inputs))
         self.regression, self.chosen = fit_kernel(
-            self._limited(training),
-            CodePairs.of(validation.inputs, validation.targets),
+            codes,
+            CodePairs.of(validation.inputs[:few], validation.targets[:few]),
             errors.metric,
             channels=errors.channels,
             group=training.group,
@@ -294,8 +308,7 @@ class Kernel(CodePredictor):
             length_scales=self.length_scales,
             strength=self.ridge,
         )
-        error = errors.relative(self(validation.inputs), validation.targets)
-        self.chosen["validation_error"] = error
+        self.chosen["validation_error"] = errors.relative(self, validation)
 
     def _limited(self, training: ImagePairs) -> CodePairs:
         """Return the first `kernel_samples` samples with all their images, if memory allows."""
@@ -303,6 +316,8 @@ class Kernel(CodePredictor):
         samples = min(len(training) // images, self.kernel_samples or len(training))
         needed = kernel_bytes(samples, training.group)
         free = free_memory(training.inputs.device)
+        if not training.inputs.is_cuda:
+            free = min(free, training.scratch.memory or free)
         if needed > free:
             fitting = int(samples * (free / needed) ** 0.5)
             raise TwoscaleError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Self
 
@@ -19,6 +20,7 @@ from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
 from twoscale.runtime.precision import tensor_cores
 from twoscale.training import Pairs, Plan, Task, mean_loss
+from twoscale.training.distributed import Shard, mean_over, variance_over
 from twoscale.training.losses import CodeLoss, Loss, RelativeLoss, code_weights, mean_square
 
 _DECODED = 256  # codes that are decoded together
@@ -36,6 +38,7 @@ class FieldPredictor(CodePredictor):
     """
 
     reads_fields = True
+    trains_in_shards = True
     draws_images: ClassVar[bool] = False
     """Whether each epoch draws as many images under the symmetries as there are training fields."""
 
@@ -86,64 +89,71 @@ class FieldPredictor(CodePredictor):
         self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
     ) -> Task:
         inputs, _ = self._ends
-        device = training.inputs.device
+        shard, device = training.shard, training.inputs.device
         self.network = self._network(inputs.space, decoder.space, seed).to(device)
         if decoder.compresses:
-            self._centre(training.targets, decoder)
-        loss = self._loss(training.targets, decoder)
+            self._centre(training.targets, decoder, shard)
+        loss = self._loss(training.targets, decoder, shard)
         targets = self._targets(training, decoder)
-        held_out = Pairs(validation.inputs, self._targets(validation, decoder))
-        validate = partial(mean_loss, self, loss, held_out, self.plan.evaluation_batch)
+        held_out = replace(validation, targets=self._targets(validation, decoder))
+        held_out = held_out if shard is None else shard.part(held_out)
+        size, shared = self.plan.evaluation_batch, shard is not None
+        validate = partial(mean_loss, self, loss, held_out, size, shared=shared)
         network: nn.Module = self
         if self.members > 1:
             network, loss = _EachMember(self), partial(_loss_of_each, loss, self.members)
         rows, per_epoch = training.inputs, None
         if not inputs.compresses and (len(training.group) > 1 or self.draws_images):
             network = _NumberedImages(network, training.inputs, training.group, inputs.space)
-            rows, per_epoch = network.rows(), len(training.inputs)
+            rows = network.rows()
+            per_epoch = len(training.inputs) if shard is None else shard.samples
         return Task(
             network,
-            Pairs(rows, targets),
+            Pairs(rows, targets, scratch=training.scratch),
             held_out,
             loss,
             self.plan,
             seed,
             validate=validate,
             per_epoch=per_epoch,
+            shard=shard,
         )
 
-    def _centre(self, codes: Tensor, decoder: Representation) -> None:
+    def _centre(self, codes: Tensor, decoder: Representation, shard: Shard | None) -> None:
         """Set `mean` and `spread`: the mean field, and the standard deviation of each channel.
 
         At nodes that hardly vary the spread is ten times their own deviation. A PCA divides nodes
         by their deviations, and would turn larger differences from the mean into huge codes.
         """
-        self.mean = decoder.decode(codes.mean(0, keepdim=True))[0]
+        self.mean = decoder.decode(mean_over(shard, codes)[None])[0]
         squares = torch.zeros_like(self.mean)
         for part in slices(len(codes), _DECODED):
             differences = (decoder.decode(codes[part]) - self.mean) / decoder.unit
             squares += differences.square().sum(0) / len(codes)
+        if shard is not None:
+            squares = shard.average(squares, len(codes))
         channels = squares.mean((1, 2), keepdim=True)
         self.spread = channels.minimum(_MOST**2 * squares).sqrt() * decoder.unit
 
-    def _loss(self, codes: Tensor, decoder: Representation) -> Loss:
+    def _loss(self, codes: Tensor, decoder: Representation, shard: Shard | None) -> Loss:
         if self.objective == "field":
             return RelativeLoss(_metric(decoder).to(codes.dtype))
         if not decoder.compresses:
             return mean_square
-        variance = codes.var(0, unbiased=False)
+        variance = variance_over(shard, codes)
         return CodeLoss(code_weights(self.objective, decoder.block_sizes, variance))
 
     def _targets(self, pairs: Pairs, decoder: Representation) -> Tensor:
         """Return the codes; for the relative loss with the fields' norms as a last column."""
         if self.objective != "field":
             return pairs.targets
-        unit = decoder.unit
-        sizes = [
-            (decoder.decode(pairs.targets[part]) / unit).flatten(1).norm(dim=1, keepdim=True)
-            for part in slices(len(pairs.targets), _DECODED)
-        ]
-        return torch.cat([pairs.targets, torch.cat(sizes)], 1)
+        samples, size = pairs.targets.shape
+        targets = pairs.scratch.empty(samples, size + 1, like=pairs.targets)
+        for part in slices(samples, _DECODED):
+            targets[part, :-1] = pairs.targets[part]
+            fields = decoder.decode(pairs.targets[part]) / decoder.unit
+            targets[part, -1] = fields.flatten(1).norm(dim=1)
+        return targets
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         load_weights(self, tensors)

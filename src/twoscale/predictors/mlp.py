@@ -130,16 +130,22 @@ class MLP(NetworkPredictor):
         are returned as they are.
         """
         isometry = decoder_isometry(decoder)
-        coordinates = training.targets.double() @ isometry.to_coordinates
-        if not bool(coordinates.any()):
+
+        def size(part: slice) -> Tensor:
+            return (training.targets[part].double() @ isometry.to_coordinates).square().mean()
+
+        spread = training.mean(size).sqrt()
+        if not bool(spread > 0):
             return training, validation
-        spread = coordinates.square().mean().sqrt()
         to_coordinates = isometry.to_coordinates / spread
         self._from_coordinates = isometry.from_coordinates * spread
 
         def converted(pairs: Pairs) -> Pairs:
-            targets = pairs.targets.double() @ to_coordinates
-            return Pairs(pairs.inputs, targets.to(pairs.targets.dtype))
+            count = to_coordinates.shape[1]
+            targets = pairs.scratch.empty(len(pairs), count, like=pairs.targets)
+            for part in pairs.parts(count):
+                targets[part] = pairs.targets[part].double() @ to_coordinates
+            return Pairs(pairs.inputs, targets, scratch=pairs.scratch)
 
         return converted(training), converted(validation)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Self
 
 import torch
@@ -101,10 +101,9 @@ class BlockPCA(Representation):
         """Fit by another rule than its own, on fields of a space that has been checked."""
         self.space = space
         with clock.stage(f"{PCA}{name}"):
-            pieces = _in_cache(source)
-            first = next(pieces)
+            first = next(iter(source.read(source.ranges()[0])))[:1]
             self._prepare(self.space, first.device)
-            statistics = fit_statistics(self._split(rows) for rows in chain([first], pieces))
+            statistics = fit_statistics(source, self._split, first)
             check_range(statistics.largest(source.shape[0]))
             units = self.noise_units
             if units is None:
@@ -121,20 +120,19 @@ class BlockPCA(Representation):
         return statistics.with_common_scale(self.space.channels)
 
     def _scaled(self, source: FieldSource, statistics: Statistics) -> Blocks:
-        mean = statistics.mean.float()
         # What does not count as varying must be zero, whatever rounding leaves of it.
         scale = torch.where(statistics.varying, statistics.scale, torch.inf).float()
+        standardise = partial(self._standardised, mean=statistics.mean.float(), scale=scale)
+        return Blocks(source, standardise, statistics=statistics)
 
-        def passes(part: slice) -> Iterator[Tensor]:
-            for chunk in source.chunks():
-                shape = (len(mean[part]), len(chunk), mean.shape[1])
-                blocks = torch.empty(shape, device=chunk.device)
-                for rows in slices(len(chunk), cached_rows(chunk)):
-                    values = self._split(chunk[rows])[:, part].float() - mean[part]
-                    blocks[:, rows] = values.div_(scale[part]).transpose(0, 1)
-                yield blocks
-
-        return Blocks(passes, samples=source.shape[0], statistics=statistics)
+    def _standardised(self, chunk: Tensor, blocks: slice, mean: Tensor, scale: Tensor) -> Tensor:
+        """Return the standardised data (blocks, batch, features) of some blocks of fields."""
+        mean, scale = mean[blocks], scale[blocks]
+        found = torch.empty((len(mean), len(chunk), mean.shape[1]), device=chunk.device)
+        for rows in slices(len(chunk), cached_rows(chunk)):
+            values = self._split(chunk[rows])[:, blocks].float() - mean
+            found[:, rows] = values.div_(scale).transpose(0, 1)
+        return found
 
     def _store(self, statistics: Statistics, components: Components) -> None:
         device = statistics.mean.device
@@ -303,9 +301,3 @@ def least_varying(means: Tensor, spreads: Tensor) -> tuple[float, float]:
     ratios = torch.where(spreads > 0, spreads / means.clamp_min(1e-300), torch.inf)
     worst = int(ratios.argmin()) if bool((spreads > 0).any()) else int(means.argmax())
     return float(means[worst]), float(spreads[worst])
-
-
-def _in_cache(source: FieldSource) -> Iterator[Tensor]:
-    """Yield the fields a few at a time on a CPU, whole chunks on a GPU."""
-    for chunk in source.chunks():
-        yield from chunk.split(cached_rows(chunk))

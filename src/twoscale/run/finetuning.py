@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from twoscale.data import Dataset, Split, split_samples
+from twoscale.data import Dataset, split_samples
 from twoscale.errors import TwoscaleError
 from twoscale.files import claimed, new_folder, read_json, resolve_target
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import reads_on_each_pass, split_pairs
-from twoscale.runtime.memory import available_memory, size_text
+from twoscale.run.pairs import reads_on_each_pass, scratch_in, split_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate.artifact import MANIFEST, is_replaceable
 from twoscale.surrogate.fitting import kept_checkpoints
@@ -31,9 +30,9 @@ def finetune_run(
 ) -> Run:
     """Fine-tune a run on its own training split (or that of other `data`) into a new run folder.
 
-    `memory` is as for `fit_run`. Objectives that use whole fields in each step keep them in memory;
-    they are refused if that is too small. A fine-tuning that was stopped goes on from its last
-    checkpoint, unless `resume` is false.
+    `memory` is as for `fit_run`. Objectives that use whole fields in each step copy them to a
+    scratch file if the memory is too small for them. A fine-tuning that was stopped goes on from
+    its last checkpoint, unless `resume` is false.
     """
     if base.path.resolve().is_relative_to(resolve_target(out)):
         raise TwoscaleError(f"{out} holds the run that is fine-tuned: choose another path")
@@ -46,11 +45,15 @@ def finetune_run(
         test = base.test_dataset if "test_dataset" in base.config else None
     else:
         split = split_samples(dataset.samples, seed=start.seed, calibrates=True)
-    if start.finetuning_keeps_fields(**plan):
-        _check_kept(dataset, split, memory or available_memory())
+    keeps = start.finetuning_keeps_fields(**plan)
     stored = reads_on_each_pass(dataset, memory, test=test)
     declared_processes()  # raises if the variable is wrong
-    with claimed(out, overwrite=overwrite, may_replace=is_replaceable) as output:
+    with (
+        claimed(out, overwrite=overwrite, may_replace=is_replaceable) as output,
+        scratch_in(
+            output.work, memory, stored=stored, fields=dataset if keeps else None
+        ) as scratch,
+    ):
         asked = {
             "dataset": dataset.identity,
             "base": read_json(base.path / MANIFEST)["checksum"],
@@ -64,6 +67,7 @@ def finetune_run(
             validation=pairs.validation,
             progress=progress,
             checkpoints=kept,
+            scratch=scratch,
             **plan,
         )
         config = run_config(
@@ -79,14 +83,3 @@ def finetune_run(
         write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(Path(out), surrogate, config)
-
-
-def _check_kept(dataset: Dataset, split: Split, allowed: int) -> None:
-    """Raise if training and validation fields would take more than 75 % of the allowed memory."""
-    kept = dataset.nbytes * (len(split.training) + len(split.validation)) / dataset.samples
-    if kept > 0.75 * allowed:
-        raise TwoscaleError(
-            "this objective looks at whole fields in each step, which need "
-            f"{size_text(kept / 0.75)} of memory here: give more (memory=...), or choose an "
-            "objective that leaves them on disk, such as A3"
-        )

@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares, Split
+from twoscale.errors import TwoscaleError
+from twoscale.fields.workers import Workers
 from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
-from twoscale.run.pairs import reads_on_each_pass, split_dataset, split_pairs
+from twoscale.run.pairs import (
+    check_device,
+    reads_on_each_pass,
+    scratch_in,
+    split_dataset,
+    split_pairs,
+)
+from twoscale.runtime import processes
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
@@ -68,6 +77,7 @@ def fit_run(
     test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
+    workers: Workers | None = None,
     overwrite: bool = False,
     resume: bool = True,
     progress: Progress | None = None,
@@ -78,23 +88,43 @@ def fit_run(
     `shares` are those of training, validation and test samples, 0.8/0.1/0.1 by default. With a
     dataset `test` all of its samples are the test samples, and the shares are 0.9/0.1/0.
     `memory` is the memory to stay within, in bytes, by default the machine's free memory. Fields
-    that would take more than half of it are read from disk on every pass. `illustrate` is called
-    with the unfinished folder and what was fitted, to add a page before the run appears. A fit that
-    was stopped goes on from its last checkpoint, unless `resume` is false.
+    that would take more than half of it are read from disk on every pass. What a fit makes of them
+    is then kept in scratch files where it is large. With `workers` these read the fields, fit the
+    representations, encode and predict; results are the same. `illustrate` is called with the
+    unfinished folder and what was fitted, to add a page before the run appears. A fit that was
+    stopped goes on from its last checkpoint, unless `resume` is false. Of several processes the
+    first one writes the folder; the others get a run whose folder may not be there yet.
     """
     request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
     surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)
-    stored = reads_on_each_pass(dataset, memory, [surrogate], test=test)
-    with claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output:
+    check_device(workers, surrogate.device)
+    held = memory and memory * processes.count()  # each process holds its part of the fields
+    large = reads_on_each_pass(dataset, held, test=test)
+    stored = large or workers is not None
+    if processes.count() > 1:
+        _check_shared(surrogate)
+        stored = True  # no process holds all fields
+    if not processes.is_first():
+        pairs = split_pairs(dataset, split, stored=stored, test=test)
+        surrogate.fit(*pairs.training, validation=pairs.validation, calibration=False)
+        return Run(request.out, surrogate, run_config(dataset, surrogate, len(split.training)))
+    spooled = dataset if surrogate.parts.trains_on_fields else None
+    with (
+        claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output,
+        scratch_in(output.work, memory, stored=large, fields=spooled) as scratch,
+    ):
         asked = fits_asked(dataset, [surrogate], [split], shares=[shares], test=test)
         kept = kept_checkpoints(output.work, asked, device=surrogate.device, resume=resume)
-        pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
+        pairs = split_pairs(
+            dataset, split, stored=stored, test=test, workers=workers, progress=progress
+        )
         surrogate.fit(
             *pairs.training,
             validation=pairs.validation,
             calibration=pairs.calibration,
             progress=progress,
             checkpoint=kept,
+            scratch=scratch,
         )
         new_folder(output.content)
         config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
@@ -102,6 +132,16 @@ def fit_run(
         write_run(output.content, fitted, progress, illustrate)
         output.commit()
     return Run(request.out, surrogate, config)
+
+
+def _check_shared(surrogate: Surrogate) -> None:
+    """Raise if several processes cannot train a surrogate together."""
+    if not surrogate.parts.trains_in_shards:
+        raise TwoscaleError(
+            f"{processes.count()} processes were started, and only networks on fields are trained "
+            f"by several: {surrogate.parts.predictor!r} is not. Use method='fno' or "
+            "predictor=encoder, or start one process, without torchrun"
+        )
 
 
 def fits_asked(

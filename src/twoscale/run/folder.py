@@ -18,9 +18,10 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import ArraySource, first_fields
+from twoscale.fields.workers import Workers
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
 from twoscale.run.break_even import break_even
-from twoscale.run.pairs import Pair, SplitPairs, loaded_pair
+from twoscale.run.pairs import Pair, SplitPairs, loaded_pair, stored_pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
@@ -141,13 +142,14 @@ class Run:
         resample: bool = False,
         per_sample: bool = False,
         times_solver: bool = False,
+        workers: Workers | None = None,
     ) -> dict[str, Any]:
         """Return the metrics on some samples of `data`, as `Surrogate.evaluate` does.
 
         Without `samples`: on the run's test samples, or on all samples of another dataset.
         `measured_on` tells which: "test", "validation", "training", "all", or "given". With
         `resample` the data may be on another grid. With `times_solver` there is `break_even`, if
-        the equation is known and the grid is the run's own.
+        the equation is known and the grid is the run's own. With `workers` these predict.
         """
         if data is None:
             data = self.test_dataset
@@ -155,7 +157,10 @@ class Run:
         if samples is None:
             measured, samples = self.measured_samples(data)
         surrogate = self.surrogate.with_problem(data.problem)
-        pair = loaded_pair(data, samples)
+        if workers is None:
+            pair = loaded_pair(data, samples)
+        else:
+            pair = stored_pair(data, samples, workers)
         metrics = surrogate.evaluate(*pair, resample=resample, per_sample=per_sample)
         if times_solver and "resampled_from" not in metrics:
             metrics |= break_even(surrogate, pair, metrics, self.search)

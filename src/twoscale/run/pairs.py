@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+import torch
 
 from twoscale.data import Dataset, Shares, Split, split_samples
 from twoscale.data.split import TESTED_ELSEWHERE
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Samples
 from twoscale.fields.source import FieldSource
-from twoscale.runtime.memory import available_memory, size_text
+from twoscale.fields.workers import Workers
+from twoscale.files import WorkFolder
+from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
-from twoscale.surrogate import Surrogate
+from twoscale.runtime.scratch import Scratch
 
 Pair = tuple[Samples, Samples]
 
@@ -79,24 +84,49 @@ def _check_test_set(dataset: Dataset, test: Dataset) -> None:
             )
 
 
+def check_device(workers: Workers | None, device: torch.device) -> None:
+    """Raise if a fit with workers is to train on another device than a CPU."""
+    if workers is not None and device.type != "cpu":
+        raise TwoscaleError(
+            f"with workers the rest of a fit runs on a CPU, not on {device}: use device='cpu'"
+        )
+
+
 def reads_on_each_pass(
     dataset: Dataset,
     memory: int | None,
-    surrogates: Sequence[Surrogate] = (),
     *,
     test: Dataset | None = None,
 ) -> bool:
     """Say whether fields are read on every pass: they would take more than half of the memory.
 
-    `memory` is in bytes, by default the machine's free memory. If it is given, surrogates that
-    train on whole fields are refused then.
+    `memory` is in bytes, by default the machine's free memory.
     """
     needed = dataset.nbytes + (test.nbytes if test is not None else 0)
-    stored = needed > (memory or available_memory()) // 2
-    for surrogate in surrogates:
-        if stored and memory and surrogate.parts.trains_on_fields:
-            raise whole_fields_refused(dataset, surrogate.method)
-    return stored
+    return needed > (memory or available_memory()) // 2
+
+
+@contextmanager
+def scratch_in(
+    work: WorkFolder,
+    memory: int | None,
+    *,
+    stored: bool,
+    fields: Dataset | None = None,
+) -> Iterator[Scratch]:
+    """Give what makes the large tensors of a fit; its files are in a work folder, until the end.
+
+    They are all in memory if there is no limit to that and fields are not `stored` on disk. With
+    stored `fields` that a network is trained on it raises if there is no room for a copy of them.
+    """
+    limited = memory is not None or stored
+    scratch = Scratch(work.scratch, memory or available_memory()) if limited else Scratch()
+    if fields is not None and stored:
+        scratch.require([fields.nbytes])
+    try:
+        yield scratch
+    finally:
+        scratch.close()
 
 
 def split_pairs(
@@ -105,32 +135,42 @@ def split_pairs(
     *,
     stored: bool,
     test: Dataset | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> SplitPairs:
-    """Return the pairs of all parts: in memory, or `stored` on disk.
+    """Return the pairs of all parts: in memory, or `stored` on disk, where `workers` read them.
 
     Test samples are those of the dataset `test`, if there is one. A part without samples is
     represented by the one before: validation by training, test by validation.
     """
     wanted = {name: part for name, part in vars(split).items() if len(part)}
     others = {name: wanted.pop(name) for name in ("test",) if test is not None}
-    found = dict(zip(wanted, _pairs(dataset, list(wanted.values()), stored, progress), strict=True))
+    loading = partial(_stored_pairs, workers=workers) if stored else partial(_loaded, progress)
+    found = dict(zip(wanted, loading(dataset, list(wanted.values())), strict=True))
     if test is not None:
-        (found["test"],) = _pairs(test, list(others.values()), stored, progress)
+        (found["test"],) = loading(test, list(others.values()))
     validation = found.get("validation", found["training"])
     judging = found.get("test", validation)
     return SplitPairs(found["training"], validation, judging, found.get("calibration"))
 
 
-def _pairs(
-    dataset: Dataset, parts: Sequence[np.ndarray], stored: bool, progress: Progress | None
+def _stored_pairs(
+    dataset: Dataset, parts: Sequence[np.ndarray], workers: Workers | None
 ) -> list[Pair]:
-    """Return the pairs of some parts of one dataset."""
-    if stored:
-        return [
-            _pair(dataset, dataset.fields("input", part), dataset.fields("output", part))
-            for part in parts
-        ]
+    """Return the pairs of some parts of one dataset, which are read on each pass."""
+    if workers is not None and not dataset.has_checksums:
+        raise TwoscaleError(
+            f"workers read datasets, and {dataset.path} is none: make one with 'twoscale import'"
+        )
+    options = {} if workers is None else {"workers": workers}
+    return [
+        _pair(dataset, *(dataset.fields(side, part, **options) for side in ("input", "output")))
+        for part in parts
+    ]
+
+
+def _loaded(progress: Progress | None, dataset: Dataset, parts: Sequence[np.ndarray]) -> list[Pair]:
+    """Return the pairs of some parts of one dataset, in memory."""
     sides = []
     for done, side in enumerate(("input", "output")):
         if progress:
@@ -139,6 +179,11 @@ def _pairs(
     if progress:
         progress("loading", 2, 2, "")
     return [_pair(dataset, *sources) for sources in zip(*sides, strict=True)]
+
+
+def stored_pair(dataset: Dataset, samples: Sequence[int], workers: Workers) -> Pair:
+    """Return the pairs of some samples, which workers read."""
+    return _stored_pairs(dataset, [np.asarray(samples)], workers)[0]
 
 
 def loaded_pair(dataset: Dataset, samples: Sequence[int]) -> Pair:
@@ -152,13 +197,4 @@ def _pair(dataset: Dataset, inputs: FieldSource, outputs: FieldSource) -> Pair:
     return (
         Samples(inputs, dataset.input_space, input_rank),
         Samples(outputs, dataset.output_space, output_rank),
-    )
-
-
-def whole_fields_refused(dataset: Dataset, method: str) -> TwoscaleError:
-    """Return the error of a method that trains on whole fields, which are to stay on disk."""
-    return TwoscaleError(
-        f"{method} trains on whole fields with these settings, which need "
-        f"{size_text(2 * dataset.nbytes)} here: give more (memory=...), or choose a PCA method "
-        "with a predictor that reads codes"
     )

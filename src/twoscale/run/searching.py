@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares
+from twoscale.fields.workers import Workers
 from twoscale.files import claimed, new_folder
-from twoscale.predictors import get_predictor
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import (
     Pair,
+    check_device,
     reads_on_each_pass,
+    scratch_in,
     split_dataset,
     split_pairs,
-    whole_fields_refused,
 )
+from twoscale.runtime.processes import refuse_several
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now, parse_duration
 from twoscale.search import DEFAULT_BUDGET, fit_auto
@@ -44,6 +46,7 @@ def auto_run(
     test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
+    workers: Workers | None = None,
     calibrates: bool = True,
     overwrite: bool = False,
     resume: bool = True,
@@ -55,21 +58,24 @@ def auto_run(
     The run is like one of `fit_run`; `search.json` records the search. The test split has no part
     in the choice; `shares`, `test` and `calibrates` are as for `Request`. Loading counts towards
     the budget, and time is kept for the evaluation and the page.
-    Fields that would take more than half of the `memory` are read on every pass, and no predictor
-    that reads whole fields is tried on them. An interruption ends the search with the best
-    surrogate so far. A search that was killed goes on with the time that was left, unless `resume`
-    is false.
+    Fields that would take more than half of the `memory` are read on every pass; for predictors
+    that read whole fields they are copied to a scratch file. An interruption ends the search with
+    the best surrogate so far. A search that was killed goes on with the time that was left, unless
+    `resume` is false.
     """
+    refuse_several("a search runs", "fit one method, such as method='fno'")
     start = now()
     split = split_dataset(
         dataset, test, seed=seed, training=training_samples, shares=shares, calibrates=calibrates
     )
-    stored = reads_on_each_pass(dataset, memory, test=test)
-    predictor = (settings or {}).get("predictor")
-    if stored and memory and predictor and get_predictor(str(predictor)).reads_fields:
-        raise whole_fields_refused(dataset, f"predictor={predictor}")
+    check_device(workers, resolve_device(device))
+    large = reads_on_each_pass(dataset, memory, test=test)
+    stored = large or workers is not None
     declared_processes()  # raises if the variable is wrong
-    with claimed(out, overwrite=overwrite, may_replace=is_replaceable) as output:
+    with (
+        claimed(out, overwrite=overwrite, may_replace=is_replaceable) as output,
+        scratch_in(output.work, memory, stored=large) as scratch,
+    ):
         asked = {
             "dataset": dataset.identity,
             "budget": budget,
@@ -80,7 +86,9 @@ def auto_run(
             "test_dataset": None if test is None else test.identity,
         }
         kept = kept_checkpoints(output.work, asked, device=resolve_device(device), resume=resume)
-        pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
+        pairs = split_pairs(
+            dataset, split, stored=stored, test=test, workers=workers, progress=progress
+        )
         compares = calibrates and dataset.problem is not None
         fixed = (_PAGE if illustrate else 0.0) + (_SOLVER if compares else 0.0)
         found = fit_auto(
@@ -95,6 +103,7 @@ def auto_run(
             start=start,
             afterwards=_seconds_afterwards(pairs.test, parse_duration(budget), fixed),
             journal_folder=kept.folder,
+            scratch=scratch,
             **(settings or {}),
         )
         surrogate = found.surrogate

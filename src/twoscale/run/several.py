@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from twoscale.data import Dataset, Shares
 from twoscale.errors import TwoscaleError
+from twoscale.fields.workers import Workers
 from twoscale.files import (
     Checkpoints,
     Output,
@@ -27,8 +28,17 @@ from twoscale.files import (
 )
 from twoscale.run.fitting import Request, fit_run, fits_asked
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
-from twoscale.run.pairs import Pair, SplitPairs, reads_on_each_pass, split_pairs
+from twoscale.run.pairs import (
+    Pair,
+    SplitPairs,
+    check_device,
+    reads_on_each_pass,
+    scratch_in,
+    split_pairs,
+)
+from twoscale.runtime import processes
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.surrogate import fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
 from twoscale.surrogate.fitting import kept_checkpoints
@@ -77,6 +87,7 @@ def _fit_missing(
     **options: Any,
 ) -> list[Run]:
     """Fit the requests whose runs are missing; checkpoints stay until all runs have appeared."""
+    processes.refuse_several("several seeds are fitted", "give each seed a torchrun of its own")
     known: dict[Path, Run] = {}
     if resume and not overwrite:
         known = _finished(dataset, requests, device, test)
@@ -145,6 +156,7 @@ def fit_requests(
     illustrate: Illustrate | None = None,
     on_error: Callable[[Request, Exception], None] | None = None,
     checkpoints: Checkpoints | None = None,
+    workers: Workers | None = None,
 ) -> list[Run | None]:
     """Fit any methods, seeds and variants on a dataset at once, and write their run folders.
 
@@ -155,13 +167,14 @@ def fit_requests(
     returned as None. Without it all run folders appear, or none. `checkpoints` are kept beside the
     first run by default. Other options are those of `fit_run`.
     """
-    fits = _RequestedFits(dataset, requests, device, memory, progress, test)
+    fits = _RequestedFits(dataset, requests, device, memory, progress, test, workers)
     runs: list[Run | None] = [None] * len(requests)
     with ExitStack() as stack:
         outputs = [
             stack.enter_context(claimed(one.out, overwrite=overwrite, may_replace=is_replaceable))
             for one in requests
         ]
+        fits.scratch = stack.enter_context(fits.scratch_beside(outputs[0]))
         fits.checkpoints = checkpoints or fits.own_checkpoints(outputs[0], resume=resume)
 
         def write(place: int) -> None:
@@ -195,14 +208,20 @@ class _RequestedFits:
         memory: int | None,
         progress: Progress | None,
         test: Dataset | None,
+        workers: Workers | None,
     ) -> None:
         self.dataset = dataset
+        self.workers = workers
         self.test = test
         self.requests = requests
         self.progress = progress
         self.surrogates = [one.surrogate(dataset, device) for one in requests]
         self.splits = [one.split(dataset, test) for one in requests]
-        self.stored = reads_on_each_pass(dataset, memory, self.surrogates, test=test)
+        check_device(workers, self.surrogates[0].device)
+        self.memory = memory
+        self.large = reads_on_each_pass(dataset, memory, test=test)
+        self.stored = self.large or workers is not None
+        self.scratch = IN_MEMORY
         self.checkpoints: Checkpoints | None = None
         self.loaded: tuple[Any, SplitPairs | None] = (None, None)
         self.tests: dict[Hashable, Pair] = {}  # those that metrics are measured on
@@ -216,6 +235,12 @@ class _RequestedFits:
         )
         device = self.surrogates[0].device
         return kept_checkpoints(output.work, asked, device=device, resume=resume)
+
+    def scratch_beside(self, output: Output) -> AbstractContextManager[Scratch]:
+        """Return what gives the scratch of all fits, whose files lie beside an output."""
+        spooled = any(one.parts.trains_on_fields for one in self.surrogates)
+        fields = self.dataset if spooled else None
+        return scratch_in(output.work, self.memory, stored=self.large, fields=fields)
 
     def fit(
         self, write: Callable[[int], None], failed: Callable[[int, Exception], None] | None
@@ -231,6 +256,7 @@ class _RequestedFits:
             finished=lambda position: write(order[position]),
             failed=failed and (lambda position, error: failed(order[position], error)),
             checkpoints=self.checkpoints,
+            scratch=self.scratch,
         )
 
     def _part(self, place: int) -> tuple[Hashable, ...]:
@@ -254,6 +280,7 @@ class _RequestedFits:
                 self.splits[place],
                 stored=self.stored,
                 test=self.test,
+                workers=self.workers,
                 progress=self.progress,
             )
             self.loaded = (part, pairs)

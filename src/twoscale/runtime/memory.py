@@ -54,6 +54,14 @@ def peak_memory() -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+def anonymous_memory() -> int | None:
+    """Return the bytes that this process holds beside files; None where the system does not tell.
+
+    Unlike pages of mapped files, the system cannot take this memory back without swapping.
+    """
+    return _kernel("/proc/self/status", "RssAnon")
+
+
 def _system_memory() -> int | None:
     """Return the machine's available bytes; on Linux also without psutil, which images may lack."""
     try:

@@ -15,7 +15,9 @@ from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
 from twoscale.representation.transformed import worthwhile
+from twoscale.runtime.processes import refuse_several
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
 from twoscale.runtime.timing import now, parse_duration
@@ -87,6 +89,7 @@ def fit_auto(
     start: float | None = None,
     afterwards: Callable[[Surrogate], float] | None = None,
     journal_folder: Path | None = None,
+    scratch: Scratch = IN_MEMORY,
     **settings: Any,
 ) -> Found:
     """Search within a time budget; return the surrogate with the smallest validation error.
@@ -112,6 +115,8 @@ def fit_auto(
     journal_folder
         A folder in which the search is noted. A search that was killed goes on from there, if the
         call is the same. By default nothing is kept.
+    scratch
+        As for `Surrogate.fit`.
     settings
         Settings that hold for all candidates that have them. `symmetries` are only declared: the
         search tries candidates with and without them, if the data do not speak against them.
@@ -129,6 +134,7 @@ def fit_auto(
     >>> found.surrogate.predict(x[:3]).shape
     (3, 8, 8)
     """
+    refuse_several("a search runs")
     seconds = parse_duration(budget)
     begun = clock() if start is None else start
     options: dict[str, Any] = {
@@ -149,11 +155,11 @@ def fit_auto(
         declared,
         dict(settings),
         accelerated=plain.device.type == "cuda",
-        stored=not in_memory(training.inputs.source),
+        stored=not (in_memory(training.inputs.source) or scratch.on_disk),
         transforms=() if "input_transform" in settings else worthwhile(training.inputs.source),
         refused=refused_symmetries(declared, training),
     )
-    fitter = FieldFitter(space, training, held_out, options, afterwards=afterwards)
+    fitter = FieldFitter(space, training, held_out, options, afterwards=afterwards, scratch=scratch)
     journal, resumed = _opened(journal_folder, fitter, device=device, problem=plain.problem)
     before = resumed.elapsed if resumed else 0.0
 

@@ -15,12 +15,14 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import FieldSource, Shape
+from twoscale.fields.workers import Workers
 from twoscale.files import Checkpoints
 from twoscale.operators.context import FitContext, SharedFits
 from twoscale.representation import Representation
 from twoscale.representation.nearest import NearestCodes
 from twoscale.runtime.memory import is_out_of_memory
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import now
 from twoscale.search.candidates import Candidate
@@ -44,7 +46,9 @@ class FieldFitter:
         progress: Progress | None = None,
         checkpoints: Checkpoints | None = None,
         afterwards: Callable[[Surrogate], float] | None = None,
+        scratch: Scratch = IN_MEMORY,
     ) -> None:
+        self.scratch = scratch
         self.checkpoints = checkpoints  # of the candidate that is being fitted
         self.space = space
         self.training = training
@@ -129,7 +133,9 @@ class FieldFitter:
     ) -> Surrogate:
         settings = self.space.settings(candidate)
         surrogate = Surrogate(candidate.chain, **self._options, **settings)
-        fitting = surrogate.begin(training, self.validation, progress=progress)
+        fitting = surrogate.begin(
+            training, self.validation, progress=progress, scratch=self.scratch
+        )
         fitting.context.shared, fitting.context.checkpoints = shared, self.checkpoints
         fitting.context.name = f"{len(training.inputs)} {self.space.identity(candidate)}"
         if deadline is not None:
@@ -213,9 +219,22 @@ class FirstFields:
     def shape(self) -> Shape:
         return self.samples, *self.source.shape[1:]
 
+    @property
+    def workers(self) -> Workers:
+        return self.source.workers
+
+    def ranges(self) -> list[slice]:
+        return [one for one in self.source.ranges() if one.start < self.samples]
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return self._first(self.source.read(samples), self.samples - samples.start)
+
     def chunks(self) -> Iterator[Tensor]:
-        left = self.samples
-        for chunk in self.source.chunks():
+        return self._first(self.source.chunks(), self.samples)
+
+    @staticmethod
+    def _first(chunks: Iterator[Tensor], left: int) -> Iterator[Tensor]:
+        for chunk in chunks:
             yield chunk[:left]
             left -= len(chunk)
             if left <= 0:

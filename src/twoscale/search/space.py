@@ -42,7 +42,7 @@ class SearchSpace:
     declared: str = "none"
     given: Mapping[str, Any] = field(default_factory=dict)
     accelerated: bool = False  # on a GPU
-    stored: bool = False  # fields are read on each pass, and not held in memory
+    stored: bool = False  # fields are read on each pass, and nothing holds a copy of them
     transforms: tuple[str, ...] = ()  # of the input, that may help
     refused: str = ""  # why declared symmetries are not used: the data speak against them
 
@@ -156,7 +156,7 @@ class SearchSpace:
         """Say whether a predictor may be tried, as to the settings and fields that are given.
 
         Predictors of codes ignore settings they do not have; a closed form has no epochs. One that
-        reads fields must have all, needs the fields in memory, and may refuse their spaces.
+        reads fields must have all, needs the fields at hand, and may refuse their spaces.
         """
         if not _reads_fields(predictor):
             return True

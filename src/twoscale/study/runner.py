@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
 from twoscale.study.datasets import benchmark_options, generation_seconds, open_dataset
 from twoscale.study.definition import Scale, Study
+from twoscale.study.elsewhere import Tasks, run_groups
 from twoscale.study.fits import GroupWork, warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.logs import Log, TimeLeft, with_logs
@@ -57,13 +58,15 @@ def run_studies(
     only: Collection[str] = (),
     device: str = "auto",
     resume: bool = True,
+    workers: Tasks | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Outcome]:
     """Run the unfinished cells of several studies together, and write their records.
 
     `seeds` replaces the studies' own seeds; `only` names the methods to run. A cell that fails is
     recorded and does not stop the others; it is tried again the next time. Fits that were stopped
-    continue from their last checkpoints, unless `resume` is false.
+    continue from their last checkpoints, unless `resume` is false. With `workers` groups of cells
+    are their tasks; they must see the same folder.
     """
     folder = StudyFolder(out)
     records = [_GrowingRecord(study.at(scale), scale, folder) for study in studies]
@@ -81,7 +84,7 @@ def run_studies(
         plan = partial(make_plan, folder, others=others, alone=alone)
         plans = [plan(record.asked) for record in records]
         running = _Runner(records, folder, chosen, progress or _silent, kept)
-        running.run(plan([cell for record in records for cell in record.asked]))
+        running.run(plan([cell for record in records for cell in record.asked]), workers)
         return {
             record.study.name: Outcome(plan, record.write(), folder.record(record.study.name))
             for record, plan in zip(records, plans, strict=True)
@@ -159,23 +162,19 @@ class _Runner:
         self.progress = progress
         self.opened: dict[Data, Dataset] = {}
 
-    def run(self, plan: Plan) -> None:
-        """Run a plan's groups one after the other; write the records after each."""
-        if plan.groups:
+    def run(self, plan: Plan, workers: Tasks | None) -> None:
+        """Run a plan's groups, here one after the other; write the records after each."""
+        if plan.groups and workers is None:
             warm_up(self.device)
         clock = TimeLeft(plan.groups)
         total = sum(len(group.cells) for group in plan.groups)
         done = 0
-        for group in plan.groups:
+        if total:
             self.progress("cells", done, total, clock.remark())
-            try:
-                self._run(group)
-            finally:  # an interrupted group may have finished some of its cells
-                for record in self.records:
-                    record.write()
-            remove(self.checkpoints.folder)
+        for group in self._groups(plan, workers):
             clock.finish(group)
             done += len(group.cells)
+            self.progress("cells", done, total, clock.remark())
         if total:
             self.progress("cells", done, total, "")
         fresh = {cell.key for group in plan.groups for cell in group.cells}
@@ -188,6 +187,33 @@ class _Runner:
                 open_data=partial(self._dataset, progress=self.progress),
                 device=self.device,
             )
+
+    def _groups(self, plan: Plan, workers: Tasks | None) -> Iterator[Group]:
+        """Yield the groups of a plan once they have run."""
+        if workers is None:
+            for group in plan.groups:
+                try:
+                    self._run(group)
+                finally:  # an interrupted group may have finished some of its cells
+                    self._write()
+                remove(self.checkpoints.folder)
+                yield group
+            return
+        for data in dict.fromkeys(one for g in plan.groups for one in (g.data, *g.tests)):
+            self._dataset(data, self.progress)  # so that no two workers generate the same
+        for group, failed in run_groups(plan.groups, self.folder.path, self.device, workers):
+            for cell in group.cells:
+                if self.folder.has_run(cell):
+                    self._note(cell, None)
+                    self.folder.fresh_result(cell)
+            for cell, error in failed:
+                self._note(cell, error)
+            self._write()
+            yield group
+
+    def _write(self) -> None:
+        for record in self.records:
+            record.write()
 
     def _run(self, group: Group) -> None:
         logs = {cell.key: Log(self.folder.log(cell)) for cell in group.cells}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from twoscale.fields.measures import (
 )
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.patches import PatchLayout
+from twoscale.fields.workers import HERE
 from twoscale.networks import count_parameters
 from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator, LatentOperator
@@ -225,11 +226,25 @@ def _under(values: dict[str, float], prefix: str) -> dict[str, float]:
 def _batches(
     test: FieldPairs, predict: Predict, clock: Clock, coverage: Coverage | None = None
 ) -> Iterator[Batch]:
-    """Yield batches in float64, for sums of small differences of float32 fields.
+    """Yield batches in float64, for sums of small differences of float32 fields."""
+    for inputs, truth, prediction in _predicted(test, predict, clock):
+        if coverage is not None:
+            coverage.observe(inputs, prediction, truth)
+        seen = inputs[:, : test.input_space.field_channels]  # an equation has no parameters of ours
+        yield Batch(prediction.double(), truth.double(), seen.double())
+
+
+def _predicted(
+    test: FieldPairs, predict: Predict, clock: Clock
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Yield inputs, true outputs and predictions, whose time is kept.
 
     On a GPU the first prediction of a shape loads kernels and allocates memory, and the second one
     is recorded as a graph. So each shape is predicted twice before it is timed.
     """
+    if test.inputs.workers not in HERE:
+        yield from _predicted_elsewhere(test, predict, clock)
+        return
     warm: set[torch.Size] = set()
     for inputs, truth in paired_chunks(test.inputs, test.outputs):
         if inputs.is_cuda and inputs.shape not in warm:
@@ -238,10 +253,28 @@ def _batches(
                 predict(inputs)
         with clock.stage(INFERENCE.name):
             prediction = predict(inputs)
-        if coverage is not None:
-            coverage.observe(inputs, prediction, truth)
-        seen = inputs[:, : test.input_space.field_channels]  # an equation has no parameters of ours
-        yield Batch(prediction.double(), truth.double(), seen.double())
+        yield inputs, truth, prediction
+
+
+def _predicted_elsewhere(
+    test: FieldPairs, predict: Predict, clock: Clock
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Yield the same, range by range, with predictions made by other processes.
+
+    The time is that of waiting for them.
+    """
+    predicted = test.inputs.workers.map(partial(_predictions, predict=predict), test.inputs)
+    for samples in test.inputs.ranges():
+        with clock.stage(INFERENCE.name):
+            prediction = next(predicted)
+        inputs, truth = (
+            torch.cat(list(side.read(samples))) for side in (test.inputs, test.outputs)
+        )
+        yield inputs, truth, prediction
+
+
+def _predictions(chunks: Iterator[Tensor], predict: Predict) -> Tensor:
+    return torch.cat([predict(chunk) for chunk in chunks])
 
 
 @torch.no_grad()

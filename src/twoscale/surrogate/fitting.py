@@ -22,6 +22,7 @@ from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors.base import check_weights
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
+from twoscale.runtime import processes
 from twoscale.runtime.timing import reset_peak_memory
 from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.inputs import Pair
@@ -66,9 +67,11 @@ def begin_fit(
         problem.check_spaces(training.inputs.space, training.outputs.space)
     operator = parts.operator()
     operator.check(training.inputs.space, training.outputs.space, len(training.inputs))
+    # Where several processes train together, each keeps its part of the training fields only.
+    shared = parts.trains_in_shards and processes.count() > 1
     return Fitting(
         operator,
-        training.fields(device),
+        training.fields(device, resident=not shared),
         validation.fields(device),
         context,
         samples=len(training.inputs),

@@ -18,6 +18,7 @@ from twoscale.operators.assembly import Assembly
 from twoscale.parts import Part
 from twoscale.problems import Problem, get_problem
 from twoscale.representation import WholeField
+from twoscale.runtime import processes
 
 COMPOSED = "composed"
 """The method of a surrogate that has parts of the user's own choice."""
@@ -126,10 +127,15 @@ def compose(
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
-    """Return the device of a name; "auto" is a GPU where there is one."""
+    """Return the device of a name; "auto" is a GPU where there is one.
+
+    Each of several processes that train together has a GPU of its own.
+    """
     name = str(device)
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and processes.count() > 1:
+        name = f"cuda:{processes.own_gpu()}"
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise TwoscaleError(f"the device is auto, cpu or cuda, got '{name}'")

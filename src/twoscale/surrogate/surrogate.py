@@ -18,8 +18,10 @@ from twoscale.operators.operators import LatentOperator
 from twoscale.predictors import CodePredictor
 from twoscale.problems import Problem
 from twoscale.representation import Representation
+from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import CALIBRATION
 from twoscale.runtime.timing import Clock, add_seconds
 from twoscale.surrogate.artifact import is_replaceable, read_artifact
@@ -215,6 +217,7 @@ class Surrogate(FittedSurrogate):
         output_names: Sequence[str] | None = None,
         progress: ShowProgress = None,
         checkpoint: str | Path | Checkpoints | None = None,
+        scratch: Scratch = IN_MEMORY,
     ) -> Self:
         """Fit the representations and the predictor on pairs of fields.
 
@@ -242,6 +245,8 @@ class Surrogate(FittedSurrogate):
         checkpoint
             A path beside which the state of a long fit is kept. The same call goes on from there
             after the process was killed. By default nothing is kept.
+        scratch
+            Where tensors as long as the data are kept; in memory by default.
 
         Returns
         -------
@@ -253,10 +258,13 @@ class Surrogate(FittedSurrogate):
             inputs, outputs, parameters, validation, calibration, self.seed
         )
         with reporting(progress) as report:
-            fitting = self.begin(training, held_out, progress=report)
+            fitting = self.begin(training, held_out, progress=report, scratch=scratch)
             asked = {"parts": self.parts.describe(), "seed": self.seed}
             data = (fitting.training, fitting.validation)
-            warn_of_symmetries(self.parts.symmetries, fitting.training)
+            if self.parts.trains_in_shards and not processes.is_first():
+                checkpoint = None
+            else:
+                warn_of_symmetries(self.parts.symmetries, fitting.training)
             with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
                 fitting.context.checkpoints = kept
                 fitting.operator.fit(*data, fitting.context)
@@ -264,11 +272,16 @@ class Surrogate(FittedSurrogate):
         return self if calibration is False else self.learn_trust(training, held_out, apart)
 
     def begin(
-        self, training: Pair, validation: Pair, *, progress: Progress | None = None
+        self,
+        training: Pair,
+        validation: Pair,
+        *,
+        progress: Progress | None = None,
+        scratch: Scratch = IN_MEMORY,
     ) -> Fitting:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
         LOGGER.info("fitting %r on %s, %d pairs", self, self.device, len(training.inputs))
-        context = FitContext(seed=self.seed, progress=progress)
+        context = FitContext(seed=self.seed, progress=progress, scratch=scratch)
         return begin_fit(self.parts, self.problem, training, validation, context, self.device)
 
     def finish(self, fitting: Fitting) -> Self:
@@ -338,13 +351,14 @@ class Surrogate(FittedSurrogate):
         validation: Validation = None,
         progress: ShowProgress = None,
         checkpoints: Checkpoints | None = None,
+        scratch: Scratch = IN_MEMORY,
         **plan: Any,
     ) -> Self:
         """Return a copy whose predictor is fine-tuned on an objective of the assembled field.
 
         Parameters
         ----------
-        inputs, outputs, parameters, validation, progress
+        inputs, outputs, parameters, validation, progress, scratch
             As for `fit`.
         checkpoints
             Where the state is kept. A later call with the same data and plan goes on from there.
@@ -366,7 +380,9 @@ class Surrogate(FittedSurrogate):
         LOGGER.info("fine-tuning on %s, %d pairs", steps.objective, len(pairs[0].inputs))
         tuned = copy.copy(self)
         with reporting(progress) as report:
-            context = FitContext(seed=self.seed, progress=report, checkpoints=checkpoints)
+            context = FitContext(
+                seed=self.seed, progress=report, checkpoints=checkpoints, scratch=scratch
+            )
             state = finetuned_state(
                 operator,
                 *pairs,

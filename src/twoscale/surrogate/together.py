@@ -14,6 +14,7 @@ from twoscale.files import Checkpoints
 from twoscale.networks import DenseNetwork
 from twoscale.operators.context import SharedFits, train_members
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import CALIBRATION
 from twoscale.runtime.timing import now, reset_peak_memory
 from twoscale.surrogate.fitting import Fitting
@@ -40,6 +41,7 @@ def fit_together(
     finished: Callable[[int], None] | None = None,
     failed: Failed | None = None,
     checkpoints: Checkpoints | None = None,
+    scratch: Scratch = IN_MEMORY,
 ) -> None:
     """Fit several surrogates, each on its own data and as its `fit` would.
 
@@ -72,6 +74,8 @@ def fit_together(
     checkpoints
         Where the state is kept. A later call goes on with surrogates of the same parts, seed and
         data (by their name in `same`). By default nothing is kept.
+    scratch
+        As for `Surrogate.fit`.
 
     Examples
     --------
@@ -84,7 +88,7 @@ def fit_together(
     """
     names = [repr(one) for one in same or range(len(surrogates))]
     with reporting(progress) as report:
-        fits = _Fits(surrogates, report, finished, failed, checkpoints, names, trusted)
+        fits = _Fits(surrogates, report, finished, failed, checkpoints, names, trusted, scratch)
         shared: SharedFits = {}
         for place, given in enumerate(data):
             if same is None or not place or same[place] != same[place - 1]:
@@ -132,7 +136,9 @@ class _Fits:
         checkpoints: Checkpoints | None,
         data: Sequence[str],
         trusted: Sequence[bool] | None,
+        scratch: Scratch,
     ) -> None:
+        self.scratch = scratch
         self.checkpoints = checkpoints
         self.data = data
         self.surrogates = surrogates
@@ -181,7 +187,7 @@ class _Fits:
         training, choice, calibration = door.parts(
             inputs, outputs, parameters, validation, None, surrogate.seed
         )
-        fitting = surrogate.begin(training, choice, progress=self.progress)
+        fitting = surrogate.begin(training, choice, progress=self.progress, scratch=self.scratch)
         if place not in self.learned and (self.trusted is None or self.trusted[place]):
             known = self._range(place, fitting)
             # Pairs that are not needed for a calibration must not stay in memory.

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.networks import DenseNetwork
+from twoscale.runtime.scratch import Scratch
 from twoscale.training.learner import AdamRows, Learner, scripted_steps
 from twoscale.training.losses import CodeLoss, Loss
 from twoscale.training.plan import Pairs, Plan
@@ -171,13 +172,13 @@ class MLPBank(Learner):
 
     def stack(self, members: Sequence[Pairs]) -> Pairs:
         """Return the members' pairs as one, (members, samples, ...), padded to the bank's sizes."""
-        inputs = members[0].inputs.new_zeros(
-            len(members), len(members[0]), self.shapes[0][1], dtype=self.rows.dtype
-        )
+        scratch = members[0].scratch
+        inputs = scratch.zeros(len(members), len(members[0]), self.shapes[0][1], like=self.rows)
         inputs[:, :, -1] = 1
         for row, pairs in zip(inputs, members, strict=True):
             row[:, : pairs.inputs.shape[1]] = pairs.inputs
-        return Pairs(inputs, self.loss.stack([pairs.targets for pairs in members]))
+        targets = self.loss.stack([pairs.targets for pairs in members], scratch)
+        return Pairs(inputs, targets, scratch=scratch)
 
 
 class _Workspace:
@@ -264,10 +265,10 @@ class _BankLoss:
             self._scaled[batch] = self.weights * (2 / batch)
         return self._scaled[batch]
 
-    def stack(self, targets: Sequence[Tensor]) -> Tensor:
+    def stack(self, targets: Sequence[Tensor], scratch: Scratch) -> Tensor:
         if not self.squares:
             return targets[0][None] if len(targets) == 1 else torch.stack(list(targets))
-        stacked = targets[0].new_zeros(len(targets), len(targets[0]), self.width)
+        stacked = scratch.zeros(len(targets), len(targets[0]), self.width, like=targets[0])
         for row, target in zip(stacked, targets, strict=True):
             row[:, : target.shape[1]] = target
         return stacked

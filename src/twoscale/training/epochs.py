@@ -61,8 +61,7 @@ class Epochs:
         whole = self.samples - self.samples % self.batch
         steps = rows[:, :whole].unflatten(1, (-1, self.batch)).transpose(0, 1)
         flat = torch.cat([steps.flatten(), rows[:, whole:].flatten()])
-        for values in (self.inputs, self.targets):
-            self.orders[values.device] = flat.to(values.device)
+        self._take_order(flat)
         if not done:
             self.learner.total.zero_()
         step = self.members * self.batch
@@ -83,6 +82,11 @@ class Epochs:
         self.share = 1.0
         return (self.learner.total / self.samples).tolist()
 
+    def _take_order(self, flat: Tensor) -> None:
+        """Take the epoch's rows of pairs in their order, step after step."""
+        for values in (self.inputs, self.targets):
+            self.orders[values.device] = flat.to(values.device)
+
     def _pieces(self, group: slice) -> Iterable[slice]:
         """Return the pieces of a group that can be run one by one: its steps."""
         step = self.members * self.batch
@@ -93,13 +97,17 @@ class Epochs:
         self._eager(part, batch)
 
     def _eager(self, part: slice, batch: int) -> None:
+        self.learner.steps(*self._gathered(part), batch)
+
+    def _gathered(self, part: slice) -> tuple[Tensor, Tensor]:
+        """Return the inputs and targets of a part of the epoch's order, on the device."""
         rows = part.stop - part.start
         if not self.buffers or len(self.buffers[0]) < rows:  # the same memory for every group
             self.buffers = [torch.empty_like(one[:rows]) for one in (self.inputs, self.targets)]
         inputs, targets = (buffer[:rows] for buffer in self.buffers)
         self._gather(self.inputs, part, inputs)
         self._gather(self.targets, part, targets)
-        self.learner.steps(inputs, targets.to(self.device), batch)
+        return inputs, targets.to(self.device)
 
     def _gather(self, values: Tensor, part: slice, out: Tensor) -> None:
         torch.index_select(values, 0, self.orders[values.device][part], out=out)

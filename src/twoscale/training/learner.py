@@ -73,10 +73,14 @@ class ModuleLearner(Learner):
         value = self.loss(self.network(inputs[0]), targets[0])
         self.optimiser.zero_grad(set_to_none=True)
         value.backward()
+        self._take_step()
+        self.total.add_(value.detach(), alpha=inputs.shape[1])
+
+    def _take_step(self) -> None:
+        """Take the optimiser's step with the gradients as they are."""
         if self.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
         self.optimiser.step()
-        self.total.add_(value.detach(), alpha=inputs.shape[1])
 
     def set_rate(self, member: int, rate: float) -> None:
         for group in self.optimiser.param_groups:

@@ -15,12 +15,14 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoint, Checkpoints
 from twoscale.networks import DenseNetwork
+from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.precision import tensor_cores
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.threads import one_thread
 from twoscale.training.bank import MLPBank
-from twoscale.training.epochs import make_epochs
+from twoscale.training.distributed import SharedEpochs, SharedLearner, begin_together
+from twoscale.training.epochs import Epochs, make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
 from twoscale.training.losses import Loss
 from twoscale.training.member import FinishedTraining, Member, SavedTraining, Task, ValidationLoss
@@ -79,8 +81,13 @@ def train_together(
     """
     if len(tasks) > 1 and not all(isinstance(task.network, DenseNetwork) for task in tasks):
         raise TwoscaleError("only MLPs can be trained together")
+    shared = tasks[0].shard is not None
+    if shared and not processes.is_first():
+        checkpoints = None
     stored = [FinishedTraining(checkpoints, key) for key in keys] if checkpoints else []
     done = {place: one.restore(tasks[place]) for place, one in enumerate(stored)}
+    if shared:
+        done = {0: begin_together(tasks[0].network, done.get(0))}
     rest = [place for place in range(len(tasks)) if done.get(place) is None]
     if not rest:
         return [history for history in done.values() if history is not None]
@@ -200,7 +207,7 @@ def _train_bank(
     chosen = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     with _repeatable(plan), chosen:
         learner, training = _make_learner(tasks)
-        epochs = make_epochs(learner, training, plan, tasks[0].per_epoch)
+        epochs = _make_epochs(learner, training, tasks[0])
         saved = SavedTraining(checkpoint, learner, members, limit)
         limit.start()
         first, groups = saved.restore()
@@ -272,8 +279,16 @@ def _make_learner(tasks: Sequence[Task]) -> tuple[Learner, Pairs]:
     if len(networks) == len(tasks):
         bank = MLPBank(networks, [task.loss for task in tasks], [task.plan for task in tasks])
         return bank, bank.stack([task.training for task in tasks])
-    learner = ModuleLearner(first.network, first.loss, first.plan, first.training.inputs.device)
+    kind = ModuleLearner if first.shard is None else SharedLearner
+    learner = kind(first.network, first.loss, first.plan, first.training.inputs.device)
     return learner, Pairs(first.training.inputs[None], first.training.targets[None])
+
+
+def _make_epochs(learner: Learner, training: Pairs, task: Task) -> Epochs:
+    if isinstance(learner, SharedLearner):
+        assert task.shard is not None
+        return SharedEpochs(learner, training, task.plan, task.shard, task.per_epoch)
+    return make_epochs(learner, training, task.plan, task.per_epoch)
 
 
 def _numbers(losses: Sequence[Tensor | float]) -> list[float]:

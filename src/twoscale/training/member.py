@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.files import Checkpoint, Checkpoints, State
+from twoscale.runtime import processes
+from twoscale.training.distributed import Shard
 from twoscale.training.learner import Learner
 from twoscale.training.losses import Loss
 from twoscale.training.plan import History, Pairs, Plan, TimeLimit, make_schedule
@@ -24,7 +26,10 @@ ValidationLoss = Callable[[], Tensor | float]
 
 @dataclass(frozen=True)
 class Task:
-    """A network, the pairs it learns, its loss and its plan."""
+    """A network, the pairs it learns, its loss and its plan.
+
+    With a `shard` the pairs are those of this process. Its loss must be a mean over samples.
+    """
 
     network: nn.Module
     training: Pairs
@@ -34,6 +39,7 @@ class Task:
     seed: int = 0
     validate: ValidationLoss | None = None  # gives the validation loss; by default the mean `loss`
     per_epoch: int | None = None  # pairs drawn for each epoch; by default all
+    shard: Shard | None = None  # whose pairs these are, if several processes train together
     extra_history: dict[str, list[float]] = field(default_factory=dict)  # per epoch, by `validate`
 
 
@@ -52,8 +58,10 @@ class Member:
     def order(self) -> Tensor:
         """Return the pairs of the next epoch in their order."""
         self.before = self.shuffles.get_state()
-        pairs = torch.randperm(len(self.task.training), generator=self.shuffles)
-        return pairs[: self.task.per_epoch]
+        task = self.task
+        held = len(task.training)
+        count = held if task.shard is None else task.shard.everywhere(held)
+        return torch.randperm(count, generator=self.shuffles)[: task.per_epoch]
 
     def validate(self) -> Tensor | float:
         """Return the validation loss of the present weights."""
@@ -110,20 +118,29 @@ class Member:
 
 
 @torch.no_grad()
-def mean_loss(network: nn.Module, loss: Loss, pairs: Pairs, batch: int) -> Tensor:
-    """Return the mean of a loss over all pairs, computed `batch` pairs at a time."""
+def mean_loss(
+    network: nn.Module, loss: Loss, pairs: Pairs, batch: int, *, shared: bool = False
+) -> Tensor:
+    """Return the mean of a loss over all pairs, computed `batch` pairs at a time.
+
+    If it is `shared`, the pairs of all processes count, of which there may be none in this one.
+    """
     total = torch.zeros((), dtype=torch.float64, device=pairs.inputs.device)
     for part in slices(len(pairs), batch):
         inputs, targets = pairs.inputs[part], pairs.targets[part]
         total += loss(network(inputs), targets).double() * len(inputs)
-    return total / len(pairs)
+    if not shared:
+        return total / len(pairs)
+    sums = processes.add_up(torch.stack([total, torch.full_like(total, len(pairs))]))
+    return sums[0] / sums[1]
 
 
 class SavedTraining:
     """All that a training needs to continue with the same steps.
 
     These are weights, moments, shuffles and schedules, the time that is used, and the position: the
-    epoch, and the number of its groups of minibatches that are done.
+    epoch, and the number of its groups of minibatches that are done. Of several processes only the
+    first one has a checkpoint; all restore its state.
     """
 
     def __init__(
@@ -142,6 +159,8 @@ class SavedTraining:
     def restore(self) -> tuple[int, int]:
         """Restore a saved state and return its position; (0, 0) without one."""
         state = self.checkpoint.load() if self.checkpoint else None
+        if self.members[0].task.shard is not None:
+            state = processes.from_first(state)
         if state is None:
             return 0, 0
         self.learner.restore({name: state.tensors[name] for name in self.learner.state()})

@@ -1,0 +1,210 @@
+"""Work on ranges of samples, done by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from itertools import cycle, islice
+from typing import Any, TypeVar
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.source import FieldSource
+from twoscale.fields.workers import Job, Tensors, Work, tree_sum
+from twoscale.runtime.logs import LOGGER
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.threads import one_thread
+
+Item = TypeVar("Item")
+_GROUPS = 6  # of ranges for each worker: a worker that dies loses one of them
+_ARITY = 8  # sums that are added up by one task; a power of two, as `tree_sum` asks for
+_AHEAD = 3  # tasks for each worker that are asked for before their results are taken
+_RESTARTS = 5  # broken connections in a row that are mended
+
+
+class DaskWorkers:
+    """The workers of a Dask cluster; one thread of each works on a range of samples.
+
+    A worker that dies is replaced by the others: its work is done again. If the scheduler goes away
+    and another one comes to its address, the pass that was interrupted is done again. Results are
+    the same bytes.
+    """
+
+    def __init__(self, connect: Callable[[], Any], *, progress: Progress | None = None) -> None:
+        self._connect = connect
+        self.progress = progress
+        self.client = connect()
+
+    @property
+    def count(self) -> int:
+        """Return how many threads of workers there are."""
+        return max(1, sum(self.client.nthreads().values()))
+
+    @property
+    def description(self) -> str:
+        """Return in words how many workers there are."""
+        processes = len(self.client.nthreads())
+        return f"{processes} worker{'' if processes == 1 else 's'}"
+
+    def map(self, work: Work, source: FieldSource) -> Iterator[Any]:
+        """Yield the results of the ranges, in their order."""
+        ranges = source.ranges()
+        for done, result in enumerate(self.each(Job(work, source), ranges), 1):
+            self._report(done, len(ranges))
+            yield result
+
+    def total(self, work: Work, source: FieldSource) -> Tensors:
+        """Return the sum of the results over all ranges; only sums travel."""
+        return self._mended(lambda: self._total(Job(work, source), source.ranges()))
+
+    def each(self, function: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[Any]:
+        """Yield function(item) in order; items are taken when a worker is about to be free."""
+        waiting: deque[Item] = deque()  # whose results are asked for
+        futures: deque[Any] = deque()
+        iterator = iter(items)
+        failures = 0
+        loaded: Any = None
+        while True:
+            try:
+                if loaded is None:
+                    loaded = self._sent(function)
+                    futures = deque(self._submit(_apply, loaded, item) for item in waiting)
+                for item in islice(iterator, max(0, _AHEAD * self.count - len(waiting))):
+                    waiting.append(item)
+                    futures.append(self._submit(_apply, loaded, item))
+                if not waiting:
+                    return
+                result = _result(futures[0])
+            except _lost_connections() as error:
+                failures += 1
+                self._reconnect(error, failures)
+                loaded = None
+                continue
+            failures = 0
+            waiting.popleft()
+            futures.popleft()
+            yield result
+
+    def close(self) -> None:
+        """End the connection."""
+        self.client.close()
+
+    def _total(self, job: Job, ranges: Sequence[slice]) -> Tensors:
+        size = _group_size(len(ranges), _GROUPS * self.count)
+        loaded = self._sent(job)
+        groups = [list(ranges[start : start + size]) for start in range(0, len(ranges), size)]
+        # The same worker as in the pass before: it may still have the data.
+        places = cycle(sorted(self.client.nthreads()))
+        level = [
+            self._submit(_sum_of_ranges, loaded, group, place=place)
+            for group, place in zip(groups, places, strict=False)
+        ]
+        while len(level) > _ARITY:
+            level = [
+                self._submit(_sum_of_sums, level[start : start + _ARITY], priority=1)
+                for start in range(0, len(level), _ARITY)
+            ]
+        found = []
+        for number, future in enumerate(level, 1):
+            found.append(_result(future))
+            self._report(len(groups) * number // len(level), len(groups))
+        return tree_sum(found)
+
+    def _sent(self, function: Callable[..., Any]) -> Any:
+        """Return a function as a task's result, which each worker holds once.
+
+        Data that are scattered would be gone with their last worker; a task is done again.
+        """
+        return self._submit(pickle.loads, _pickled(function))
+
+    def _submit(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        priority: int = 0,
+        place: str | None = None,
+    ) -> Any:
+        options: dict[str, Any] = {"pure": False, "priority": priority}
+        if place is not None:
+            options |= {"workers": [place], "allow_other_workers": True}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*large graph.*")
+            return self.client.submit(function, *arguments, **options)
+
+    def _mended(self, action: Callable[[], Tensors]) -> Tensors:
+        """Return action(), done again after a lost connection."""
+        failures = 0
+        while True:
+            try:
+                return action()
+            except _lost_connections() as error:
+                failures += 1
+                self._reconnect(error, failures)
+
+    def _reconnect(self, error: BaseException, failures: int) -> None:
+        """Connect again, or say that it cannot be done."""
+        if failures > _RESTARTS:
+            raise TwoscaleError(
+                f"the connection to the workers was lost {failures} times in a row: {error}"
+            ) from error
+        LOGGER.warning("the connection to the workers was lost: connecting again")
+        self.client.close(timeout=1)
+        self.client = self._connect()
+
+    def _report(self, done: int, total: int) -> None:
+        if self.progress:
+            self.progress("on workers", done, total, f"{self.count} threads")
+
+
+def _group_size(ranges: int, groups: int) -> int:
+    """Return how many ranges make a group: a power of two that leaves about so many groups.
+
+    >>> _group_size(100, 12), _group_size(3, 12)
+    (8, 1)
+    """
+    return 2 ** max(0, math.floor(math.log2(max(1, ranges / groups))))
+
+
+def _pickled(function: Callable[..., Any]) -> bytes:
+    from distributed.protocol.pickle import dumps
+
+    return bytes(dumps(function))
+
+
+def _lost_connections() -> tuple[type[BaseException], ...]:
+    from distributed.comm import CommClosedError
+
+    return (CommClosedError, CancelledError, TimeoutError)
+
+
+def _result(future: Any) -> Any:
+    """Return a task's result, or raise its error in words."""
+    from distributed.scheduler import KilledWorker
+
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise TwoscaleError(
+            "several workers died one after the other while they did the same work: most often "
+            "they were out of memory; give them more, or use fewer per machine"
+        ) from error
+    except MemoryError as error:
+        raise TwoscaleError("a worker is out of memory: give it more, or use fewer") from error
+
+
+def _apply(function: Callable[[Item], Any], item: Item) -> Any:
+    with one_thread():
+        return function(item)
+
+
+def _sum_of_ranges(job: Job, ranges: Sequence[slice]) -> Tensors:
+    with one_thread():
+        return tree_sum(job(samples) for samples in ranges)
+
+
+def _sum_of_sums(parts: Sequence[Tensors]) -> Tensors:
+    with one_thread():
+        return tree_sum(parts)

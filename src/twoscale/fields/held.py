@@ -1,0 +1,104 @@
+"""What is read from a source, held in memory for the next passes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from uuid import uuid4
+
+import torch
+from torch import Tensor
+
+from twoscale.fields.source import FieldSource, Shape
+from twoscale.fields.workers import HERE, IN_TURN, Workers
+
+_KEPT_BYTES = 2**28  # of one source, in each of the processes that work on it
+
+
+def held(source: FieldSource) -> FieldSource:
+    """Return the same fields: in memory here, or in that of other processes that read them."""
+    return HeldRanges(source) if source.workers in HERE else KeptRanges(source)
+
+
+class HeldRanges:
+    """What another source yields, range by range, in the memory of this process."""
+
+    def __init__(self, source: FieldSource) -> None:
+        self.shape = source.shape
+        self.workers = source.workers
+        self._ranges = source.ranges()
+        if self.workers is IN_TURN:
+            self._ranges = [slice(0, self.shape[0])]
+            self._held = [list(source.chunks())]
+        else:
+            self._held = list(self.workers.map(list, source))
+
+    def ranges(self) -> list[slice]:
+        return self._ranges
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return iter(self._held[self._ranges.index(samples)])
+
+    def chunks(self) -> Iterator[Tensor]:
+        return itertools.chain.from_iterable(self._held)
+
+    def to(self, device: torch.device) -> HeldRanges:
+        return self  # what is held stays where it is
+
+
+class KeptRanges:
+    """Another source, whose ranges stay in the memory of the process that first read them.
+
+    They stay until another source is kept there. Ranges that are read after the room is full are
+    not kept.
+    """
+
+    def __init__(self, source: FieldSource) -> None:
+        self.source = source
+        self.token = uuid4().hex
+
+    @property
+    def shape(self) -> Shape:
+        return self.source.shape
+
+    @property
+    def workers(self) -> Workers:
+        return self.source.workers
+
+    def ranges(self) -> list[slice]:
+        return self.source.ranges()
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return _STORE.read(self.token, self.source, samples)
+
+    def chunks(self) -> Iterator[Tensor]:
+        return self.source.chunks()
+
+    def to(self, device: torch.device) -> KeptRanges:
+        return self
+
+
+class _Store:
+    """The ranges that this process keeps, of one source at a time."""
+
+    def __init__(self) -> None:
+        self.token = ""
+        self.ranges: dict[int, list[Tensor]] = {}
+        self.left = _KEPT_BYTES
+
+    def read(self, token: str, source: FieldSource, samples: slice) -> Iterator[Tensor]:
+        if token != self.token:
+            self.token, self.ranges, self.left = token, {}, _KEPT_BYTES
+        if samples.start in self.ranges:
+            yield from self.ranges[samples.start]
+            return
+        if self.left <= 0:
+            yield from source.read(samples)
+            return
+        read = list(source.read(samples))
+        self.left -= sum(chunk.nbytes for chunk in read)
+        self.ranges[samples.start] = read
+        yield from read
+
+
+_STORE = _Store()

@@ -1,0 +1,113 @@
+"""Who works on the parts of fields: threads of this process, the GPU, or other processes.
+
+A source is cut into ranges of samples that depend on its shape only. Work on a range is done by one
+thread, and sums are taken over a tree of ranges that depends on their number only. So a result has
+the same bytes, however many workers there are and wherever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor
+
+from twoscale.runtime.threads import one_thread, prefetch
+
+if TYPE_CHECKING:
+    from twoscale.fields.source import FieldSource
+
+Tensors = tuple[Tensor, ...]
+Work = Callable[[Iterator[Tensor]], Any]
+"""What is done with the fields of a range, which come in chunks (batch, channels, height, width).
+
+Its result is any value; of work that is summed up, tensors of the same shapes for each range.
+"""
+
+
+class Workers(Protocol):
+    """Does work on all ranges of a source."""
+
+    def map(self, work: Work, source: FieldSource) -> Iterator[Any]:
+        """Yield the results of the ranges, in their order."""
+        ...
+
+    def total(self, work: Work, source: FieldSource) -> Tensors:
+        """Return the sum of the results over all ranges."""
+        ...
+
+
+class Threads:
+    """The threads of this process: as many ranges at a time as torch has threads."""
+
+    def map(self, work: Work, source: FieldSource) -> Iterator[Any]:
+        ranges = source.ranges()
+        workers = min(torch.get_num_threads(), len(ranges))
+        with one_thread():
+            yield from prefetch(Job(work, source), ranges, workers=workers if workers > 1 else 0)
+
+    def total(self, work: Work, source: FieldSource) -> Tensors:
+        return tree_sum(self.map(work, source))
+
+
+class InTurn:
+    """One chunk after the other, in the order of the source: for a GPU, which is fast alone."""
+
+    def map(self, work: Work, source: FieldSource) -> Iterator[Any]:
+        for chunk in source.chunks():
+            yield work(iter([chunk]))
+
+    def total(self, work: Work, source: FieldSource) -> Tensors:
+        found: Tensors = work(source.chunks())
+        return found
+
+
+THREADS, IN_TURN = Threads(), InTurn()
+HERE = (THREADS, IN_TURN)
+"""Workers of this process."""
+
+
+def on_device(cuda: bool) -> Workers:
+    """Return who works on fields in the memory of a device."""
+    return IN_TURN if cuda else THREADS
+
+
+def tree_sum(parts: Iterable[Tensors]) -> Tensors:
+    """Return the sums of tensors over all parts, taken as a binary tree over their order.
+
+    The left half of each sum has a power of two of parts. Only as many sums as the tree is deep are
+    held. Sums of aligned groups of 2^k parts, put in the place of these, give the same bytes.
+
+    >>> tree_sum([(torch.tensor(1),), (torch.tensor(2),), (torch.tensor(3),)])
+    (tensor(6),)
+    """
+    held: list[tuple[int, Tensors]] = []  # number of parts and their sum, the largest first
+    for part in parts:
+        held.append((1, part))
+        while len(held) > 1 and held[-1][0] == held[-2][0]:
+            _join(held)
+    while len(held) > 1:
+        _join(held)
+    return held[0][1]
+
+
+def _join(held: list[tuple[int, Tensors]]) -> None:
+    """Replace the last two sums by their sum."""
+    (left_count, left), (right_count, right) = held[-2:]
+    both = tuple(one + other for one, other in zip(left, right, strict=True))
+    held[-2:] = [(left_count + right_count, both)]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work on a source, as one object that can be sent to another process."""
+
+    work: Work
+    source: FieldSource
+
+    def __call__(self, samples: slice) -> Any:
+        """Return the result of a range, without gradients."""
+        with torch.no_grad():
+            return self.work(self.source.read(samples))

@@ -1,0 +1,199 @@
+"""Processes that train together find what one process finds."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.training.together import make_fields, make_surrogates
+from twoscale import Surrogate, fit_auto
+from twoscale.data import Dataset, generate
+from twoscale.errors import TwoscaleError
+from twoscale.fields.source import ArraySource
+from twoscale.problems import Poisson
+from twoscale.run import fit_run, fit_runs
+from twoscale.runtime import processes
+from twoscale.training.distributed import Shard
+
+ROOT = Path(__file__).parents[2]
+SAFETY = 240  # seconds after which a hanging process is ended
+
+
+def environment_of(rank, port):
+    """The environment that torchrun gives to one of two processes."""
+    own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
+    return (
+        os.environ
+        | {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+        | {name: str(value) for name, value in own.items()}
+    )
+
+
+def run_both(*arguments):
+    """Run a command in two processes; return them with what they printed to stderr."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    both = [
+        subprocess.Popen(
+            [sys.executable, *map(str, arguments)],
+            cwd=ROOT,
+            env=environment_of(rank, port),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        return [(one, one.communicate(timeout=SAFETY)[1]) for one in both]
+    finally:
+        for one in both:
+            one.kill()
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    """What each of two processes has found."""
+    folder = tmp_path_factory.mktemp("together")
+    for one, errors in run_both("-m", "tests.training.together", folder):
+        assert one.returncode == 0, errors
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "poisson.zarr"
+    generate(Poisson(), path, resolution=8, samples=30, seed=0)
+    return path
+
+
+@pytest.mark.parametrize("name", [*make_surrogates(), "continued"])
+def test_two_processes_find_what_one_does(together, name):
+    alone = make_surrogates()["fno" if name == "continued" else name].fit(*make_fields())
+    first, second = (one[name] for one in together)
+    stage = "refinement" if name == "correction" else "training"
+    for kind in ("training_loss", "validation_loss", "learning_rate"):
+        curves = [one["history"][stage][kind] for one in (first, second)]
+        assert curves[0] == curves[1], kind
+        assert curves[0] == pytest.approx(alone.history_[stage][kind], rel=1e-5), kind
+    assert first["weights"] == second["weights"]
+    for key, value in alone.operator_.state_dict().items():
+        found = torch.tensor(first["weights"][key], dtype=torch.double).reshape(value.shape)
+        error = (found - value).norm() / value.double().norm().clamp_min(1e-3)
+        assert error < 1e-4, key
+
+
+def test_one_run_folder_is_written(data, tmp_path):
+    out = tmp_path / "run"
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    fit = ["-m", "twoscale", "fit", data, "--method", "fno", "--device", "cpu", "--out", out]
+    sizes = {"epochs": 2, "width": 4, "modes": 2, "batch_size": 7}
+    chosen = [text for name, value in sizes.items() for text in ("--set", f"{name}={value}")]
+    done = subprocess.run(
+        [sys.executable, *map(str, [*launch, *fit, *chosen])],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=SAFETY,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("MRE %") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    alone = fit_run(Dataset(data), tmp_path / "alone", method="fno", settings=sizes, device="cpu")
+    history = json.loads((out / "history.json").read_text())["training"]
+    expected = alone.surrogate.history_["training"]["validation_loss"]
+    assert history["validation_loss"] == pytest.approx(expected, rel=1e-5)
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["mre"] == pytest.approx(alone.metrics["mre"], rel=1e-4)
+
+
+FAILS_IN_ONE = """
+import os, sys
+from twoscale.training.distributed import SharedLearner
+
+step = SharedLearner.share_step
+def failing(self, *minibatch):
+    if os.environ["RANK"] == "1":
+        raise MemoryError
+    step(self, *minibatch)
+SharedLearner.share_step = failing
+
+from twoscale.cli import main
+main()
+"""
+
+
+def test_an_error_in_one_process_ends_both_with_one_sentence(data, tmp_path):
+    script = tmp_path / "fit.py"
+    script.write_text(FAILS_IN_ONE)
+    fit = ["fit", data, "--method", "fno", "--device", "cpu", "--out", tmp_path / "out" / "run"]
+    both = run_both(script, *fit)
+    assert [one.returncode for one, _ in both] == [2, 2]
+    assert both[0][1] == ""
+    assert both[1][1].startswith("twoscale: there is not enough memory")
+    assert both[1][1].count("\n") == 1
+    assert not (tmp_path / "out" / "run").exists()
+
+
+@pytest.fixture
+def two(monkeypatch):
+    """As the first of two processes that train together."""
+    monkeypatch.setattr(processes, "count", lambda: 2)
+    monkeypatch.setattr(processes, "rank", lambda: 0)
+
+
+def test_what_several_processes_cannot_train_is_refused(two, data, tmp_path):
+    dataset = Dataset(data)
+    with pytest.raises(TwoscaleError, match="only networks on fields are trained by several"):
+        fit_run(dataset, tmp_path / "run", method="global", settings={"predictor": "affine"})
+    with pytest.raises(TwoscaleError, match="several seeds are fitted in one process"):
+        fit_runs(dataset, {0: tmp_path / "0", 1: tmp_path / "1"}, method="fno")
+    with pytest.raises(TwoscaleError, match="a search runs in one process, and 2 have been"):
+        fit_auto(*make_fields())
+    assert not list(tmp_path.iterdir())
+
+
+def test_processes_without_a_sample_are_refused(two, monkeypatch):
+    monkeypatch.setattr(processes, "count", lambda: 100)
+    monkeypatch.setattr(processes, "check_same", lambda description: None)
+    with pytest.raises(TwoscaleError, match="100 processes train together, and there are 21"):
+        make_surrogates()["fno"].fit(*make_fields())
+
+
+def test_other_predictors_are_fitted_by_each_process_alone(two):
+    x, u = make_fields()
+    surrogate = Surrogate("global", predictor="affine", device="cpu").fit(x, u)
+    assert surrogate.predict(x).isfinite().all()
+
+
+def test_an_environment_that_torchrun_did_not_set_is_pointed_out(monkeypatch):
+    assert processes.launched() == 1
+    for name, value in environment_of(0, 1).items():
+        monkeypatch.setenv(name, value)
+    assert processes.launched() == 2
+    monkeypatch.setenv("WORLD_SIZE", "many")
+    with pytest.raises(TwoscaleError, match="WORLD_SIZE is a whole number that torchrun sets"):
+        processes.launched()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_shards_hold_every_image_once(size):
+    shards = [Shard(7, rank, size) for rank in range(size)]
+    images = torch.randperm(14)
+    held = torch.stack([shard.holds(images) for shard in shards])
+    assert torch.equal(held.sum(0), torch.ones(14, dtype=torch.long))
+    fields = torch.arange(7.0).reshape(7, 1, 1, 1)
+    for shard, own in zip(shards, held, strict=True):
+        part = torch.cat(list(shard.source(ArraySource(fields)).chunks())).flatten()
+        assert len(part) == shard.own
+        both = torch.cat([part, part + 7])  # images under two symmetries
+        assert torch.equal(both[shard.places(images[own])], images[own].float())
+        assert shard.everywhere(len(both)) == 14
