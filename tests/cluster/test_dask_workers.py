@@ -1,0 +1,179 @@
+"""Work by other processes has the results of this one, to the last byte."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from tests.cluster.tools import TcpCluster
+from twoscale import Poisson
+from twoscale.cluster import connected
+from twoscale.cluster.dask_workers import _group_size
+from twoscale.data import Dataset, generate
+from twoscale.data.generation import GeneratedFields
+from twoscale.errors import TwoscaleError
+from twoscale.fields.source import ArraySource, total
+from twoscale.representation import PatchPCA
+from twoscale.run import Run, fit_run
+
+
+def sums(chunks):
+    """Return the sum of all fields, and how many there are."""
+    fields = torch.cat(list(chunks))
+    return fields.sum(0), torch.tensor(len(fields))
+
+
+def all_of(chunks):
+    return torch.cat(list(chunks))
+
+
+def double(item):
+    return 2 * item
+
+
+def fail(item):
+    raise TwoscaleError(f"item {item} is wrong")
+
+
+def die_once(marker, item):
+    """End the process at item 3, unless another one did so before."""
+    if item == 3 and not marker.exists():
+        marker.touch()
+        os._exit(1)
+    return item
+
+
+def stored(dataset, workers=None):
+    return dataset.fields("output", range(7, 290), workers=workers)
+
+
+def test_sums_and_maps_are_those_of_this_process(dataset, workers):
+    here, there = stored(dataset), stored(dataset, workers)
+    assert len(here.ranges()) > 4
+    for one, other in zip(total(sums, here), total(sums, there), strict=True):
+        assert torch.equal(one, other)
+    found = list(workers.map(all_of, there))
+    assert torch.equal(torch.cat(found), torch.cat(list(here.chunks())))
+
+
+def test_fields_in_memory_travel_with_the_work(workers, generator):
+    source = ArraySource(torch.randn(100, 1, 16, 16, generator=generator))
+    (found, count) = workers.total(sums, source)
+    assert count == 100
+    assert torch.equal(found, total(sums, source)[0])
+
+
+@pytest.mark.parametrize("solver", ["randomized", "covariance"])
+def test_a_pca_has_the_same_bytes(dataset, workers, solver):
+    fitted = [
+        PatchPCA(0.99, patches=(2, 2), solver=solver).fit(stored(dataset, one)).state_dict()
+        for one in (None, workers)
+    ]
+    assert all(torch.equal(fitted[0][name], fitted[1][name]) for name in fitted[0])
+
+
+def test_a_run_has_the_same_weights_and_errors(dataset, workers, tmp_path):
+    options = {
+        "method": "two-scale",
+        "settings": {"epochs": 2, "patches": 2, "coarse_components": 4},
+    }
+    runs = [
+        fit_run(dataset, tmp_path / name, workers=one, device="cpu", **options)
+        for name, one in (("here", None), ("there", workers))
+    ]
+    weights = [(run.path / "weights.safetensors").read_bytes() for run in runs]
+    assert weights[0] == weights[1]
+    assert runs[1].metrics["mre"] == pytest.approx(runs[0].metrics["mre"], rel=1e-12)
+    measured = Run.open(runs[0].path, device="cpu").evaluate(workers=workers)
+    assert measured["mre"] == pytest.approx(runs[0].metrics["mre"], rel=1e-12)
+
+
+def test_a_dataset_has_the_same_files(dataset, workers, tmp_path):
+    made = generate(Poisson(), tmp_path / "p.zarr", resolution=16, samples=300, workers=workers)
+    for file in sorted(one for one in dataset.path.rglob("*") if one.is_file()):
+        other = made.path / file.relative_to(dataset.path)
+        assert other.read_bytes() == file.read_bytes()
+
+
+def test_fields_computed_on_the_way_are_those_of_a_dataset(dataset):
+    fields = GeneratedFields(Poisson(), "output", resolution=16, samples=300)
+    made, kept = (
+        torch.cat(list(one.chunks())) for one in (fields, dataset.fields("output", range(300)))
+    )
+    assert torch.equal(made, kept)
+
+
+def test_windows_travel_too(dataset, workers):
+    part = stored(dataset, workers).window(slice(2, 9), slice(0, 16))
+    found = torch.cat(list(workers.map(all_of, part)))
+    assert found.shape == (283, 1, 7, 16)
+    assert torch.equal(found, torch.cat(list(stored(dataset).chunks()))[:, :, 2:9])
+
+
+def test_results_come_in_order_and_items_are_taken_as_needed(workers):
+    taken = []
+
+    def items():
+        for one in range(40):
+            taken.append(one)
+            yield one
+
+    found = workers.each(double, items())
+    assert next(found) == 0
+    assert len(taken) < 40
+    assert list(found) == [2 * one for one in range(1, 40)]
+
+
+def test_an_error_of_a_worker_is_raised_here(workers):
+    with pytest.raises(TwoscaleError, match="item 0 is wrong"):
+        list(workers.each(fail, range(3)))
+
+
+def test_files_that_are_no_dataset_are_refused(workers, tmp_path):
+    from twoscale.data import open_data
+
+    fields = np.random.default_rng(0).standard_normal((40, 8, 8)).astype("float32")
+    np.savez(tmp_path / "f.npz", input=fields, output=fields)
+    with pytest.raises(TwoscaleError, match=r"workers read datasets, .* 'twoscale import'"):
+        fit_run(
+            open_data(tmp_path / "f.npz"),
+            tmp_path / "run",
+            method="global",
+            workers=workers,
+            device="cpu",
+        )
+    assert not (tmp_path / "run").exists()
+
+
+def test_nobody_answers(monkeypatch):
+    monkeypatch.setattr("twoscale.cluster.connection._CONNECT_SECONDS", 1)
+    message = re.escape("no Dask scheduler answers at tcp://127.0.0.1:9: start one with")
+    with pytest.raises(TwoscaleError, match=message), connected("tcp://127.0.0.1:9"):
+        pass
+
+
+@pytest.mark.parametrize(("ranges", "groups"), [(1, 12), (12, 12), (100, 12), (3000, 12)])
+def test_groups_of_ranges_are_powers_of_two(ranges, groups):
+    size = _group_size(ranges, groups)
+    assert size & (size - 1) == 0
+    assert size == 1 or -(-ranges // size) >= groups
+
+
+def test_a_cluster_elsewhere_survives_dead_workers_and_a_new_scheduler(dataset, tmp_path):
+    expected = total(sums, stored(dataset))
+    with TcpCluster() as cluster, connected(cluster.address) as workers:
+        found = list(workers.each(partial(die_once, tmp_path / "died"), range(12)))
+        assert found == list(range(12))
+        assert (tmp_path / "died").exists()
+        results = workers.each(double, range(12))
+        assert next(results) == 0
+        cluster.restart()
+        assert list(results) == [2 * one for one in range(1, 12)]
+        again = Dataset(dataset.path)
+        for one, other in zip(total(sums, stored(again, workers)), expected, strict=True):
+            assert torch.equal(one, other)

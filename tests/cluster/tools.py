@@ -1,0 +1,71 @@
+"""A Dask cluster of processes on loopback, which tests start, hurt and stop."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from tests.free_port import free_port
+
+ROOT = Path(__file__).parents[2]
+
+
+class TcpCluster:
+    """A scheduler and some workers, each a process of its own, as on several machines."""
+
+    def __init__(self, workers: int = 2) -> None:
+        self.port = free_port()
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.count = workers
+        self.processes: list[subprocess.Popen] = []
+
+    def __enter__(self) -> TcpCluster:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        host = ["--host", "127.0.0.1"]
+        self._run("scheduler", *host, "--port", str(self.port), "--no-dashboard")
+        for _ in range(self.count):
+            self.add_worker()
+
+    def add_worker(self) -> None:
+        options = ["--host", "127.0.0.1", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+        self._run("worker", self.address, *options, "--memory-limit", "0")
+
+    def _run(self, *command: str) -> None:
+        paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", *command],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.processes.append(process)
+
+    def stop(self) -> None:
+        with ExitStack() as stack:
+            for process in self.processes:
+                stack.callback(process.wait)
+                with suppress(OSError):
+                    process.kill()
+        self.processes = []
+
+    def kill_worker(self) -> None:
+        """Kill the worker that was started last, and start another one."""
+        process = self.processes.pop()
+        process.kill()
+        process.wait()
+        self.add_worker()
+
+    def restart(self) -> None:
+        """Kill everything, and start it again at the same address."""
+        self.stop()
+        self.start()
