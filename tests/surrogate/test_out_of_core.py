@@ -7,6 +7,8 @@ from torch.utils._pytree import tree_leaves
 
 from tests.conftest import make_poisson
 from twoscale import Surrogate, TwoscaleError
+from twoscale.fields.source import slices
+from twoscale.fields.workers import THREADS
 from twoscale.operators.operators import LatentOperator
 from twoscale.runtime import scratch as module
 from twoscale.runtime.scratch import Scratch
@@ -52,13 +54,21 @@ class FewAtATime:
     def __init__(self, fields):
         self.fields = fields
 
+    workers = THREADS
+
     @property
     def shape(self):
         return tuple(self.fields.shape)
 
+    def ranges(self):
+        return list(slices(len(self.fields), 100))
+
+    def read(self, samples):
+        yield self.fields[samples].clone()
+
     def chunks(self):
-        for part in self.fields.split(100):
-            yield part.clone()
+        for samples in self.ranges():
+            yield from self.read(samples)
 
     def to(self, device):
         return self

@@ -146,8 +146,13 @@ class GeneratedFields:
         length = chunk_length(*self.shape[1:])
         for part in slices(samples.stop - samples.start, length):
             some = slice(samples.start + part.start, samples.start + part.stop)
-            values = _solved(self.problem, self.layout, some, self.seed, "cpu")[self.side]
-            yield torch.from_numpy(values).reshape(-1, *self.shape[1:])
+            yield self._made(range(some.start, some.stop)).float().reshape(-1, *self.shape[1:])
+
+    def _made(self, samples: range) -> Tensor:
+        grid = self.layout.output.space.grid
+        if self.side == "input":
+            return self.problem.sample(grid, samples, seed=self.seed)
+        return self.problem.pairs(grid, samples, seed=self.seed)[1]
 
     def chunks(self) -> Iterator[Tensor]:
         for samples in self.ranges():

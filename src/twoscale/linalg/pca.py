@@ -404,7 +404,7 @@ def _gram(chunks: Iterator[Tensor]) -> Tensors:
     count, _, features = first.shape
     gram = torch.zeros(count, features, features, dtype=torch.float64, device=first.device)
     for chunk in itertools.chain([first], chunks):
-        gram += torch.bmm(chunk.mT, chunk).double()
+        gram += torch.bmm(chunk.mT, chunk)
     return (gram,)
 
 
