@@ -20,6 +20,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
@@ -30,7 +31,8 @@ import torch
 from twoscale import PatchPCA, Poisson
 from twoscale.cluster import DaskWorkers, connected
 from twoscale.data import Dataset, generate
-from twoscale.data.generation import GeneratedFields
+from twoscale.fields.source import chunk_length, range_length, slices
+from twoscale.fields.workers import THREADS, Workers
 from twoscale.files import write_json
 from twoscale.run import fit_run
 from twoscale.runtime.memory import peak_memory
@@ -38,6 +40,7 @@ from twoscale.runtime.timing import now
 from twoscale.surrogate.artifact import environment
 
 SIDE, PATCHES = 256, (16, 16)
+WAVES = 24  # along an axis
 LIMIT = 2 * 10**9  # bytes of each worker
 _FIT: dict[str, Any] = {"method": "two-scale", "settings": {"epochs": 2}, "device": "cpu"}
 
@@ -173,10 +176,46 @@ def same_bytes(samples: int, hosts: list[str]) -> dict[str, Any]:
     return {"samples": samples, "nodes_per_side": 64, "same_weights": same, "fits": found}
 
 
+class RandomWaves:
+    """Fields that are computed whenever they are read: sums of cosines with random amplitudes.
+
+    An amplitude decays with the square of its wave number; every node has noise of a thousandth.
+    """
+
+    def __init__(self, samples: int, workers: Workers | None = None) -> None:
+        self.shape = (samples, 1, SIDE, SIDE)
+        self.workers = workers or THREADS
+        angles = torch.pi * (torch.arange(SIDE) + 0.5) / SIDE
+        waves = torch.cos(torch.arange(1, WAVES + 1)[:, None] * angles)
+        sizes = torch.arange(1, WAVES + 1.0) ** -2
+        self.modes = (sizes[:, None] * waves).contiguous()  # (waves, side)
+
+    def __reduce__(self) -> Any:
+        return RandomWaves, (self.shape[0],)
+
+    def ranges(self) -> list[slice]:
+        return list(slices(self.shape[0], range_length(*self.shape[1:])))
+
+    def read(self, samples: slice) -> Iterator[torch.Tensor]:
+        generator = torch.Generator().manual_seed(samples.start)
+        for part in slices(samples.stop - samples.start, chunk_length(*self.shape[1:])):
+            count = part.stop - part.start
+            amplitudes = torch.randn(count, WAVES, WAVES, generator=generator)
+            fields = self.modes.T @ amplitudes @ self.modes
+            noise = torch.rand(SIDE, SIDE, generator=generator)
+            yield fields[:, None].add_(noise, alpha=1e-3)
+
+    def chunks(self) -> Iterator[torch.Tensor]:
+        return chain.from_iterable(map(self.read, self.ranges()))
+
+    def to(self, device: torch.device) -> RandomWaves:
+        return self
+
+
 def pca_of(gigabytes: float, workers: DaskWorkers) -> dict[str, Any]:
     """Return the time of a PCA of generated fields, and the peak memory of each worker."""
     samples = round(gigabytes * 1e9 / (4 * SIDE**2))
-    fields = GeneratedFields(Poisson(), "input", resolution=SIDE, samples=samples, workers=workers)
+    fields = RandomWaves(samples, workers)
     start = now()
     fitted = PatchPCA(0.99, patches=PATCHES, solver="covariance").fit(fields)
     seconds = now() - start
