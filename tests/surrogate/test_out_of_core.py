@@ -7,6 +7,8 @@ from torch.utils._pytree import tree_leaves
 
 from tests.conftest import make_poisson
 from twoscale import Surrogate, TwoscaleError
+from twoscale.fields.source import slices
+from twoscale.fields.workers import IN_TURN
 from twoscale.operators.operators import LatentOperator
 from twoscale.runtime import scratch as module
 from twoscale.runtime.scratch import Scratch
@@ -47,7 +49,9 @@ CLOSED_FORMS = {
 
 
 class FewAtATime:
-    """Fields that come a few at a time, as from a file."""
+    """Fields that come a few at a time, as from a file; all work is done in this thread."""
+
+    workers = IN_TURN
 
     def __init__(self, fields):
         self.fields = fields
@@ -56,9 +60,15 @@ class FewAtATime:
     def shape(self):
         return tuple(self.fields.shape)
 
+    def ranges(self):
+        return list(slices(len(self.fields), 100))
+
+    def read(self, samples):
+        yield self.fields[samples].clone()
+
     def chunks(self):
-        for part in self.fields.split(100):
-            yield part.clone()
+        for part in self.ranges():
+            yield from self.read(part)
 
     def to(self, device):
         return self
