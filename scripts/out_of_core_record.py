@@ -100,14 +100,16 @@ def measure(resolution: int, samples: int, memory: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--resolution", type=int, default=16)
-    parser.add_argument("--samples", type=int, nargs="+", default=[100_000, 400_000])
+    parser.add_argument("--samples", type=int, nargs="+", default=[100_000, 300_000])
     parser.add_argument("--memory", default="200MB")
+    parser.add_argument("--remark", default="", help="what else the machine did")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     record = {
         "problem": "poisson",
         "resolution": given.resolution,
         "sizes": [measure(given.resolution, count, given.memory) for count in given.samples],
+        "remark": given.remark,
         "environment": environment(torch.device("cpu")),
     }
     write_json(given.out, record)
