@@ -54,8 +54,8 @@ def base_python(tmp_path_factory):
 
 
 def test_the_base_environment_has_no_optional_dependency(base_python):
-    """Those that torch needs itself, such as jinja2, may be there."""
-    names = [name for name in OPTIONAL if name != "jinja2"]
+    """Those that torch needs itself, such as jinja2 and fsspec, may be there."""
+    names = [name for name in OPTIONAL if name not in ("jinja2", "fsspec")]
     code = f"import importlib.util as u; print([n for n in {names} if u.find_spec(n)])"
     outcome = subprocess.run([base_python, "-I", "-c", code], capture_output=True, text=True)
     assert outcome.stdout.strip() == "[]", outcome.stderr

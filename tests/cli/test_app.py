@@ -154,5 +154,4 @@ def test_killed_generation_continues(twoscale, tmp_path):
     assert twoscale(*recipe, "--out", out).status == 0
     assert twoscale(*recipe, "--out", whole).status == 0
     assert contents(out) == contents(whole)
-    assert len(contents(out)) > 10
     assert not log.exists()

@@ -15,7 +15,6 @@ from twoscale import Poisson
 from twoscale.cluster import connected
 from twoscale.cluster.dask_workers import _group_size
 from twoscale.data import Dataset, generate
-from twoscale.data.generation import GeneratedFields
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import ArraySource, total
 from twoscale.representation import PatchPCA
@@ -98,14 +97,6 @@ def test_a_dataset_has_the_same_files(dataset, workers, tmp_path):
     for file in sorted(one for one in dataset.path.rglob("*") if one.is_file()):
         other = made.path / file.relative_to(dataset.path)
         assert other.read_bytes() == file.read_bytes()
-
-
-def test_fields_computed_on_the_way_are_those_of_a_dataset(dataset):
-    fields = GeneratedFields(Poisson(), "output", resolution=16, samples=300)
-    made, kept = (
-        torch.cat(list(one.chunks())) for one in (fields, dataset.fields("output", range(300)))
-    )
-    assert torch.equal(made, kept)
 
 
 def test_windows_travel_too(dataset, workers):

@@ -8,7 +8,7 @@ from torch.utils._pytree import tree_leaves
 from tests.conftest import make_poisson
 from twoscale import Surrogate, TwoscaleError
 from twoscale.fields.source import slices
-from twoscale.fields.workers import IN_TURN
+from twoscale.fields.workers import THREADS
 from twoscale.operators.operators import LatentOperator
 from twoscale.runtime import scratch as module
 from twoscale.runtime.scratch import Scratch
@@ -49,12 +49,12 @@ CLOSED_FORMS = {
 
 
 class FewAtATime:
-    """Fields that come a few at a time, as from a file; all work is done in this thread."""
-
-    workers = IN_TURN
+    """Fields that come a few at a time, as from a file."""
 
     def __init__(self, fields):
         self.fields = fields
+
+    workers = THREADS
 
     @property
     def shape(self):
@@ -67,8 +67,8 @@ class FewAtATime:
         yield self.fields[samples].clone()
 
     def chunks(self):
-        for part in self.ranges():
-            yield from self.read(part)
+        for samples in self.ranges():
+            yield from self.read(samples)
 
     def to(self, device):
         return self

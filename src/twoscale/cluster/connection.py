@@ -40,8 +40,7 @@ def connected(
         yield None
         return
     address, dask = Address.parse(where), dask_packages()
-    # Its warnings would be mixed with the progress bars; what matters is said in our errors.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    _silence_dask()
     with dask.config.set(_SETTINGS):
         cluster = _local_cluster(address) if address.processes else None
         try:
@@ -65,6 +64,13 @@ def dask_packages() -> Any:
     except ImportError as error:
         raise missing_extra("distributed", "cluster") from error
     return dask
+
+
+def _silence_dask() -> None:
+    """Keep Dask's log off the terminal: what matters of it is said in our errors."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.split(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _local_cluster(address: Address) -> Any:

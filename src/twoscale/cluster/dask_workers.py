@@ -8,6 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from functools import partial
 from itertools import cycle, islice
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ Item = TypeVar("Item")
 _GROUPS = 6  # of ranges for each worker: a worker that dies loses one of them
 _ARITY = 8  # sums that are added up by one task; a power of two, as `tree_sum` asks for
 _AHEAD = 3  # tasks for each worker that are asked for before their results are taken
+_MANY = 64  # groups of one sum: more of them are added up in several steps
 _RESTARTS = 5  # broken connections in a row that are mended
 
 
@@ -52,13 +54,23 @@ class DaskWorkers:
     def map(self, work: Work, source: FieldSource) -> Iterator[Any]:
         """Yield the results of the ranges, in their order."""
         ranges = source.ranges()
-        for done, result in enumerate(self.each(Job(work, source), ranges), 1):
-            self._report(done, len(ranges))
-            yield result
+        yield from self._counted(self.each(Job(work, source), ranges), ranges)
 
     def total(self, work: Work, source: FieldSource) -> Tensors:
         """Return the sum of the results over all ranges; only sums travel."""
-        return self._mended(lambda: self._total(Job(work, source), source.ranges()))
+        ranges = source.ranges()
+        size = _group_size(len(ranges), _GROUPS * self.count)
+        groups = [ranges[start : start + size] for start in range(0, len(ranges), size)]
+        job = Job(work, source)
+        if len(groups) > _MANY:
+            return self._mended(lambda: self._total_of_many(job, groups))
+        return tree_sum(self._counted(self.each(partial(_sum_of_ranges, job), groups), groups))
+
+    def _counted(self, results: Iterator[Item], all_of_them: Sequence[Any]) -> Iterator[Item]:
+        """Yield results, and report how many there are."""
+        for done, result in enumerate(results, 1):
+            self._report(done, len(all_of_them))
+            yield result
 
     def each(self, function: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[Any]:
         """Yield function(item) in order; items are taken when a worker is about to be free."""
@@ -67,14 +79,15 @@ class DaskWorkers:
         iterator = iter(items)
         failures = 0
         loaded: Any = None
+        places: Iterator[str] = iter(())
         while True:
             try:
                 if loaded is None:
-                    loaded = self._sent(function)
-                    futures = deque(self._submit(_apply, loaded, item) for item in waiting)
+                    loaded, places = self._sent(function), cycle(sorted(self.client.nthreads()))
+                    futures = deque(self._submit(_apply, loaded, one) for one in waiting)
                 for item in islice(iterator, max(0, _AHEAD * self.count - len(waiting))):
                     waiting.append(item)
-                    futures.append(self._submit(_apply, loaded, item))
+                    futures.append(self._submit(_apply, loaded, item, place=next(places)))
                 if not waiting:
                     return
                 result = _result(futures[0])
@@ -92,26 +105,16 @@ class DaskWorkers:
         """End the connection."""
         self.client.close()
 
-    def _total(self, job: Job, ranges: Sequence[slice]) -> Tensors:
-        size = _group_size(len(ranges), _GROUPS * self.count)
+    def _total_of_many(self, job: Job, groups: Sequence[list[slice]]) -> Tensors:
+        """Return the sum over many groups, whose sums are added up by workers as well."""
         loaded = self._sent(job)
-        groups = [list(ranges[start : start + size]) for start in range(0, len(ranges), size)]
-        # The same worker as in the pass before: it may still have the data.
-        places = cycle(sorted(self.client.nthreads()))
-        level = [
-            self._submit(_sum_of_ranges, loaded, group, place=place)
-            for group, place in zip(groups, places, strict=False)
-        ]
+        level = [self._submit(_sum_of_ranges, loaded, group) for group in groups]
         while len(level) > _ARITY:
             level = [
                 self._submit(_sum_of_sums, level[start : start + _ARITY], priority=1)
                 for start in range(0, len(level), _ARITY)
             ]
-        found = []
-        for number, future in enumerate(level, 1):
-            found.append(_result(future))
-            self._report(len(groups) * number // len(level), len(groups))
-        return tree_sum(found)
+        return tree_sum(self._counted(map(_result, level), level))
 
     def _sent(self, function: Callable[..., Any]) -> Any:
         """Return a function as a task's result, which each worker holds once.
@@ -128,7 +131,7 @@ class DaskWorkers:
         place: str | None = None,
     ) -> Any:
         options: dict[str, Any] = {"pure": False, "priority": priority}
-        if place is not None:
+        if place is not None:  # where the data of the pass before may still be
             options |= {"workers": [place], "allow_other_workers": True}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*large graph.*")
@@ -202,7 +205,7 @@ def _apply(function: Callable[[Item], Any], item: Item) -> Any:
 
 def _sum_of_ranges(job: Job, ranges: Sequence[slice]) -> Tensors:
     with one_thread():
-        return tree_sum(job(samples) for samples in ranges)
+        return tree_sum(map(job, ranges))
 
 
 def _sum_of_sums(parts: Sequence[Tensors]) -> Tensors:

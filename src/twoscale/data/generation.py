@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -19,15 +18,8 @@ from twoscale.data.writer import Packer, writing
 from twoscale.data.written import PackedRow
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
-from twoscale.fields.source import (
-    FieldSource,
-    SentSource,
-    Shape,
-    chunk_length,
-    range_length,
-    slices,
-)
-from twoscale.fields.workers import THREADS, Tasks, Workers
+from twoscale.fields.source import slices
+from twoscale.fields.workers import Tasks
 from twoscale.files import content_digest
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
@@ -99,62 +91,6 @@ class _SolveAndPack:
         arrays = _solved(self.problem, self.layout, part, self.seed, "cpu")
         rows = self.packer.rows(part.start, part.stop)
         return [(row, self.packer(row, part.start, arrays)) for row in rows]
-
-
-class GeneratedFields:
-    """Fields of one side of a problem, computed whenever they are read: nothing is stored.
-
-    `side` is "input" or "output"; `workers` compute them.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        side: str,
-        *,
-        resolution: int,
-        samples: int,
-        seed: int = 0,
-        workers: Workers = THREADS,
-    ) -> None:
-        self.problem, self.side, self.seed = problem, side, seed
-        self.layout = _layout(problem, resolution, samples, seed)
-        self.workers = workers
-
-    def __reduce__(self) -> Any:
-        """Return how another process computes the same fields; there it is its own worker."""
-        space = self.layout.output.space
-        make = partial(
-            GeneratedFields,
-            resolution=space.grid.height,
-            samples=self.layout.samples,
-            seed=self.seed,
-        )
-        return make, (self.problem, self.side)
-
-    @property
-    def shape(self) -> Shape:
-        one: Side = getattr(self.layout, self.side)
-        channels, height, width = one.space.shape
-        return self.layout.samples, channels, height, width
-
-    def ranges(self) -> list[slice]:
-        samples, *sides = self.shape
-        return list(slices(samples, range_length(*sides)))
-
-    def read(self, samples: slice) -> Iterator[Tensor]:
-        length = chunk_length(*self.shape[1:])
-        for part in slices(samples.stop - samples.start, length):
-            some = slice(samples.start + part.start, samples.start + part.stop)
-            values = _solved(self.problem, self.layout, some, self.seed, "cpu")[self.side]
-            yield torch.from_numpy(values).reshape(-1, *self.shape[1:])
-
-    def chunks(self) -> Iterator[Tensor]:
-        for samples in self.ranges():
-            yield from self.read(samples)
-
-    def to(self, device: torch.device) -> FieldSource:
-        return self if device.type == "cpu" else SentSource(self, device)
 
 
 class GeneratedDataset(Dataset):

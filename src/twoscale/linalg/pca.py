@@ -290,7 +290,8 @@ def covariance(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
     for part in slices(blocks.count, group):
         gram = total(_gram, blocks.of(part))[0].div_(blocks.samples)
         for k, matrix in enumerate(gram, part.start):
-            values, basis = torch.linalg.eigh(matrix)
+            with one_thread():  # also for the digits: they do not depend on threads then
+                values, basis = torch.linalg.eigh(matrix)
             values, basis = values.flip(0).clamp_min(0), basis.flip(1)
             keep = rule.ranks(values[None], blocks.total[k : k + 1])
             vectors.append(basis[:, : keep[0]].clone())
@@ -404,7 +405,7 @@ def _gram(chunks: Iterator[Tensor]) -> Tensors:
     count, _, features = first.shape
     gram = torch.zeros(count, features, features, dtype=torch.float64, device=first.device)
     for chunk in itertools.chain([first], chunks):
-        gram += torch.bmm(chunk.mT, chunk).double()
+        gram += torch.bmm(chunk.mT, chunk)
     return (gram,)
 
 
