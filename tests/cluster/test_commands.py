@@ -42,7 +42,7 @@ def test_predictions_and_radii_are_the_same(twoscale, run, tmp_path):
             "predict", run, tmp_path / "x.npy", "--out", tmp_path / f"{name}.npy", "--certify",
             "--device", "cpu", *where,
         )  # fmt: skip
-        assert outcome.status == 0, outcome.error
+        assert outcome.status == 0, outcome.err
     here, there = (np.load(tmp_path / f"{name}.npy") for name in ("here", "there"))
     np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-9)
     one, other = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("here", "there"))
@@ -52,21 +52,18 @@ def test_predictions_and_radii_are_the_same(twoscale, run, tmp_path):
 
 
 def test_errors_are_the_same(twoscale, run):
-    found = [
-        json.loads(twoscale("evaluate", run, "--json", "--device", "cpu", *where).output)
+    here, there = (
+        json.loads(twoscale("evaluate", run, "--json", "--device", "cpu", *where).out)
         for where in ([], ADDRESS)
-    ]
-    (one,), (other,) = (
-        next(iter([row.values()])) if "mre" not in row else ([row]) for row in found
     )
-    assert other["mre"] == pytest.approx(one["mre"], rel=1e-6)
+    assert there["mre"] == pytest.approx(here["mre"], rel=1e-6)
 
 
 def test_another_text_is_refused(twoscale, run, tmp_path, monkeypatch):
     monkeypatch.undo()
     outcome = twoscale("evaluate", run, "--scheduler", "four")
     assert outcome.status == 2
-    assert "local:4" in outcome.error
+    assert "local:4" in outcome.err
 
 
 def test_the_cells_of_a_study_are_tasks(workers, tmp_path):
