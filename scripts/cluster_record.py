@@ -49,9 +49,9 @@ class Cluster:
     """A scheduler and two workers, each a process of its own; on two hosts if there are two."""
 
     def __init__(self, hosts: list[str]) -> None:
-        self.hosts = hosts  # commands that run another one on a host, "" for this one
+        self.hosts = hosts  # what runs a command on each host; "" for this one, the first
         self.processes: list[subprocess.Popen[bytes]] = []
-        self.ip = "127.0.0.1" if hosts == [""] else "10.77.0.1"
+        self.ip = "127.0.0.1" if len(hosts) == 1 else "10.77.0.1"
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -100,7 +100,7 @@ class Cluster:
 
 @contextmanager
 def two_hosts() -> Iterator[list[str]]:
-    """Give commands that run another one in one of two network namespaces, joined by a cable."""
+    """Give what runs a command in each of two network namespaces, which a cable joins."""
     names = ("twoscale-a", "twoscale-b")
     with ExitStack() as stack:
         for name in names:
@@ -162,7 +162,7 @@ def same_bytes(samples: int, hosts: list[str]) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         dataset = generate(Poisson(), Path(folder) / "p.zarr", resolution=64, samples=samples)
         note("in process", fitted(dataset, None))
-        if hosts == [""]:
+        if len(hosts) == 1:
             for where in ("local:1", "local:3"):
                 with connected(where) as workers:
                     note(where, fitted(dataset, workers))
@@ -260,8 +260,13 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=8000)
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--two-hosts", action="store_true")
+    parser.add_argument("--other-host", default="", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
+    if given.two_hosts and not given.other_host:
+        with two_hosts() as (first, second):  # this command again, on the first host
+            again = [sys.executable, *sys.argv, "--other-host", second]
+            sys.exit(subprocess.run([*first.split(), *again]).returncode)
     asked = " ".join(sys.argv[1 : sys.argv.index("--out")])
     record: dict[str, Any] = {
         "command": f"python scripts/cluster_record.py {asked}",
@@ -270,11 +275,8 @@ def main() -> None:
         "worker_limit_bytes": LIMIT,
     }
     if "bytes" in given.parts:
-        if given.two_hosts:
-            with two_hosts() as hosts:
-                record["two_hosts"] = same_bytes(given.samples, hosts)
-        else:
-            record["bytes"] = same_bytes(given.samples, [""])
+        hosts = ["", given.other_host] if given.two_hosts else [""]
+        record["two_hosts" if given.two_hosts else "bytes"] = same_bytes(given.samples, hosts)
     if "workers" in given.parts:
         record["workers"] = by_workers(given.gigabytes)
     if "large" in given.parts:
