@@ -1,6 +1,8 @@
 """The same fit on several clusters, and a PCA of more fields than any memory holds.
 
-python scripts/cluster_record.py bytes workers --out results/cluster.json
+python scripts/cluster_record.py bytes --out results/cluster-bytes.json
+python scripts/cluster_record.py bytes --two-hosts --samples 4000 --out results/cluster-hosts.json
+python scripts/cluster_record.py workers --gigabytes 3 --out results/cluster-workers.json
 python scripts/cluster_record.py large --gigabytes 100 --out results/cluster-large.json
 
 "bytes": a fit in this process, on worker processes of this machine, and on a cluster with an

@@ -67,7 +67,7 @@ def test_fields_in_memory_travel_with_the_work(workers, generator):
     assert torch.equal(found, total(sums, source)[0])
 
 
-@pytest.mark.parametrize("solver", ["randomized", "covariance"])
+@pytest.mark.parametrize("solver", ["randomized", "covariance", "full"])
 def test_a_pca_has_the_same_bytes(dataset, workers, solver):
     fitted = [
         PatchPCA(0.99, patches=(2, 2), solver=solver).fit(stored(dataset, one)).state_dict()
@@ -104,6 +104,14 @@ def test_windows_travel_too(dataset, workers):
     found = torch.cat(list(workers.map(all_of, part)))
     assert found.shape == (283, 1, 7, 16)
     assert torch.equal(found, torch.cat(list(stored(dataset).chunks()))[:, :, 2:9])
+
+
+def test_a_worker_refuses_another_dataset_at_the_same_path(workers, tmp_path):
+    path = tmp_path / "p.zarr"
+    first = generate(Poisson(), path, resolution=16, samples=40)
+    generate(Poisson(), path, resolution=16, samples=40, seed=1, overwrite=True)
+    with pytest.raises(TwoscaleError, match="is another dataset here"):
+        total(sums, first.fields("output", range(40), workers=workers))
 
 
 def test_results_come_in_order_and_items_are_taken_as_needed(workers):

@@ -113,6 +113,7 @@ def predict(
     from twoscale.cli.trust import Assessor, check_beside
     from twoscale.data.kinds import Kind
     from twoscale.files import check_target, is_file
+    from twoscale.run.pairs import check_device
     from twoscale.surrogate import Surrogate
     from twoscale.trust import LEVEL
 
@@ -134,6 +135,7 @@ def predict(
     # Numbers are moved to their place first, so that fields never lie there without theirs.
     places = (beside, out) if assessor.writes else (out,)
     with workers_at(scheduler) as workers:
+        check_device(workers, surrogate.device)
         shape = _write(
             given, assessor, places, resample=resample, overwrite=overwrite, workers=workers
         )

@@ -113,6 +113,12 @@ class _Connect:
                 f"the scheduler at {self.address} has no workers: start some with 'dask worker "
                 f"{self.address}'"
             ) from error
+        except ImportError as error:
+            client.close()
+            raise TwoscaleError(
+                f"a worker of {self.address} lacks a package: install twoscale there as well "
+                f"({_short(error)})"
+            ) from error
         except BaseException:
             client.close()
             raise

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
 from itertools import cycle, islice
+from time import monotonic
 from typing import Any, TypeVar
 
 from twoscale.errors import TwoscaleError
@@ -24,7 +25,12 @@ _GROUPS = 6  # of ranges for each worker: a worker that dies loses one of them
 _ARITY = 8  # sums that are added up by one task; a power of two, as `tree_sum` asks for
 _AHEAD = 3  # tasks for each worker that are asked for before their results are taken
 _MANY = 64  # groups of one sum: more of them are added up in several steps
+_PATIENCE = 300.0  # seconds for which a scheduler is waited for that went away
 _RESTARTS = 5  # broken connections in a row that are mended
+
+
+class _LostError(Exception):
+    """The scheduler did not take a task."""
 
 
 class DaskWorkers:
@@ -38,18 +44,22 @@ class DaskWorkers:
     def __init__(self, connect: Callable[[], Any], *, progress: Progress | None = None) -> None:
         self._connect = connect
         self.progress = progress
-        self.client = connect()
+        self._open()
+
+    def _open(self) -> None:
+        """Connect, and count the workers."""
+        self.client = self._connect()
+        self.places: list[str] = sorted(self.client.nthreads())
 
     @property
     def count(self) -> int:
-        """Return how many threads of workers there are."""
-        return max(1, sum(self.client.nthreads().values()))
+        """Return how many workers there were when the connection was opened."""
+        return max(1, len(self.places))
 
     @property
     def description(self) -> str:
         """Return in words how many workers there are."""
-        processes = len(self.client.nthreads())
-        return f"{processes} worker{'' if processes == 1 else 's'}"
+        return f"{self.count} worker{'' if self.count == 1 else 's'}"
 
     def map(self, work: Work, source: FieldSource) -> Iterator[Any]:
         """Yield the results of the ranges, in their order."""
@@ -83,11 +93,11 @@ class DaskWorkers:
         while True:
             try:
                 if loaded is None:
-                    loaded, places = self._sent(function), cycle(sorted(self.client.nthreads()))
+                    loaded, places = self._sent(function), cycle(self.places)
                     futures = deque(self._submit(_apply, loaded, one) for one in waiting)
                 for item in islice(iterator, max(0, _AHEAD * self.count - len(waiting))):
                     waiting.append(item)
-                    futures.append(self._submit(_apply, loaded, item, place=next(places)))
+                    futures.append(self._submit(_apply, loaded, item, place=next(places, None)))
                 if not waiting:
                     return
                 result = _result(futures[0])
@@ -135,7 +145,10 @@ class DaskWorkers:
             options |= {"workers": [place], "allow_other_workers": True}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*large graph.*")
-            return self.client.submit(function, *arguments, **options)
+            try:
+                return self.client.submit(function, *arguments, **options)
+            except OSError as error:  # no reply of the scheduler
+                raise _LostError(str(error)) from error
 
     def _mended(self, action: Callable[[], Tensors]) -> Tensors:
         """Return action(), done again after a lost connection."""
@@ -155,11 +168,18 @@ class DaskWorkers:
             ) from error
         LOGGER.warning("the connection to the workers was lost: connecting again")
         self.client.close(timeout=1)
-        self.client = self._connect()
+        end = monotonic() + _PATIENCE
+        while True:
+            try:
+                self._open()
+                return
+            except TwoscaleError:
+                if monotonic() > end:
+                    raise
 
     def _report(self, done: int, total: int) -> None:
         if self.progress:
-            self.progress("on workers", done, total, f"{self.count} threads")
+            self.progress("on workers", done, total, self.description)
 
 
 def _group_size(ranges: int, groups: int) -> int:
@@ -180,7 +200,7 @@ def _pickled(function: Callable[..., Any]) -> bytes:
 def _lost_connections() -> tuple[type[BaseException], ...]:
     from distributed.comm import CommClosedError
 
-    return (CommClosedError, CancelledError, TimeoutError)
+    return (_LostError, CommClosedError, CancelledError, TimeoutError)
 
 
 def _result(future: Any) -> Any:

@@ -47,6 +47,8 @@ def generate(
     fixed sample numbers, so that the bytes do not depend on interruptions. `workers` solve on their
     CPUs and compress; this process writes.
     """
+    if workers is not None:
+        device = "cpu"
     layout = _layout(problem, resolution, samples, seed)
     description = describe(layout, problem, seed=seed)
     cuda = torch.device(device).type == "cuda"

@@ -80,7 +80,7 @@ class Dataset:
     def __reduce__(self) -> Any:
         """Return how another process opens the same dataset."""
         path = self.path if isinstance(self.path, URL) else self.path.resolve()
-        return type(self), (path,)
+        return _reopened, (type(self), path, self.identity)
 
     @property
     def _workers(self) -> int:
@@ -286,6 +286,17 @@ class Dataset:
                 f"asked for {chosen[0]} to {chosen[-1]}"
             )
         return chosen
+
+
+def _reopened(kind: type[Dataset], path: Place, identity: str) -> Dataset:
+    """Return the dataset at a path, if it is the one that another process sees there."""
+    dataset = kind(path)
+    if dataset.identity != identity:
+        raise TwoscaleError(
+            f"{path} is another dataset here than in the process that asks for it: it was written "
+            "again meanwhile, or this machine has a copy of its own"
+        )
+    return dataset
 
 
 class StoredFields:

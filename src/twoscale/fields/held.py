@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from threading import Lock
 from uuid import uuid4
 
 import torch
@@ -85,20 +86,23 @@ class _Store:
         self.token = ""
         self.ranges: dict[int, list[Tensor]] = {}
         self.left = _KEPT_BYTES
+        self.lock = Lock()
 
     def read(self, token: str, source: FieldSource, samples: slice) -> Iterator[Tensor]:
-        if token != self.token:
-            self.token, self.ranges, self.left = token, {}, _KEPT_BYTES
-        if samples.start in self.ranges:
-            yield from self.ranges[samples.start]
-            return
-        if self.left <= 0:
+        with self.lock:
+            if token != self.token:
+                self.token, self.ranges, self.left = token, {}, _KEPT_BYTES
+            ranges, full = self.ranges, self.left <= 0  # of this token, whatever comes meanwhile
+        if samples.start in ranges:
+            yield from ranges[samples.start]
+        elif full:
             yield from source.read(samples)
-            return
-        read = list(source.read(samples))
-        self.left -= sum(chunk.nbytes for chunk in read)
-        self.ranges[samples.start] = read
-        yield from read
+        else:
+            ranges[samples.start] = read = list(source.read(samples))
+            with self.lock:
+                if ranges is self.ranges:
+                    self.left -= sum(chunk.nbytes for chunk in read)
+            yield from read
 
 
 _STORE = _Store()

@@ -34,6 +34,7 @@ _NOISE = 1e-6  # of a channel's unit
 _MEAN_NOISE = 2.0**-21  # of a feature's mean: four steps from one number to the next in float32
 _ROWS = 512  # samples of a group that a CPU multiplies at a time
 _DATA_BYTES = 2**28  # of standardised blocks in memory at a time
+_BASIS_BYTES = 2**12  # for each feature: a basis and its images, with some hundred directions
 _DATA_BYTES_CUDA = 2**32
 
 
@@ -256,8 +257,12 @@ class Blocks:
         """
         size = 4 * self.samples * self.features
         most = _DATA_BYTES_CUDA if self.device.type == "cuda" else _DATA_BYTES
-        for part in slices(self.count, max(1, most // size)):
-            yield part, (held(self.of(part)) if size <= most else self.of(part))
+        if size > most:  # then each pass shall be for as many blocks as their bases allow
+            for part in slices(self.count, max(1, _GRAM_BYTES // (_BASIS_BYTES * self.features))):
+                yield part, self.of(part)
+            return
+        for part in slices(self.count, most // size):
+            yield part, held(self.of(part))
 
 
 def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:

@@ -18,6 +18,7 @@ from twoscale.methods.settings import SETTINGS
 from twoscale.predictors import CodePredictor
 from twoscale.predictors.registry import PREDICTORS, defaults_of
 from twoscale.report.charts import KINDS
+from twoscale.report.cluster_documents import cluster_text
 from twoscale.report.readme import readme_parts
 from twoscale.report.reproduce import NOTE, reproduce_table
 from twoscale.report.serve_documents import inversion_text, load_sentences
@@ -104,6 +105,7 @@ def _refreshed_pages(root: Path, results: Path) -> dict[Path, str]:
             "thinned": thinned_text(results),
         },
         "docs/trust.md": {"trust": trust_tables(results)},
+        "docs/clusters.md": {"cluster": cluster_text(results)},
         "docs/howto/serve.md": {"load": load_sentences(results)},
         "docs/howto/invert.md": {"inversion": inversion_text(results)},
         "docs/howto/reproduce.md": {"reproduce": f"{reproduce_table(studies)}\n\n{NOTE}"},

@@ -85,10 +85,10 @@ def _check_test_set(dataset: Dataset, test: Dataset) -> None:
 
 
 def check_device(workers: Workers | None, device: torch.device) -> None:
-    """Raise if a fit with workers is to train on another device than a CPU."""
+    """Raise if work that is shared with workers is to be done on another device than a CPU."""
     if workers is not None and device.type != "cpu":
         raise TwoscaleError(
-            f"with workers the rest of a fit runs on a CPU, not on {device}: use device='cpu'"
+            f"workers share work that is done on CPUs, not on {device}: use device='cpu'"
         )
 
 

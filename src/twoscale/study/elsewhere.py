@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from twoscale.study.cells import Cell
 from twoscale.study.datasets import benchmark_options, generation_seconds, open_dataset
 from twoscale.study.fits import GroupWork
 from twoscale.study.folder import StudyFolder
-from twoscale.study.logs import Log
+from twoscale.study.logs import Log, one_line
 from twoscale.study.planning import Group
 
 
@@ -31,18 +32,19 @@ class RunGroup:
         failed: list[tuple[Cell, str]] = []
 
         def fail(cell: Cell, error: Exception) -> None:
-            failed.append((cell, f"{type(error).__name__}: {' '.join(str(error).split())}"))
-            Log(folder.log(cell)).write(failed[-1][1])
+            failed.append((cell, one_line(error)))
+            Log(folder.log(cell)).write("".join(traceback.format_exception(error)))
 
         cells = [cell for cell in group.cells if not folder.has_run(cell)]
         if not cells:
             return []
-        dataset, *tests = (
-            open_dataset(folder, data, self.device, _silent) for data in (group.data, *group.tests)
-        )
-        options = benchmark_options(dataset, tests, generation_seconds(folder, group.data))
-        work = GroupWork(dataset, cells, folder, self.device, _silent, fail, options)
         try:
+            dataset, *tests = (
+                open_dataset(folder, data, self.device, _silent)
+                for data in (group.data, *group.tests)
+            )
+            options = benchmark_options(dataset, tests, generation_seconds(folder, group.data))
+            work = GroupWork(dataset, cells, folder, self.device, _silent, fail, options)
             if group.searches:
                 work.search()
             elif group.tuned:

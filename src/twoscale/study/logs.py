@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from twoscale.errors import TwoscaleError
 from twoscale.runtime.progress import Progress
 from twoscale.study.planning import Group
 
@@ -64,3 +65,9 @@ class TimeLeft:
         if seconds < 90:
             return f"about {max(1, round(seconds))} s left"
         return f"about {round(seconds / 60)} min left"
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error in one line, with its type if it is not a TwoscaleError."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, TwoscaleError) else f"{type(error).__name__}: {text}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from twoscale.study.definition import Scale, Study
 from twoscale.study.elsewhere import run_groups
 from twoscale.study.fits import GroupWork, warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
-from twoscale.study.logs import Log, TimeLeft, with_logs
+from twoscale.study.logs import Log, TimeLeft, one_line, with_logs
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
 from twoscale.surrogate.fitting import kept_checkpoints
@@ -199,7 +200,8 @@ class _Runner:
                 yield group
             return
         for data in dict.fromkeys(one for g in plan.groups for one in (g.data, *g.tests)):
-            self._dataset(data, self.progress)  # so that no two workers generate the same
+            with suppress(TwoscaleError):  # the cells that need it say what is wrong
+                open_dataset(self.folder, data, self.device, self.progress)
         for group, failed in run_groups(plan.groups, self.folder.path, self.device, workers):
             for cell in group.cells:
                 if self.folder.has_run(cell):
@@ -221,7 +223,7 @@ class _Runner:
         progress = with_logs(self.progress, list(logs.values()))
 
         def fail(cell: Cell, error: Exception) -> None:
-            self._note(cell, _one_line(error))
+            self._note(cell, one_line(error))
             logs[cell.key].write("".join(traceback.format_exception(error)))
 
         try:
@@ -243,7 +245,7 @@ class _Runner:
                     fail(cell, error)
         except BaseException as error:
             for log in logs.values():
-                log.write(f"stopped: {_one_line(error)}")
+                log.write(f"stopped: {one_line(error)}")
             raise
         for cell in group.cells:
             if self.folder.has_run(cell):
@@ -284,12 +286,6 @@ def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | N
         for row in study.rows()
         for seed in sorted({*row.seeds, *(seed for case, seed in seeds if case == row.case.id)})
     ]
-
-
-def _one_line(error: BaseException) -> str:
-    """Return an error in one line, with its type if it is not a TwoscaleError."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, TwoscaleError) else f"{type(error).__name__}: {text}"
 
 
 def _silent(stage: str, done: int, total: int, remark: str) -> None:

@@ -25,7 +25,8 @@ from twoscale.fields.measures import (
 )
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.patches import PatchLayout
-from twoscale.fields.workers import HERE
+from twoscale.fields.source import range_length, slices
+from twoscale.fields.workers import HERE, Job
 from twoscale.networks import count_parameters
 from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator, LatentOperator
@@ -263,8 +264,11 @@ def _predicted_elsewhere(
 
     The time is that of waiting for them.
     """
-    predicted = test.inputs.workers.map(partial(_predictions, predict=predict), test.inputs)
-    for samples in test.inputs.ranges():
+    workers: Any = test.inputs.workers
+    length = min(range_length(*side.shape[1:]) for side in (test.inputs, test.outputs))
+    ranges = list(slices(test.inputs.shape[0], length))
+    predicted = workers.each(Job(partial(_predictions, predict=predict), test.inputs), ranges)
+    for samples in ranges:
         with clock.stage(INFERENCE.name):
             prediction = next(predicted)
         inputs, truth = (
