@@ -10,6 +10,7 @@ from tests.cli.outcome import contents
 from twoscale.data import Dataset, check_dataset, description, generate, generation, import_fields
 from twoscale.data import remote as requests
 from twoscale.data.remote import Unreachable
+from twoscale.data.remote_target import RemoteTarget
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import gather
 from twoscale.files.work_folder import CONTINUES
@@ -206,10 +207,94 @@ def test_two_commands_do_not_mix(memory):
             held = json.loads(memory.cat_file(request))
             memory.pipe_file(request, json.dumps(held | {"owner": "another"}).encode())
 
-    with pytest.raises(TwoscaleError, match=r"another command writes memory://data/p.zarr"):
+    with pytest.raises(TwoscaleError, match=f"another command has taken the place {PLACE}: wait"):
         generate(Poisson(), PLACE, **OPTIONS, progress=begin_another)
     with pytest.raises(TwoscaleError, match="is not complete"):  # what the other one does is left
         Dataset(PLACE)
+
+
+def test_a_finished_dataset_of_a_later_command_is_left_alone(memory, tmp_path):
+    """The earlier one finds before its next shard that its note is gone."""
+    generate(Poisson(), tmp_path / "p.zarr", **OPTIONS | {"seed": 2})
+
+    def replace(stage, done, total, remark):
+        if done == 12:
+            generate(Poisson(), PLACE, **OPTIONS | {"seed": 2}, overwrite=True)
+
+    with pytest.raises(
+        TwoscaleError, match=f"^another command has taken the place {PLACE}: wait for it, or choose"
+    ):
+        generate(Poisson(), PLACE, **OPTIONS, progress=replace)
+    assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
+
+
+def test_late_logs_of_another_request_are_not_taken_up(memory, tmp_path):
+    """An earlier command may still write a shard and its log when a later one has begun."""
+    generate(Poisson(), tmp_path / "p.zarr", **OPTIONS)
+    with pytest.raises(KeyboardInterrupt):
+        generate(Poisson(), PLACE, **OPTIONS | {"seed": 2}, progress=stop_at(24))
+    late = {path: memory.cat_file(path) for path in memory.find("") if "shard-1" in path}
+    late |= {path: memory.cat_file(path) for path in memory.find("") if "/c/1/" in path}
+    with pytest.raises(KeyboardInterrupt):
+        generate(Poisson(), PLACE, **OPTIONS, overwrite=True, progress=stop_at(12))
+    for path, content in late.items():
+        memory.pipe_file(path, content)
+    generate(Poisson(), PLACE, **OPTIONS)
+    assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
+
+
+FOREIGN_GROUP = b'{"zarr_format": 3, "node_type": "group", "attributes": {"mine": 1}}'
+
+
+@pytest.fixture
+def killed(memory, monkeypatch):
+    """What a command leaves that was killed before its first shard: it could not clean up."""
+
+    def kill(self, inputs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Poisson, "solve", kill)
+        patch.setattr(RemoteTarget, "remove", lambda self: None)
+        with pytest.raises(KeyboardInterrupt):
+            generate(Poisson(), PLACE, **OPTIONS)
+    assert any(path.endswith("request.json") for path in memory.find(""))
+
+
+@pytest.mark.parametrize(
+    ("foreign", "words"),
+    [
+        ({"zarr.json": FOREIGN_GROUP, "precious/c/0": b"1"}, "exists already"),
+        ({"zarr.json": FOREIGN_GROUP}, "exists already"),
+        ({"notes.txt": b"1"}, "is something else, or holds other files too"),
+    ],
+)
+def test_a_killed_command_gives_no_right_to_foreign_objects(memory, killed, foreign, words):
+    for name, content in foreign.items():
+        memory.pipe_file(f"{PLACE}/{name}", content)
+    before = objects(memory)
+    with pytest.raises(TwoscaleError, match=words):
+        generate(Poisson(), PLACE, **OPTIONS)
+    with pytest.raises(TwoscaleError, match="is something else"):
+        generate(Poisson(), PLACE, **OPTIONS, overwrite=True)
+    assert objects(memory) == before
+
+
+def test_a_killed_command_can_be_run_again(memory, killed, tmp_path):
+    generate(Poisson(), tmp_path / "p.zarr", **OPTIONS)
+    generate(Poisson(), PLACE, **OPTIONS)
+    assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
+
+
+def test_a_failed_command_removes_only_its_own_objects(memory):
+    def add_notes(stage, done, total, remark):
+        if done == 12:
+            memory.pipe_file(f"{PLACE}/notes.txt", b"mine")
+            raise TwoscaleError("no more today")
+
+    with pytest.raises(TwoscaleError, match="no more today"):
+        generate(Poisson(), PLACE, **OPTIONS, progress=add_notes)
+    assert memory.find("") == ["/data/p.zarr/notes.txt"]
 
 
 # Failures

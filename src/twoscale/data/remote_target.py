@@ -37,7 +37,7 @@ from twoscale.data.written import (
     to_line,
 )
 from twoscale.errors import TwoscaleError
-from twoscale.files import to_json
+from twoscale.files import content_digest, to_json
 from twoscale.files.reading import TEXT_LIMIT
 from twoscale.files.work_folder import CONTINUES, SUFFIX
 from twoscale.runtime.threads import prefetch
@@ -78,16 +78,18 @@ class RemoteTarget:
         self._owner = uuid4().hex  # there are no locks: whoever comes last is the only one
         self._rows: dict[int, Row] = {}
         self._chunkings: Chunkings = {}
+        self._digest = ""  # of the request
         self._shards: dict[str, bytearray] = {}
 
     def begin(
         self, attributes: dict[str, Any], chunkings: Chunkings, request: dict[str, Any]
     ) -> dict[int, Row]:
         """Prepare the arrays; return the rows that an interrupted writer of the same has left."""
-        self._chunkings = chunkings
+        self._chunkings, self._digest = chunkings, content_digest(request)
         names = object_names(self.place)
         stored = self._stored() if "zarr.json" in names else {}
-        if stored.get("complete") is not True and self._continues(request):
+        begun = stored == json.loads(to_json(attributes)) and _are_parts(names)
+        if begun and self._continues(request):
             self._rows = self._recovered()
         else:
             self._refuse(names, stored)
@@ -115,23 +117,45 @@ class RemoteTarget:
 
     def finish(self, attributes: dict[str, Any]) -> None:
         """Write the description of the complete dataset, and remove what led to it."""
-        if not self._owns():
-            raise TwoscaleError(
-                f"another command writes {self.place}: wait for it, or choose another path"
-            )
+        self._refuse_lost()
         write_object(self.place / "zarr.json", _json(group(attributes)))
         remove_objects(self._work, object_names(self._work))
 
     def remove(self) -> None:
-        """Remove what was written, unless another command has taken over the place."""
+        """Remove what was written, unless another command has taken the place.
+
+        The description goes last: if this is stopped, what is left is still known as ours.
+        """
         if not self._owns():
             return
-        for url in (self.place, self._work):
-            remove_objects(url, object_names(url))
+        names = [name for name in object_names(self.place) if _is_part(name)]
+        remove_objects(self.place, [name for name in names if name != "zarr.json"])
+        remove_objects(self.place, [name for name in names if name == "zarr.json"])
+        remove_objects(self._work, object_names(self._work))
 
     def _owns(self) -> bool:
-        """Say whether no other command has begun to write here since this one did."""
-        return read_json_at(self._work / _REQUEST).get("owner") == self._owner
+        """Say whether no other command has begun to write here since this one did.
+
+        One that has also finished has removed the note of who writes.
+        """
+        return self._noted().get("owner") == self._owner
+
+    def _refuse_lost(self) -> None:
+        """Raise if another command has taken the place."""
+        if not self._owns():
+            raise TwoscaleError(
+                f"another command has taken the place {self.place}: wait for it, or choose "
+                "another path"
+            )
+
+    def _noted(self) -> dict[str, Any]:
+        """Return the request and the owner of the last writer; empty if nothing can be read."""
+        try:
+            return read_json_at(self._work / _REQUEST)
+        except Unreachable:
+            raise
+        except TwoscaleError:
+            return {}
 
     def _stored(self) -> dict[str, Any]:
         """Return the attributes of the dataset that is there, if it is one."""
@@ -147,30 +171,22 @@ class RemoteTarget:
         """Raise if something is at the place that this command must not replace."""
         if not names:
             return
-        if not self._overwrite and stored.get("complete") is False:
-            raise TwoscaleError(
-                f"{self.place} holds an unfinished dataset of another command: run that command "
-                "again, or pass overwrite=True"
-            )
-        if not self._overwrite:
+        if not self._overwrite and stored.get("complete") is not False:
             raise refuse_existing(self.place)
-        if not stored or any(not _is_part(name) for name in names):
+        if not stored or not _are_parts(names):
             raise TwoscaleError(
                 f"{self.place} is something else, or holds other files too, and is not replaced: "
                 "choose another path"
             )
+        if not self._overwrite:
+            raise TwoscaleError(
+                f"{self.place} holds an unfinished dataset of another command: run that command "
+                "again, or pass overwrite=True"
+            )
 
     def _continues(self, request: dict[str, Any]) -> bool:
         """Say whether the state of this very request is there."""
-        if not self._resumable:
-            return False
-        try:
-            found = read_json_at(self._work / _REQUEST).get("request")
-        except Unreachable:
-            raise
-        except TwoscaleError:
-            return False
-        return found == json.loads(to_json(request))
+        return self._resumable and self._noted().get("request") == json.loads(to_json(request))
 
     def _recovered(self) -> dict[int, Row]:
         """Return the rows of the shards that are logged, and whose objects have the right size."""
@@ -179,7 +195,7 @@ class RemoteTarget:
 
         def look(shard: int) -> dict[int, Row]:
             try:
-                text = read_small_object(self._work / _log(shard), limit=TEXT_LIMIT)
+                text = read_small_object(self._log(shard), limit=TEXT_LIMIT)
                 logged = from_lines(text.decode(errors="replace"), self._chunkings)
                 rows = first.rows_of(shard)
                 if set(logged) == set(rows) and self._right_sizes(rows, logged):
@@ -191,6 +207,10 @@ class RemoteTarget:
         for rows in prefetch(look, range(first.shards), workers=_REQUESTS):
             found |= rows
         return found
+
+    def _log(self, shard: int) -> URL:
+        """Return the place of a shard's log; what another request logs late is never taken up."""
+        return self._work / f"{self._digest}-shard-{shard}.json"
 
     def _right_sizes(self, rows: range, logged: dict[int, Row]) -> bool:
         for name, chunking in self._chunkings.items():
@@ -206,6 +226,7 @@ class RemoteTarget:
 
     def _write_shards(self, rows: range) -> None:
         """Write the shards of all arrays that hold some rows, then note that they are there."""
+        self._refuse_lost()
 
         def write(name: str) -> None:
             chunking = self._chunkings[name]
@@ -218,16 +239,17 @@ class RemoteTarget:
         if self._resumable:
             shard = rows[0] // next(iter(self._chunkings.values())).rows
             lines = "".join(to_line(row, self._rows[row]) for row in rows)
-            write_object(self._work / _log(shard), lines.encode())
+            write_object(self._log(shard), lines.encode())
             self.can_go_on = True
-
-
-def _log(shard: int) -> str:
-    return f"shard-{shard}.json"
 
 
 def _json(content: dict[str, Any]) -> bytes:
     return (to_json(content) + "\n").encode()
+
+
+def _are_parts(names: list[str]) -> bool:
+    """Say whether all objects have names that we write into a dataset."""
+    return all(_is_part(name) for name in names)
 
 
 def _is_part(name: str) -> bool:
