@@ -1,3 +1,5 @@
+import errno
+import os
 import shutil
 from collections import namedtuple
 
@@ -81,5 +83,33 @@ def test_a_disk_that_fills_up_is_told_before_anything_is_written(scratch, monkey
 
     monkeypatch.setattr("os.posix_fallocate", full)
     with pytest.raises(TwoscaleError, match="make room"):
+        scratch.empty(1000, like=ONE)
+    assert list(scratch.folder.iterdir()) == []
+
+
+def refusing(number):
+    """A system's answer to the reservation of a file."""
+
+    def refuse(*arguments):
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS])
+def test_files_need_no_reservation(scratch, monkeypatch, number):
+    monkeypatch.setattr("os.posix_fallocate", refusing(number))
+    tensor = scratch.zeros(1000, like=ONE)
+    assert is_file(tensor)
+    assert not tensor.any()
+    assert tensor.fill_(2).sum() == 2000
+
+
+def test_a_quota_is_a_full_disk_and_other_failures_are_not(scratch, monkeypatch):
+    monkeypatch.setattr("os.posix_fallocate", refusing(errno.EDQUOT))
+    with pytest.raises(TwoscaleError, match="make room"):
+        scratch.empty(1000, like=ONE)
+    monkeypatch.setattr("os.posix_fallocate", refusing(errno.EIO))
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         scratch.empty(1000, like=ONE)
     assert list(scratch.folder.iterdir()) == []

@@ -12,11 +12,13 @@ import torch
 
 from tests.training.together import make_fields, make_surrogates
 from twoscale import Surrogate, fit_auto
+from twoscale.cli.scheduling import workers_at
 from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import ArraySource
 from twoscale.problems import Poisson
 from twoscale.run import fit_run, fit_runs
+from twoscale.run.pairs import own_scratch
 from twoscale.runtime import processes
 from twoscale.training.distributed import Shard
 
@@ -93,6 +95,7 @@ def test_one_run_folder_is_written(data, tmp_path):
     out = tmp_path / "run"
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     fit = ["-m", "twoscale", "fit", data, "--method", "fno", "--device", "cpu", "--out", out]
+    fit += ["--memory", "24kB"]  # tensors of more than 1.5 kB are files, in both processes
     sizes = {"epochs": 2, "width": 4, "modes": 2, "batch_size": 7}
     chosen = [text for name, value in sizes.items() for text in ("--set", f"{name}={value}")]
     done = subprocess.run(
@@ -159,6 +162,49 @@ def test_what_several_processes_cannot_train_is_refused(two, data, tmp_path):
     with pytest.raises(TwoscaleError, match="a search runs in one process, and 2 have been"):
         fit_auto(*make_fields())
     assert not list(tmp_path.iterdir())
+
+
+def test_different_data_are_refused(two, data, tmp_path, monkeypatch):
+    generate(Poisson(), tmp_path / "other.zarr", resolution=8, samples=30, seed=1)
+    other = Dataset(tmp_path / "other.zarr")
+
+    def gather(found, value):
+        found[:] = [value, value.replace(Dataset(data).identity, other.identity)]
+
+    monkeypatch.setattr("torch.distributed.all_gather_object", gather)
+    with pytest.raises(TwoscaleError, match="fit different things: give all of them the same data"):
+        fit_run(Dataset(data), tmp_path / "run", method="fno", device="cpu")
+    assert not (tmp_path / "run").exists()
+
+
+def use_scratch_and_fail(out):
+    with own_scratch(out, 16, stored=False) as scratch:
+        assert scratch.memory == 16
+        assert scratch.empty(10, like=torch.ones(1)).untyped_storage().filename is not None
+        assert [path.name for path in out.parent.iterdir()] == [".run.process-1.twoscale-work"]
+        raise KeyError
+
+
+def test_each_process_has_scratch_files_of_its_own(two, tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "rank", lambda: 1)
+    out = tmp_path / "made" / "run"
+    with pytest.raises(KeyError):
+        use_scratch_and_fail(out)
+    assert not list(tmp_path.iterdir())
+    with own_scratch(out, None, stored=True) as scratch:
+        assert scratch.on_disk
+    with own_scratch(out, None, stored=False) as scratch:
+        assert not scratch.on_disk
+    assert not list(tmp_path.iterdir())
+
+
+def test_workers_of_several_processes_are_refused(monkeypatch):
+    monkeypatch.setattr(processes, "launched", lambda: 2)
+    text = "with --scheduler runs in one process, and 2 have been started"
+    with pytest.raises(TwoscaleError, match=text), workers_at("local:4"):
+        pass
+    with workers_at(None) as workers:
+        assert workers is None
 
 
 def test_processes_without_a_sample_are_refused(two, monkeypatch):

@@ -16,12 +16,21 @@ if TYPE_CHECKING:
 
 @contextmanager
 def workers_at(where: str | None, progress: Progress | None = None) -> Iterator[DaskWorkers | None]:
-    """Give the workers at an address, and say where their dashboard is; None without an address."""
+    """Give the workers at an address, and say where their dashboard is; None without an address.
+
+    Each process of torchrun would open workers of its own, so several processes are refused.
+    """
     if where is None:
         yield None
         return
     from twoscale.cluster import connected
+    from twoscale.runtime import processes
 
+    processes.refuse_several(
+        "a command with --scheduler runs",
+        "leave out --scheduler, or start it without torchrun",
+        started=processes.launched(),
+    )
     with connected(where, progress=progress, tell=None if is_quiet() else _tell) as workers:
         yield workers
 

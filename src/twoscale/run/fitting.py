@@ -14,6 +14,7 @@ from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import (
     check_device,
+    own_scratch,
     reads_on_each_pass,
     scratch_in,
     split_dataset,
@@ -102,11 +103,14 @@ def fit_run(
     large = reads_on_each_pass(dataset, held, test=test)
     stored = large or workers is not None
     if processes.count() > 1:
-        _check_shared(surrogate)
+        _check_shared(surrogate, dataset, test)
         stored = True  # no process holds all fields
     if not processes.is_first():
         pairs = split_pairs(dataset, split, stored=stored, test=test)
-        surrogate.fit(*pairs.training, validation=pairs.validation, calibration=False)
+        with own_scratch(request.out, memory, stored=large) as scratch:
+            surrogate.fit(
+                *pairs.training, validation=pairs.validation, calibration=False, scratch=scratch
+            )
         return Run(request.out, surrogate, run_config(dataset, surrogate, len(split.training)))
     spooled = dataset if surrogate.parts.trains_on_fields else None
     with (
@@ -134,14 +138,15 @@ def fit_run(
     return Run(request.out, surrogate, config)
 
 
-def _check_shared(surrogate: Surrogate) -> None:
-    """Raise if several processes cannot train a surrogate together."""
+def _check_shared(surrogate: Surrogate, dataset: Dataset, test: Dataset | None) -> None:
+    """Raise if several processes cannot train a surrogate together, or have different data."""
     if not surrogate.parts.trains_in_shards:
         raise TwoscaleError(
             f"{processes.count()} processes were started, and only networks on fields are trained "
             f"by several: {surrogate.parts.predictor!r} is not. Use method='fno' or "
             "predictor=encoder, or start one process, without torchrun"
         )
+    processes.check_same(f"data {dataset.identity}, test data {test and test.identity}")
 
 
 def fits_asked(

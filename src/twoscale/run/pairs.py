@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,7 +17,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Samples
 from twoscale.fields.source import FieldSource
 from twoscale.fields.workers import Workers
-from twoscale.files import WorkFolder
+from twoscale.files import WorkFolder, resolve_target, working
+from twoscale.runtime import processes
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.scratch import Scratch
@@ -127,6 +129,22 @@ def scratch_in(
         yield scratch
     finally:
         scratch.close()
+
+
+@contextmanager
+def own_scratch(out: Path, memory: int | None, *, stored: bool) -> Iterator[Scratch]:
+    """Give what makes the large tensors of a fit, in a process that does not write the result.
+
+    It is limited as in `scratch_in`. The files are in a work folder of this process beside the
+    result. Nothing of that folder stays, not even after an error.
+    """
+    if memory is None and not stored:
+        yield Scratch()
+        return
+    place = resolve_target(out)
+    place = place.with_name(f"{place.name}.process-{processes.rank()}")
+    with working(place) as work, scratch_in(work, memory, stored=stored) as scratch:
+        yield scratch
 
 
 def split_pairs(

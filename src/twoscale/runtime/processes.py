@@ -22,7 +22,8 @@ from twoscale.runtime.memory import is_out_of_memory
 Value = TypeVar("Value")
 
 _LAUNCH = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # which torchrun sets
-_TIMEOUT = timedelta(hours=2)  # the first process may fit a PCA while the others wait for it
+_HOURS = 2  # the first process may fit a PCA while the others wait for it
+_TIMEOUT = timedelta(hours=_HOURS)
 _PAUSE = 0.05  # seconds between two looks at whether the first process is ready
 
 
@@ -53,11 +54,17 @@ def launched() -> int:
     return _whole_number("WORLD_SIZE", 1)
 
 
-def refuse_several(subject: str, advice: str = "start it without torchrun") -> None:
-    """Raise if there is more than one process: `subject` runs in one only."""
-    if count() > 1:
+def refuse_several(
+    subject: str, advice: str = "start it without torchrun", *, started: int | None = None
+) -> None:
+    """Raise if there is more than one process: `subject` runs in one only.
+
+    `started` is the number of processes, by default of those that train together.
+    """
+    started = count() if started is None else started
+    if started > 1:
         raise TwoscaleError(
-            f"{subject} in one process, and {count()} have been started to train together: {advice}"
+            f"{subject} in one process, and {started} have been started to train together: {advice}"
         )
 
 
@@ -94,7 +101,7 @@ def check_same(value: str) -> None:
 
 
 def _together(work: Callable[[], object]) -> None:
-    """Do what all processes do at once; say so if one of them has ended."""
+    """Do what all processes do at once; say so if one of them has ended or does not answer."""
     try:
         work()
     except RuntimeError as error:
@@ -102,8 +109,8 @@ def _together(work: Callable[[], object]) -> None:
             raise
         cause = ConnectionError(str(error))  # what is saved stays: nothing is wrong with the input
         raise TwoscaleError(
-            f"one of the {count()} processes that train together has ended, or they cannot reach "
-            "each other"
+            f"one of the {count()} processes that train together has ended, or did not answer for "
+            f"{_HOURS} hours, or they cannot reach each other"
         ) from cause
 
 

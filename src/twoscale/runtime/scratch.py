@@ -18,6 +18,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.runtime.memory import size_text
 
 _SHARE = 16  # a tensor of more than one part in so many of the memory is a file
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)  # of some file systems
 _PART_VALUES = 2**22  # numbers of a tensor on disk that are computed with together: 16 MiB
 
 
@@ -79,10 +81,11 @@ class Scratch:
         self.folder.mkdir(exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=self.folder)
         try:
-            if hasattr(os, "posix_fallocate"):  # writing to a hole of a full disk would end Python
-                os.posix_fallocate(descriptor, 0, size)
+            _allocate(descriptor, size)
             return torch.from_file(name, shared=True, size=count, dtype=dtype)
         except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
             raise self._full(size) from error
         finally:
             os.close(descriptor)
@@ -121,6 +124,18 @@ class Scratch:
 
 IN_MEMORY = Scratch()
 """Keeps everything in memory."""
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    """Give an empty file its size; raise if the disk has no room, where it can be reserved."""
+    if hasattr(os, "posix_fallocate"):  # writing to a hole of a full disk would end Python
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+            return
+        except OSError as error:
+            if error.errno not in _CANNOT_RESERVE:
+                raise
+    os.ftruncate(descriptor, size)
 
 
 def _existing(folder: Path) -> Path:
