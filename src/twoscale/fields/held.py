@@ -10,8 +10,8 @@ from uuid import uuid4
 import torch
 from torch import Tensor
 
-from twoscale.fields.source import FieldSource, Shape
-from twoscale.fields.workers import HERE, IN_TURN, Workers
+from twoscale.fields.source import ChangedSource, FieldSource, Shape
+from twoscale.fields.workers import HERE, IN_TURN
 
 _KEPT_BYTES = 2**28  # of one source, in each of the processes that work on it
 
@@ -47,7 +47,7 @@ class HeldRanges:
         return self  # what is held stays where it is
 
 
-class KeptRanges:
+class KeptRanges(ChangedSource):
     """Another source, whose ranges stay in the memory of the process that first read them.
 
     They stay until another source is kept there. Ranges that are read after the room is full are
@@ -62,18 +62,11 @@ class KeptRanges:
     def shape(self) -> Shape:
         return self.source.shape
 
-    @property
-    def workers(self) -> Workers:
-        return self.source.workers
-
-    def ranges(self) -> list[slice]:
-        return self.source.ranges()
-
     def read(self, samples: slice) -> Iterator[Tensor]:
         return _STORE.read(self.token, self.source, samples)
 
-    def chunks(self) -> Iterator[Tensor]:
-        return self.source.chunks()
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+        return chunks
 
     def to(self, device: torch.device) -> KeptRanges:
         return self

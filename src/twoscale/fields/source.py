@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any, Protocol
@@ -116,7 +117,30 @@ class ArraySource:
         return ArraySource(self.fields.to(device))
 
 
-class MappedSource:
+class ChangedSource(ABC):
+    """Another source, whose chunks are changed on the way; a subclass says how."""
+
+    source: FieldSource
+
+    @property
+    def workers(self) -> Workers:
+        return self.source.workers
+
+    def ranges(self) -> list[slice]:
+        return self.source.ranges()
+
+    def read(self, samples: slice) -> Iterator[Tensor]:
+        return self._changed(self.source.read(samples), samples.start)
+
+    def chunks(self) -> Iterator[Tensor]:
+        return self._changed(self.source.chunks(), 0)
+
+    @abstractmethod
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+        """Yield what becomes of chunks that begin with sample `start` of the other source."""
+
+
+class MappedSource(ChangedSource):
     """Another source's fields after a function; computed anew on each pass, nothing stored.
 
     `shape` is that of one mapped sample, (channels, height, width); by default it stays the same.
@@ -138,24 +162,14 @@ class MappedSource:
         channels, height, width = self.sample_shape or sides
         return samples, channels, height, width
 
-    @property
-    def workers(self) -> Workers:
-        return self.source.workers
-
-    def ranges(self) -> list[slice]:
-        return self.source.ranges()
-
-    def read(self, samples: slice) -> Iterator[Tensor]:
-        return map(self.function, self.source.read(samples))
-
-    def chunks(self) -> Iterator[Tensor]:
-        return map(self.function, self.source.chunks())
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+        return map(self.function, chunks)
 
     def to(self, device: torch.device) -> MappedSource:
         return MappedSource(self.source.to(device), self.function, self.sample_shape)
 
 
-class WithParameters:
+class WithParameters(ChangedSource):
     """Another source's fields with scalars of each sample as further channels.
 
     `parameters` is (samples, P). Chunks are (batch, C + P, height, width); the last P channels are
@@ -176,21 +190,7 @@ class WithParameters:
         samples, channels, height, width = self.source.shape
         return samples, channels + self.parameters.shape[1], height, width
 
-    @property
-    def workers(self) -> Workers:
-        return self.source.workers
-
-    def ranges(self) -> list[slice]:
-        return self.source.ranges()
-
-    def read(self, samples: slice) -> Iterator[Tensor]:
-        return self._widened(self.source.read(samples), samples.start)
-
-    def chunks(self) -> Iterator[Tensor]:
-        return self._widened(self.source.chunks(), 0)
-
-    def _widened(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
-        """Yield chunks with the parameters of their samples, which begin at `start`."""
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
         for chunk in chunks:
             yield with_channels(chunk, self.parameters[start : start + len(chunk)].to(chunk))
             start += len(chunk)

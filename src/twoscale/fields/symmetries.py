@@ -16,8 +16,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid
-from twoscale.fields.source import FieldSource
-from twoscale.fields.workers import Workers
+from twoscale.fields.source import ChangedSource, FieldSource
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ def _turning_of_the_plane(symmetry: Symmetry) -> Tensor:
     return mirror @ turned if symmetry.mirrored else turned
 
 
-class ImageSource:
+class ImageSource(ChangedSource):
     """All images of another source's fields under some symmetries; made anew on each pass."""
 
     def __init__(self, source: FieldSource, group: Group) -> None:
@@ -194,21 +193,7 @@ class ImageSource:
         channels, height, width = rest
         return len(self.group) * samples, channels, height, width
 
-    @property
-    def workers(self) -> Workers:
-        return self.source.workers
-
-    def ranges(self) -> list[slice]:
-        """Return the ranges of the other source's samples."""
-        return self.source.ranges()
-
-    def read(self, samples: slice) -> Iterator[Tensor]:
-        return self._images(self.source.read(samples))
-
-    def chunks(self) -> Iterator[Tensor]:
-        return self._images(self.source.chunks())
-
-    def _images(self, chunks: Iterator[Tensor]) -> Iterator[Tensor]:
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
         for chunk in chunks:
             for symmetry in self.group:
                 yield symmetry(chunk)

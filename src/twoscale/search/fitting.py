@@ -14,8 +14,7 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
-from twoscale.fields.source import FieldSource, Shape
-from twoscale.fields.workers import Workers
+from twoscale.fields.source import ChangedSource, FieldSource, Shape
 from twoscale.files import Checkpoints
 from twoscale.operators.context import FitContext, SharedFits
 from twoscale.representation import Representation
@@ -208,7 +207,7 @@ def _refused_if_too_large(candidate: Candidate) -> Iterator[None]:
         raise TwoscaleError(f"{candidate.label} is too large for this machine: {error}") from error
 
 
-class FirstFields:
+class FirstFields(ChangedSource):
     """The first fields of another source."""
 
     def __init__(self, source: FieldSource, samples: int) -> None:
@@ -219,21 +218,11 @@ class FirstFields:
     def shape(self) -> Shape:
         return self.samples, *self.source.shape[1:]
 
-    @property
-    def workers(self) -> Workers:
-        return self.source.workers
-
     def ranges(self) -> list[slice]:
         return [one for one in self.source.ranges() if one.start < self.samples]
 
-    def read(self, samples: slice) -> Iterator[Tensor]:
-        return self._first(self.source.read(samples), self.samples - samples.start)
-
-    def chunks(self) -> Iterator[Tensor]:
-        return self._first(self.source.chunks(), self.samples)
-
-    @staticmethod
-    def _first(chunks: Iterator[Tensor], left: int) -> Iterator[Tensor]:
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+        left = self.samples - start
         for chunk in chunks:
             yield chunk[:left]
             left -= len(chunk)

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.source import FieldSource, SampleShape, Shape
-from twoscale.fields.workers import Workers
+from twoscale.fields.source import ChangedSource, FieldSource, SampleShape, Shape
 from twoscale.runtime import processes
 from twoscale.training.epochs import Epochs
 from twoscale.training.learner import ModuleLearner
@@ -105,35 +104,24 @@ def begin_together(network: nn.Module, finished: History | None) -> History | No
     return processes.from_first(finished)
 
 
-class _ShardSource:
+class _ShardSource(ChangedSource):
     """The fields of a shard's samples; each pass reads all of them, and keeps these only."""
 
     def __init__(self, source: FieldSource, shard: Shard) -> None:
-        self.fields = source
+        self.source = source
         self.shard = shard
 
     @property
     def shape(self) -> Shape:
-        sides: SampleShape = self.fields.shape[1:]
+        sides: SampleShape = self.source.shape[1:]
         return (self.shard.own, *sides)
-
-    @property
-    def workers(self) -> Workers:
-        return self.fields.workers
 
     def ranges(self) -> list[slice]:
         """Return the ranges of all samples that have some of this process."""
         rank, size = self.shard.rank, self.shard.size
-        return [one for one in self.fields.ranges() if (rank - one.start) % size < _length(one)]
+        return [one for one in super().ranges() if (rank - one.start) % size < _length(one)]
 
-    def read(self, samples: slice) -> Iterator[Tensor]:
-        return self._own(self.fields.read(samples), samples.start)
-
-    def chunks(self) -> Iterator[Tensor]:
-        return self._own(self.fields.chunks(), 0)
-
-    def _own(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
-        """Yield this process's samples of chunks that begin at sample `start`."""
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
         for chunk in chunks:
             own = chunk[(self.shard.rank - start) % self.shard.size :: self.shard.size]
             start += len(chunk)
@@ -141,7 +129,7 @@ class _ShardSource:
                 yield own
 
     def to(self, device: torch.device) -> _ShardSource:
-        return _ShardSource(self.fields.to(device), self.shard)
+        return _ShardSource(self.source.to(device), self.shard)
 
 
 def _length(samples: slice) -> int:
