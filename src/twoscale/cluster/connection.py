@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 from twoscale._version import __version__
 from twoscale.cluster.address import Address
 from twoscale.cluster.dask_workers import DaskWorkers
+from twoscale.cluster.worker_setup import silence_dask
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress
@@ -40,7 +40,7 @@ def connected(
         yield None
         return
     address, dask = Address.parse(where), dask_packages()
-    _silence_dask()
+    silence_dask()
     with dask.config.set(_SETTINGS):
         cluster = _local_cluster(address) if address.processes else None
         try:
@@ -66,13 +66,6 @@ def dask_packages() -> Any:
     return dask
 
 
-def _silence_dask() -> None:
-    """Keep Dask's log off the terminal: what matters of it is said in our errors."""
-    for name in list(logging.root.manager.loggerDict):
-        if name.split(".")[0] == "distributed":
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-
-
 def _local_cluster(address: Address) -> Any:
     from distributed import LocalCluster
 
@@ -82,6 +75,7 @@ def _local_cluster(address: Address) -> Any:
         processes=True,
         memory_limit=0,  # a fit limits its memory by itself
         dashboard_address="127.0.0.1:0",
+        preload=["twoscale.cluster.worker_setup"],
     )
 
 

@@ -49,10 +49,10 @@ def _row(row: Mapping[str, Any]) -> list[str]:
 
 def _bytes(here: Mapping[str, Any], hosts: Mapping[str, Any]) -> str:
     same = here["same_weights"] and hosts["same_weights"]
-    ways = ", ".join(here["fits"])
+    ways = "; ".join(here["fits"])
     return (
         f"A fit on {here['samples']:,} fields of {here['nodes_per_side']}² nodes was done in these "
-        f"ways: {ways}; and again with the processes in two network namespaces. The weights "
+        f"ways: {ways}. It was done again with the processes in two network namespaces. The weights "
         f"{'were the same, byte by byte' if same else 'differed'}."
     )
 
