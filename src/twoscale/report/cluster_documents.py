@@ -52,7 +52,7 @@ def _bytes(here: Mapping[str, Any], hosts: Mapping[str, Any]) -> str:
     ways = "; ".join(here["fits"])
     return (
         f"A fit on {here['samples']:,} fields of {here['nodes_per_side']}² nodes was done in these "
-        f"ways: {ways}. It was done again with the processes in two network namespaces. The weights "
+        f"ways: {ways}. It was done again with processes in two network namespaces. The weights "
         f"{'were the same, byte by byte' if same else 'differed'}."
     )
 
