@@ -43,7 +43,6 @@ from twoscale.surrogate.artifact import environment
 
 SIDE, PATCHES = 256, (16, 16)
 WAVES = 24  # along an axis
-LIMIT = 2 * 10**9  # bytes of each worker
 _FIT: dict[str, Any] = {"method": "two-scale", "settings": {"epochs": 2}, "device": "cpu"}
 
 
@@ -274,7 +273,6 @@ def main() -> None:
         "command": f"python scripts/cluster_record.py {asked}",
         "nodes_per_side": SIDE,
         "patches": list(PATCHES),
-        "worker_limit_bytes": LIMIT,
     }
     if "bytes" in given.parts:
         hosts = ["", given.other_host] if given.two_hosts else [""]

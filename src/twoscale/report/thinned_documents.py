@@ -15,6 +15,7 @@ def thinned_text(results: Path) -> str:
     floor = read_json(results / "thinned-floor.json", require={"relative_l2": dict})
     rows = [row for name, row in floor["relative_l2"].items() if name != _VALUES]
     floors = [100 * row["floor_of_normal_solutions"] for row in rows]
+    proven = 100 * max(row["proven_floor"] for row in rows)
     largest = 100 * max(row["standard_error"] for row in rows)
     assisted = read_json(results / "assisted.json", require={"encoder": list, "size": dict})
     found = [100 * row["mean_relative_l2"] for row in assisted["encoder"]]
@@ -24,10 +25,10 @@ def thinned_text(results: Path) -> str:
         [
             f"**How small can the error be?** The medium between the kept nodes is random. For "
             f"{floor['samples']} media we drew others that are equal at the {side}² kept nodes, "
-            f"and solved both. The differences put the best possible error at "
-            f"{min(floors):.2f} to {max(floors):.2f} % (standard error up to {largest:.2f} %), "
-            "however many training fields there are. Record: `results/thinned-floor.json`, made "
-            "by `scripts/thinned_floor.py`.",
+            f"and solved both. If solutions are normally distributed, the best possible error is "
+            f"{min(floors):.2f} to {max(floors):.2f} % (standard error up to {largest:.2f} %). "
+            f"This is an estimate; without that assumption it is {proven:.2f} % or more. Record: "
+            "`results/thinned-floor.json`, made by `scripts/thinned_floor.py`.",
             f"**With the equation.** Solving the equation on the {side}² kept nodes alone has an "
             f"error of {coarse:.2f} %. An encoder that reads this solution beside the medium, "
             f"fitted on {samples:,} fields, has {spread(found).mean:.3f} % (mean of "
