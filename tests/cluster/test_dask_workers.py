@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import partial
+from time import sleep
 
 import numpy as np
 import pytest
@@ -128,6 +129,30 @@ def test_results_come_in_order_and_items_are_taken_as_needed(workers):
     assert list(found) == [2 * one for one in range(1, 40)]
 
 
+def wait_for(folder, item):
+    """Leave a file; item 0 is done when there is the file of item 1."""
+    (folder / f"{item}").touch()
+    while item == 0 and not (folder / "1").exists():
+        sleep(0.01)
+    return item
+
+
+def test_results_come_as_they_are_finished(workers, tmp_path):
+    rest = [0, 1, 2]
+    found = workers.as_finished(partial(wait_for, tmp_path), lambda: rest.pop(0) if rest else None)
+    assert sorted(found) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_items_may_follow_from_results(workers):
+    rest = [1]
+    found = []
+    for item, result in workers.as_finished(double, lambda: rest.pop() if rest else None):
+        found.append(result)
+        if item < 8:
+            rest.append(result)
+    assert found == [2, 4, 8, 16]
+
+
 def test_an_error_of_a_worker_is_raised_here(workers):
     with pytest.raises(TwoscaleError, match="item 0 is wrong"):
         list(workers.each(fail, range(3)))
@@ -169,6 +194,12 @@ def test_a_cluster_elsewhere_survives_dead_workers_and_a_new_scheduler(dataset, 
         found = list(workers.each(partial(die_once, tmp_path / "died"), range(12)))
         assert found == list(range(12))
         assert (tmp_path / "died").exists()
+        cluster.add_worker()
+        rest = list(range(6))
+        work = partial(die_once, tmp_path / "died again")
+        found = workers.as_finished(work, lambda: rest.pop(0) if rest else None)
+        assert sorted(one for one, _ in found) == list(range(6))
+        assert (tmp_path / "died again").exists()
         results = workers.each(double, range(12))
         assert next(results) == 0
         cluster.restart()

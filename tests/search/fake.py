@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Grid, Space
+from twoscale.search.attempts import Attempt, Following, in_turn
 from twoscale.search.candidates import Candidate
 from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
@@ -69,6 +70,9 @@ class FakeFitter:
         self.time += run * each * candidate.members
         reached = self.judge(replace(candidate, epochs=max(1, round(run))))
         return replace(reached, epochs=run, epoch_seconds=each * candidate.members)
+
+    def attempts(self, following: Following) -> Iterator[Attempt]:
+        return in_turn(self, following)
 
     def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
         self.time += 0.5 * self.cost(candidate)

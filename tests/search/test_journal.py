@@ -169,7 +169,7 @@ def test_a_training_that_is_continued_keeps_its_deadline(fields, tmp_path, monke
         fit_auto(
             *fields, progress=stop, budget=20, clock=Ticks(), journal_folder=tmp_path, **options
         )
-    noted = json.loads((tmp_path / "search.json").read_text())["underway"]
+    noted = json.loads((tmp_path / "search.json").read_text())["running"][0]
     found = fit_auto(*fields, budget=20, clock=Ticks(), journal_folder=tmp_path, **options)
     assert len(found.search.trials) == 2
     assert found.search.trials[1].candidate.epochs > 4

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import pickle
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource
@@ -24,6 +25,7 @@ Item = TypeVar("Item")
 _GROUPS = 6  # of ranges for each worker: a worker that dies loses one of them
 _ARITY = 8  # sums that are added up by one task; a power of two, as `tree_sum` asks for
 _AHEAD = 3  # tasks for each worker that are asked for before their results are taken
+_TICK = 1.0  # seconds between two calls while results are waited for
 _MANY = 64  # groups of one sum: more of them are added up in several steps
 _PATIENCE = 300.0  # seconds for which a scheduler is waited for that went away
 _RESTARTS = 5  # broken connections in a row that are mended
@@ -31,6 +33,15 @@ _RESTARTS = 5  # broken connections in a row that are mended
 
 class _LostError(Exception):
     """The scheduler did not take a task."""
+
+
+@dataclass
+class _Task(Generic[Item]):
+    """An item that a worker works on; the place is where it was sent, unless any would do."""
+
+    item: Item
+    future: Any = None
+    place: str | None = None
 
 
 class DaskWorkers:
@@ -110,6 +121,68 @@ class DaskWorkers:
             waiting.popleft()
             futures.popleft()
             yield result
+
+    def as_finished(
+        self,
+        function: Callable[[Item], Any],
+        following: Callable[[], Item | None],
+        waiting: Callable[[], None] | None = None,
+    ) -> Iterator[tuple[Item, Any]]:
+        """Yield (item, function(item)), the first that is finished first; see `Tasks`."""
+        running: list[_Task[Item]] = []
+        failures = 0
+        loaded: Any = None
+        while True:
+            try:
+                if loaded is None:
+                    loaded = self._sent(function)
+                    running = [_Task(task.item) for task in running]
+                places = self._places_now()
+                while len(running) < max(1, len(places)) and (item := following()) is not None:
+                    running.append(_Task(item))
+                if not running:
+                    return
+                for task in running:
+                    if task.future is None:
+                        task.place = min(places - {one.place for one in running}, default=None)
+                        task.future = self._submit(_apply, loaded, task.item, place=task.place)
+                first = self._first_done([task.future for task in running], waiting)
+                result = _result(running[first].future)
+            except _lost_connections() as error:
+                failures += 1
+                self._reconnect(error, failures)
+                loaded = None
+                continue
+            failures = 0
+            yield running.pop(first).item, result
+
+    def _first_done(self, futures: Sequence[Any], waiting: Callable[[], None] | None) -> int:
+        """Return the place of a future that is done; call `waiting` once a second until then."""
+        from distributed import wait
+
+        while True:
+            for place, future in enumerate(futures):
+                if future.done():
+                    return place
+            try:
+                with self.client.as_current():
+                    wait(futures, timeout=_TICK, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                if waiting:
+                    waiting()
+
+    def _places_now(self) -> set[str]:
+        """Return the workers that there are now; there may be more later."""
+        try:
+            return set(self.client.nthreads())
+        except OSError as error:  # no reply of the scheduler
+            raise _LostError(str(error)) from error
+
+    @property
+    def most_per_machine(self) -> int:
+        """Return the largest number of workers on one machine."""
+        hosts = Counter(place.rsplit(":", 1)[0] for place in self.places)
+        return max(hosts.values(), default=1)
 
     def close(self) -> None:
         """End the connection."""

@@ -266,6 +266,15 @@ def gather(source: FieldSource) -> Tensor:
     return fields
 
 
+def loaded(source: FieldSource) -> FieldSource:
+    """Return the same fields in memory; parameters stay beside them."""
+    if in_memory(source):
+        return source
+    if isinstance(source, WithParameters):
+        return WithParameters(loaded(source.source), source.parameters)
+    return ArraySource(gather(source))
+
+
 def first_fields(source: FieldSource, count: int) -> Tensor:
     """Return the first `count` fields of a source, or all if it has fewer; reads no others."""
     found: list[Tensor] = []

@@ -46,6 +46,29 @@ class Tasks(Protocol):
         """Yield function(item) in order."""
         ...
 
+    def as_finished(
+        self,
+        function: Callable[[Any], Any],
+        following: Callable[[], Any],
+        waiting: Callable[[], None] | None = None,
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield (item, function(item)), the first that is finished first.
+
+        Whenever a worker is free, `following` gives the next item, or None if there is none now.
+        The end is when no item is being worked on, and None follows. `waiting` is called about once
+        a second meanwhile.
+        """
+        ...
+
+    @property
+    def most_per_machine(self) -> int:
+        """Return the largest number of workers on one machine."""
+        ...
+
+
+class Cluster(Workers, Tasks, Protocol):
+    """Other processes, which take work on ranges as well as tasks of any kind."""
+
 
 class Threads:
     """The threads of this process: as many ranges at a time as torch has threads."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares
-from twoscale.fields.workers import Workers
+from twoscale.fields.workers import Cluster
 from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import (
@@ -23,6 +23,7 @@ from twoscale.runtime.processes import refuse_several
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now, parse_duration
 from twoscale.search import DEFAULT_BUDGET, fit_auto
+from twoscale.search.elsewhere import memory_of_each
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
 from twoscale.surrogate.fitting import kept_checkpoints
@@ -46,7 +47,7 @@ def auto_run(
     test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
-    workers: Workers | None = None,
+    workers: Cluster | None = None,
     calibrates: bool = True,
     overwrite: bool = False,
     resume: bool = True,
@@ -59,9 +60,10 @@ def auto_run(
     in the choice; `shares`, `test` and `calibrates` are as for `Request`. Loading counts towards
     the budget, and time is kept for the evaluation and the page.
     Fields that would take more than half of the `memory` are read on every pass; for predictors
-    that read whole fields they are copied to a scratch file. An interruption ends the search with
-    the best surrogate so far. A search that was killed goes on with the time that was left, unless
-    `resume` is false.
+    that read whole fields they are copied to a scratch file. With `workers` each of them fits one
+    candidate at a time and loads the fields by itself; `memory` is that of each. An interruption
+    ends the search with the best surrogate so far. A search that was killed goes on with the time
+    that was left, unless `resume` is false.
     """
     refuse_several("a search runs", "fit one method, such as method='fno'")
     start = now()
@@ -69,6 +71,8 @@ def auto_run(
         dataset, test, seed=seed, training=training_samples, shares=shares, calibrates=calibrates
     )
     check_device(workers, resolve_device(device))
+    if workers is not None:
+        memory = memory_of_each(workers, memory)
     large = reads_on_each_pass(dataset, memory, test=test)
     stored = large or workers is not None
     declared_processes()  # raises if the variable is wrong
@@ -104,6 +108,7 @@ def auto_run(
             afterwards=_seconds_afterwards(pairs.test, parse_duration(budget), fixed),
             journal_folder=kept.folder,
             scratch=scratch,
+            workers=workers,
             **(settings or {}),
         )
         surrogate = found.surrogate

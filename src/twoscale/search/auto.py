@@ -12,6 +12,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Fields
 from twoscale.fields.source import in_memory
 from twoscale.fields.symmetries import SYMMETRIES
+from twoscale.fields.workers import Tasks
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
 from twoscale.representation.transformed import worthwhile
@@ -21,6 +22,7 @@ from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
 from twoscale.runtime.timing import now, parse_duration
+from twoscale.search.elsewhere import FitterOnWorkers
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal, Resumed
@@ -90,6 +92,7 @@ def fit_auto(
     afterwards: Callable[[Surrogate], float] | None = None,
     journal_folder: Path | None = None,
     scratch: Scratch = IN_MEMORY,
+    workers: Tasks | None = None,
     **settings: Any,
 ) -> Found:
     """Search within a time budget; return the surrogate with the smallest validation error.
@@ -117,6 +120,9 @@ def fit_auto(
         call is the same. By default nothing is kept.
     scratch
         As for `Surrogate.fit`.
+    workers
+        Other processes that fit candidates, one each at a time; see `twoscale.cluster`. Each loads
+        the fields by itself. By default candidates are fitted here, one after the other.
     settings
         Settings that hold for all candidates that have them. `symmetries` are only declared: the
         search tries candidates with and without them, if the data do not speak against them.
@@ -155,11 +161,15 @@ def fit_auto(
         declared,
         dict(settings),
         accelerated=plain.device.type == "cuda",
-        stored=not (in_memory(training.inputs.source) or scratch.on_disk),
+        stored=not (workers or in_memory(training.inputs.source) or scratch.on_disk),
         transforms=() if "input_transform" in settings else worthwhile(training.inputs.source),
         refused=refused_symmetries(declared, training),
     )
-    fitter = FieldFitter(space, training, held_out, options, afterwards=afterwards, scratch=scratch)
+    asked: dict[str, Any] = {"afterwards": afterwards, "scratch": scratch}
+    fitter = FieldFitter(space, training, held_out, options, **asked)
+    if workers is not None:
+        asked |= {"tasks": workers, "memory": scratch.memory}
+        fitter = FitterOnWorkers(space, training, held_out, options, **asked)
     journal, resumed = _opened(journal_folder, fitter, device=device, problem=plain.problem)
     before = resumed.elapsed if resumed else 0.0
 
@@ -217,7 +227,7 @@ def _opened(
     fitter.checkpoints = journal.training()
     resumed = journal.resume(**options)
     if resumed is not None and resumed.best is not None:
-        fitter.resume(resumed.best, min(trial.error for trial in resumed.trials))
+        fitter.keep(resumed.best, min(trial.error for trial in resumed.trials))
     return journal, resumed
 
 

@@ -24,6 +24,7 @@ from twoscale.runtime.progress import Progress
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import now
+from twoscale.search.attempts import Attempt, Following, in_turn
 from twoscale.search.candidates import Candidate
 from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
@@ -54,19 +55,14 @@ class FieldFitter:
         self.validation = validation
         self.validation_samples = len(validation.inputs)
         self.best: Surrogate | None = None
-        self._least = float("inf")
+        self.least = math.inf  # the validation error of the best one
         self._shared: SharedFits = {}
-        self._options = options  # of every surrogate: seed, device, problem
+        self.options = options  # of every surrogate: seed, device, problem
         self.clock = clock  # deadlines are times of it
         self.progress = progress  # called inside a fit
         self._afterwards = afterwards  # estimates the seconds that are needed after the search
         self._reserve: float | None = None
         _check_not_zero(validation)
-
-    def resume(self, best: Surrogate, error: float) -> None:
-        """Take over the best surrogate of a search that was stopped."""
-        best.errors_["validation"] = error
-        self.best, self._least = best, error
 
     @property
     def reserve(self) -> float:
@@ -75,14 +71,26 @@ class FieldFitter:
             self._reserve = self._afterwards(self.best) if self._afterwards else 0.0
         return self._reserve or 0.0
 
+    def attempts(self, following: Following) -> Iterator[Attempt]:
+        """Fit candidates one after the other; see `Fitter`."""
+        return in_turn(self, following)
+
     def fit(self, candidate: Candidate, deadline: float | None = None) -> Outcome:
         """Fit a candidate and measure its errors; its training ends by the deadline."""
-        with _refused_if_too_large(candidate):
-            surrogate, outcome = self._measured(candidate, deadline)
-        surrogate.errors_["validation"] = outcome.error
-        if outcome.error < self._least:
-            self._least, self.best = outcome.error, surrogate
+        surrogate, outcome = self.measured(candidate, deadline)
+        self.keep(surrogate, outcome.error)
         return outcome
+
+    def keep(self, surrogate: Surrogate, error: float) -> None:
+        """Keep a surrogate if its validation error is the least so far."""
+        if error < self.least:
+            surrogate.errors_["validation"] = error
+            self.least, self.best = error, surrogate
+
+    def measured(self, candidate: Candidate, deadline: float | None) -> tuple[Surrogate, Outcome]:
+        """Return a fitted candidate and its errors."""
+        with _refused_if_too_large(candidate):
+            return self._measured(candidate, deadline)
 
     def _measured(self, candidate: Candidate, deadline: float | None) -> tuple[Surrogate, Outcome]:
         epochs = _EpochTimes(self.clock, self.progress)
@@ -131,7 +139,7 @@ class FieldFitter:
         deadline: float | None = None,
     ) -> Surrogate:
         settings = self.space.settings(candidate)
-        surrogate = Surrogate(candidate.chain, **self._options, **settings)
+        surrogate = Surrogate(candidate.chain, **self.options, **settings)
         fitting = surrogate.begin(
             training, self.validation, progress=progress, scratch=self.scratch
         )
@@ -143,7 +151,7 @@ class FieldFitter:
         if (cut := _cut_after(fitting.context)) is not None:
             # A fit by these settings is then as long as this one was.
             settings |= {"epochs": math.ceil(cut)}
-            surrogate = Surrogate(candidate.chain, **self._options, **settings)
+            surrogate = Surrogate(candidate.chain, **self.options, **settings)
         return surrogate.finish(fitting)
 
 

@@ -1,4 +1,4 @@
-"""A running search on disk: its trials, the candidate being fitted, the best surrogate so far."""
+"""A running search on disk: its trials, the candidates being fitted, the best surrogate so far."""
 
 from __future__ import annotations
 
@@ -17,25 +17,13 @@ from twoscale.files import (
     read_json,
     remove,
     rewrite_json,
-    write_json,
 )
+from twoscale.search.attempts import Underway
 from twoscale.search.candidates import Candidate
+from twoscale.search.kept import read_kept, write_kept
 from twoscale.search.neighbours import Step
 from twoscale.search.trials import Outcome, Trial
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.manifest import write_surrogate
-
-_HISTORY = "history.json"
-
-
-@dataclass(frozen=True)
-class Underway:
-    """A candidate that is being fitted: how long it should take, its start, its deadline."""
-
-    step: Step
-    expected: float | None
-    began: float
-    deadline: float | None = None  # of its training
 
 
 @dataclass(frozen=True)
@@ -43,7 +31,7 @@ class Resumed:
     """A search that was stopped; `elapsed` is how many seconds of its budget it has used."""
 
     trials: list[Trial]
-    underway: Underway
+    running: list[Underway]
     elapsed: float
     best: Surrogate | None
 
@@ -60,14 +48,14 @@ class Journal:
         self._written: Surrogate | None = None
         self._number = 0
         self._ticked = 0.0
-        self._resumed: Underway | None = None
+        self._resumed: list[Underway] = []
 
     def training(self) -> Checkpoints:
         """Return the checkpoints of the candidate that is being fitted."""
         return Checkpoints(self.folder / "candidate")
 
-    def begin(self, trials: Sequence[Trial], underway: Underway) -> None:
-        """Note that a candidate is being fitted after some trials."""
+    def note(self, trials: Sequence[Trial], running: Sequence[Underway]) -> None:
+        """Note that some candidates are being fitted after some trials."""
         self.folder.mkdir(exist_ok=True)
         best = self._best()
         if best is not None and best is not self._written:
@@ -75,17 +63,17 @@ class Journal:
         content = plain_json(
             {
                 "trials": [asdict(trial) for trial in trials],
-                "underway": asdict(underway),
+                "running": [asdict(one) for one in running],
                 "best": None if best is None else self._number,
             }
         )
         content["checksum"] = content_digest(content)
         rewrite_json(self.folder / "search.json", content)
-        self._ticked = underway.began
+        self._ticked = max(one.began for one in running)
         for path in self.folder.glob("best-*"):
             if path.name != self._folder(self._number).name:
                 remove(path)
-        if underway != self._resumed:
+        if list(running) != self._resumed:
             remove(self.folder / "candidate")
 
     def tick(self, elapsed: float) -> None:
@@ -98,8 +86,7 @@ class Journal:
         self._number += 1
         folder = self._folder(self._number)
         new_folder(folder)
-        write_surrogate(best, folder)
-        write_json(folder / _HISTORY, best.history_)
+        write_kept(best, folder)
         self._written = best
 
     def _folder(self, number: int) -> Path:
@@ -114,22 +101,16 @@ class Journal:
             best = None
             if content["best"] is not None:
                 self._number = content["best"]
-                best = self._written = self._load_best(options)
-            underway = self._resumed = _underway(content["underway"])
+                best = self._written = read_kept(self._folder(self._number), **options)
+            running = self._resumed = [_underway(entry) for entry in content["running"]]
             return Resumed(
                 [_trial(entry) for entry in content["trials"]],
-                underway,
-                max(underway.began, self._elapsed()),
+                list(running),
+                max(self._elapsed(), *(one.began for one in running)),
                 best,
             )
-        except (TwoscaleError, KeyError, TypeError):  # of another version, or damaged
+        except (TwoscaleError, KeyError, TypeError, ValueError):  # of another version, or damaged
             return None
-
-    def _load_best(self, options: dict[str, Any]) -> Surrogate:
-        folder = self._folder(self._number)
-        surrogate = Surrogate.load(folder, **options)
-        surrogate.history_ = read_json(folder / _HISTORY)
-        return surrogate
 
     def _elapsed(self) -> float:
         with suppress(TwoscaleError):

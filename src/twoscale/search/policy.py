@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from twoscale.errors import TwoscaleError
-from twoscale.runtime.logs import LOGGER
-from twoscale.runtime.texts import duration_text, percent
+from twoscale.runtime.texts import duration_text
+from twoscale.search.attempts import Fitter, Underway, log_trial, trial_of
 from twoscale.search.candidates import Candidate
 from twoscale.search.findings import PERFECT
-from twoscale.search.journal import Journal, Resumed, Underway
+from twoscale.search.journal import Journal, Resumed
 from twoscale.search.neighbours import Step, longer_training, more_members, steps
 from twoscale.search.space import SearchSpace
 from twoscale.search.timing import Pace, Seconds, expected_seconds, training_pace
-from twoscale.search.trials import Outcome, Search, Trial
+from twoscale.search.trials import Search
 
 DEFAULT_BUDGET = 120.0  # seconds
 
@@ -37,28 +37,6 @@ _LONGER = 1.5  # times the seconds of the best training so far: a longer one has
 _SURPLUS = 2.0  # times the epochs that should fit: the clock ends a training, not its last epoch
 _HALF = 0.7  # of the time of a fit: a fit on half of the samples
 _CAREFUL = 1.5  # times the seconds that errors took before: they are kept after a training
-
-
-class Fitter(Protocol):
-    """What fits candidates, and keeps the best one."""
-
-    validation_samples: int
-
-    @property
-    def reserve(self) -> float:
-        """Return the seconds that are needed after the search."""
-        ...
-
-    def fit(self, candidate: Candidate, deadline: float | None = None) -> Outcome:
-        """Fit a candidate and measure it; a TwoscaleError means that it cannot be fitted.
-
-        Its training ends by the deadline, a time of the search's clock.
-        """
-        ...
-
-    def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
-        """Return the validation error of a candidate that learns from half of the samples."""
-        ...
 
 
 Report = Callable[[Search, str], None]
@@ -87,7 +65,7 @@ def search(
     found = Search(budget, resumed.trials if resumed else [])
     policy = _Policy(found, space, fitter, clock)
     try:
-        _explore(policy, resumed.underway if resumed else policy.first(), report, journal)
+        _explore(policy, resumed.running if resumed else [policy.first()], report, journal)
         _compare_with_half(policy, report)
     except KeyboardInterrupt:
         if found.best is None:
@@ -98,45 +76,33 @@ def search(
 
 
 def _explore(
-    policy: _Policy, first: Underway, report: Report | None, journal: Journal | None
+    policy: _Policy, first: Sequence[Underway], report: Report | None, journal: Journal | None
 ) -> None:
-    """Try one candidate after the other until none is left; `found.stopped` says why."""
-    found, underway = policy.found, first
-    while True:
+    """Try candidates, the `first` ones before others, until none is left or runs.
+
+    `found.stopped` says why.
+    """
+    found, running, waiting = policy.found, policy.running, list(first)
+
+    def note() -> None:
         if report:
-            report(found, underway.step.candidate.label)
+            report(found, ", ".join(one.step.candidate.label for one in running))
         if journal:
-            journal.begin(found.trials, underway)
-        found.trials.append(_attempt(underway, policy.fitter, policy.clock))
-        _log(found.trials[-1])
-        chosen = policy.next()
-        if chosen is None:
-            return
-        underway = chosen
+            journal.note(found.trials, running)
 
+    def following() -> Underway | None:
+        chosen = waiting.pop(0) if waiting else policy.next()
+        if chosen is not None:
+            running.append(chosen)
+            note()
+        elif running:
+            note()
+        return chosen
 
-def _log(trial: Trial) -> None:
-    failure = f"failed: {trial.failure}"
-    result = failure if trial.outcome is None else f"mean validation error {percent(trial.error)}"
-    label, seconds = trial.candidate.label, duration_text(trial.seconds)
-    LOGGER.info("tried %s (%s) in %s: %s", label, trial.reason, seconds, result)
-
-
-def _attempt(underway: Underway, fitter: Fitter, clock: Callable[[], float]) -> Trial:
-    step, expected = underway.step, underway.expected
-    candidate, outcome, failure = step.candidate, None, None
-    try:
-        outcome = fitter.fit(candidate, underway.deadline)
-    except TwoscaleError as error:
-        if expected is None:  # the first: there is no other result
-            raise
-        failure = str(error)
-    if outcome is not None and not math.isfinite(outcome.error):
-        outcome, failure = None, "its predictions are not finite"
-    if outcome is not None and outcome.epochs is not None:  # perhaps fewer than were asked for
-        candidate = replace(candidate, epochs=math.ceil(outcome.epochs))
-    seconds = clock() - underway.began
-    return Trial(candidate, step.reason, expected, seconds, outcome, failure)
+    for attempted, result in policy.fitter.attempts(following):
+        running.remove(attempted)
+        found.trials.append(trial_of(attempted, result, policy.clock()))
+        log_trial(found.trials[-1])
 
 
 class _Timed(NamedTuple):
@@ -155,6 +121,7 @@ class _Policy:
     space: SearchSpace
     fitter: Fitter
     clock: Callable[[], float]
+    running: list[Underway] = field(default_factory=list)  # candidates that are being fitted
 
     @property
     def end(self) -> float:
@@ -175,8 +142,10 @@ class _Policy:
         return Underway(Step(candidate, "cheapest", 1.0), None, began, deadline)
 
     def next(self) -> Underway | None:
-        """Return the next candidate; or None, and `found.stopped` says why."""
+        """Return the next candidate; or None, and `found.stopped` says why if none is running."""
         found = self.found
+        if found.best is None and self.running:
+            return None
         if found.best is None:
             raise TwoscaleError(f"no surrogate could be fitted: {found.trials[0].failure}")
         end = self.end  # takes time at first: the reserve is measured
@@ -194,12 +163,14 @@ class _Policy:
                 chosen = min(fitting, key=lambda one: one.seconds / one.step.share)
                 deadline = None if chosen.limit is None else began + chosen.limit
                 return Underway(chosen.step, chosen.seconds, began, deadline)
-        found.stopped = _reason([*others, *trainings])
+        found.stopped = "" if self.running else _reason([*others, *trainings])
         return None
 
     def _timed_steps(self, group: Iterable[Step], left: float) -> list[_Timed]:
         """Return the steps whose candidates were not tried yet, with their times."""
-        seen = {self.space.identity(trial.candidate) for trial in self.found.trials}
+        known = [trial.candidate for trial in self.found.trials]
+        known += [one.step.candidate for one in self.running]
+        seen = {self.space.identity(one) for one in known}
         new = (step for step in group if self.space.identity(step.candidate) not in seen)
         return [_Timed(step, *self._seconds(step.candidate, left)) for step in new]
 
@@ -239,7 +210,9 @@ class _Policy:
     def _long(self, left: float) -> Iterator[Step]:
         """Yield the long trainings that may follow short ones, that of the least error first."""
         predictors = dict.fromkeys(trial.candidate.predictor for trial in self.found.trials)
-        paces = (training_pace(self.found, predictor) for predictor in predictors)
+        training = {one.step.candidate.predictor for one in self.running}
+        others = (predictor for predictor in predictors if predictor not in training)
+        paces = (training_pace(self.found, predictor) for predictor in others)
         known = [pace for pace in paces if pace is not None]
         for pace in sorted(known, key=lambda pace: pace.trial.error):
             yield from self._longer(pace, left)

@@ -1,0 +1,168 @@
+"""Candidates as tasks of other processes, which read the same fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from twoscale.errors import TwoscaleError
+from twoscale.fields.source import loaded
+from twoscale.fields.workers import Tasks
+from twoscale.runtime.memory import available_memory
+from twoscale.runtime.scratch import Scratch
+from twoscale.runtime.timing import now
+from twoscale.search.attempts import Attempt, Following, Underway
+from twoscale.search.candidates import Candidate
+from twoscale.search.fitting import FieldFitter
+from twoscale.search.kept import Files, from_files, to_files
+from twoscale.search.space import SearchSpace
+from twoscale.search.trials import Outcome
+from twoscale.surrogate.inputs import Pair
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a worker is asked: to fit a candidate, with a training of so many seconds at most.
+
+    The surrogate travels back if its error is below `least`. With `half` it learns from half of
+    the samples, and only its error is wanted.
+    """
+
+    candidate: Candidate
+    seconds: float | None
+    least: float = 0.0
+    half: bool = False
+    underway: Underway | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker has found: an outcome or an error in words, perhaps a surrogate."""
+
+    outcome: Outcome | None = None
+    failure: str = ""
+    half_error: float | None = None
+    files: Files | None = None
+
+
+class FitCandidates:
+    """Fits candidates in another process, which reads the fields by itself.
+
+    They are loaded there with the first candidate, if they take less than half of its `memory`,
+    and otherwise read on each pass. Representations that candidates share are fitted once in each
+    process.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        training: Pair,
+        validation: Pair,
+        options: Mapping[str, Any],
+        memory: int,
+    ) -> None:
+        self.arguments = (space, training, validation, dict(options), memory)
+
+    def __reduce__(self) -> Any:
+        """Return how another process makes the same, without the fields loaded here."""
+        return FitCandidates, self.arguments
+
+    @cached_property
+    def fitter(self) -> FieldFitter:
+        """Return what fits candidates in this process."""
+        space, training, validation, options, memory = self.arguments
+        if sum(map(_bytes, (training, validation))) <= memory // 2:
+            training, validation = _loaded(training), _loaded(validation)
+        return FieldFitter(space, training, validation, options)
+
+    def __call__(self, ask: Ask) -> Answer:
+        """Fit a candidate; that it cannot be fitted is an answer, too."""
+        end = None if ask.seconds is None else now() + ask.seconds
+        memory = self.arguments[-1]
+        with TemporaryDirectory() as folder:
+            self.fitter.scratch = Scratch(Path(folder), memory)
+            try:
+                if ask.half:
+                    return Answer(half_error=self.fitter.half_error(ask.candidate, end))
+                surrogate, outcome = self.fitter.measured(ask.candidate, end)
+            except TwoscaleError as error:
+                return Answer(failure=str(error))
+            return Answer(outcome, files=to_files(surrogate) if outcome.error < ask.least else None)
+
+
+def _loaded(pair: Pair) -> Pair:
+    sides = (pair.inputs, pair.outputs)
+    return Pair(*(replace(side, source=loaded(side.source)) for side in sides))
+
+
+def _bytes(pair: Pair) -> int:
+    return sum(4 * prod(side.source.shape) for side in (pair.inputs, pair.outputs))
+
+
+def memory_of_each(tasks: Tasks, memory: int | None) -> int:
+    """Return the bytes that each worker may use; by default they share a machine like this one."""
+    return memory or available_memory() // tasks.most_per_machine
+
+
+class FitterOnWorkers(FieldFitter):
+    """Has candidates fitted by other processes, as many at a time as there are."""
+
+    def __init__(self, *arguments: Any, tasks: Tasks, memory: int | None, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.tasks = tasks
+        self.work = FitCandidates(
+            self.space,
+            self.training,
+            self.validation,
+            self.options,
+            memory_of_each(tasks, memory),
+        )
+        self.asked = self.answered = 0
+
+    def attempts(self, following: Following) -> Iterator[Attempt]:
+        """Fit several candidates at a time; see `Fitter`."""
+
+        def ask() -> Ask | None:
+            one = following()
+            if one is None:
+                return None
+            return self._ask(one.step.candidate, one.deadline, underway=one)
+
+        for asked, answer in self._answers(ask):
+            assert asked.underway is not None
+            if answer.outcome is None:
+                yield asked.underway, TwoscaleError(answer.failure)
+                continue
+            if answer.files is not None:
+                wanted = {name: self.options[name] for name in ("device", "problem")}
+                self.keep(from_files(answer.files, **wanted), answer.outcome.error)
+            yield asked.underway, answer.outcome
+
+    def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
+        """Return the validation error of a candidate that learns from half of the samples."""
+        asks = [self._ask(candidate, deadline, half=True)]
+        ((_, answer),) = self._answers(lambda: asks.pop() if asks else None)
+        if answer.half_error is None:
+            raise TwoscaleError(answer.failure)
+        return answer.half_error
+
+    def _ask(self, candidate: Candidate, deadline: float | None, **options: Any) -> Ask:
+        self.asked += 1
+        seconds = None if deadline is None else deadline - self.clock()
+        return Ask(candidate, seconds, self.least, **options)
+
+    def _answers(self, following: Callable[[], Ask | None]) -> Iterator[tuple[Ask, Answer]]:
+        for found in self.tasks.as_finished(self.work, following, self._tick):
+            self.answered += 1
+            yield found
+
+    def _tick(self) -> None:
+        """Tell that time goes by while workers fit candidates."""
+        if self.progress:
+            running = f"{self.asked - self.answered} at a time"
+            self.progress("candidates", self.answered, self.asked, running)
