@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.free_port import free_port
 from tests.training.together import make_fields, make_surrogates
 from twoscale import Surrogate, fit_auto
 from twoscale.cli.scheduling import workers_at
@@ -26,9 +26,10 @@ ROOT = Path(__file__).parents[2]
 SAFETY = 240  # seconds after which a hanging process is ended
 
 
-def environment_of(rank, port):
+def environment_of(rank, port, local_rank=None):
     """The environment that torchrun gives to one of two processes."""
-    own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
+    local_rank = rank if local_rank is None else local_rank
+    own = {"RANK": rank, "LOCAL_RANK": local_rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
     return (
         os.environ
         | {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
@@ -36,16 +37,17 @@ def environment_of(rank, port):
     )
 
 
-def run_both(*arguments):
-    """Run a command in two processes; return them with what they printed to stderr."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def run_both(*arguments, share_gpu=False):
+    """Run a command in two processes; return them with what they printed to stderr.
+
+    With `share_gpu` both think that they are the first one on their machine.
+    """
+    port = free_port()
     both = [
         subprocess.Popen(
             [sys.executable, *map(str, arguments)],
             cwd=ROOT,
-            env=environment_of(rank, port),
+            env=environment_of(rank, port, 0 if share_gpu else None),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -63,7 +65,13 @@ def run_both(*arguments):
 def together(tmp_path_factory):
     """What each of two processes has found."""
     folder = tmp_path_factory.mktemp("together")
-    for one, errors in run_both("-m", "tests.training.together", folder):
+    return run_together(folder, "cpu")
+
+
+def run_together(folder, device):
+    """Return what each of two processes finds on a device."""
+    launch = ["-m", "tests.training.together", folder, device]
+    for one, errors in run_both(*launch, share_gpu=device == "cuda"):
         assert one.returncode == 0, errors
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
 
@@ -75,16 +83,53 @@ def data(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", [*make_surrogates(), "continued"])
-def test_two_processes_find_what_one_does(together, name):
-    alone = make_surrogates()["fno" if name == "continued" else name].fit(*make_fields())
+def fitted_alone(name, device):
+    return make_surrogates(device)["fno" if name == "continued" else name].fit(*make_fields())
+
+
+def check_curves(together, name, alone, tolerance):
+    """Check that both processes have one result, and the loss curves of one process alone."""
     first, second = (one[name] for one in together)
     stage = "refinement" if name == "correction" else "training"
     for kind in ("training_loss", "validation_loss", "learning_rate"):
         curves = [one["history"][stage][kind] for one in (first, second)]
         assert curves[0] == curves[1], kind
-        assert curves[0] == pytest.approx(alone.history_[stage][kind], rel=1e-5), kind
+        assert curves[0] == pytest.approx(alone.history_[stage][kind], rel=tolerance), kind
     assert first["weights"] == second["weights"]
+    return first, second
+
+
+@pytest.mark.gpu
+def test_two_processes_on_one_gpu_find_what_one_does(tmp_path):
+    """They talk by gloo, since NCCL wants a GPU for each."""
+    together = run_together(tmp_path, "cuda")
+    for name in [*make_surrogates(), "continued"]:
+        check_curves(together, name, fitted_alone(name, "cuda"), 1e-2)
+
+
+@pytest.mark.gpu
+def test_one_process_talks_by_nccl(tmp_path):
+    """All that processes tell each other, by the way of several GPUs; there is one here."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.training.by_nccl", tmp_path],
+        cwd=ROOT,
+        env=environment_of(0, free_port(), 0) | {"WORLD_SIZE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=SAFETY,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "0.json").read_text())
+    assert found.pop("backend") == "nccl"
+    for name in found:
+        check_curves([found, found], name, fitted_alone(name, "cuda"), 1e-2)
+
+
+@pytest.mark.parametrize("name", [*make_surrogates(), "continued"])
+def test_two_processes_find_what_one_does(together, name):
+    alone = fitted_alone(name, "cpu")
+    first, _ = check_curves(together, name, alone, 1e-5)
     for key, value in alone.operator_.state_dict().items():
         found = torch.tensor(first["weights"][key], dtype=torch.double).reshape(value.shape)
         error = (found - value).norm() / value.double().norm().clamp_min(1e-3)

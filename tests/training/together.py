@@ -1,6 +1,7 @@
 """Fits that several processes do together, and one process alone, to be compared.
 
-`python -m tests.training.together FOLDER` is one of the processes; the environment says which.
+`python -m tests.training.together FOLDER DEVICE` is one of the processes; the environment says
+which.
 """
 
 import json
@@ -24,7 +25,7 @@ def make_fields(samples=23):
     return x, x.cumsum(1) + x.cumsum(2)
 
 
-def make_surrogates():
+def make_surrogates(device="cpu"):
     """One surrogate of each kind; most have 21 training samples, so last minibatches are odd."""
     fno = {"modes": 3, "padding": 2, "layers": 2, **SMALL}
     encoder = {**SMALL, "width": 4, "blocks": 1}
@@ -43,7 +44,7 @@ def make_surrogates():
             "correction": Refinement(channels=4, epochs=3, batch_size=6),
         },
     }
-    return {name: Surrogate("whole-field", device="cpu", **one) for name, one in parts.items()}
+    return {name: Surrogate("whole-field", device=device, **one) for name, one in parts.items()}
 
 
 def facts_of(surrogate):
@@ -70,18 +71,18 @@ def fit_in_two_runs(surrogate, fields, checkpoint):
     raise AssertionError("the fit was not stopped")
 
 
-def main(folder):
+def main(folder, device):
     """Fit all, together with the other processes; write what each one has found."""
     dist.init_process_group("gloo")
     fields = make_fields()
-    found = {name: facts_of(one.fit(*fields)) for name, one in make_surrogates().items()}
+    found = {name: facts_of(one.fit(*fields)) for name, one in make_surrogates(device).items()}
     Checkpoint.due = lambda self: True
     epochs._GROUP_STEPS = 2
-    again = fit_in_two_runs(make_surrogates()["fno"], fields, folder / "fit")
+    again = fit_in_two_runs(make_surrogates(device)["fno"], fields, folder / "fit")
     found["continued"] = facts_of(again)
     (folder / f"{dist.get_rank()}.json").write_text(json.dumps(found))
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from twoscale.fields.workers import Cluster
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
@@ -19,11 +20,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Setup:
-    """Device and sizes: `scale` is "paper", or "small" for a quick try and for tests."""
+    """Device and sizes: `scale` is "paper", or "small" for a quick try and for tests.
+
+    Some benchmarks are shared by `workers`.
+    """
 
     device: torch.device
     scale: str = "paper"
     progress: Progress | None = None
+    workers: Cluster | None = None
 
     @property
     def cuda(self) -> bool:

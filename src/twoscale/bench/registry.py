@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from twoscale.bench import exported, fitting, training, using
 from twoscale.bench.measure import Comparison, Setup
+from twoscale.bench.scaling import scaling
 from twoscale.errors import TwoscaleError, unknown_name
 
 BENCHMARKS: dict[str, Callable[[Setup], Iterator[Comparison]]] = {
@@ -16,9 +17,12 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Comparison]]] = {
     "inference": using.inference,
     "single": exported.single,
     "end-to-end": fitting.end_to_end,
-    "scaling": using.scaling,
+    "scaling": scaling,
     "memory": using.memory,
 }
+
+SHARED = "scaling"
+"""The benchmark that workers can share."""
 
 
 def run_benchmarks(names: Sequence[str], setup: Setup) -> Iterator[Comparison]:
@@ -29,6 +33,8 @@ def run_benchmarks(names: Sequence[str], setup: Setup) -> Iterator[Comparison]:
     if setup.scale not in ("small", "paper"):
         raise TwoscaleError(f"the scale is small or paper, got '{setup.scale}'")
     chosen = list(names) or list(BENCHMARKS)
+    if setup.workers is not None and chosen != [SHARED]:
+        raise TwoscaleError(f"workers share the benchmark {SHARED} only: twoscale bench {SHARED}")
     for done, name in enumerate(chosen):
         setup.report("benchmarks", done, len(chosen), name)
         yield from BENCHMARKS[name](setup)

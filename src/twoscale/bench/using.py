@@ -1,4 +1,4 @@
-"""Benchmarks of use: inference, growth with the grid, memory."""
+"""Benchmarks of use: inference and memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from torch import Tensor
 from twoscale.bench.measure import Comparison, Setup, relative, stopwatch
 from twoscale.data import generate as generate_dataset
 from twoscale.problems import Darcy, Poisson, Problem
-from twoscale.study.statistics import fit_power_law
 from twoscale.surrogate import Surrogate
 
 _SOLVERS = {
@@ -127,66 +126,6 @@ def _per_field(method: Callable[[Tensor], Tensor], inputs: Tensor, setup: Setup)
             method(inputs)
 
     return [stopwatch(many)[0] / (calls * len(inputs)) for _ in range(setup.size(1, 3))]
-
-
-def scaling(setup: Setup) -> Iterator[Comparison]:
-    """Seconds of each stage as the grid grows, with the exponent of the fitted power law."""
-    small = setup.scale == "small"
-    large = [64, 128, 256, 512, 1024] if setup.cuda else [64, 128]
-    sizes = [16, 32] if small else large
-    samples = setup.size(150, 2000)
-    stages: dict[str, list[float]] = {}
-    factors = [max(1, size // (8 if small else 32)) for size in sizes]
-    for done, (size, factor) in enumerate(zip(sizes, factors, strict=True)):
-        setup.report("scaling", done, len(sizes), f"{size}x{size}")
-        for _ in range(2 if done == 0 else 1):  # the first one warms up
-            measured = _stages(setup, Poisson(), size, samples, factor)
-        for name, taken in measured.items():
-            stages.setdefault(name, []).append(taken)
-    for name, seconds in stages.items():
-        points = list(zip(sizes, seconds, strict=True))
-        yield Comparison(
-            f"scaling {name}",
-            f"itself at {sizes[0]}x{sizes[0]}",
-            "stage",
-            [seconds[-1]],
-            [seconds[0]],
-            {
-                "exponent": fit_power_law(points).exponent,
-                "exponent_of_the_last_doubling": fit_power_law(points[-2:]).exponent,
-            },
-            {
-                "seconds": dict(zip(map(str, sizes), seconds, strict=True)),
-                "samples": samples,
-                "coarse_factors": factors,
-            },
-        )
-
-
-def _stages(
-    setup: Setup, problem: Problem, size: int, samples: int, factor: int
-) -> dict[str, float]:
-    generated, (x, u) = stopwatch(lambda: setup.fields(problem, size, samples))
-    training = round(0.8 * samples)
-    settings: dict[str, Any] = {"coarse_factor": factor, "epochs": setup.size(2, 100, gpu=500)}
-    surrogate = Surrogate("two-scale", problem=problem, device=str(setup.device), **settings)
-    pairs, rest = (x[:training], u[:training]), (x[training:], u[training:])
-    surrogate.fit(*pairs, validation=rest)
-    plan: dict[str, Any] = {"objective": "A3", "warm_up": 1, "ramp": 1}
-    plan["epochs"] = setup.size(2, 50)
-    tuned = surrogate.finetune(*pairs, validation=rest, **plan)
-    with torch.no_grad():
-        inputs = rest[0][:, None]
-        surrogate.operator_(inputs)
-        predicted, _ = stopwatch(lambda: surrogate.operator_(inputs))
-    timings = tuned.timings_
-    return {
-        "generate": generated,
-        "pca": sum(seconds for name, seconds in timings.items() if name.startswith("pca")),
-        "train": timings["training"],
-        "finetune": timings["finetune_prepare"] + timings["finetuning"],
-        "predict": predicted,
-    }
 
 
 _METHOD = "two-scale"  # whose fits are measured; without a method, `fit` would search for one

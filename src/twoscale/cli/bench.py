@@ -8,7 +8,7 @@ import typer
 
 from twoscale.cli.completion import one_of
 from twoscale.cli.names import BENCHMARKS, SCALES
-from twoscale.cli.options import DeviceOption, JsonOption, ScaleOption
+from twoscale.cli.options import DeviceOption, JsonOption, ScaleOption, SchedulerOption
 
 
 def bench(
@@ -22,16 +22,21 @@ def bench(
     ] = None,
     scale: ScaleOption = SCALES[0],
     device: DeviceOption = "auto",
+    scheduler: SchedulerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Measure our speed against named peers, on the same data in the same run."""
+    """Measure our speed against named peers, on the same data in the same run.
+
+    With --scheduler the benchmark scaling compares workers with this process alone.
+    """
     from twoscale.bench import Setup, run_benchmarks
     from twoscale.cli.display import print_comparisons, print_json, progress_bar
+    from twoscale.cli.scheduling import workers_at
     from twoscale.surrogate.artifact import environment
     from twoscale.surrogate.options import resolve_device
 
-    with progress_bar() as progress:
-        setup = Setup(resolve_device(device), scale, progress)
+    with progress_bar() as progress, workers_at(scheduler) as workers:
+        setup = Setup(resolve_device(device), scale, progress, workers)
         results = list(run_benchmarks(names or [], setup))
     if json:
         found = [result.as_dict() for result in results]

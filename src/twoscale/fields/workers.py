@@ -61,6 +61,11 @@ class Tasks(Protocol):
         ...
 
     @property
+    def count(self) -> int:
+        """Return how many workers there are."""
+        ...
+
+    @property
     def most_per_machine(self) -> int:
         """Return the largest number of workers on one machine."""
         ...
