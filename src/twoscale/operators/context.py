@@ -152,6 +152,7 @@ def share_fitted(
     if not processes.is_first():
         device = first_fields(fields, 1).device
         restore({name: one.to(device) for name, one in state.items()})
+        fitted.to(device)  # networks are made on the CPU
 
 
 def train_members(

@@ -104,8 +104,8 @@ class ModuleLearner(Learner):
         named: dict[str, Tensor] = {}
         for place, parameter in enumerate(self._parameters()):
             state = self.optimiser.state[parameter]
-            if not state:  # as Adam's first step does on a CPU
-                state["step"] = torch.zeros(())
+            if not state:  # as Adam's first step does
+                state["step"] = torch.zeros((), device=parameter.device)
                 state["exp_avg"] = torch.zeros_like(parameter)
                 state["exp_avg_sq"] = torch.zeros_like(parameter)
             named |= {f"moment.{place}.{name}": value for name, value in state.items()}
