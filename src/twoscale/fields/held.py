@@ -16,21 +16,25 @@ from twoscale.fields.workers import HERE, IN_TURN
 _KEPT_BYTES = 2**28  # of one source, in each of the processes that work on it
 
 
-def held(source: FieldSource) -> FieldSource:
-    """Return the same fields: in memory here, or in that of other processes that read them."""
-    return HeldRanges(source) if source.workers in HERE else KeptRanges(source)
+def held(source: FieldSource, *, axis: int = 0) -> FieldSource:
+    """Return the same fields: in memory here, or in that of other processes that read them.
+
+    Chunks have the samples along an `axis`. On a GPU all of them are one chunk: few large products
+    are faster than many small ones.
+    """
+    return HeldRanges(source, axis) if source.workers in HERE else KeptRanges(source)
 
 
 class HeldRanges:
     """What another source yields, range by range, in the memory of this process."""
 
-    def __init__(self, source: FieldSource) -> None:
+    def __init__(self, source: FieldSource, axis: int = 0) -> None:
         self.shape = source.shape
         self.workers = source.workers
         self._ranges = source.ranges()
         if self.workers is IN_TURN:
             self._ranges = [slice(0, self.shape[0])]
-            self._held = [list(source.chunks())]
+            self._held = [[_joined(source, axis)]]
         else:
             self._held = list(self.workers.map(list, source))
 
@@ -45,6 +49,18 @@ class HeldRanges:
 
     def to(self, device: torch.device) -> HeldRanges:
         return self  # what is held stays where it is
+
+
+def _joined(source: FieldSource, axis: int) -> Tensor:
+    """Return all chunks of a source as one; only one chunk is held twice meanwhile."""
+    chunks, samples = source.chunks(), source.shape[0]
+    first = next(chunks)
+    whole = first.new_empty(*first.shape[:axis], samples, *first.shape[axis + 1 :])
+    filled = 0
+    for chunk in itertools.chain([first], chunks):
+        whole.narrow(axis, filled, chunk.shape[axis]).copy_(chunk)
+        filled += chunk.shape[axis]
+    return whole
 
 
 class KeptRanges(ChangedSource):

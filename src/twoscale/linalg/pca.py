@@ -262,7 +262,7 @@ class Blocks:
                 yield part, self.of(part)
             return
         for part in slices(self.count, most // size):
-            yield part, held(self.of(part))
+            yield part, held(self.of(part), axis=1)
 
 
 def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
