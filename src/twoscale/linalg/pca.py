@@ -21,7 +21,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.held import held
 from twoscale.fields.source import FieldSource, MappedSource, slices, total
 from twoscale.fields.workers import Tensors
-from twoscale.runtime.threads import one_thread
+from twoscale.runtime.threads import one_thread, prefetch
 
 OVERSAMPLING = 20
 POWER_ITERATIONS = 4
@@ -29,7 +29,6 @@ FIRST_RANK = 16
 RANK_GROWTH = 1.5
 _GRAM_BYTES = 2**30
 _CACHED_VALUES = 2**16
-_ALIGNED = 8  # rows and columns of products whose digits must not depend on threads
 _NOISE = 1e-6  # of a channel's unit
 _MEAN_NOISE = 2.0**-21  # of a feature's mean: four steps from one number to the next in float32
 _ROWS = 512  # samples of a group that a CPU multiplies at a time
@@ -269,19 +268,23 @@ def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
     """Return components by the eigendecomposition of XᵀX or XXᵀ, whichever is smaller.
 
     In double precision its directions are closer than those of a singular value decomposition in
-    single precision, and take less time. They are also the same on any number of threads: the last
-    digits of the codes decide where a training ends, which can be 1e-3 apart in the predictions.
+    single precision, and take less time. Each block is decomposed by one thread, so that they are
+    the same on any number of threads: the last digits of the codes decide where a training ends,
+    which can be 1e-3 apart in the predictions.
     """
     if blocks.device.type == "cuda":
         return covariance(blocks, rule, seed=seed)
     vectors, variances = [], []
-    for part, data in blocks.groups():
-        whole = torch.cat(list(data.chunks()), 1)
-        for k, matrix in enumerate(whole, part.start):
-            spectrum, basis = _decompose(matrix, rule, blocks.total[k : k + 1])
-            vectors.append(basis)
-            variances.append(spectrum)
-        del data, whole  # before the next group is read
+    threads = torch.get_num_threads()
+    with one_thread():
+        for part, data in blocks.groups():
+            whole = torch.cat(list(data.chunks()), 1)
+            work = zip(whole, blocks.total[part].split(1), strict=True)
+            decompose = partial(_decompose, rule=rule)
+            for spectrum, basis in prefetch(decompose, work, workers=threads if threads > 1 else 0):
+                vectors.append(basis)
+                variances.append(spectrum)
+            del data, whole, work  # before the next group is read
     return _select(vectors, variances, blocks, rule)
 
 
@@ -334,32 +337,21 @@ def randomized(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
 SOLVERS = {"full": full, "covariance": covariance, "randomized": randomized}
 
 
-def _decompose(matrix: Tensor, rule: RankRule, total: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the variances and the wanted directions (features, k) of data (samples, features).
+def _decompose(block: tuple[Tensor, Tensor], rule: RankRule) -> tuple[Tensor, Tensor]:
+    """Return the variances and the wanted directions (features, k) of a block on one thread.
 
-    Products on several threads have the digits of one where all sides are multiples of four, which
-    zeros see to. Decompositions do not.
+    A block is its data (samples, features) and its total variance.
     """
-    samples, features = matrix.shape
-    size = min(samples, features)
-    data = matrix.new_zeros(_padded(samples), _padded(features), dtype=torch.float64)
-    data[:samples, :features] = matrix
-    gram = (data.mT @ data if features <= samples else data @ data.mT)[:size, :size]
-    with one_thread():
-        values, basis = torch.linalg.eigh(gram.div_(samples))
+    data, total = block[0].double(), block[1]
+    samples, features = data.shape
+    gram = data.mT @ data if features <= samples else data @ data.mT
+    values, basis = torch.linalg.eigh(gram.div_(samples))
     values, basis = values.flip(0).clamp_min(0), basis.flip(1)
     basis = basis[:, : rule.ranks(values[None], total)[0]]
     if features <= samples:
         return values, basis.clone()
-    weights = data.new_zeros(len(data), _padded(basis.shape[1]))
-    weights[:samples, : basis.shape[1]] = basis
-    images = (data.mT @ weights)[:features, : basis.shape[1]]
-    with one_thread():  # orthonormal even where nothing but rounding is left of the data
-        return values, torch.linalg.qr(images).Q
-
-
-def _padded(side: int) -> int:
-    return -(-side // _ALIGNED) * _ALIGNED
+    # Orthonormal even where nothing but rounding is left of the data.
+    return values, torch.linalg.qr(data.mT @ basis).Q
 
 
 def _subspace_iteration(
