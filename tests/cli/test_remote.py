@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.conftest import BATCH_VALUES, CHUNK_BYTES
 from tests.cli.outcome import contents, refused
-from twoscale.data import Dataset, description, generation, remote
+from twoscale.data import Dataset, description, generation, remote, services
 
 pytest.importorskip("moto.server", reason="needs the package moto[server]")
 s3fs = pytest.importorskip("s3fs", reason="needs the package s3fs")
@@ -119,7 +119,7 @@ def test_a_server_that_fails_while_shards_are_written(twoscale, s3, tmp_path):
 
 
 def test_a_silent_server(twoscale, s3, monkeypatch):
-    monkeypatch.setattr(remote, "TIMEOUT", 0.05)
+    monkeypatch.setattr(services, "TIMEOUT", 0.05)
     s3.pause = 0.2
     s3.plan += 5 * ["silence"]
     refused(twoscale("check", PLACE), f"{PLACE}/zarr.json cannot be read", "(5 tries)")

@@ -84,8 +84,8 @@ def test_a_missing_package_for_s3_is_named(monkeypatch):
     monkeypatch.setattr(fsspec, "filesystem", missing)
     with pytest.raises(TwoscaleError, match=r"'s3fs': pip install 'twoscale\[remote\]'"):
         Dataset("s3://b/p.zarr")
-    with pytest.raises(TwoscaleError, match=r"^gs://b/p.zarr needs another package"):
-        Dataset("gs://b/p.zarr")
+    with pytest.raises(TwoscaleError, match=r"^abfs://b/p.zarr needs another package"):
+        Dataset("abfs://b/p.zarr")
 
 
 def test_local_datasets_need_neither_zarr_nor_fsspec(tmp_path):
