@@ -392,7 +392,7 @@ def test_nothing_there(memory):
     with pytest.raises(TwoscaleError, match=f"^{PLACE} does not exist: make it with"):
         Dataset(PLACE)
     memory.pipe_file(f"{PLACE}/input/zarr.json", b"{}")
-    with pytest.raises(TwoscaleError, match=r"p.zarr is not a readable Zarr group"):
+    with pytest.raises(TwoscaleError, match=r"p.zarr is damaged: zarr.json is missing; copy"):
         Dataset(PLACE)
     memory.pipe_file(f"{PLACE}/zarr.json", b" " * (64 * 10**6 + 1))
     with pytest.raises(TwoscaleError, match="is too large: at most"):
