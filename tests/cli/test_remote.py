@@ -12,7 +12,7 @@ from twoscale.data import Dataset, description, generation, remote, services
 pytest.importorskip("moto.server", reason="needs the package moto[server]")
 s3fs = pytest.importorskip("s3fs", reason="needs the package s3fs")
 
-from faults.storage import account, storage  # noqa: E402
+from faults.storage import s3_storage  # noqa: E402
 
 PLACE = "s3://bucket/data/p.zarr"
 RECIPE = ("generate", "poisson", "--resolution", 16, "--samples", 80)
@@ -21,14 +21,14 @@ FIT = ("--method", "two-scale", "--set", "predictor=affine")
 
 @pytest.fixture(scope="module")
 def server():
-    with storage() as held:
+    with s3_storage() as held:
         yield held
 
 
 @pytest.fixture
 def s3(server, monkeypatch):
     """A server with an empty bucket `bucket`, of which the environment tells; nobody waits."""
-    for name, value in account(server.url).items():
+    for name, value in server.account().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(remote.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(description, "_CHUNK_BYTES", CHUNK_BYTES)

@@ -48,11 +48,11 @@ def open_service(protocol: str, subject: object) -> Any:
 
     No listings are remembered, since others may change them.
     """
+    known = _SERVICES.get(protocol)
     try:
         import fsspec
     except ImportError as error:
-        raise missing_extra("fsspec", "remote") from error
-    known = _SERVICES.get(protocol)
+        raise missing_extra("fsspec", known.extra if known else "remote") from error
     try:
         options = known.options() if known else {}
         system = fsspec.filesystem(protocol, use_listings_cache=False, **options)
