@@ -342,6 +342,16 @@ def test_a_failed_writer_goes_on_when_the_service_is_back(memory, failing, tmp_p
     assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
 
 
+def test_a_complete_dataset_is_no_failure_whatever_is_left_beside_it(memory, failing, tmp_path):
+    generate(Poisson(), tmp_path / "p.zarr", **OPTIONS)
+    failing += 5 * [("rm", "twoscale-work", ConnectionResetError(104, "reset"))]
+    assert generate(Poisson(), PLACE, **OPTIONS).samples == 30
+    assert failing == []
+    assert objects(memory) == (contents(tmp_path / "p.zarr"), True)
+    generate(Poisson(), PLACE, **OPTIONS, overwrite=True)
+    assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
+
+
 def test_short_answers_are_asked_for_again(memory, monkeypatch):
     dataset = generate(Poisson(), PLACE, **OPTIONS)
     whole = dataset.read("output", 0, 30)

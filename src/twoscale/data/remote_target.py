@@ -40,6 +40,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import content_digest, to_json
 from twoscale.files.reading import TEXT_LIMIT
 from twoscale.files.work_folder import CONTINUES, SUFFIX
+from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.threads import prefetch
 
 _REQUESTS = 8  # at once
@@ -119,7 +120,10 @@ class RemoteTarget:
         """Write the description of the complete dataset, and remove what led to it."""
         self._refuse_lost()
         write_object(self.place / "zarr.json", _json(group(attributes)))
-        remove_objects(self._work, object_names(self._work))
+        try:
+            remove_objects(self._work, object_names(self._work))
+        except Unreachable as error:  # the dataset is complete: this is no reason to fail
+            LOGGER.info("%s is left: %s", self._work, error)
 
     def remove(self) -> None:
         """Remove what was written, unless another command has taken the place.
