@@ -7,12 +7,12 @@ import pytest
 
 from tests.cli.conftest import BATCH_VALUES, CHUNK_BYTES
 from tests.cli.outcome import contents, refused
-from twoscale.data import Dataset, description, generation, remote
+from twoscale.data import Dataset, description, generation, remote, services
 
 pytest.importorskip("moto.server", reason="needs the package moto[server]")
 s3fs = pytest.importorskip("s3fs", reason="needs the package s3fs")
 
-from faults.storage import account, storage  # noqa: E402
+from faults.storage import s3_storage  # noqa: E402
 
 PLACE = "s3://bucket/data/p.zarr"
 RECIPE = ("generate", "poisson", "--resolution", 16, "--samples", 80)
@@ -21,14 +21,14 @@ FIT = ("--method", "two-scale", "--set", "predictor=affine")
 
 @pytest.fixture(scope="module")
 def server():
-    with storage() as held:
+    with s3_storage() as held:
         yield held
 
 
 @pytest.fixture
 def s3(server, monkeypatch):
     """A server with an empty bucket `bucket`, of which the environment tells; nobody waits."""
-    for name, value in account(server.url).items():
+    for name, value in server.account().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(remote.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(description, "_CHUNK_BYTES", CHUNK_BYTES)
@@ -119,7 +119,7 @@ def test_a_server_that_fails_while_shards_are_written(twoscale, s3, tmp_path):
 
 
 def test_a_silent_server(twoscale, s3, monkeypatch):
-    monkeypatch.setattr(remote, "TIMEOUT", 0.05)
+    monkeypatch.setattr(services, "TIMEOUT", 0.05)
     s3.pause = 0.2
     s3.plan += 5 * ["silence"]
     refused(twoscale("check", PLACE), f"{PLACE}/zarr.json cannot be read", "(5 tries)")

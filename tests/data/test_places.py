@@ -73,19 +73,23 @@ def test_a_missing_package_is_named(monkeypatch):
         Dataset("s3://b/p.zarr")
     with pytest.raises(TwoscaleError, match=r"'fsspec': pip install 'twoscale\[remote\]'"):
         generate(Poisson(), "s3://b/p.zarr", resolution=16, samples=2)
+    with pytest.raises(TwoscaleError, match=r"'fsspec': pip install 'twoscale\[gs\]'"):
+        Dataset("gs://b/p.zarr")
 
 
-def test_a_missing_package_for_s3_is_named(monkeypatch):
+def test_a_missing_package_for_a_service_is_named(monkeypatch):
     fsspec = pytest.importorskip("fsspec")
 
     def missing(*call, **options):
-        raise ImportError("Install s3fs to access S3")
+        raise ImportError("Install it to access this")
 
     monkeypatch.setattr(fsspec, "filesystem", missing)
     with pytest.raises(TwoscaleError, match=r"'s3fs': pip install 'twoscale\[remote\]'"):
         Dataset("s3://b/p.zarr")
-    with pytest.raises(TwoscaleError, match=r"^gs://b/p.zarr needs another package"):
+    with pytest.raises(TwoscaleError, match=r"'gcsfs': pip install 'twoscale\[gs\]'"):
         Dataset("gs://b/p.zarr")
+    with pytest.raises(TwoscaleError, match=r"^abfs://b/p.zarr needs another package"):
+        Dataset("abfs://b/p.zarr")
 
 
 def test_local_datasets_need_neither_zarr_nor_fsspec(tmp_path):

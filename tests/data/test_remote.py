@@ -7,7 +7,15 @@ import pytest
 import torch
 
 from tests.cli.outcome import contents
-from twoscale.data import Dataset, check_dataset, description, generate, generation, import_fields
+from twoscale.data import (
+    Dataset,
+    check_dataset,
+    description,
+    generate,
+    generation,
+    import_fields,
+    open_data,
+)
 from twoscale.data import remote as requests
 from twoscale.data.remote import Unreachable
 from twoscale.data.remote_target import RemoteTarget
@@ -134,6 +142,34 @@ def test_shards_that_are_lost_are_written_again(memory, tmp_path, lost):
     memory.rm(path)
     generate(Poisson(), PLACE, **OPTIONS)
     assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
+
+
+@pytest.mark.parametrize(
+    ("lost", "goes_on"),
+    [
+        ("p.zarr/zarr.json", False),
+        ("input/zarr.json", True),
+        ("output/zarr.json", True),
+        ("input/c/0/0/0", True),
+        ("output/c/0/0/0", True),
+        ("shard-0.json", True),
+        ("request.json", False),
+    ],
+)
+def test_an_unfinished_one_that_loses_an_object_is_never_read(memory, tmp_path, lost, goes_on):
+    generate(Poisson(), tmp_path / "p.zarr", **OPTIONS)
+    with pytest.raises(KeyboardInterrupt):
+        generate(Poisson(), PLACE, **OPTIONS, progress=stop_at(12))
+    assert len(memory.find("")) == 7
+    memory.rm(next(one for one in memory.find("") if one.endswith(lost)))
+    with pytest.raises(TwoscaleError, match=r"is not complete|is damaged: zarr\.json is missing"):
+        open_data(PLACE)
+    if goes_on:
+        generate(Poisson(), PLACE, **OPTIONS)
+        assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
+    else:
+        with pytest.raises(TwoscaleError, match=r"exists already|holds an unfinished dataset"):
+            generate(Poisson(), PLACE, **OPTIONS)
 
 
 def test_an_unfinished_one_of_another_request_is_kept(memory):
@@ -342,6 +378,16 @@ def test_a_failed_writer_goes_on_when_the_service_is_back(memory, failing, tmp_p
     assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
 
 
+def test_a_complete_dataset_is_no_failure_whatever_is_left_beside_it(memory, failing, tmp_path):
+    generate(Poisson(), tmp_path / "p.zarr", **OPTIONS)
+    failing += 5 * [("rm", "twoscale-work", ConnectionResetError(104, "reset"))]
+    assert generate(Poisson(), PLACE, **OPTIONS).samples == 30
+    assert failing == []
+    assert objects(memory) == (contents(tmp_path / "p.zarr"), True)
+    generate(Poisson(), PLACE, **OPTIONS, overwrite=True)
+    assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
+
+
 def test_short_answers_are_asked_for_again(memory, monkeypatch):
     dataset = generate(Poisson(), PLACE, **OPTIONS)
     whole = dataset.read("output", 0, 30)
@@ -369,6 +415,19 @@ def test_changed_bytes_are_refused(memory):
         Dataset(PLACE).load("output", range(30))
 
 
+def test_an_account_that_may_not_list_reads_what_is_there(memory, failing):
+    generate(Poisson(), PLACE, **OPTIONS)
+    memory.rm(next(one for one in memory.find("") if one.endswith("output/c/1/0/0")))
+    failing.append(("find", "", PermissionError("Forbidden")))
+    dataset = open_data(PLACE)
+    assert failing == []
+    assert len(dataset.read("output", 0, 12)) == 12
+    with pytest.raises(TwoscaleError, match="is damaged: samples 12 to 23 of 'output'"):
+        dataset.read("output", 12, 24)
+    with pytest.raises(TwoscaleError, match="is damaged: output/c/1/0/0 is missing; copy all"):
+        open_data(PLACE)
+
+
 class NoCredentialsError(Exception):
     """Stands for the error of that name of botocore."""
 
@@ -392,7 +451,7 @@ def test_nothing_there(memory):
     with pytest.raises(TwoscaleError, match=f"^{PLACE} does not exist: make it with"):
         Dataset(PLACE)
     memory.pipe_file(f"{PLACE}/input/zarr.json", b"{}")
-    with pytest.raises(TwoscaleError, match=r"p.zarr is not a readable Zarr group"):
+    with pytest.raises(TwoscaleError, match=r"p.zarr is damaged: zarr.json is missing; copy"):
         Dataset(PLACE)
     memory.pipe_file(f"{PLACE}/zarr.json", b" " * (64 * 10**6 + 1))
     with pytest.raises(TwoscaleError, match="is too large: at most"):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.data.tools import change_chunk, edit_description, flip, shard_file
-from twoscale.data import Dataset, description, generate, import_fields, store
+from twoscale.data import Dataset, generate, import_fields, parts, store
 from twoscale.data.shards import checksum
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import gather, in_memory
@@ -208,13 +208,13 @@ def test_an_unknown_problem_is_no_problem(dataset):
 
 
 def test_a_dataset_is_told_from_other_folders(dataset, tmp_path):
-    assert description.is_dataset(dataset.path)
+    assert parts.is_dataset(dataset.path)
     shutil.rmtree(dataset.path / "output")
-    assert description.is_dataset(dataset.path)
-    assert not description.is_dataset(tmp_path)
-    assert not description.is_dataset(tmp_path / "none")
+    assert parts.is_dataset(dataset.path)
+    assert not parts.is_dataset(tmp_path)
+    assert not parts.is_dataset(tmp_path / "none")
     edit_description(dataset.path, lambda a: a.update(format="other"))
-    assert not description.is_dataset(dataset.path)
+    assert not parts.is_dataset(dataset.path)
 
 
 def test_only_datasets_are_replaced(dataset, tmp_path):

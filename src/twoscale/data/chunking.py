@@ -6,7 +6,7 @@ a chunk: a part of its rows and columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -141,13 +141,6 @@ class Chunking:
 
     def description(self) -> dict[str, Any]:
         """Return what Zarr's `zarr.json` says of the array."""
-        little = {"name": "bytes", "configuration": {"endian": "little"}}
-        sharding = {
-            "chunk_shape": list(self.chunk),
-            "codecs": [little, {"name": "blosc", "configuration": COMPRESSION}],
-            "index_codecs": [little, {"name": "crc32c"}],
-            "index_location": "end",
-        }
         return {
             "zarr_format": 3,
             "node_type": "array",
@@ -159,10 +152,35 @@ class Chunking:
             },
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
             "fill_value": 0.0,
-            "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
+            "codecs": _codecs(self.chunk),
             "attributes": {},
             "storage_transformers": [],
         }
+
+
+def is_our_array(described: dict[str, Any]) -> bool:
+    """Say whether a `zarr.json` is that of an array of a dataset.
+
+    Nobody else compresses in just this way: the codecs of Zarr and their settings tell.
+    """
+    try:
+        return bool(
+            described["codecs"] == _codecs(described["codecs"][0]["configuration"]["chunk_shape"])
+        )
+    except (KeyError, IndexError, TypeError):
+        return False
+
+
+def _codecs(chunk: Sequence[int]) -> list[dict[str, Any]]:
+    """Return what Zarr's `zarr.json` says of how chunks of this shape become a shard."""
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    sharding = {
+        "chunk_shape": list(chunk),
+        "codecs": [little, {"name": "blosc", "configuration": COMPRESSION}],
+        "index_codecs": [little, {"name": "crc32c"}],
+        "index_location": "end",
+    }
+    return [{"name": "sharding_indexed", "configuration": sharding}]
 
 
 def within(region: Region, outer: Region) -> Region:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from twoscale import problems
 from twoscale.data.chunking import Chunking
+from twoscale.data.parts import DESCRIPTION, FORMAT, is_remainder, lost
 from twoscale.data.places import Place, exists, read_json_at
 from twoscale.data.remote import Unreachable
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.samples import fits_rank, sample_shape
-from twoscale.files import content_digest, is_a, read_json
+from twoscale.files import content_digest, is_a
 from twoscale.problems import Problem
 from twoscale.runtime.memory import size_text
 
-FORMAT = "twoscale-dataset"
 FORMAT_VERSION = 4
-ARRAYS = ("input", "parameters", "output")
 SIDES = ("input", "output")
 _CHUNK_BYTES = 2**22
 _SHARD_BYTES = 2**27
@@ -169,37 +167,10 @@ def description_digest(attributes: dict[str, Any]) -> str:
     return content_digest(attributes, but="digest")
 
 
-def is_dataset(path: Path) -> bool:
-    """Say whether a folder is a twoscale dataset, whatever its state."""
-    try:
-        attributes = read_json(path / "zarr.json", require={"attributes": dict})["attributes"]
-    except TwoscaleError:
-        return False
-    return attributes.get("format") == FORMAT
-
-
-def may_be_dataset(path: Path) -> bool:
-    """Say whether a Zarr folder is a twoscale dataset, or too damaged to tell."""
-    try:
-        attributes = read_json(path / "zarr.json").get("attributes", {})
-    except TwoscaleError:
-        return True
-    return not isinstance(attributes, dict) or attributes.get("format") == FORMAT
-
-
-def is_replaceable(path: Path) -> bool:
-    """Say whether a folder is a twoscale dataset, and holds nothing but what we write."""
-    if not is_dataset(path):
-        return False
-    held = {entry.name for entry in path.iterdir()} - {"zarr.json"}
-    inside = {entry.name for name in ARRAYS for entry in (path / name).glob("*")}
-    return held <= set(ARRAYS) and inside <= {"zarr.json", "c"}
-
-
 def read_description(path: Place) -> dict[str, Any]:
     """Return the attributes of a complete dataset, whose types and sizes are checked."""
     try:
-        group = read_json_at(path / "zarr.json", require={"attributes": dict, "node_type": str})
+        group = read_json_at(path / DESCRIPTION, require={"attributes": dict, "node_type": str})
     except Unreachable:
         raise
     except TwoscaleError as error:
@@ -207,11 +178,14 @@ def read_description(path: Place) -> dict[str, Any]:
             raise TwoscaleError(
                 f"{path} does not exist: make it with 'twoscale generate' or 'import'"
             ) from error
+        if is_remainder(path):
+            raise lost(path, DESCRIPTION) from error
         raise TwoscaleError(f"{path} is not a readable Zarr group: {error}") from error
     attributes: dict[str, Any] = group["attributes"]
     if attributes.get("format") != FORMAT:
         raise TwoscaleError(
-            f"{path} is not a twoscale dataset: make one with 'twoscale generate' or 'import'"
+            f"{path} is not a twoscale dataset, or its {DESCRIPTION} is no longer that of one: "
+            "make one with 'twoscale generate' or 'import'"
         )
     if attributes.get("format_version") != FORMAT_VERSION:
         raise TwoscaleError(

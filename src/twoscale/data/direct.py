@@ -14,9 +14,10 @@ import numpy as np
 
 from twoscale.data.arrays import StackView
 from twoscale.data.chunking import cut_window
-from twoscale.data.description import describe, may_be_dataset
+from twoscale.data.description import describe
 from twoscale.data.importing import Files, file_list
 from twoscale.data.layouts import open_fields
+from twoscale.data.parts import DESCRIPTION, lost, may_be_dataset, missing_shards
 from twoscale.data.places import place_of
 from twoscale.data.readers import is_array_file
 from twoscale.data.reading import Reading
@@ -144,7 +145,7 @@ def open_data(files: Files, reading: Reading | None = None) -> Dataset:
                 f"{files} is a dataset, whose arrays and axes are settled: drop the options that "
                 "say how files are read"
             )
-        return Dataset(files)
+        return _whole(files)
     return FileDataset(files, asked)
 
 
@@ -158,19 +159,28 @@ def open_with_test(
     if test is None:
         return open_data(files, reading), None
     if _is_one_dataset(files) and not _is_one_dataset(test):
-        dataset = Dataset(files)
+        dataset = _whole(files)
         return dataset, FileDataset(test, Reading.recorded_in(dataset.metadata).for_other(reading))
     dataset = open_data(files, reading)
     if _is_one_dataset(test):
-        return dataset, Dataset(test)
+        return dataset, _whole(test)
     return dataset, FileDataset(test, Reading.recorded_in(dataset.metadata).for_other(Reading()))
 
 
 def reopen_data(record: Mapping[str, Any]) -> Dataset:
     """Return the data that a run's config names, stored or in files."""
     if "files" not in record:
-        return Dataset(record.get("path", ""))
+        return _whole(record.get("path", ""))
     return FileDataset(record["files"], Reading.from_dict(record.get("reading")))
+
+
+def _whole(path: str | Path) -> Dataset:
+    """Return a dataset none of whose files is missing, however little of it will be read."""
+    dataset = Dataset(path)
+    missing = missing_shards(dataset.path, dataset.layout.chunkings)
+    if missing:
+        raise lost(dataset.path, missing[0], len(missing) - 1)
+    return dataset
 
 
 def _is_one_dataset(files: Files) -> TypeGuard[str | Path]:
@@ -186,9 +196,10 @@ def is_stored(place: str | Path) -> bool:
         return not (any(sign in str(path) for sign in "*?[") or is_array_file(path))
     if not path.is_dir():
         return False
-    if not (path / "zarr.json").exists():
-        return not any(path.iterdir()) or (path / "manifest.json").exists()
-    return may_be_dataset(path)
+    if may_be_dataset(path):
+        return True
+    described = (path / DESCRIPTION).exists()
+    return not described and (not any(path.iterdir()) or (path / "manifest.json").exists())
 
 
 def files_digest(paths: Sequence[Path]) -> str:

@@ -6,7 +6,7 @@ import os
 from enum import Enum
 from pathlib import Path
 
-from twoscale.data.description import may_be_dataset
+from twoscale.data.parts import DESCRIPTION, is_remainder, may_be_dataset
 from twoscale.data.places import place_of
 from twoscale.data.remote import URL
 from twoscale.errors import TwoscaleError
@@ -91,10 +91,12 @@ def runs_in(folder: Path) -> list[Path]:
 
 def _kind_of_folder(path: Path) -> Kind:
     held = {entry.name for entry in path.iterdir()}
-    if "zarr.json" in held:
+    if DESCRIPTION in held:
         return Kind.DATASET if may_be_dataset(path) else Kind.ZARR
     if held & {".zgroup", ".zarray"}:
         return Kind.ZARR
+    if is_remainder(path):
+        return Kind.DATASET
     if SUMS in held or {MANIFEST, _CONFIG} <= held:
         return Kind.RUN
     if MANIFEST in held:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data.chunking import Chunking, extent
-from twoscale.data.description import is_replaceable
+from twoscale.data.parts import is_replaceable
 from twoscale.data.places import file_size, read_range
 from twoscale.data.shards import checksum, unpack, write_index
 from twoscale.data.written import (

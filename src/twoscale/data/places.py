@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from twoscale.data.remote import URL, object_names, object_size, read_object, read_small_object
+from twoscale.data.remote import (
+    URL,
+    Denied,
+    object_names,
+    object_size,
+    read_object,
+    read_small_object,
+)
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json, unreadable
 from twoscale.files.reading import TEXT_LIMIT, json_object
@@ -55,6 +63,20 @@ def exists(place: Place) -> bool:
     if isinstance(place, Path):
         return os.path.lexists(place)
     return bool(object_names(place))
+
+
+def absent(place: Place, names: Sequence[str]) -> list[str]:
+    """Return which files are not below a place that holds some.
+
+    A service that does not list its objects is believed to have them: reading them tells.
+    """
+    if isinstance(place, Path):
+        return [name for name in names if not os.path.lexists(place / name)]
+    try:
+        held = set(object_names(place))
+    except Denied:
+        held = set()
+    return [name for name in names if name not in held] if held else []
 
 
 def read_json_at(place: Place, *, require: dict[str, type] | None = None) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.data.services import final_reason, is_denied, open_service, reason
+from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.memory import is_out_of_memory, size_text
 
@@ -19,20 +20,14 @@ Result = TypeVar("Result")
 
 TRIES = 5
 FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
-TIMEOUT = 30.0  # seconds that a server of S3 may be silent
-
-_NO_CREDENTIALS = {
-    "NoCredentialsError",
-    "PartialCredentialsError",
-    "CredentialRetrievalError",
-    "ProfileNotFound",
-    "DefaultCredentialsError",
-}
-"""Names of the errors with which libraries of storage services say that they know no account."""
 
 
 class Unreachable(TwoscaleError):
     """A storage service that cannot be reached, refuses, or fails again and again."""
+
+
+class Denied(Unreachable):
+    """A storage service that does not allow this to the account."""
 
 
 @dataclass(frozen=True)
@@ -144,61 +139,15 @@ def _tried(url: URL, verb: str, request: Callable[[], Result]) -> Result:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            final = _final(error)
+            final = final_reason(url.protocol, error)
             if final or number == TRIES:
                 tries = "" if final else f" ({TRIES} tries)"
-                raise Unreachable(
-                    f"{url} cannot be {verb}: {final or _reason(error)}{tries}"
-                ) from error
-            LOGGER.info("try %d: %s cannot be %s: %s", number, url, verb, _reason(error))
+                kind = Denied if is_denied(error) else Unreachable
+                raise kind(f"{url} cannot be {verb}: {final or reason(error)}{tries}") from error
+            LOGGER.info("try %d: %s cannot be %s: %s", number, url, verb, reason(error))
         time.sleep(FIRST_WAIT * 2 ** (number - 1))
     raise AssertionError("unreachable")
 
 
-def _final(error: Exception) -> str:
-    """Return why another try would be of no use; empty if it may be."""
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    if kinds & _NO_CREDENTIALS:
-        return (
-            "no credentials are known; set those of your account, such as AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY"
-        )
-    if isinstance(error, PermissionError):
-        return f"access is denied; check the credentials and rights of your account ({error})"
-    if isinstance(error, NotImplementedError):
-        return "this kind of storage does not allow it"
-    return ""
-
-
-def _reason(error: Exception) -> str:
-    """Return what went wrong, in one line."""
-    text = (" ".join(str(error).split()) or type(error).__name__)[:200].rstrip(".")
-    return f"no answer within {TIMEOUT:g} s" if isinstance(error, TimeoutError) else text
-
-
 def _filesystem(url: URL) -> Any:
-    """Return fsspec's access to a service, which fsspec keeps for the next call."""
-    try:
-        import fsspec
-    except ImportError as error:
-        raise missing_extra("fsspec", "remote") from error
-    try:
-        system = fsspec.filesystem(url.protocol, **_options(url.protocol))
-    except ImportError as error:
-        if url.protocol in ("s3", "s3a"):
-            raise missing_extra("s3fs", "remote") from error
-        raise TwoscaleError(f"{url} needs another package: {error}") from error
-    except ValueError as error:
-        raise TwoscaleError(f"{url} is of a kind that fsspec does not know: {error}") from error
-    if hasattr(system, "retries"):
-        system.retries = 1  # tries are counted here
-    return system
-
-
-def _options(protocol: str) -> dict[str, Any]:
-    """Return how fsspec is to open a service: no memory of listings, which others may change."""
-    options: dict[str, Any] = {"use_listings_cache": False}
-    if protocol in ("s3", "s3a"):
-        silence = {"connect_timeout": TIMEOUT, "read_timeout": TIMEOUT}
-        options["config_kwargs"] = {**silence, "retries": {"max_attempts": 0}}
-    return options
+    return open_service(url.protocol, url)

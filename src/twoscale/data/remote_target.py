@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
-from twoscale.data.description import ARRAYS, FORMAT
 from twoscale.data.local_target import group
+from twoscale.data.parts import FORMAT, is_part
 from twoscale.data.places import read_json_at
 from twoscale.data.remote import (
     URL,
@@ -40,6 +40,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import content_digest, to_json
 from twoscale.files.reading import TEXT_LIMIT
 from twoscale.files.work_folder import CONTINUES, SUFFIX
+from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.threads import prefetch
 
 _REQUESTS = 8  # at once
@@ -88,7 +89,7 @@ class RemoteTarget:
         self._chunkings, self._digest = chunkings, content_digest(request)
         names = object_names(self.place)
         stored = self._stored() if "zarr.json" in names else {}
-        begun = stored == json.loads(to_json(attributes)) and _are_parts(names)
+        begun = stored == json.loads(to_json(attributes)) and all(map(is_part, names))
         if begun and self._continues(request):
             self._rows = self._recovered()
         else:
@@ -119,7 +120,10 @@ class RemoteTarget:
         """Write the description of the complete dataset, and remove what led to it."""
         self._refuse_lost()
         write_object(self.place / "zarr.json", _json(group(attributes)))
-        remove_objects(self._work, object_names(self._work))
+        try:
+            remove_objects(self._work, object_names(self._work))
+        except Unreachable as error:  # the dataset is complete: this is no reason to fail
+            LOGGER.info("%s is left: %s", self._work, error)
 
     def remove(self) -> None:
         """Remove what was written, unless another command has taken the place.
@@ -128,7 +132,7 @@ class RemoteTarget:
         """
         if not self._owns():
             return
-        names = [name for name in object_names(self.place) if _is_part(name)]
+        names = [name for name in object_names(self.place) if is_part(name)]
         remove_objects(self.place, [name for name in names if name != "zarr.json"])
         remove_objects(self.place, [name for name in names if name == "zarr.json"])
         remove_objects(self._work, object_names(self._work))
@@ -173,7 +177,7 @@ class RemoteTarget:
             return
         if not self._overwrite and stored.get("complete") is not False:
             raise refuse_existing(self.place)
-        if not stored or not _are_parts(names):
+        if not stored or not all(map(is_part, names)):
             raise TwoscaleError(
                 f"{self.place} is something else, or holds other files too, and is not replaced: "
                 "choose another path"
@@ -245,16 +249,3 @@ class RemoteTarget:
 
 def _json(content: dict[str, Any]) -> bytes:
     return (to_json(content) + "\n").encode()
-
-
-def _are_parts(names: list[str]) -> bool:
-    """Say whether all objects have names that we write into a dataset."""
-    return all(_is_part(name) for name in names)
-
-
-def _is_part(name: str) -> bool:
-    """Say whether an object of this name is one that we write into a dataset."""
-    first, _, rest = name.partition("/")
-    return name == "zarr.json" or (
-        first in ARRAYS and (rest == "zarr.json" or rest.startswith("c/"))
-    )

@@ -15,6 +15,7 @@ from twoscale import problems
 from twoscale.data.chunking import Window, checked_window, extent
 from twoscale.data.chunks import Damaged, StoredChunks
 from twoscale.data.description import SIDES, Layout, layout_of, read_description
+from twoscale.data.parts import REPAIR
 from twoscale.data.places import Place, place_of
 from twoscale.data.remote import URL, Unreachable
 from twoscale.errors import TwoscaleError
@@ -75,7 +76,7 @@ class Dataset:
         except Unreachable:
             raise
         except TwoscaleError as error:
-            raise TwoscaleError(f"{self.path} is damaged: {error}") from error
+            raise TwoscaleError(f"{self.path} is damaged: {error}; {REPAIR}") from error
 
     def __reduce__(self) -> Any:
         """Return how another process opens the same dataset."""

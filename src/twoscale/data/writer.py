@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from twoscale.data.chunking import DTYPE
-from twoscale.data.description import FORMAT, FORMAT_VERSION, description_digest, layout_of
+from twoscale.data.description import FORMAT_VERSION, description_digest, layout_of
 from twoscale.data.local_target import local_target
+from twoscale.data.parts import FORMAT
 from twoscale.data.places import Place, place_of
 from twoscale.data.remote import URL
 from twoscale.data.remote_target import remote_target

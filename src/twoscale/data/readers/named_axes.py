@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from twoscale.data.chunking import is_our_array
 from twoscale.data.readers.archive import Archive, Found
 from twoscale.data.readers.base import Index, quietly, reading
 from twoscale.data.readers.hdf5 import open_hdf5
@@ -82,7 +83,10 @@ def _close(groups: dict[str, Any]) -> None:
 
 
 def _refuse_unsafe(folder: Path) -> None:
-    """Refuse a Zarr folder with links or special files in it, or with codecs that are not known."""
+    """Refuse a Zarr folder with links or special files, codecs that are not known, or our arrays.
+
+    An array of a dataset is read with its checksums or not at all: Zarr takes lost files for zeros.
+    """
     for parent, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = Path(parent, name)
@@ -90,7 +94,13 @@ def _refuse_unsafe(folder: Path) -> None:
             if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
                 raise TwoscaleError(f"{path} is no regular file or folder: copy what it stands for")
         for name in _DESCRIPTIONS & set(names):
-            for codec in _codecs(read_json(Path(parent, name))):
+            described = read_json(Path(parent, name))
+            if is_our_array(described):
+                raise TwoscaleError(
+                    f"{parent} is an array of a twoscale dataset, which is read as a whole: give "
+                    f"the dataset {Path(parent).parent}"
+                )
+            for codec in _codecs(described):
                 if codec.removeprefix("numcodecs.") not in _SAFE:
                     raise TwoscaleError(
                         f"{Path(parent, name)} names the codec '{codec}', which is not trusted: "

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from twoscale.data.description import is_dataset
+from twoscale.data.parts import DESCRIPTION, is_dataset, is_remainder, lost
 from twoscale.data.readers.archive import Archive, Found, SingleArchive
 from twoscale.data.readers.base import listed, natural, reading
 from twoscale.data.readers.mat import open_mat
@@ -119,6 +119,8 @@ def _open_folder(folder: Path) -> Opened:
     """Return the reader of a folder: Zarr, files of one array each, or files of several."""
     if is_dataset(folder):
         raise TwoscaleError(f"{folder} is a twoscale dataset already: use it as it is")
+    if is_remainder(folder):
+        raise lost(folder, DESCRIPTION)
     if any((folder / name).exists() for name in _ZARR_FILES):
         from twoscale.data.readers.named_axes import open_zarr  # needs an optional dependency
 
