@@ -8,6 +8,7 @@ the same bytes, however many workers there are and wherever they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -73,6 +74,10 @@ class Tasks(Protocol):
 
 class Cluster(Workers, Tasks, Protocol):
     """Other processes, which take work on ranges as well as tasks of any kind."""
+
+    def listening(self, hear: Callable[[Any], None]) -> AbstractContextManager[None]:
+        """Call `hear` with the messages of tasks during the block, from another thread."""
+        ...
 
 
 class Threads:
