@@ -50,9 +50,11 @@ def recorded(member, *arguments):
         print(len(member.history.validation_loss), file=file)
 
 def first_time(name):
-    new = not (notes / name).exists()
-    (notes / name).touch()
-    return new
+    try:
+        (notes / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 def saved(self, epoch, groups=0):
     save(self, epoch, groups)

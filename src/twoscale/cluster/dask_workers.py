@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
+from twoscale.cluster import awaiting
 from twoscale.cluster.checks import check_workers, versions
 from twoscale.cluster.worker_task import TOPIC, do_task
 from twoscale.errors import TwoscaleError, TwoscaleWarning
@@ -29,7 +30,6 @@ _ARITY = 8  # sums that are added up by one task; a power of two, as `tree_sum` 
 _AHEAD = 3  # tasks for each worker that are asked for before their results are taken
 _TICK = 1.0  # seconds between two calls while results are waited for
 _MANY = 64  # groups of one sum: more of them are added up in several steps
-_PATIENCE = 300.0  # seconds for which a scheduler is waited for that went away
 _RESTARTS = 5  # broken connections in a row that are mended
 
 
@@ -77,6 +77,7 @@ class DaskWorkers:
         self.client = self._connect()
         self.places: list[str] = sorted(self.client.nthreads())
         self.client.subscribe_topic(TOPIC, self._heard)
+        self.client.subscribe_topic("all", self._noticed)  # what happens to the cluster
         if self._tell:
             self._tell(f"{self.description}, dashboard: {self.client.dashboard_link}")
 
@@ -216,6 +217,11 @@ class DaskWorkers:
         if command == self._name and (hear := self._hear):
             hear(message)
 
+    def _noticed(self, event: tuple[float, Any]) -> None:
+        match event[1]:
+            case {"action": "remove-worker", "worker": name, "expected": False} if self._tell:
+                self._tell(f"the worker {name} was lost: others do its work again")
+
     def close(self) -> None:
         """End the connection."""
         self.client.close()
@@ -255,8 +261,11 @@ class DaskWorkers:
                 return self.client.submit(
                     do_task, versions(), self._name, function, *arguments, **options
                 )
-            except OSError as error:  # no reply of the scheduler
-                raise _LostError(str(error)) from error
+            except Exception as error:
+                # No reply of the scheduler, or it went away for long while nothing was asked of it.
+                if isinstance(error, OSError) or self.client.status in ("closing", "closed"):
+                    raise _LostError(str(error)) from error
+                raise
 
     def _mended(self, action: Callable[[], Tensors]) -> Tensors:
         """Return action(), done again after a lost connection."""
@@ -275,13 +284,13 @@ class DaskWorkers:
                 f"the connection to the workers was lost {failures} times in a row: {error}"
             ) from error
         warnings.warn(
-            "the connection to the scheduler was lost: waiting up to "
-            f"{_PATIENCE / 60:.0f} minutes for it, or for another one at its address",
+            f"the connection to the scheduler was lost: waiting {awaiting.minutes()} for it, or "
+            "for another one at its address",
             TwoscaleWarning,
             stacklevel=2,
         )
         self.client.close(timeout=1)
-        end = monotonic() + _PATIENCE
+        end = monotonic() + awaiting.PATIENCE
         while True:
             try:
                 self._open()
@@ -321,7 +330,7 @@ def _result(future: Any) -> Any:
     from distributed.scheduler import KilledWorker
 
     try:
-        return future.result()
+        return awaiting.awaited(future)
     except KilledWorker as error:
         raise TwoscaleError(
             "several workers died one after the other while they did the same work: most often "
