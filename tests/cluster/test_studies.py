@@ -159,9 +159,9 @@ def test_a_task_that_nobody_wants_ends_at_once(group):
     assert not folder.has_run(group.cells[0])
 
 
-def leave_checkpoint(folder, name):
-    """Leave a checkpoint of a group as a killed worker does."""
-    work = WorkFolder(folder.group(name))
+def leave_checkpoint(place):
+    """Leave a checkpoint beside a place as a killed worker does."""
+    work = WorkFolder(place)
     work.checkpoints.mkdir()
     (work.checkpoints / "x.safetensors").write_text("not one")
     work.release()
@@ -171,11 +171,12 @@ def leave_checkpoint(folder, name):
 @pytest.mark.parametrize("resume", [True, False])
 def test_only_a_study_that_resumes_takes_checkpoints_over(group, monkeypatch, resume):
     folder, group = group
-    kept = leave_checkpoint(folder, group.name)
+    places = folder.group(group.name), folder.cell(group.cells[0])
+    kept = [leave_checkpoint(place) for place in places]
     seen = []
 
     def look(self, one):
-        seen.append(kept.exists())
+        seen.extend(one.exists() for one in kept)
         return []
 
     monkeypatch.setattr(RunGroup, "__call__", look)
@@ -183,14 +184,14 @@ def test_only_a_study_that_resumes_takes_checkpoints_over(group, monkeypatch, re
         tiny_study(), folder.path, device="cpu", seeds=[0], only=["local"], workers=Here(),
         resume=resume,
     )  # fmt: skip
-    assert seen == [resume]
+    assert seen == [resume, resume]
 
 
 def test_checkpoints_of_finished_groups_vanish(group):
     folder, group = group
     wanted = {"device": "cpu", "seeds": [0], "only": ["local"]}
     run_study(tiny_study(), folder.path, workers=Here(), **wanted)
-    kept = leave_checkpoint(folder, group.name)
+    kept = leave_checkpoint(folder.group(group.name))
     run_study(tiny_study(), folder.path, workers=Here(), **wanted)
     assert not kept.parent.exists()
 

@@ -29,7 +29,8 @@ def do_task(
 
     def waits() -> bool:
         task = worker.state.tasks.get(key)
-        return task is not None and task.state != "cancelled" and worker.status.name == "running"
+        ends = worker.status.name in ("closing", "closed", "failed")  # or it lost the scheduler
+        return not ends and task is not None and task.state != "cancelled"
 
     def tell(message: Any) -> None:
         worker.log_event(TOPIC, [command, message])

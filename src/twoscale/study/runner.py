@@ -192,7 +192,7 @@ class _Runner:
             )
 
     def discard_checkpoints(self, plan: Plan, *, resume: bool) -> None:
-        """Remove what workers left of groups that are finished; without `resume`, of all.
+        """Remove what workers left of groups that are finished; without `resume`, all there is.
 
         A worker may still be busy for a command that was killed. It stops at its next report.
         """
@@ -206,6 +206,8 @@ class _Runner:
         if not resume:
             for group in plan.groups:
                 discard(self.folder.group(group.name), wait=wait)
+                for cell in group.cells:  # fine-tunings and searches
+                    discard(self.folder.cell(cell))
 
     def _groups(self, plan: Plan, workers: Tasks | None) -> Iterator[Group]:
         """Yield the groups of a plan once they have run."""
