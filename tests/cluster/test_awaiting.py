@@ -8,6 +8,11 @@ from twoscale.cluster import awaiting
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 
 
+@pytest.fixture(autouse=True)
+def looks_at_once(monkeypatch):
+    monkeypatch.setattr(awaiting, "_LOOK", 0)
+
+
 class Future:
     """A task that is done once it was asked for so often; meanwhile some workers are there."""
 

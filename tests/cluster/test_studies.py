@@ -120,10 +120,14 @@ class Here:
         self.hear = hear
         yield
 
-    def each(self, function, items):
-        for item in items:
-            with called_by(Caller(lambda: True, self.hear)):
-                yield function(item)
+    def as_finished(self, function, following, waiting):
+        def tell(message):
+            self.hear(message)
+            waiting()
+
+        while (item := following()) is not None:
+            with called_by(Caller(lambda: True, tell)):
+                yield item, function(item)
 
 
 @pytest.fixture
@@ -205,7 +209,6 @@ def test_the_command_hears_what_runs(tmp_path):
     running = [report[1:] for report in told if report[0] == "running"]
     assert running[0] == (2, 3, "poisson-16 local seed 0 with 1 more (starting)")
     assert (1, 1, "poisson-16 two-scale+A1 seed 0 (finetuning 0/2)") in running
-    assert running[-1] == (0, 1, "")
     assert finished(read_tiny(tmp_path))
     for cell in read_tiny(tmp_path)["cells"]:
         log = (tmp_path / "logs" / f"{cell['key']}.log").read_text()
@@ -219,7 +222,8 @@ def test_many_groups_are_counted(tmp_path):
     running = Running(groups, lambda *report: reports.append(report))
     for group in groups:
         running.hear((group.name, "training 1/6"))
-    running.hear(("of another command", "training 1/6"))
+    running.hear(("no group of this command", "training 1/6"))
+    running.report()
     stage, done, total, words = reports[-1]
     assert (stage, done, total) == ("running", 3, 3)
     assert words == (

@@ -1,4 +1,4 @@
-"""Waiting for a task while there may be no worker that could do it."""
+"""Waiting for tasks while there may be no worker that could do them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,42 @@ def minutes() -> str:
     return f"up to {PATIENCE / 60:.0f} minutes"
 
 
+class Lookout:
+    """Warns if there are no workers while results are waited for, and raises in the end."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.latest = monotonic()
+        self.alone: float | None = None  # since when there are no workers
+
+    def look(self) -> None:
+        """Look whether there are workers, if the last look was some time ago."""
+        if monotonic() - self.latest < _LOOK:
+            return
+        self.latest = monotonic()
+        if self.client.nthreads():
+            self.alone = None
+        elif self.alone is None:
+            self.alone = monotonic()
+            warnings.warn(
+                f"no workers are left: waiting {minutes()} for others",
+                TwoscaleWarning,
+                stacklevel=2,
+            )
+        elif monotonic() - self.alone > PATIENCE:
+            raise TwoscaleError(
+                "no workers are left, and no others came: start some with 'dask worker', and run "
+                "the same command again"
+            )
+
+
 def awaited(future: Any) -> Any:
-    """Return a task's result; without any worker, warn at first and raise in the end."""
-    alone: float | None = None  # since when there are no workers
+    """Return a task's result."""
+    lookout = Lookout(future.client)
     while True:
         try:
             return future.result(timeout=_LOOK)
         except TimeoutError:
             if future.done():  # meanwhile, or the error is the task's own
                 return future.result()
-        if future.client.nthreads():
-            alone = None
-        elif alone is None:
-            alone = monotonic()
-            warnings.warn(
-                f"no workers are left: waiting {minutes()} for others",
-                TwoscaleWarning,
-                stacklevel=2,
-            )
-        elif monotonic() - alone > PATIENCE:
-            raise TwoscaleError(
-                "no workers are left, and no others came: start some with 'dask worker', and run "
-                "the same command again"
-            )
+        lookout.look()

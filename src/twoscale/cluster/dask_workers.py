@@ -179,6 +179,7 @@ class DaskWorkers:
         """Return the place of a future that is done; call `waiting` once a second until then."""
         from distributed import wait
 
+        lookout = awaiting.Lookout(self.client)
         while True:
             for place, future in enumerate(futures):
                 if future.done():
@@ -187,6 +188,7 @@ class DaskWorkers:
                 with self.client.as_current():
                     wait(futures, timeout=_TICK, return_when="FIRST_COMPLETED")
             except TimeoutError:
+                lookout.look()
                 if waiting:
                     waiting()
 

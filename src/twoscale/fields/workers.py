@@ -61,6 +61,10 @@ class Tasks(Protocol):
         """
         ...
 
+    def listening(self, hear: Callable[[Any], None]) -> AbstractContextManager[None]:
+        """Call `hear` with the messages of tasks during the block, from another thread."""
+        ...
+
     @property
     def count(self) -> int:
         """Return how many workers there are."""
@@ -74,10 +78,6 @@ class Tasks(Protocol):
 
 class Cluster(Workers, Tasks, Protocol):
     """Other processes, which take work on ranges as well as tasks of any kind."""
-
-    def listening(self, hear: Callable[[Any], None]) -> AbstractContextManager[None]:
-        """Call `hear` with the messages of tasks during the block, from another thread."""
-        ...
 
 
 class Threads:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -104,7 +105,7 @@ def run_groups(
     running = Running(groups, progress)
     with tasks.listening(running.hear):
         for tuned in (False, True):
-            stage = [group for group in groups if group.tuned == tuned]
-            for group, failed in zip(stage, tasks.each(run, stage), strict=True):
+            stage = iter([group for group in groups if group.tuned == tuned])
+            for group, failed in tasks.as_finished(run, partial(next, stage, None), running.report):
                 running.end(group)
                 yield group, failed

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from threading import Lock
 
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.progress import Progress
@@ -41,18 +40,6 @@ def with_logs(progress: Progress, logs: Sequence[Log]) -> Progress:
         if done in (0, total):
             for log in logs:
                 log.write(" ".join(f"{stage} {done}/{total} {remark}".split()))
-
-    return report
-
-
-def one_at_a_time(progress: Progress | None) -> Progress:
-    """Return a progress function that several threads may call; it may be none."""
-    lock = Lock()
-
-    def report(stage: str, done: int, total: int, remark: str) -> None:
-        if progress:
-            with lock:
-                progress(stage, done, total, remark)
 
     return report
 

@@ -26,7 +26,7 @@ from twoscale.study.elsewhere import run_groups
 from twoscale.study.fits import warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.groups import run_group
-from twoscale.study.logs import TimeLeft, one_at_a_time
+from twoscale.study.logs import TimeLeft
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
 from twoscale.surrogate.fitting import kept_checkpoints
@@ -86,7 +86,7 @@ def run_studies(
         others = [cell for record in records for cell in record.cells]
         plan = partial(make_plan, folder, others=others, alone=alone)
         plans = [plan(record.asked) for record in records]
-        running = _Runner(records, folder, chosen, one_at_a_time(progress), kept)
+        running = _Runner(records, folder, chosen, progress or _silent, kept)
         together = plan([cell for record in records for cell in record.asked])
         running.discard_checkpoints(together, resume=resume)
         running.run(together, workers)
@@ -284,3 +284,7 @@ def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | N
         for row in study.rows()
         for seed in sorted({*row.seeds, *(seed for case, seed in seeds if case == row.case.id)})
     ]
+
+
+def _silent(stage: str, done: int, total: int, remark: str) -> None:
+    pass

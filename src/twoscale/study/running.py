@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from threading import Lock
 
 from twoscale.runtime.progress import Progress
 from twoscale.study.planning import Group
@@ -16,34 +15,32 @@ class Running:
 
     def __init__(self, groups: Sequence[Group], progress: Progress) -> None:
         self.left = {group.name: group for group in groups}
-        self.stages: dict[str, str] = {}  # of the groups that run
+        self.stages: dict[str, str] = {}  # of the groups that run; another thread hears of them
         self.progress = progress
-        self.lock = Lock()  # messages come from another thread
 
     def hear(self, message: tuple[str, str]) -> None:
         """Take in what a group tells: its stage, or nothing at its end."""
         name, stage = message
-        with self.lock:
-            if name not in self.left:
-                return
-            if stage:
-                self.stages[name] = stage
-            else:
-                self.stages.pop(name, None)
-            self.progress("running", self._count(self.stages), self._count(self.left), self.text())
+        if stage:
+            self.stages[name] = stage
+        else:
+            self.stages.pop(name, None)
 
     def end(self, group: Group) -> None:
         """Count a group as done."""
-        with self.lock:
-            self.stages.pop(group.name, None)
-            del self.left[group.name]
+        del self.left[group.name]
 
-    def text(self) -> str:
-        """Return what runs in words, such as `poisson-16 fno seed 0 (training 3/8) and 2 more`."""
-        named = list(self.stages.items())[:_NAMED]
-        words = ", ".join(f"{_words(self.left[name])} ({stage})" for name, stage in named)
-        others = self._count(self.stages) - self._count(name for name, _ in named)
-        return f"{words} and {others} more" if others else words
+    def report(self) -> None:
+        """Tell which groups run, such as `poisson-16 fno seed 0 (training 3/8) and 2 more`."""
+        stages = {name: stage for name, stage in self.stages.copy().items() if name in self.left}
+        if not stages:
+            return
+        named = list(stages)[:_NAMED]
+        words = ", ".join(f"{_words(self.left[name])} ({stages[name]})" for name in named)
+        count = self._count(stages)
+        if others := count - self._count(named):
+            words += f" and {others} more"
+        self.progress("running", count, self._count(self.left), words)
 
     def _count(self, names: Iterable[str]) -> int:
         return sum(len(self.left[name].cells) for name in names)
