@@ -15,6 +15,7 @@ PACKAGE = Path(twoscale.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
 SHOWS_COMMANDS = {
     "bench/using.py": "runs the command line",
+    "cluster/checks.py": "shows a command of Dask",
     "report": "pages print commands to type",
     "serve/pages.py": "shows commands of curl",
     "study/runner.py": "a record holds the command that makes it",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from functools import partial
 from time import sleep
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,9 +16,9 @@ import torch
 from tests.cluster.tools import TcpCluster
 from twoscale import Poisson
 from twoscale.cluster import connected
-from twoscale.cluster.dask_workers import _group_size
-from twoscale.data import Dataset, generate
-from twoscale.errors import TwoscaleError
+from twoscale.cluster.dask_workers import _group_size, _result
+from twoscale.data import generate
+from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.fields.source import ArraySource, total
 from twoscale.representation import PatchPCA
 from twoscale.run import Run, fit_run
@@ -42,10 +44,30 @@ def fail(item):
 
 def die_once(marker, item):
     """End the process at item 3, unless another one did so before."""
-    if item == 3 and not marker.exists():
-        marker.touch()
-        os._exit(1)
+    if item == 3:
+        end_one_process(marker)
     return item
+
+
+def sums_of_one_that_dies(marker, chunks):
+    end_one_process(marker)
+    return sums(chunks)
+
+
+def end_one_process(marker):
+    """End this process if it is the first one that comes here."""
+    with suppress(FileExistsError):
+        marker.touch(exist_ok=False)
+        os._exit(1)
+
+
+OTHER_VERSIONS = """
+from twoscale.cluster import checks
+
+versions = getattr(checks.versions, "original", checks.versions)  # run more than once
+checks.versions = lambda: {**versions(), "numpy": "0.1"}
+checks.versions.original = versions
+"""
 
 
 def stored(dataset, workers=None):
@@ -188,22 +210,69 @@ def test_groups_of_ranges_are_powers_of_two(ranges, groups):
     assert size == 1 or -(-ranges // size) >= groups
 
 
-def test_a_cluster_elsewhere_survives_dead_workers_and_a_new_scheduler(dataset, tmp_path):
+def test_a_cluster_elsewhere_loses_workers_and_schedulers(dataset, tmp_path, monkeypatch):
+    """The results are those of this process; a worker with other versions gives none."""
     expected = total(sums, stored(dataset))
-    with TcpCluster() as cluster, connected(cluster.address) as workers:
-        found = list(workers.each(partial(die_once, tmp_path / "died"), range(12)))
+    told = []
+    with (
+        TcpCluster(workers=3) as cluster,
+        connected(cluster.address, tell=told.append) as workers,
+    ):
+        found = list(workers.each(partial(die_once, tmp_path / "first"), range(12)))
         assert found == list(range(12))
-        assert (tmp_path / "died").exists()
         cluster.add_worker()
         rest = list(range(6))
-        work = partial(die_once, tmp_path / "died again")
-        found = workers.as_finished(work, lambda: rest.pop(0) if rest else None)
+        found = workers.as_finished(
+            partial(die_once, tmp_path / "second"), lambda: rest.pop(0) if rest else None
+        )
         assert sorted(one for one, _ in found) == list(range(6))
-        assert (tmp_path / "died again").exists()
-        results = workers.each(double, range(12))
-        assert next(results) == 0
-        cluster.restart()
-        assert list(results) == [2 * one for one in range(1, 12)]
-        again = Dataset(dataset.path)
-        for one, other in zip(total(sums, stored(again, workers)), expected, strict=True):
+        work = partial(sums_of_one_that_dies, tmp_path / "third")
+        for one, other in zip(total(work, stored(dataset, workers)), expected, strict=True):
             assert torch.equal(one, other)
+        for marker in ("first", "second", "third"):
+            assert (tmp_path / marker).exists()
+        assert sum("was lost: others do its work again" in line for line in told) == 3
+
+        cluster.count = 1
+        results = workers.each(double, range(12))
+        for item in range(12):
+            if item in (1, 8):
+                cluster.restart()
+                with pytest.warns(TwoscaleWarning, match="was lost: waiting up to 5 minutes"):
+                    assert next(results) == 2 * item
+            else:
+                assert next(results) == 2 * item
+
+        workers.client.close()  # as Dask does, if a scheduler is away for long
+        with pytest.warns(TwoscaleWarning, match="was lost"):
+            assert list(workers.each(double, range(2))) == [0, 2]
+
+        known = set(workers.places)
+        (tmp_path / "old.py").write_text(OTHER_VERSIONS)
+        cluster.add_worker(preload=tmp_path / "old.py")
+        workers.client.wait_for_workers(2)
+        workers.places = list(set(workers.client.nthreads()) - known)
+        message = r"the worker tcp://.* has numpy 0.1, the command has .*: install the same"
+        with pytest.raises(TwoscaleError, match=message):
+            list(workers.each(double, range(2)))
+
+        monkeypatch.setattr("twoscale.cluster.awaiting.PATIENCE", 0)
+        monkeypatch.setattr("twoscale.cluster.connection._CONNECT_SECONDS", 1)
+        cluster.stop()
+        with (
+            pytest.warns(TwoscaleWarning, match="was lost"),
+            pytest.raises(TwoscaleError, match="no Dask scheduler answers at"),
+        ):
+            list(workers.each(double, range(2)))
+
+
+def test_deaths_of_workers_are_told_in_words():
+    from distributed.scheduler import KilledWorker
+
+    for error, message in (
+        (KilledWorker("task", None, 3), "several workers died one after the other"),
+        (MemoryError(), "a worker is out of memory"),
+    ):
+        task = Mock(result=Mock(side_effect=error))
+        with pytest.raises(TwoscaleError, match=message):
+            _result(task)

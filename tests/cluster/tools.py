@@ -16,10 +16,11 @@ ROOT = Path(__file__).parents[2]
 class TcpCluster:
     """A scheduler and some workers, each a process of its own, as on several machines."""
 
-    def __init__(self, workers: int = 2) -> None:
+    def __init__(self, workers: int = 2, *, preload: Path | None = None) -> None:
         self.port = free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
         self.count = workers
+        self.preload = preload  # a Python file that workers run first
         self.processes: list[subprocess.Popen] = []
 
     def __enter__(self) -> TcpCluster:
@@ -35,8 +36,10 @@ class TcpCluster:
         for _ in range(self.count):
             self.add_worker()
 
-    def add_worker(self) -> None:
+    def add_worker(self, preload: Path | None = None) -> None:
         options = ["--host", "127.0.0.1", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+        if chosen := preload or self.preload:
+            options += ["--preload", str(chosen)]
         self._run("worker", self.address, *options, "--memory-limit", "0")
 
     def _run(self, *command: str) -> None:

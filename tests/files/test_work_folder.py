@@ -4,7 +4,7 @@ import os
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import WorkFolder, sweep, tidy
+from twoscale.files import WorkFolder, discard, sweep, tidy, working
 from twoscale.files.work_folder import is_work_folder
 
 
@@ -31,6 +31,33 @@ def test_only_one_holds_it(tmp_path):
         WorkFolder(tmp_path / "x")
     work.release()
     WorkFolder(tmp_path / "x").remove()
+    assert names(tmp_path) == []
+
+
+def test_a_lock_may_be_waited_for(tmp_path):
+    work = WorkFolder(tmp_path / "x")
+    holders = []
+
+    def wait(holder):
+        holders.append(holder)
+        if len(holders) == 3:
+            work.release()
+
+    with working(tmp_path / "x", wait=wait):
+        pass
+    assert [f"process {os.getpid()} on" in holder for holder in holders] == [True] * 3
+    assert names(tmp_path) == []
+
+
+def test_what_nobody_holds_can_be_discarded(tmp_path):
+    discard(tmp_path / "x")
+    work = WorkFolder(tmp_path / "x")
+    work.checkpoints.mkdir()
+    discard(tmp_path / "x")
+    assert work.has_checkpoints() is False
+    assert work.checkpoints.exists()
+    work.release()
+    discard(tmp_path / "x")
     assert names(tmp_path) == []
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from twoscale._version import __version__
 from twoscale.cluster.address import Address
-from twoscale.cluster.dask_workers import DaskWorkers
+from twoscale.cluster.checks import check_workers, first_line
+from twoscale.cluster.dask_workers import DaskWorkers, UnreachableError
 from twoscale.cluster.worker_setup import silence_dask
-from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.errors import missing_extra
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress
 
@@ -44,10 +43,8 @@ def connected(
     with dask.config.set(_SETTINGS):
         cluster = _local_cluster(address) if address.processes else None
         try:
-            workers = DaskWorkers(_Connect(address, cluster), progress=progress)
+            workers = DaskWorkers(_Connect(address, cluster), progress=progress, tell=tell)
             try:
-                if tell:
-                    tell(f"{workers.description}, dashboard: {workers.client.dashboard_link}")
                 yield workers
             finally:
                 workers.close()
@@ -94,57 +91,21 @@ class _Connect:
         try:
             client = Client(target, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError) as error:
-            raise TwoscaleError(
+            raise UnreachableError(
                 f"no Dask scheduler answers at {self.address}: start one with 'dask scheduler', "
-                f"or use local:4 ({_short(error)})"
+                f"or use local:4 ({first_line(error)})"
             ) from error
         try:
             client.wait_for_workers(1, timeout=_WAIT_SECONDS)
-            _check_versions(client.run(versions), self.address)
+            check_workers(client)
         except TimeoutError as error:
             client.close()
-            raise TwoscaleError(
+            raise UnreachableError(
                 f"the scheduler at {self.address} has no workers: start some with 'dask worker "
                 f"{self.address}'"
-            ) from error
-        except ImportError as error:
-            client.close()
-            raise TwoscaleError(
-                f"a worker of {self.address} lacks a package: install twoscale there as well "
-                f"({_short(error)})"
             ) from error
         except BaseException:
             client.close()
             raise
         LOGGER.info("connected to %s", self.address)
         return client
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that decide the bytes of a result."""
-    import numpy
-    import torch
-
-    python = ".".join(map(str, sys.version_info[:2]))
-    return {
-        "twoscale": __version__,
-        "python": python,
-        "torch": torch.__version__,
-        "numpy": numpy.__version__,
-    }
-
-
-def _check_versions(found: dict[str, dict[str, str]], address: Address) -> None:
-    """Raise if a worker has other versions than this process."""
-    own = versions()
-    for worker, theirs in found.items():
-        for name, version in own.items():
-            if theirs.get(name) != version:
-                raise TwoscaleError(
-                    f"the worker {worker} of {address} has {name} {theirs.get(name)}, here it is "
-                    f"{version}: install the same versions everywhere"
-                )
-
-
-def _short(error: BaseException) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -8,18 +8,21 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from time import monotonic
 from typing import Any, Generic, TypeVar
+from uuid import uuid4
 
-from twoscale.errors import TwoscaleError
+from twoscale.cluster import awaiting
+from twoscale.cluster.checks import check_workers, versions
+from twoscale.cluster.worker_task import TOPIC, do_task
+from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.fields.source import FieldSource
 from twoscale.fields.workers import Job, Tensors, Work, tree_sum
-from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress
-from twoscale.runtime.threads import one_thread
 
 Item = TypeVar("Item")
 _GROUPS = 6  # of ranges for each worker: a worker that dies loses one of them
@@ -27,7 +30,6 @@ _ARITY = 8  # sums that are added up by one task; a power of two, as `tree_sum` 
 _AHEAD = 3  # tasks for each worker that are asked for before their results are taken
 _TICK = 1.0  # seconds between two calls while results are waited for
 _MANY = 64  # groups of one sum: more of them are added up in several steps
-_PATIENCE = 300.0  # seconds for which a scheduler is waited for that went away
 _RESTARTS = 5  # broken connections in a row that are mended
 
 
@@ -44,16 +46,29 @@ class _Task(Generic[Item]):
     place: str | None = None
 
 
+class UnreachableError(TwoscaleError):
+    """There is no scheduler, or it has no workers; both may come."""
+
+
 class DaskWorkers:
     """The workers of a Dask cluster; one thread of each works on a range of samples.
 
     A worker that dies is replaced by the others: its work is done again. If the scheduler goes away
     and another one comes to its address, the pass that was interrupted is done again. Results are
-    the same bytes.
+    the same bytes. `tell` is called with a line of text on each connection.
     """
 
-    def __init__(self, connect: Callable[[], Any], *, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        *,
+        progress: Progress | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
         self._connect = connect
+        self._name = uuid4().hex  # of this command, among all that use the scheduler
+        self._hear: Callable[[Any], None] | None = None
+        self._tell = tell
         self.progress = progress
         self._open()
 
@@ -61,6 +76,10 @@ class DaskWorkers:
         """Connect, and count the workers."""
         self.client = self._connect()
         self.places: list[str] = sorted(self.client.nthreads())
+        self.client.subscribe_topic(TOPIC, self._heard)
+        self.client.subscribe_topic("all", self._noticed)  # what happens to the cluster
+        if self._tell:
+            self._tell(f"{self.description}, dashboard: {self.client.dashboard_link}")
 
     @property
     def count(self) -> int:
@@ -160,6 +179,7 @@ class DaskWorkers:
         """Return the place of a future that is done; call `waiting` once a second until then."""
         from distributed import wait
 
+        lookout = awaiting.Lookout(self.client)
         while True:
             for place, future in enumerate(futures):
                 if future.done():
@@ -168,6 +188,7 @@ class DaskWorkers:
                 with self.client.as_current():
                     wait(futures, timeout=_TICK, return_when="FIRST_COMPLETED")
             except TimeoutError:
+                lookout.look()
                 if waiting:
                     waiting()
 
@@ -183,6 +204,25 @@ class DaskWorkers:
         """Return the largest number of workers on one machine."""
         hosts = Counter(place.rsplit(":", 1)[0] for place in self.places)
         return max(hosts.values(), default=1)
+
+    @contextmanager
+    def listening(self, hear: Callable[[Any], None]) -> Iterator[None]:
+        """Call `hear` with the messages of tasks during the block, from another thread."""
+        self._hear = hear
+        try:
+            yield
+        finally:
+            self._hear = None
+
+    def _heard(self, event: tuple[float, Any]) -> None:
+        command, message = event[1]
+        if command == self._name and (hear := self._hear):
+            hear(message)
+
+    def _noticed(self, event: tuple[float, Any]) -> None:
+        match event[1]:
+            case {"action": "remove-worker", "worker": name, "expected": False} if self._tell:
+                self._tell(f"the worker {name} was lost: others do its work again")
 
     def close(self) -> None:
         """End the connection."""
@@ -213,15 +253,21 @@ class DaskWorkers:
         priority: int = 0,
         place: str | None = None,
     ) -> Any:
-        options: dict[str, Any] = {"pure": False, "priority": priority}
+        key = f"{function.__name__.strip('_')}-{uuid4().hex}"  # its name on the dashboard
+        options: dict[str, Any] = {"key": key, "pure": False, "priority": priority}
         if place is not None:  # where the data of the pass before may still be
             options |= {"workers": [place], "allow_other_workers": True}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*large graph.*")
             try:
-                return self.client.submit(function, *arguments, **options)
-            except OSError as error:  # no reply of the scheduler
-                raise _LostError(str(error)) from error
+                return self.client.submit(
+                    do_task, versions(), self._name, function, *arguments, **options
+                )
+            except Exception as error:
+                # No reply of the scheduler, or it went away for long while nothing was asked of it.
+                if isinstance(error, OSError) or self.client.status in ("closing", "closed"):
+                    raise _LostError(str(error)) from error
+                raise
 
     def _mended(self, action: Callable[[], Tensors]) -> Tensors:
         """Return action(), done again after a lost connection."""
@@ -239,14 +285,19 @@ class DaskWorkers:
             raise TwoscaleError(
                 f"the connection to the workers was lost {failures} times in a row: {error}"
             ) from error
-        LOGGER.warning("the connection to the workers was lost: connecting again")
+        warnings.warn(
+            f"the connection to the scheduler was lost: waiting {awaiting.minutes()} for it, or "
+            "for another one at its address",
+            TwoscaleWarning,
+            stacklevel=2,
+        )
         self.client.close(timeout=1)
-        end = monotonic() + _PATIENCE
+        end = monotonic() + awaiting.PATIENCE
         while True:
             try:
                 self._open()
                 return
-            except TwoscaleError:
+            except UnreachableError:
                 if monotonic() > end:
                     raise
 
@@ -281,7 +332,7 @@ def _result(future: Any) -> Any:
     from distributed.scheduler import KilledWorker
 
     try:
-        return future.result()
+        return awaiting.awaited(future)
     except KilledWorker as error:
         raise TwoscaleError(
             "several workers died one after the other while they did the same work: most often "
@@ -289,18 +340,19 @@ def _result(future: Any) -> Any:
         ) from error
     except MemoryError as error:
         raise TwoscaleError("a worker is out of memory: give it more, or use fewer") from error
+    except Exception as error:
+        if not isinstance(error, (TwoscaleError, *_lost_connections())):
+            check_workers(future.client)  # another version may lack what was asked for
+        raise
 
 
 def _apply(function: Callable[[Item], Any], item: Item) -> Any:
-    with one_thread():
-        return function(item)
+    return function(item)
 
 
 def _sum_of_ranges(job: Job, ranges: Sequence[slice]) -> Tensors:
-    with one_thread():
-        return tree_sum(map(job, ranges))
+    return tree_sum(map(job, ranges))
 
 
 def _sum_of_sums(parts: Sequence[Tensors]) -> Tensors:
-    with one_thread():
-        return tree_sum(parts)
+    return tree_sum(parts)

@@ -8,6 +8,7 @@ the same bytes, however many workers there are and wherever they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -58,6 +59,10 @@ class Tasks(Protocol):
         The end is when no item is being worked on, and None follows. `waiting` is called about once
         a second meanwhile.
         """
+        ...
+
+    def listening(self, hear: Callable[[Any], None]) -> AbstractContextManager[None]:
+        """Call `hear` with the messages of tasks during the block, from another thread."""
         ...
 
     @property

@@ -34,11 +34,20 @@ from twoscale.files.reading import (
     read_text,
     unreadable,
 )
-from twoscale.files.work_folder import WorkFolder, reporting_os_errors, sweep, tidy, working
+from twoscale.files.work_folder import (
+    BusyError,
+    WorkFolder,
+    discard,
+    reporting_os_errors,
+    sweep,
+    tidy,
+    working,
+)
 from twoscale.files.writing import plain_json, rewrite_json, to_json, write_json
 
 __all__ = [
     "SUMS",
+    "BusyError",
     "Checkpoint",
     "Checkpoints",
     "NpyHeader",
@@ -52,6 +61,7 @@ __all__ = [
     "check_target",
     "claimed",
     "content_digest",
+    "discard",
     "file_digest",
     "flush",
     "is_a",

@@ -12,7 +12,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -36,16 +36,25 @@ _PATIENCE = 20  # looks at a folder that is not ours, or not for long
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
+Wait = Callable[[str], None]
+"""Called with who holds a lock, again and again until it is free; it sleeps for a moment."""
+
+
+class BusyError(TwoscaleError):
+    """Another process holds the lock."""
+
+
 class WorkFolder:
     """A locked work folder. Its entries survive the process; `remove` removes them.
 
     `content` is what becomes the result, `replaced` what was there before, `log` says how far the
     content has come, `checkpoints` holds states of long work, `request` what they belong to, and
-    `scratch` what a running process does not hold in memory.
+    `scratch` what a running process does not hold in memory. If another process holds the lock, a
+    BusyError says so, unless `wait` is given.
     """
 
-    def __init__(self, place: Path, *, subject: str = "") -> None:
-        self.path = place.with_name(f".{place.name}{SUFFIX}")
+    def __init__(self, place: Path, *, subject: str = "", wait: Wait | None = None) -> None:
+        self.path = _work_path(place)
         self.content = self.path / _CONTENT
         self.replaced = self.path / "replaced"
         self.log = self.path / "log.jsonl"
@@ -54,11 +63,11 @@ class WorkFolder:
         self.request = self.path / _REQUEST
         self._committing = self.path / _COMMITTING
         self._subject = subject or f"writing {place}"
-        self._descriptor = self._lock()
+        self._descriptor = self._lock(wait)
         if _unmoved(self.path):  # killed before its content was moved: it can still go on
             write_json(self.request, read_json(self._committing)["request"])
 
-    def _lock(self) -> int:
+    def _lock(self, wait: Wait | None) -> int:
         """Return the open, locked owner file."""
         owner = self.path / _OWNER
         while True:
@@ -69,7 +78,14 @@ class WorkFolder:
                 continue
             try:
                 if not _try_lock(descriptor):
-                    raise TwoscaleError(_busy(self._subject, owner))
+                    if wait is None:
+                        raise BusyError(
+                            f"another command is {self._subject}{_holder(owner)}: wait for it, or "
+                            "choose another path"
+                        )
+                    wait(_holder(owner))
+                    os.close(descriptor)
+                    continue
                 if not _is_file(owner, descriptor):  # locked, but removed meanwhile
                     os.close(descriptor)
                     continue
@@ -187,7 +203,7 @@ class MadeParents:
 
 
 @contextmanager
-def working(place: Path, *, subject: str = "") -> Iterator[WorkFolder]:
+def working(place: Path, *, subject: str = "", wait: Wait | None = None) -> Iterator[WorkFolder]:
     """Hold the work folder of a place for the block; it goes when the block has ended.
 
     Of a block that was interrupted, or failed in an unexpected way, checkpoints stay.
@@ -195,7 +211,7 @@ def working(place: Path, *, subject: str = "") -> Iterator[WorkFolder]:
     parents = MadeParents(place)
     try:
         with reporting_os_errors(place):
-            work = WorkFolder(place, subject=subject)
+            work = WorkFolder(place, subject=subject, wait=wait)
             keep = False
             try:
                 yield work
@@ -237,12 +253,26 @@ def is_work_folder(path: Path) -> bool:
 
 def tidy(place: Path) -> None:
     """Remove the work folder of a result if a dead process left it, and nothing can go on in it."""
-    path = place.with_name(f".{place.name}{SUFFIX}")
+    path = _work_path(place)
     if not is_work_folder(path):
         return
     if not _unmoved(path) and not (path / _REQUEST).exists():
         with suppress(TwoscaleError, OSError):
             WorkFolder(place).remove()
+
+
+def discard(place: Path, *, wait: Wait | None = None) -> None:
+    """Remove the work folder of a result with all that it holds, unless somebody works there.
+
+    With `wait` it is removed once nobody does.
+    """
+    if is_work_folder(_work_path(place)):
+        with suppress(BusyError, OSError):
+            WorkFolder(place, wait=wait).remove()
+
+
+def _work_path(place: Path) -> Path:
+    return place.with_name(f".{place.name}{SUFFIX}")
 
 
 def _unmoved(path: Path) -> bool:
@@ -297,9 +327,9 @@ def _is_file(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _busy(subject: str, owner: Path) -> str:
-    who = ""
-    with suppress(TwoscaleError):
+def _holder(owner: Path) -> str:
+    """Return in brackets which process holds a lock, if that is known."""
+    with suppress(TwoscaleError, LookupError):
         facts = read_json(owner)
-        who = f" (process {facts['process']} on {facts['host']})"
-    return f"another command is {subject}{who}: wait for it, or choose another path"
+        return f" (process {facts['process']} on {facts['host']})"
+    return ""

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import torch
+
 from twoscale.fields.workers import Tasks
+from twoscale.files import working
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.tasks import Caller, caller
 from twoscale.study.cells import Cell
-from twoscale.study.datasets import benchmark_options, generation_seconds, open_dataset
-from twoscale.study.fits import GroupWork
+from twoscale.study.datasets import open_dataset
 from twoscale.study.folder import StudyFolder
-from twoscale.study.logs import Log, one_line
+from twoscale.study.groups import run_group
+from twoscale.study.logs import Log
 from twoscale.study.planning import Group
+from twoscale.study.running import Running
+from twoscale.surrogate.fitting import kept_checkpoints
+
+_PAUSE = 0.5  # seconds between two looks at a lock
+_MESSAGES = 1.0  # seconds between two messages of a group about its progress
 
 
 @dataclass(frozen=True)
 class RunGroup:
     """Runs a group of cells in a study folder whose datasets are there already.
 
-    A task may be done twice, if a worker dies. Cells that have a run folder are then left alone.
+    A task may be done twice, if a worker dies or seems to. So a lock lets one process at a time run
+    the group. The next one goes on from the checkpoints, and leaves finished cells alone.
     """
 
     folder: Path
@@ -29,45 +41,71 @@ class RunGroup:
     def __call__(self, group: Group) -> list[tuple[Cell, str]]:
         """Return the cells that failed, each with its error in one line."""
         folder = StudyFolder(self.folder)
-        failed: list[tuple[Cell, str]] = []
+        report = _Report(group, folder, caller())
+        failed: dict[str, tuple[Cell, str]] = {}
 
-        def fail(cell: Cell, error: Exception) -> None:
-            failed.append((cell, one_line(error)))
-            Log(folder.log(cell)).write("".join(traceback.format_exception(error)))
+        def note(cell: Cell, error: str | None) -> None:
+            if error is not None:
+                failed[cell.key] = cell, error
 
-        cells = [cell for cell in group.cells if not folder.has_run(cell)]
-        if not cells:
-            return []
-        try:
-            dataset, *tests = (
-                open_dataset(folder, data, self.device, _silent)
-                for data in (group.data, *group.tests)
-            )
-            options = benchmark_options(dataset, tests, generation_seconds(folder, group.data))
-            work = GroupWork(dataset, cells, folder, self.device, _silent, fail, options)
-            if group.searches:
-                work.search()
-            elif group.tuned:
-                work.tune()
-            else:
-                work.fit()
-        except Exception as error:
-            for cell in cells:
-                if not folder.has_run(cell):
-                    fail(cell, error)
-        return failed
+        with working(folder.group(group.name), subject="this group", wait=report.wait) as work:
+            cells = tuple(cell for cell in group.cells if not folder.has_run(cell))
+            if cells:
+                run_group(
+                    replace(group, cells=cells),
+                    folder,
+                    self.device,
+                    datasets=lambda progress: [
+                        open_dataset(folder, data, self.device, progress)
+                        for data in (group.data, *group.tests)
+                    ],
+                    progress=report,
+                    note=note,
+                    checkpoints=kept_checkpoints(work, {}, device=torch.device(self.device)),
+                )
+        report.tell("")
+        return list(failed.values())
+
+
+class _Report:
+    """The progress of a group, which the command hears; it ends a group that nobody waits for."""
+
+    def __init__(self, group: Group, folder: StudyFolder, asked_by: Caller) -> None:
+        self.group, self.folder = group, folder
+        self.caller = asked_by
+        self.told = self.waited = ""
+        self.latest = 0.0
+        self.tell("starting")
+
+    def __call__(self, stage: str, done: int, total: int, remark: str) -> None:
+        self.caller.check()
+        if stage != self.told or time.monotonic() - self.latest >= _MESSAGES:
+            self.told, self.latest = stage, time.monotonic()
+            self.tell(f"{stage} {done}/{total}")
+
+    def tell(self, stage: str) -> None:
+        self.caller.tell([self.group.name, stage])
+
+    def wait(self, holder: str) -> None:
+        """Wait a moment for another process that runs the group."""
+        self.caller.check()
+        if holder != self.waited:
+            self.waited = holder
+            self.tell("waiting")
+            for cell in self.group.cells:
+                Log(self.folder.log(cell)).write(f"waiting for another worker{holder}")
+        time.sleep(_PAUSE)
 
 
 def run_groups(
-    groups: Iterable[Group], folder: Path, device: str, tasks: Tasks
+    groups: Sequence[Group], folder: Path, device: str, tasks: Tasks, progress: Progress
 ) -> Iterator[tuple[Group, list[tuple[Cell, str]]]]:
     """Yield groups with their failed cells, once they have run; bases come before fine-tunings."""
-    listed = list(groups)
     run = RunGroup(folder.resolve(), device)
-    for tuned in (False, True):
-        stage = [group for group in listed if group.tuned == tuned]
-        yield from zip(stage, tasks.each(run, stage), strict=True)
-
-
-def _silent(stage: str, done: int, total: int, remark: str) -> None:
-    pass
+    running = Running(groups, progress)
+    with tasks.listening(running.hear):
+        for tuned in (False, True):
+            stage = iter([group for group in groups if group.tuned == tuned])
+            for group, failed in tasks.as_finished(run, partial(next, stage, None), running.report):
+                running.end(group)
+                yield group, failed

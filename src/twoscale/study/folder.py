@@ -83,6 +83,10 @@ class StudyFolder:
     def cell(self, cell: Cell) -> Path:
         return self.path / "cells" / cell.key
 
+    def group(self, name: str) -> Path:
+        """Return the place beside which a group of cells keeps its checkpoints."""
+        return self.path / "cells" / f"group-{name}"
+
     def log(self, cell: Cell) -> Path:
         return self.path / "logs" / f"{cell.key}.log"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from twoscale.files import content_digest
 from twoscale.predictors import CodePredictor
 from twoscale.study.cells import Cell, Data, passes
 from twoscale.study.folder import StudyFolder
@@ -14,10 +15,14 @@ _COST_PER_SECOND = 1e8  # of a search, whose time is known; others are counted b
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that are fitted together, or one that is fine-tuned or searched for."""
+    """Cells that are fitted together, or one that is fine-tuned or searched for.
+
+    The name stays the same when some of the cells are finished: it is that of the checkpoints.
+    """
 
     data: Data
     cells: tuple[Cell, ...]
+    name: str
 
     @property
     def tuned(self) -> bool:
@@ -43,12 +48,13 @@ class Plan:
     """The cells asked for, which of them are finished, and the groups that are to be run.
 
     Groups may hold cells that were not asked for: the base of a cell that is fine-tuned, and all
-    other cells that are fine-tuned from the same base.
+    other cells that are fine-tuned from the same base. `finished` names groups without such cells.
     """
 
     cells: list[Cell]
     done: list[Cell]
     groups: list[Group] = field(default_factory=list)
+    finished: frozenset[str] = frozenset()
 
     @property
     def pending(self) -> list[Cell]:
@@ -78,7 +84,9 @@ def make_plan(
     again = (unique | finished).values()
     todo |= {cell.key: cell for cell in again if cell.base and cell.base.key in todo}
     done = [cell for cell in unique.values() if cell.key not in todo]
-    return Plan(list(unique.values()), done, _groups(todo.values(), alone))
+    groups = _groups(todo.values(), alone)
+    names = {group.name for group in _groups(done, alone)} - {group.name for group in groups}
+    return Plan(list(unique.values()), done, groups, frozenset(names))
 
 
 def _groups(cells: Iterable[Cell], alone: Collection[str]) -> list[Group]:
@@ -94,10 +102,20 @@ def _groups(cells: Iterable[Cell], alone: Collection[str]) -> list[Group]:
         kind = (stage, cell.key if stage else (cell.training, cell.tests))
         datasets.setdefault(cell.data, {}).setdefault(kind, []).append(cell)
     return [
-        Group(data, tuple(groups[kind]))
+        Group(data, tuple(groups[kind]), _name(data, kind))
         for data, groups in datasets.items()
         for kind in sorted(groups, key=lambda kind: (kind[0], groups[kind][0].seed))
     ]
+
+
+def _name(data: Data, kind: tuple) -> str:
+    """Return the name of the group of one kind on a dataset."""
+    stage, rest = kind
+    if stage:
+        return str(rest)  # the cell's key
+    training, tests = rest
+    content = {"data": data.name, "training": training, "tests": [one.name for one in tests]}
+    return content_digest(content)[:16]
 
 
 def _cost(cell: Cell) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import torch
@@ -15,17 +15,18 @@ import torch
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.fields.workers import Tasks
-from twoscale.files import Checkpoints, remove
+from twoscale.files import Checkpoints, discard, remove
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
-from twoscale.study.datasets import benchmark_options, generation_seconds, open_dataset
+from twoscale.study.datasets import open_dataset
 from twoscale.study.definition import Scale, Study
 from twoscale.study.elsewhere import run_groups
-from twoscale.study.fits import GroupWork, warm_up
+from twoscale.study.fits import warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
-from twoscale.study.logs import Log, TimeLeft, one_line, with_logs
+from twoscale.study.groups import run_group
+from twoscale.study.logs import TimeLeft
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
 from twoscale.surrogate.fitting import kept_checkpoints
@@ -68,7 +69,7 @@ def run_studies(
     `seeds` replaces the studies' own seeds; `only` names the methods to run. A cell that fails is
     recorded and does not stop the others; it is tried again the next time. Fits that were stopped
     continue from their last checkpoints, unless `resume` is false. With `workers` groups of cells
-    are their tasks; they must see the same folder.
+    are their tasks; they must see the same folder, where each group keeps its checkpoints.
     """
     folder = StudyFolder(out)
     records = [_GrowingRecord(study.at(scale), scale, folder) for study in studies]
@@ -86,7 +87,9 @@ def run_studies(
         plan = partial(make_plan, folder, others=others, alone=alone)
         plans = [plan(record.asked) for record in records]
         running = _Runner(records, folder, chosen, progress or _silent, kept)
-        running.run(plan([cell for record in records for cell in record.asked]), workers)
+        together = plan([cell for record in records for cell in record.asked])
+        running.discard_checkpoints(together, resume=resume)
+        running.run(together, workers)
         return {
             record.study.name: Outcome(plan, record.write(), folder.record(record.study.name))
             for record, plan in zip(records, plans, strict=True)
@@ -188,6 +191,24 @@ class _Runner:
                 device=self.device,
             )
 
+    def discard_checkpoints(self, plan: Plan, *, resume: bool) -> None:
+        """Remove what workers left of groups that are finished; without `resume`, all there is.
+
+        A worker may still be busy for a command that was killed. It stops at its next report.
+        """
+
+        def wait(holder: str) -> None:
+            self.progress("waiting", 0, 1, f"for another worker{holder}")
+            sleep(0.5)
+
+        for name in plan.finished:
+            discard(self.folder.group(name))
+        if not resume:
+            for group in plan.groups:
+                discard(self.folder.group(group.name), wait=wait)
+                for cell in group.cells:  # fine-tunings and searches
+                    discard(self.folder.cell(cell))
+
     def _groups(self, plan: Plan, workers: Tasks | None) -> Iterator[Group]:
         """Yield the groups of a plan once they have run."""
         if workers is None:
@@ -197,12 +218,15 @@ class _Runner:
                 finally:  # an interrupted group may have finished some of its cells
                     self._write()
                 remove(self.checkpoints.folder)
+                discard(self.folder.group(group.name))  # of workers that ran it before
                 yield group
             return
         for data in dict.fromkeys(one for g in plan.groups for one in (g.data, *g.tests)):
             with suppress(TwoscaleError):  # the cells that need it say what is wrong
                 open_dataset(self.folder, data, self.device, self.progress)
-        for group, failed in run_groups(plan.groups, self.folder.path, self.device, workers):
+        for group, failed in run_groups(
+            plan.groups, self.folder.path, self.device, workers, self.progress
+        ):
             for cell in group.cells:
                 if self.folder.has_run(cell):
                     self._note(cell, None)
@@ -217,41 +241,15 @@ class _Runner:
             record.write()
 
     def _run(self, group: Group) -> None:
-        logs = {cell.key: Log(self.folder.log(cell)) for cell in group.cells}
-        for cell in group.cells:
-            logs[cell.key].write(cell.name)
-        progress = with_logs(self.progress, list(logs.values()))
-
-        def fail(cell: Cell, error: Exception) -> None:
-            self._note(cell, one_line(error))
-            logs[cell.key].write("".join(traceback.format_exception(error)))
-
-        try:
-            dataset, *tests = self._datasets((group.data, *group.tests), progress)
-            seconds = generation_seconds(self.folder, group.data)
-            options = benchmark_options(dataset, tests, seconds)
-            work = GroupWork(
-                dataset, group.cells, self.folder, self.device, progress, fail, options
-            )
-            if group.searches:
-                work.search()
-            elif group.tuned:
-                work.tune()
-            else:
-                work.fit(self.checkpoints)
-        except Exception as error:  # such as one of the dataset: the other groups still run
-            for cell in group.cells:
-                if not self.folder.has_run(cell):
-                    fail(cell, error)
-        except BaseException as error:
-            for log in logs.values():
-                log.write(f"stopped: {one_line(error)}")
-            raise
-        for cell in group.cells:
-            if self.folder.has_run(cell):
-                self._note(cell, None)
-                metrics = self.folder.fresh_result(cell).content["metrics"]
-                logs[cell.key].write(f"finished, relative error {metrics['mre']:.4g}")
+        run_group(
+            group,
+            self.folder,
+            self.device,
+            datasets=partial(self._datasets, (group.data, *group.tests)),
+            progress=self.progress,
+            note=self._note,
+            checkpoints=self.checkpoints,
+        )
 
     def _note(self, cell: Cell, error: str | None) -> None:
         for record in self.records:

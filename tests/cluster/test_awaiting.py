@@ -1,0 +1,55 @@
+"""Waiting while there are no workers is told, and ends."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from twoscale.cluster import awaiting
+from twoscale.errors import TwoscaleError, TwoscaleWarning
+
+
+@pytest.fixture(autouse=True)
+def looks_at_once(monkeypatch):
+    monkeypatch.setattr(awaiting, "_LOOK", 0)
+
+
+class Future:
+    """A task that is done once it was asked for so often; meanwhile some workers are there."""
+
+    def __init__(self, workers, error=None):
+        self.workers, self.error = list(workers), error
+        self.client = SimpleNamespace(nthreads=lambda: self.workers.pop(0))
+
+    def done(self):
+        return not self.workers
+
+    def result(self, timeout=None):
+        if self.error and self.done():
+            raise self.error
+        if not self.done():
+            raise TimeoutError
+        return "result"
+
+
+def test_workers_that_are_there_are_waited_for():
+    assert awaiting.awaited(Future([{"one": 1}, {"one": 1}])) == "result"
+
+
+def test_the_loss_of_all_workers_is_told_once_until_others_come():
+    with pytest.warns(TwoscaleWarning, match="no workers are left: waiting up to 5 min") as told:
+        assert awaiting.awaited(Future([{}, {}, {"one": 1}])) == "result"
+    assert len(told) == 1
+
+
+def test_nobody_waits_for_ever(monkeypatch):
+    monkeypatch.setattr(awaiting, "PATIENCE", -1)
+    with (
+        pytest.warns(TwoscaleWarning),
+        pytest.raises(TwoscaleError, match="no others came: start some with 'dask worker'"),
+    ):
+        awaiting.awaited(Future([{}, {}, {}]))
+
+
+def test_an_error_of_the_task_is_its_own():
+    with pytest.raises(TimeoutError, match="of the task"):
+        awaiting.awaited(Future([], TimeoutError("of the task")))
