@@ -15,6 +15,7 @@ from twoscale.fields.source import loaded
 from twoscale.fields.workers import Tasks
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.scratch import Scratch
+from twoscale.runtime.tasks import caller
 from twoscale.runtime.timing import now
 from twoscale.search.attempts import Attempt, Following, Underway
 from twoscale.search.candidates import Candidate
@@ -78,7 +79,7 @@ class FitCandidates:
         space, training, validation, options, memory = self.arguments
         if sum(map(_bytes, (training, validation))) <= memory // 2:
             training, validation = _loaded(training), _loaded(validation)
-        return FieldFitter(space, training, validation, options)
+        return FieldFitter(space, training, validation, options, progress=_go_on)
 
     def __call__(self, ask: Ask) -> Answer:
         """Fit a candidate; that it cannot be fitted is an answer, too."""
@@ -93,6 +94,11 @@ class FitCandidates:
             except TwoscaleError as error:
                 return Answer(failure=str(error))
             return Answer(outcome, files=to_files(surrogate) if outcome.error < ask.least else None)
+
+
+def _go_on(stage: str, done: int, total: int, remark: str) -> None:
+    """End a fit whose outcome nobody waits for."""
+    caller().check()
 
 
 def _loaded(pair: Pair) -> Pair:
