@@ -14,7 +14,7 @@ from twoscale.bench.measure import Comparison, Setup, stopwatch
 from twoscale.data import generate as generate_dataset
 from twoscale.fields.workers import Cluster
 from twoscale.problems import Poisson
-from twoscale.run.pairs import check_device, split_dataset, split_pairs
+from twoscale.run.pairs import split_dataset, split_pairs
 from twoscale.runtime.stages import FINETUNE_PREPARE, FINETUNING, PCA, TRAINING, TRANSFORM
 from twoscale.study.statistics import fit_power_law
 from twoscale.surrogate import Surrogate
@@ -60,7 +60,6 @@ def scaling(setup: Setup) -> Iterator[Comparison]:
 
 def _shared(setup: Setup, workers: Cluster) -> Iterator[Comparison]:
     """Seconds of the stages that workers share, against those of this process alone."""
-    check_device(workers, setup.device)
     sizes = _SMALL if setup.scale == "small" else _SIZES
     samples = setup.size(150, 400)
     count = workers.count

@@ -33,10 +33,11 @@ def bench(
     from twoscale.cli.display import print_comparisons, print_json, progress_bar
     from twoscale.cli.scheduling import workers_at
     from twoscale.surrogate.artifact import environment
-    from twoscale.surrogate.options import resolve_device
+    from twoscale.surrogate.options import resolve_device, shared_device
 
+    where = resolve_device(shared_device(scheduler, device))
     with progress_bar() as progress, workers_at(scheduler) as workers:
-        setup = Setup(resolve_device(device), scale, progress, workers)
+        setup = Setup(where, scale, progress, workers)
         results = list(run_benchmarks(names or [], setup))
     if json:
         found = [result.as_dict() for result in results]

@@ -65,10 +65,10 @@ def generate(
     from twoscale.data import generate as generate_dataset
     from twoscale.data.places import place_of
     from twoscale.problems import make_problem
-    from twoscale.surrogate.options import resolve_device
+    from twoscale.surrogate.options import resolve_device, shared_device
 
     chosen = make_problem(problem, _assignments(settings or []))
-    where = resolve_device(device)
+    where = resolve_device(shared_device(scheduler, device))
     with progress_bar() as progress, workers_at(scheduler) as workers:
         dataset = generate_dataset(
             chosen,

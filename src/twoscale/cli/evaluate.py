@@ -49,6 +49,7 @@ def evaluate(
     from twoscale.errors import TwoscaleError
     from twoscale.report.display import display, number
     from twoscale.run import Run
+    from twoscale.surrogate.options import shared_device
 
     expect_kind(run, Kind.RUN)
     if data is not None:
@@ -56,7 +57,7 @@ def evaluate(
     if per_sample and not json:
         raise TwoscaleError("--per-sample adds arrays to the JSON: pass --json as well")
     asked = reading_of(input_keys, output_keys, parameter_keys, axes, select, time)
-    opened = Run.open(run, device=device)
+    opened = Run.open(run, device=shared_device(scheduler, device))
     other = opened.open_data(data, asked) if data else None
     with workers_at(scheduler) as workers:
         metrics = opened.evaluate(

@@ -113,14 +113,14 @@ def predict(
     from twoscale.cli.trust import Assessor, check_beside
     from twoscale.data.kinds import Kind
     from twoscale.files import check_target, is_file
-    from twoscale.run.pairs import check_device
     from twoscale.surrogate import Surrogate
+    from twoscale.surrogate.options import shared_device
     from twoscale.trust import LEVEL
 
     expect_kind(run, Kind.RUN, Kind.SURROGATE)
     if inputs is not None:
         expect_kind(inputs, *PAIRS)
-    surrogate = Surrogate.load(run, device=device)
+    surrogate = Surrogate.load(run, device=shared_device(scheduler, device))
     check_target(out, overwrite=overwrite, may_replace=is_file)
     if level is not None and not assess:
         raise TwoscaleError("--level is that of radii: pass --assess as well")
@@ -135,7 +135,6 @@ def predict(
     # Numbers are moved to their place first, so that fields never lie there without theirs.
     places = (beside, out) if assessor.writes else (out,)
     with workers_at(scheduler) as workers:
-        check_device(workers, surrogate.device)
         shape = _write(
             given, assessor, places, resample=resample, overwrite=overwrite, workers=workers
         )

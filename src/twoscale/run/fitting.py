@@ -13,7 +13,6 @@ from twoscale.fields.workers import Workers
 from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import (
-    check_device,
     own_scratch,
     reads_on_each_pass,
     scratch_in,
@@ -25,6 +24,7 @@ from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
 from twoscale.surrogate.fitting import kept_checkpoints
+from twoscale.surrogate.options import shared_device
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def fit_run(
     first one writes the folder; the others get a run whose folder may not be there yet.
     """
     request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
+    device = shared_device(workers, device)
     surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)
-    check_device(workers, surrogate.device)
     held = memory and memory * processes.count()  # each process holds its part of the fields
     large = reads_on_each_pass(dataset, held, test=test)
     stored = large or workers is not None

@@ -21,12 +21,13 @@ from twoscale.fields.source import ArraySource, first_fields
 from twoscale.fields.workers import Workers
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
 from twoscale.run.break_even import break_even
-from twoscale.run.pairs import Pair, SplitPairs, check_device, loaded_pair, stored_pair
+from twoscale.run.pairs import Pair, SplitPairs, loaded_pair, stored_pair
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
 from twoscale.surrogate.inputs import Pair as FieldPair
 from twoscale.surrogate.manifest import write_surrogate
+from twoscale.surrogate.options import shared_device
 
 _TRAINING_SAMPLES = 200  # on which the error on training fields is measured, at most
 
@@ -153,7 +154,7 @@ class Run:
         """
         if data is None:
             data = self.test_dataset
-        check_device(workers, self.surrogate.device)
+        shared_device(workers, self.surrogate.device)
         measured = "given"
         if samples is None:
             measured, samples = self.measured_samples(data)

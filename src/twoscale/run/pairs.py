@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from twoscale.data import Dataset, Shares, Split, split_samples
 from twoscale.data.split import TESTED_ELSEWHERE
@@ -84,14 +83,6 @@ def _check_test_set(dataset: Dataset, test: Dataset) -> None:
                 f"{dataset.path} has the {name} channels {', '.join(one.names)} and {test.path} "
                 f"{', '.join(other.names)}: training and test data must agree"
             )
-
-
-def check_device(workers: Workers | None, device: torch.device) -> None:
-    """Raise if work that is shared with workers is to be done on another device than a CPU."""
-    if workers is not None and device.type != "cpu":
-        raise TwoscaleError(
-            f"workers share work that is done on CPUs, not on {device}: use device='cpu'"
-        )
 
 
 def reads_on_each_pass(

@@ -13,7 +13,6 @@ from twoscale.files import claimed, new_folder
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import (
     Pair,
-    check_device,
     reads_on_each_pass,
     scratch_in,
     split_dataset,
@@ -27,7 +26,7 @@ from twoscale.search.elsewhere import memory_of_each
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
 from twoscale.surrogate.fitting import kept_checkpoints
-from twoscale.surrogate.options import declared_processes, resolve_device
+from twoscale.surrogate.options import declared_processes, resolve_device, shared_device
 
 _FEW = 8  # test samples by which the time of the evaluation is estimated
 _PAGE = 6.0  # seconds of writing the run and drawing its page
@@ -70,7 +69,7 @@ def auto_run(
     split = split_dataset(
         dataset, test, seed=seed, training=training_samples, shares=shares, calibrates=calibrates
     )
-    check_device(workers, resolve_device(device))
+    device = shared_device(workers, device)
     if workers is not None:
         memory = memory_of_each(workers, memory)
     large = reads_on_each_pass(dataset, memory, test=test)

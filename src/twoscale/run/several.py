@@ -31,7 +31,6 @@ from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config
 from twoscale.run.pairs import (
     Pair,
     SplitPairs,
-    check_device,
     reads_on_each_pass,
     scratch_in,
     split_pairs,
@@ -42,7 +41,7 @@ from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.surrogate import fit_together
 from twoscale.surrogate.artifact import is_replaceable, is_surrogate
 from twoscale.surrogate.fitting import kept_checkpoints
-from twoscale.surrogate.options import resolve_device
+from twoscale.surrogate.options import resolve_device, shared_device
 from twoscale.surrogate.together import Data
 
 
@@ -88,6 +87,7 @@ def _fit_missing(
 ) -> list[Run]:
     """Fit the requests whose runs are missing; checkpoints stay until all runs have appeared."""
     processes.refuse_several("several seeds are fitted", "give each seed a torchrun of its own")
+    device = shared_device(options.get("workers"), device)
     known: dict[Path, Run] = {}
     if resume and not overwrite:
         known = _finished(dataset, requests, device, test)
@@ -167,6 +167,7 @@ def fit_requests(
     returned as None. Without it all run folders appear, or none. `checkpoints` are kept beside the
     first run by default. Other options are those of `fit_run`.
     """
+    device = shared_device(workers, device)
     fits = _RequestedFits(dataset, requests, device, memory, progress, test, workers)
     runs: list[Run | None] = [None] * len(requests)
     with ExitStack() as stack:
@@ -217,7 +218,6 @@ class _RequestedFits:
         self.progress = progress
         self.surrogates = [one.surrogate(dataset, device) for one in requests]
         self.splits = [one.split(dataset, test) for one in requests]
-        check_device(workers, self.surrogates[0].device)
         self.memory = memory
         self.large = reads_on_each_pass(dataset, memory, test=test)
         self.stored = self.large or workers is not None

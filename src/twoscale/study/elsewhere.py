@@ -22,6 +22,7 @@ from twoscale.study.logs import Log
 from twoscale.study.planning import Group
 from twoscale.study.running import Running
 from twoscale.surrogate.fitting import kept_checkpoints
+from twoscale.surrogate.options import resolve_device
 
 _PAUSE = 0.5  # seconds between two looks at a lock
 _MESSAGES = 1.0  # seconds between two messages of a group about its progress
@@ -32,7 +33,8 @@ class RunGroup:
     """Runs a group of cells in a study folder whose datasets are there already.
 
     A task may be done twice, if a worker dies or seems to. So a lock lets one process at a time run
-    the group. The next one goes on from the checkpoints, and leaves finished cells alone.
+    the group. The next one goes on from the checkpoints, and leaves finished cells alone. The
+    device "auto" is a GPU where the worker has one.
     """
 
     folder: Path
@@ -40,7 +42,7 @@ class RunGroup:
 
     def __call__(self, group: Group) -> list[tuple[Cell, str]]:
         """Return the cells that failed, each with its error in one line."""
-        folder = StudyFolder(self.folder)
+        folder, device = StudyFolder(self.folder), str(resolve_device(self.device))
         report = _Report(group, folder, caller())
         failed: dict[str, tuple[Cell, str]] = {}
 
@@ -54,14 +56,14 @@ class RunGroup:
                 run_group(
                     replace(group, cells=cells),
                     folder,
-                    self.device,
+                    device,
                     datasets=lambda progress: [
-                        open_dataset(folder, data, self.device, progress)
+                        open_dataset(folder, data, device, progress)
                         for data in (group.data, *group.tests)
                     ],
                     progress=report,
                     note=note,
-                    checkpoints=kept_checkpoints(work, {}, device=torch.device(self.device)),
+                    checkpoints=kept_checkpoints(work, {}, device=torch.device(device)),
                 )
         report.tell("")
         return list(failed.values())

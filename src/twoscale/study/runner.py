@@ -86,7 +86,7 @@ def run_studies(
         others = [cell for record in records for cell in record.cells]
         plan = partial(make_plan, folder, others=others, alone=alone)
         plans = [plan(record.asked) for record in records]
-        running = _Runner(records, folder, chosen, progress or _silent, kept)
+        running = _Runner(records, folder, chosen, device, progress or _silent, kept)
         together = plan([cell for record in records for cell in record.asked])
         running.discard_checkpoints(together, resume=resume)
         running.run(together, workers)
@@ -158,12 +158,14 @@ class _Runner:
         records: Sequence[_GrowingRecord],
         folder: StudyFolder,
         device: str,
+        device_of_workers: str,
         progress: Progress,
         checkpoints: Checkpoints,
     ) -> None:
         self.records, self.folder = records, folder
         self.checkpoints = checkpoints  # of the group that is being fitted
         self.device = device
+        self.device_of_workers = device_of_workers  # "auto" is what each of them has
         self.progress = progress
         self.opened: dict[Data, Dataset] = {}
 
@@ -225,7 +227,7 @@ class _Runner:
             with suppress(TwoscaleError):  # the cells that need it say what is wrong
                 open_dataset(self.folder, data, self.device, self.progress)
         for group, failed in run_groups(
-            plan.groups, self.folder.path, self.device, workers, self.progress
+            plan.groups, self.folder.path, self.device_of_workers, workers, self.progress
         ):
             for cell in group.cells:
                 if self.folder.has_run(cell):

@@ -145,6 +145,21 @@ def resolve_device(device: str | torch.device) -> torch.device:
     return torch.device(name)
 
 
+def shared_device(workers: object | None, device: str | torch.device) -> str:
+    """Return the device of work that is shared with workers, if there are some.
+
+    They use CPUs, so "auto" is the CPU then, and another device is refused.
+    """
+    name = str(device)
+    if workers is None:
+        return name
+    if name not in ("auto", "cpu"):
+        raise TwoscaleError(
+            f"workers share work that is done on CPUs, not on {name}: use device='cpu'"
+        )
+    return "cpu"
+
+
 def declared_processes() -> int | None:
     """Return how many processes share the device, by TWOSCALE_PROCESSES; None if it is not set."""
     text = os.environ.get("TWOSCALE_PROCESSES")
