@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,6 +19,8 @@ from twoscale.fields.source import ArraySource
 from twoscale.operators.context import FieldPairs
 
 torch.set_num_threads(1)  # as tests/__init__.py says
+
+collect_ignore = [] if find_spec("starlette") else ["serve"]  # its fixtures need the extra
 
 
 class Dataset(NamedTuple):
