@@ -13,6 +13,13 @@ class TwoscaleError(ValueError):
     """
 
 
+class WorkersError(TwoscaleError):
+    """Other processes that do the work are lost, or must not do it; the input is not at fault.
+
+    The same command can go on later from what it has saved.
+    """
+
+
 class TwoscaleWarning(UserWarning):
     """Something that is probably not meant, told in one sentence; the work goes on."""
 

@@ -12,7 +12,10 @@ from twoscale.data import Dataset, FileDataset, Reading, chunks, description, im
 from twoscale.data.places import read_range
 from twoscale.data.shards import index_bytes, locate, read_index
 from twoscale.errors import TwoscaleError
+from twoscale.fields import source
 from twoscale.fields.source import gather
+from twoscale.linalg import pca
+from twoscale.representation import PatchPCA
 
 SIDES = (50, 70)  # of fields of 14 kB, stored in tiles of at most 2 kB
 
@@ -128,6 +131,21 @@ def test_damage_of_a_tile_is_told_where_it_is_read(large):
     assert opened.read("output", 0, 5, window=(slice(0, 25), slice(0, 70))).shape == (5, 25, 70)
     assert not opened.intact("output", 1, opened.read("output", 1, 2, verify=False))
     assert opened.intact("output", 0, opened.read("output", 0, 1))
+
+
+@pytest.mark.parametrize("side", ["output", "input"])
+def test_a_pca_of_patches_reads_the_tiles_of_each_group(large, read_bytes, monkeypatch, side):
+    """Two groups read half of each field on a pass; ranges and results are those of memory."""
+    monkeypatch.setattr(pca, "_DATA_BYTES", 1)
+    monkeypatch.setattr(pca, "_GRAM_BYTES", 1)  # for one block
+    monkeypatch.setattr(source, "_CHUNK_VALUES", 2 * 50 * 70)  # two samples, or one
+    stored = large.fields(side, range(5))
+    expected = PatchPCA(2, patches=(2, 1)).fit(gather(stored)).state_dict()
+    whole = sum(read_bytes)
+    read_bytes.clear()
+    found = PatchPCA(2, patches=(2, 1)).fit(stored).state_dict()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert sum(read_bytes) < (1.4 + 6 * 1.3) * whole  # the mean; six passes with tiles of both
 
 
 def test_windows_of_fields_on_a_line(tmp_path, monkeypatch):

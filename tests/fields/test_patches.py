@@ -88,6 +88,28 @@ def test_extraction_takes_each_patch_from_its_place(layout, generator):
 
 
 @any_layout
+def test_some_patches_are_extracted_from_the_part_of_the_grid_they_lie_in(layout, generator):
+    fields = torch.randn(2, 3, *layout.shape, generator=generator)
+    expected = layout.extract(fields)
+    for start in range(layout.count):
+        for stop in range(start + 1, layout.count + 1):
+            part = layout.part(slice(start, stop))
+            found = part.extract(fields[..., part.rows, part.columns])
+            assert torch.equal(found, expected[:, start:stop]), (start, stop)
+
+
+def test_parts_of_the_grid_by_hand():
+    layout = PatchLayout.tiling(Grid(16, 16), (4, 4))
+    for patches, rows, columns in (
+        (slice(5, 7), slice(4, 8), slice(4, 12)),
+        (slice(3, 5), slice(0, 8), slice(0, 16)),
+        (slice(None), slice(0, 16), slice(0, 16)),
+    ):
+        part = layout.part(patches)
+        assert (part.rows, part.columns) == (rows, columns)
+
+
+@any_layout
 def test_assembly_adds_each_patch_at_its_place(layout, generator):
     patches = random_patches(layout, generator)
     fields = layout.assemble(patches)

@@ -1,9 +1,12 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from tests.sources import ChunkSource
 from twoscale import RankRule, TwoscaleError
+from twoscale.fields.source import MappedSource
 from twoscale.linalg import pca
 from twoscale.linalg.pca import SOLVERS, Blocks, fit_statistics
 from twoscale.runtime.threads import one_thread
@@ -51,7 +54,11 @@ def make_blocks(data, *, length=10_000):
         found = (chunk[:, blocks] - mean[blocks]) / scale[blocks]
         return found.transpose(0, 1).contiguous()
 
-    return Blocks(Data(data, length), standardise, statistics=statistics)
+    def some(blocks):
+        work = partial(standardise, blocks=blocks)
+        return MappedSource(Data(data, length), work, (1, *mean[blocks].shape))
+
+    return Blocks(some, samples=len(data), statistics=statistics)
 
 
 def standardised(data, block):

@@ -19,7 +19,7 @@ from uuid import uuid4
 from twoscale.cluster import awaiting
 from twoscale.cluster.checks import check_workers, versions
 from twoscale.cluster.worker_task import TOPIC, do_task
-from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.errors import TwoscaleError, TwoscaleWarning, WorkersError
 from twoscale.fields.source import FieldSource
 from twoscale.fields.workers import Job, Tensors, Work, tree_sum
 from twoscale.runtime.progress import Progress
@@ -46,7 +46,7 @@ class _Task(Generic[Item]):
     place: str | None = None
 
 
-class UnreachableError(TwoscaleError):
+class UnreachableError(WorkersError):
     """There is no scheduler, or it has no workers; both may come."""
 
 

@@ -341,6 +341,7 @@ class StoredFields:
         """Return a part of each field: consecutive rows and columns of these fields.
 
         Only chunks that hold some of it are read. Fields of more than 4 MiB are stored in several.
+        Ranges and chunks have as many samples as those of whole fields.
         """
         _, _, height, width = self.shape
         part = checked_window((rows, columns), (height, width))
@@ -352,13 +353,13 @@ class StoredFields:
         )
 
     def ranges(self) -> list[slice]:
-        samples, *sides = self.shape
-        return list(slices(samples, range_length(*sides)))
+        length = range_length(*self.dataset.inner_shape(self.side))
+        return list(slices(len(self.indices), length))
 
     def read(self, samples: slice) -> Iterator[Tensor]:
         """Yield the chunks that an array in memory has; stored chunks at their ends are shared."""
         wanted = self.indices[samples]
-        for part in slices(len(wanted), chunk_length(*self.shape[1:])):
+        for part in slices(len(wanted), chunk_length(*self.dataset.inner_shape(self.side))):
             rows = wanted[part]
             first, last = int(rows[0]), int(rows[-1])
             values = self.dataset.read(self.side, first, last + 1, window=self.part)

@@ -69,6 +69,22 @@ class Cuts:
         starts = tuple(range(0, size - side + 1, stride))
         return cls(size, starts, (side,) * len(starts))
 
+    def part(self, intervals: slice) -> tuple[slice, Cuts]:
+        """Return the nodes that consecutive intervals cover, and these intervals of those nodes.
+
+        If one of them passes the end of the axis, the nodes are all.
+
+        >>> Cuts.equal(10, 4).part(slice(1, 3))
+        (slice(3, 7, None), Cuts(size=4, starts=(0, 2), sides=(2, 2), periodic=False))
+        """
+        starts, sides = self.starts[intervals], self.sides[intervals]
+        first = starts[0]
+        stop = max(start + side for start, side in zip(starts, sides, strict=True))
+        if stop > self.size:
+            return slice(0, self.size), Cuts(self.size, starts, sides, self.periodic)
+        moved = tuple(start - first for start in starts)
+        return slice(first, stop), Cuts(stop - first, moved, sides)
+
     @property
     def count(self) -> int:
         return len(self.starts)

@@ -201,6 +201,19 @@ class PatchLayout:
             values = values * places.inside.to(values.dtype)
         return values.transpose(1, 2).flatten(2)
 
+    def part(self, patches: slice) -> LayoutPart:
+        """Return consecutive patches, with the rows and columns of the grid that they lie in."""
+        across = self.columns.count
+        chosen = range(self.count)[patches]
+        first, last = chosen[0] // across, chosen[-1] // across
+        rows, row_cuts = self.rows.part(slice(first, last + 1))
+        left = chosen[0] % across if first == last else 0
+        width = len(chosen) if first == last else across
+        columns, column_cuts = self.columns.part(slice(left, left + width))
+        skipped = chosen[0] - first * across - left
+        inner = slice(skipped, skipped + len(chosen))
+        return LayoutPart(rows, columns, PatchLayout(row_cuts, column_cuts), inner, self.patch)
+
     def assemble(self, patches: Tensor) -> Tensor:
         """Return the sum of patches (batch, count, channels x features), placed, as fields."""
         batch, channels = patches.shape[0], patches.shape[2] // self.features
@@ -228,6 +241,33 @@ class PatchLayout:
         profile = WINDOWS[window](self.patch).reshape(1, -1) * self.inside
         total = self.assemble(profile[None])
         return torch.where(self.inside, profile / self.extract(total)[0], 0.0)
+
+
+@dataclass(frozen=True)
+class LayoutPart:
+    """Consecutive patches of a layout, and the part of the grid that they lie in.
+
+    `layout` has the patches of these rows and columns, and `chosen` says which of them are meant.
+    `patch` is the size of the largest patch of the whole layout.
+    """
+
+    rows: slice
+    columns: slice
+    layout: PatchLayout
+    chosen: slice
+    patch: Pair
+
+    def extract(self, fields: Tensor) -> Tensor:
+        """Return the patches of fields (batch, channels, rows, columns) on this part of the grid.
+
+        They are what `PatchLayout.extract` makes of whole fields.
+        """
+        found = self.layout.extract(fields)[:, self.chosen]
+        below, beside = (a - b for a, b in zip(self.patch, self.layout.patch, strict=True))
+        if below or beside:
+            apart = found.unflatten(2, (fields.shape[1], *self.layout.patch))
+            found = functional.pad(apart, (0, beside, 0, below)).flatten(2)
+        return found
 
 
 class _Places(NamedTuple):

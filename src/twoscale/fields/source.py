@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from typing import Any, Protocol
 
@@ -195,6 +196,10 @@ class WithParameters(ChangedSource):
             yield with_channels(chunk, self.parameters[start : start + len(chunk)].to(chunk))
             start += len(chunk)
 
+    def window(self, rows: slice, columns: slice) -> WithParameters:
+        """Return a part of each field; see `windowed`."""
+        return WithParameters(windowed(self.source, rows, columns), self.parameters)
+
     def to(self, device: torch.device) -> WithParameters:
         return WithParameters(self.source.to(device), self.parameters.to(device))
 
@@ -230,6 +235,10 @@ class SentSource:
         workers = 4 if self.device.type == "cuda" else 0
         yield from prefetch(self._send, self.source.chunks(), workers=workers)
 
+    def window(self, rows: slice, columns: slice) -> SentSource:
+        """Return a part of each field; see `windowed`."""
+        return SentSource(windowed(self.source, rows, columns), self.device)
+
     def _send(self, chunk: Tensor) -> Tensor:
         if self.device.type == "cuda" and not chunk.is_cuda:
             chunk = chunk.pin_memory()  # a copy that the device can fetch at full speed
@@ -250,6 +259,26 @@ def map_fields(
     if in_memory(source):
         return ArraySource(gather(mapped))
     return mapped
+
+
+def windowed(source: FieldSource, rows: slice, columns: slice) -> FieldSource:
+    """Return consecutive rows and columns of each field, in the ranges and chunks of whole fields.
+
+    A source that is stored reads only what it needs for them; others have a method `window`, or
+    make whole fields first.
+    """
+    _, channels, height, width = source.shape
+    shape = (channels, len(range(height)[rows]), len(range(width)[columns]))
+    if shape == source.shape[1:]:
+        return source
+    if hasattr(source, "window"):
+        found: FieldSource = source.window(rows, columns)
+        return found
+    return MappedSource(source, partial(_cut, rows=rows, columns=columns), shape)
+
+
+def _cut(fields: Tensor, rows: slice, columns: slice) -> Tensor:
+    return fields[..., rows, columns]
 
 
 def gather(source: FieldSource) -> Tensor:

@@ -55,6 +55,7 @@ class Tasks(Protocol):
     ) -> Iterator[tuple[Any, Any]]:
         """Yield (item, function(item)), the first that is finished first.
 
+        The result of an item that several workers died of is a WorkersError; the others go on.
         Whenever a worker is free, `following` gives the next item, or None if there is none now.
         The end is when no item is being worked on, and None follows. `waiting` is called about once
         a second meanwhile.

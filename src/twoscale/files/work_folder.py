@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.errors import TwoscaleError, TwoscaleWarning, WorkersError
 from twoscale.files.moves import remove
 from twoscale.files.reading import read_json
 from twoscale.files.writing import to_json, write_json
@@ -229,8 +229,9 @@ def worth_keeping(work: WorkFolder, error: BaseException) -> bool:
 
     What is wrong with the input will be wrong again. A full disk keeps checkpoints only.
     """
-    interrupted = isinstance(error, KeyboardInterrupt)
+    interrupted = isinstance(error, KeyboardInterrupt | WorkersError)
     refused = isinstance(error, TwoscaleError) and not isinstance(error.__cause__, OSError)
+    refused = refused and not interrupted
     keep = not refused and (work.has_checkpoints() or (interrupted and work.has_log()))
     if keep and CONTINUES not in getattr(error, "__notes__", ()):
         error.add_note(CONTINUES)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.held import held
-from twoscale.fields.source import FieldSource, MappedSource, slices, total
+from twoscale.fields.source import FieldSource, slices, total
 from twoscale.fields.workers import Tensors
 from twoscale.runtime.threads import one_thread, prefetch
 
@@ -219,30 +219,21 @@ class Components:
 
 
 class Blocks:
-    """Standardised blocks of a source of fields, as the solvers see them.
+    """Standardised blocks of fields, as the solvers see them.
 
-    `standardise(fields, blocks=...)` returns the data (blocks, batch, features) of some blocks.
+    `of(blocks)` returns the data of some blocks as a source of chunks (blocks, batch, features),
+    which are made anew on each pass.
     """
 
     def __init__(
-        self,
-        source: FieldSource,
-        standardise: Callable[..., Tensor],
-        *,
-        statistics: Statistics,
+        self, of: Callable[[slice], FieldSource], *, samples: int, statistics: Statistics
     ) -> None:
-        self.source = source
-        self.standardise = standardise
-        self.samples = source.shape[0]
+        self.of = of
+        self.samples = samples
         self.count, self.features = statistics.mean.shape
         self.varying = statistics.varying
         self.total = statistics.total
         self.device = statistics.mean.device
-
-    def of(self, blocks: slice) -> FieldSource:
-        """Return the standardised data of some blocks, made anew on each pass."""
-        shape = (1, len(range(self.count)[blocks]), self.features)
-        return MappedSource(self.source, partial(self.standardise, blocks=blocks), shape)
 
     @property
     def max_rank(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Self
 
@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.grid import Grid, Space
-from twoscale.fields.source import FieldSource, chunk_length, slices
+from twoscale.fields.source import FieldSource, MappedSource, chunk_length, slices
 from twoscale.linalg.pca import (
     SOLVERS,
     Blocks,
@@ -122,17 +122,23 @@ class BlockPCA(Representation):
     def _scaled(self, source: FieldSource, statistics: Statistics) -> Blocks:
         # What does not count as varying must be zero, whatever rounding leaves of it.
         scale = torch.where(statistics.varying, statistics.scale, torch.inf).float()
-        standardise = partial(self._standardised, mean=statistics.mean.float(), scale=scale)
-        return Blocks(source, standardise, statistics=statistics)
+        mean = statistics.mean.float()
 
-    def _standardised(self, chunk: Tensor, blocks: slice, mean: Tensor, scale: Tensor) -> Tensor:
-        """Return the standardised data (blocks, batch, features) of some blocks of fields."""
-        mean, scale = mean[blocks], scale[blocks]
-        found = torch.empty((len(mean), len(chunk), mean.shape[1]), device=chunk.device)
-        for rows in slices(len(chunk), cached_rows(chunk)):
-            values = self._split(chunk[rows])[:, blocks].float() - mean
-            found[:, rows] = values.div_(scale).transpose(0, 1)
-        return found
+        def data(blocks: slice) -> FieldSource:
+            fields, split = self._part(source, blocks)
+            work = partial(_standardised, split=split, mean=mean[blocks], scale=scale[blocks])
+            return MappedSource(fields, work, (1, *mean[blocks].shape))
+
+        return Blocks(data, samples=source.shape[0], statistics=statistics)
+
+    def _part(
+        self, source: FieldSource, blocks: slice
+    ) -> tuple[FieldSource, Callable[[Tensor], Tensor]]:
+        """Return the part of all fields that some blocks need, and what makes the blocks of it."""
+        return source, partial(self._some, blocks=blocks)
+
+    def _some(self, fields: Tensor, blocks: slice) -> Tensor:
+        return self._split(fields)[:, blocks]
 
     def _store(self, statistics: Statistics, components: Components) -> None:
         device = statistics.mean.device
@@ -277,6 +283,17 @@ class BlockPCA(Representation):
         kept = torch.arange(self.variances.shape[1], device=self.rank.device) < self.rank[:, None]
         share = (self.variances * kept).sum(1) / torch.where(total > 0, total, 1)
         return {"pca": float(share.mean())}
+
+
+def _standardised(
+    chunk: Tensor, split: Callable[[Tensor], Tensor], mean: Tensor, scale: Tensor
+) -> Tensor:
+    """Return the standardised data (blocks, batch, features) of the blocks split(fields)."""
+    found = torch.empty((len(mean), len(chunk), mean.shape[1]), device=chunk.device)
+    for rows in slices(len(chunk), cached_rows(chunk)):
+        values = split(chunk[rows]).float() - mean
+        found[:, rows] = values.div_(scale).transpose(0, 1)
+    return found
 
 
 def channel_units(scale: Tensor, shown: Tensor, channels: int) -> Tensor:

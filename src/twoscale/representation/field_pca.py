@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -10,6 +12,7 @@ from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.cuts import Cuts
 from twoscale.fields.grid import Grid, Space
 from twoscale.fields.patches import WINDOWS, PatchLayout, as_pair
+from twoscale.fields.source import FieldSource, windowed
 from twoscale.linalg.pca import RankRule
 from twoscale.parts import register
 from twoscale.representation.block_pca import BlockPCA
@@ -140,6 +143,12 @@ class PatchPCA(BlockPCA):
 
     def _split(self, fields: Tensor) -> Tensor:
         return self._fitted_layout.extract(fields)
+
+    def _part(
+        self, source: FieldSource, blocks: slice
+    ) -> tuple[FieldSource, Callable[[Tensor], Tensor]]:
+        part = self._fitted_layout.part(blocks)
+        return windowed(source, part.rows, part.columns), part.extract
 
     def _join(self, blocks: Tensor) -> Tensor:
         if self._fitted_layout.overlaps:
