@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -288,3 +289,14 @@ def test_shards_hold_every_image_once(size):
         both = torch.cat([part, part + 7])  # images under two symmetries
         assert torch.equal(both[shard.places(images[own])], images[own].float())
         assert shard.everywhere(len(both)) == 14
+
+
+def test_a_process_reads_the_ranges_of_its_samples_only(monkeypatch):
+    for name, value in (("_CHUNK_VALUES", 1), ("_RANGE_VALUES", 2), ("_RANGE_SAMPLES", 2)):
+        monkeypatch.setattr(f"twoscale.fields.source.{name}", value)
+    source = ArraySource(torch.arange(10.0).reshape(10, 1, 1, 1))
+    read = Mock(wraps=source.read)
+    monkeypatch.setattr(source, "read", read)
+    part = Shard(10, 1, 3).source(source)
+    assert torch.cat(list(part.chunks())).flatten().tolist() == [3, 4, 5]
+    assert [call.args[0] for call in read.call_args_list] == [slice(2, 4), slice(4, 6)]

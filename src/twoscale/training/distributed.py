@@ -15,18 +15,21 @@ from torch import Tensor, nn
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import ChangedSource, FieldSource, SampleShape, Shape
 from twoscale.runtime import processes
+from twoscale.runtime.threads import prefetch
 from twoscale.training.epochs import Epochs
 from twoscale.training.learner import ModuleLearner
 from twoscale.training.losses import Loss
 from twoscale.training.plan import History, Pairs, Plan
 
+_AHEAD = 2  # ranges that are read before they are needed
+
 
 @dataclass(frozen=True)
 class Shard:
-    """The samples that a process holds: every `size`-th of all `samples`, from its `rank` on.
+    """The samples that a process holds: part `rank` of `size` consecutive parts of all `samples`.
 
-    Of several images of each sample, those under the first symmetry come first, then those under
-    the second, and so on.
+    The parts differ by at most one sample. Of several images of each sample, those under the first
+    symmetry come first, then those under the second, and so on.
     """
 
     samples: int
@@ -34,9 +37,19 @@ class Shard:
     size: int
 
     @property
+    def start(self) -> int:
+        """Return the first sample that this process holds."""
+        return self.rank * self.samples // self.size
+
+    @property
+    def stop(self) -> int:
+        """Return the sample after its last one."""
+        return (self.rank + 1) * self.samples // self.size
+
+    @property
     def own(self) -> int:
         """Return the number of samples that this process holds."""
-        return len(range(self.rank, self.samples, self.size))
+        return self.stop - self.start
 
     def everywhere(self, rows: int) -> int:
         """Return the number of images in all processes, if this one holds `rows` of them."""
@@ -44,16 +57,17 @@ class Shard:
 
     def holds(self, images: Tensor) -> Tensor:
         """Say which images, numbered among those of all samples, this process holds."""
-        return images % self.samples % self.size == self.rank
+        samples = images % self.samples
+        return (samples >= self.start) & (samples < self.stop)
 
     def places(self, images: Tensor) -> Tensor:
         """Return the places of images among those that this process holds."""
         symmetries, samples = images // self.samples, images % self.samples
-        return symmetries * self.own + samples // self.size
+        return symmetries * self.own + samples - self.start
 
     def part(self, pairs: Pairs) -> Pairs:
         """Return this process's part of some pairs."""
-        rows = slice(self.rank, None, self.size)
+        rows = slice(self.start, self.stop)
         return Pairs(pairs.inputs[rows], pairs.targets[rows])
 
     def source(self, fields: FieldSource) -> FieldSource:
@@ -105,7 +119,7 @@ def begin_together(network: nn.Module, finished: History | None) -> History | No
 
 
 class _ShardSource(ChangedSource):
-    """The fields of a shard's samples; each pass reads all of them, and keeps these only."""
+    """The fields of a shard's samples. A pass reads only ranges that have some of them."""
 
     def __init__(self, source: FieldSource, shard: Shard) -> None:
         self.source = source
@@ -118,22 +132,22 @@ class _ShardSource(ChangedSource):
 
     def ranges(self) -> list[slice]:
         """Return the ranges of all samples that have some of this process."""
-        rank, size = self.shard.rank, self.shard.size
-        return [one for one in super().ranges() if (rank - one.start) % size < _length(one)]
+        start, stop = self.shard.start, self.shard.stop
+        return [one for one in super().ranges() if one.start < stop and one.stop > start]
+
+    def chunks(self) -> Iterator[Tensor]:
+        for chunks in prefetch(lambda one: list(self.read(one)), self.ranges(), workers=_AHEAD):
+            yield from chunks
 
     def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
         for chunk in chunks:
-            own = chunk[(self.shard.rank - start) % self.shard.size :: self.shard.size]
+            own = chunk[max(0, self.shard.start - start) : max(0, self.shard.stop - start)]
             start += len(chunk)
             if len(own):
                 yield own
 
     def to(self, device: torch.device) -> _ShardSource:
         return _ShardSource(self.source.to(device), self.shard)
-
-
-def _length(samples: slice) -> int:
-    return int(samples.stop - samples.start)
 
 
 class SharedLearner(ModuleLearner):
