@@ -54,8 +54,10 @@ def test_parts_are_loaded_sorted_and_each_block_is_read_once(dataset, reads, par
     whole = torch.from_numpy(dataset.read("output", 0, 30))[:, None]
     reads.clear()
     loaded = dataset.load_parts("output", [np.array(part, dtype=int) for part in parts])
-    starts = sorted({index // 4 * 4 for part in parts for index in part})
-    assert sorted(reads) == [("output", start, min(start + 4, 30)) for start in starts]
+    blocks = {}
+    for index in sorted({index for part in parts for index in part}):
+        blocks.setdefault(index // 4, []).append(index)
+    assert sorted(reads) == [("output", one[0], one[-1] + 1) for one in blocks.values()]
     assert len(loaded) == len(parts)
     for fields, part in zip(loaded, parts, strict=True):
         assert fields.dtype == torch.float32
@@ -84,7 +86,7 @@ def test_blocks_are_those_that_hold_the_wanted_samples(dataset, reads):
     whole = dataset.read("input", 0, 30)[:, None]
     reads.clear()
     blocks = list(dataset.blocks("input", np.array([1, 2, 3, 13, 29])))
-    assert [(start, len(values)) for start, values in blocks] == [(0, 4), (12, 4), (28, 2)]
+    assert [(start, len(values)) for start, values in blocks] == [(1, 3), (13, 1), (29, 1)]
     assert all(
         np.array_equal(values, whole[start : start + len(values)]) for start, values in blocks
     )
@@ -102,6 +104,16 @@ def test_stored_fields_are_what_is_loaded_on_every_pass(dataset, reads):
         assert [len(chunk) for chunk in chunks] == [2, 2, 1]
         assert torch.equal(torch.cat(chunks), loaded)
         assert len(reads) == 3 * passes
+
+
+def test_ranges_of_few_samples_are_read_in_the_same_stretches(dataset, reads):
+    chosen = [1, 2, 13, 14, 28]  # one range and one chunk, for which all fields are not held
+    (loaded,) = dataset.load_parts("output", [chosen])
+    reads.clear()
+    stored = dataset.fields("output", chosen)
+    assert stored.ranges() == [slice(0, 5)]
+    assert torch.equal(torch.cat(list(stored.read(slice(0, 5)))), loaded)
+    assert reads == [("output", 1, 3), ("output", 13, 15), ("output", 28, 29)]
 
 
 @pytest.mark.usefixtures("reads")

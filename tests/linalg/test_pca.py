@@ -364,8 +364,10 @@ def test_covariances_in_small_groups_are_the_same(blocks, monkeypatch):
 
 
 @pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("room", [1, 2**30])  # with little, one block is decomposed at a time
 @pytest.mark.parametrize(("samples", "features"), [(203, 62), (62, 203), (350, 350)])
-def test_full_components_do_not_depend_on_threads(samples, features):
+def test_full_components_do_not_depend_on_threads(samples, features, room, monkeypatch):
+    monkeypatch.setattr(pca, "_GRAM_BYTES", room)
     blocks = make_blocks(make_data(samples, 2, features, decay=lambda k: 0.95**k))
     rule = RankRule(variance=0.9999)
     several = pca.full(blocks, rule, seed=0)

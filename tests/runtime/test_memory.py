@@ -85,3 +85,15 @@ def test_linux_tells_the_same_without_psutil(monkeypatch):
 def test_a_containers_limit_counts(monkeypatch):
     monkeypatch.setattr(memory, "_group_limit", lambda: 12345)
     assert available_memory() == 12345
+
+
+def test_freed_memory_is_given_back_now_and_then(monkeypatch):
+    calls = []
+    monkeypatch.setattr(memory, "_release_call", lambda: calls.append)
+    monkeypatch.setattr(memory._Released, "latest", 0.0)
+    for _ in range(3):
+        memory.release_memory()
+    assert calls == [0]
+    monkeypatch.setattr(memory, "_release_call", lambda: None)  # as on other systems
+    monkeypatch.setattr(memory._Released, "latest", 0.0)
+    memory.release_memory()

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from tests.training.together import facts_of, make_fields, make_surrogates
+from tests.training.together import facts_of, fit, make_surrogates
 from twoscale.operators import operators
 from twoscale.runtime import processes
 from twoscale.runtime.processes import process_group
@@ -24,7 +24,7 @@ def main(folder):
         processes.check_same = lambda value: None
         operators.shard_of = lambda samples, description: Shard(samples, 0, 1)
         surrogates = make_surrogates("cuda").items()
-        found = {name: facts_of(one.fit(*make_fields())) for name, one in surrogates}
+        found = {name: facts_of(fit(name, one)) for name, one in surrogates}
         device = torch.device("cuda", 0)
         found["backend"] = dist.group.WORLD._get_backend(device).name()
     (folder / "0.json").write_text(json.dumps(found))

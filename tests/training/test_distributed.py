@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.free_port import free_port
-from tests.training.together import make_fields, make_surrogates
+from tests.training.together import fit, make_fields, make_surrogates
 from twoscale import Surrogate, fit_auto
 from twoscale.cli.scheduling import workers_at
 from twoscale.data import Dataset, generate
@@ -22,6 +22,7 @@ from twoscale.run import fit_run, fit_runs
 from twoscale.run.pairs import own_scratch
 from twoscale.runtime import processes
 from twoscale.training.distributed import Shard
+from twoscale.training.plan import Pairs
 
 ROOT = Path(__file__).parents[2]
 SAFETY = 240  # seconds after which a hanging process is ended
@@ -85,7 +86,7 @@ def data(tmp_path_factory):
 
 
 def fitted_alone(name, device):
-    return make_surrogates(device)["fno" if name == "continued" else name].fit(*make_fields())
+    return fit(name, make_surrogates(device)["fno" if name == "continued" else name])
 
 
 def check_curves(together, name, alone, tolerance):
@@ -291,7 +292,17 @@ def test_shards_hold_every_image_once(size):
         assert shard.everywhere(len(both)) == 14
 
 
-def test_a_process_reads_the_ranges_of_its_samples_only(monkeypatch):
+@pytest.mark.parametrize("validation", [1, 2, 40])
+def test_shards_cover_validation_pairs_of_any_number(validation):
+    pairs = Pairs(torch.arange(validation), torch.arange(validation))
+    parts = [Shard(10, rank, 3).part(pairs) for rank in range(3)]
+    assert torch.cat([part.inputs for part in parts]).tolist() == list(range(validation))
+    assert max(map(len, parts)) == -(-validation // 3)
+
+
+@pytest.mark.parametrize("ahead_bytes", [0, 2**20])
+def test_a_process_reads_the_ranges_of_its_samples_only(monkeypatch, ahead_bytes):
+    monkeypatch.setattr("twoscale.training.distributed._AHEAD_BYTES", ahead_bytes)
     for name, value in (("_CHUNK_VALUES", 1), ("_RANGE_VALUES", 2), ("_RANGE_SAMPLES", 2)):
         monkeypatch.setattr(f"twoscale.fields.source.{name}", value)
     source = ArraySource(torch.arange(10.0).reshape(10, 1, 1, 1))

@@ -31,6 +31,7 @@ def make_surrogates(device="cpu"):
     encoder = {**SMALL, "width": 4, "blocks": 1}
     parts = {
         "fno": {"predictor": FNO(batch_size=4, **fno)},
+        MANY_HELD_OUT: {"predictor": FNO(batch_size=4, **fno)},
         "one sample a step": {"predictor": FNO(batch_size=1, **fno, patience=1)},
         "images of the fno": {"predictor": FNO(batch_size=8, **fno), "symmetries": "mirrors"},
         "encoder": {"predictor": Encoder(batch_size=5, **encoder), "symmetries": "square"},
@@ -45,6 +46,14 @@ def make_surrogates(device="cpu"):
         },
     }
     return {name: Surrogate("whole-field", device=device, **one) for name, one in parts.items()}
+
+
+MANY_HELD_OUT = "many held out"  # more validation samples than training samples
+
+
+def fit(name, surrogate):
+    """Fit one of the surrogates on the fields; return it."""
+    return surrogate.fit(*make_fields(), validation=0.6 if name == MANY_HELD_OUT else None)
 
 
 def facts_of(surrogate):
@@ -75,7 +84,7 @@ def main(folder, device):
     """Fit all, together with the other processes; write what each one has found."""
     dist.init_process_group("gloo")
     fields = make_fields()
-    found = {name: facts_of(one.fit(*fields)) for name, one in make_surrogates(device).items()}
+    found = {name: facts_of(fit(name, one)) for name, one in make_surrogates(device).items()}
     Checkpoint.due = lambda self: True
     epochs._GROUP_STEPS = 2
     again = fit_in_two_runs(make_surrogates(device)["fno"], fields, folder / "fit")

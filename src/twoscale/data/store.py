@@ -32,7 +32,7 @@ from twoscale.fields.source import (
 )
 from twoscale.fields.workers import HERE, Workers, on_device
 from twoscale.problems import Problem
-from twoscale.runtime.memory import require_memory
+from twoscale.runtime.memory import release_memory, require_memory
 from twoscale.runtime.threads import file_workers, prefetch
 
 Indices = Sequence[int] | np.ndarray
@@ -247,24 +247,34 @@ class Dataset:
         return self
 
     def blocks(
-        self, name: str, wanted: np.ndarray, *, window: tuple[slice, slice] | None = None
+        self,
+        name: str,
+        wanted: np.ndarray,
+        *,
+        window: tuple[slice, slice] | None = None,
+        workers: int | None = None,
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (first sample, values) of the stretches of an array that hold `wanted` samples.
 
-        With a `window`, values are those of its rows and columns.
+        Their numbers ascend. A stretch has about 16 MiB at most, from one wanted sample to another.
+        With a `window`, values are those of its rows and columns. Threads read ahead: `workers`
+        many, by default as many as suit the place of the dataset.
         """
         inner = self.inner_shape(name)
         if window is not None:
             inner = (inner[0], *extent(checked_window(window, (inner[1], inner[2]))))
         space = self.output_space if name == "output" else self.input_space
         length = max(1, chunk_length(*space.shape) // self.chunk) * self.chunk
-        starts = np.unique(wanted // length) * length
+        ends = np.flatnonzero(np.diff(wanted // length)) + 1
 
-        def read(start: int) -> tuple[int, np.ndarray]:
-            values = self.read(name, start, min(start + length, self.samples), window=window)
-            return start, values.reshape(-1, *inner)
+        def read(rows: np.ndarray) -> tuple[int, np.ndarray]:
+            first = int(rows[0])
+            values = self.read(name, first, int(rows[-1]) + 1, window=window)
+            return first, values.reshape(-1, *inner)
 
-        yield from prefetch(read, (int(start) for start in starts), workers=self._workers)
+        stretches = np.split(wanted, ends) if len(wanted) else []
+        ahead = self._workers if workers is None else workers
+        yield from prefetch(read, stretches, workers=ahead)
 
     def inner_shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of one sample in memory: (channels, height, width), or (parameters,)."""
@@ -360,18 +370,19 @@ class StoredFields:
         """Yield the chunks that an array in memory has; stored chunks at their ends are shared."""
         wanted = self.indices[samples]
         for part in slices(len(wanted), chunk_length(*self.dataset.inner_shape(self.side))):
-            rows = wanted[part]
-            first, last = int(rows[0]), int(rows[-1])
-            values = self.dataset.read(self.side, first, last + 1, window=self.part)
-            yield self._fields(values[rows - rows[0]])
+            found = list(self._fields(wanted[part], workers=0))
+            yield found[0] if len(found) == 1 else torch.cat(found)
 
     def chunks(self) -> Iterator[Tensor]:
-        for start, values in self.dataset.blocks(self.side, self.indices, window=self.part):
-            low, high = np.searchsorted(self.indices, (start, start + len(values)))
-            yield self._fields(values[self.indices[low:high] - start])
+        return self._fields(self.indices)
 
-    def _fields(self, values: np.ndarray) -> Tensor:
-        return torch.from_numpy(values.reshape(-1, *self.shape[1:])).to(self.device)
+    def _fields(self, rows: np.ndarray, **options: Any) -> Iterator[Tensor]:
+        """Yield consecutive fields of some samples, whose numbers ascend."""
+        blocks = self.dataset.blocks(self.side, rows, window=self.part, **options)
+        for start, values in blocks:
+            low, high = np.searchsorted(rows, (start, start + len(values)))
+            yield torch.from_numpy(values[rows[low:high] - start]).to(self.device)
+            release_memory()  # fields are read on each pass where memory is short
 
 
 def _moved(part: slice, by: int) -> slice:

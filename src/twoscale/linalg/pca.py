@@ -266,13 +266,15 @@ def full(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
     if blocks.device.type == "cuda":
         return covariance(blocks, rule, seed=seed)
     vectors, variances = [], []
-    threads = torch.get_num_threads()
+    decomposition = 4 * 8 * min(blocks.samples, blocks.features) ** 2  # bytes of some matrices
+    threads = min(torch.get_num_threads(), _GRAM_BYTES // max(decomposition, 1))
+    workers = threads if threads > 1 else 0
     with one_thread():
         for part, data in blocks.groups():
             whole = torch.cat(list(data.chunks()), 1)
             work = zip(whole, blocks.total[part].split(1), strict=True)
             decompose = partial(_decompose, rule=rule)
-            for spectrum, basis in prefetch(decompose, work, workers=threads if threads > 1 else 0):
+            for spectrum, basis in prefetch(decompose, work, workers=workers):
                 vectors.append(basis)
                 variances.append(spectrum)
             del data, whole, work  # before the next group is read

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import re
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from time import monotonic
 
 import torch
 
@@ -13,6 +17,7 @@ from twoscale.errors import TwoscaleError
 
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")
 _BEYOND = 1e18  # bytes: more than any machine has
+_RELEASE_SECONDS = 0.2  # between two times that freed memory is given back
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
@@ -60,6 +65,31 @@ def anonymous_memory() -> int | None:
     Unlike pages of mapped files, the system cannot take this memory back without swapping.
     """
     return _kernel("/proc/self/status", "RssAnon")
+
+
+def release_memory() -> None:
+    """Give freed memory back to the system, unless this was done a moment ago.
+
+    glibc keeps much of what several threads have freed: after a while as much again as is in use.
+    """
+    release = _release_call()
+    if release is not None and monotonic() - _Released.latest >= _RELEASE_SECONDS:
+        _Released.latest = monotonic()
+        release(0)
+
+
+class _Released:
+    latest = -1.0  # never yet
+
+
+@cache
+def _release_call() -> Callable[[int], int] | None:
+    """Return glibc's function for that; other libraries and systems have none."""
+    try:
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+    return found
 
 
 def _system_memory() -> int | None:

@@ -7,7 +7,8 @@ numbers of samples, so that steps differ from those of one process by rounding o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,8 @@ from twoscale.training.learner import ModuleLearner
 from twoscale.training.losses import Loss
 from twoscale.training.plan import History, Pairs, Plan
 
-_AHEAD = 2  # ranges that are read before they are needed
+_AHEAD = 2  # ranges that are read before they are needed,
+_AHEAD_BYTES = 2**26  # if one takes no more than this
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ class Shard:
         return symmetries * self.own + samples - self.start
 
     def part(self, pairs: Pairs) -> Pairs:
-        """Return this process's part of some pairs."""
-        rows = slice(self.start, self.stop)
+        """Return this process's part of other pairs than those of training."""
+        others = replace(self, samples=len(pairs))
+        rows = slice(others.start, others.stop)
         return Pairs(pairs.inputs[rows], pairs.targets[rows])
 
     def source(self, fields: FieldSource) -> FieldSource:
@@ -136,7 +139,12 @@ class _ShardSource(ChangedSource):
         return [one for one in super().ranges() if one.start < stop and one.stop > start]
 
     def chunks(self) -> Iterator[Tensor]:
-        for chunks in prefetch(lambda one: list(self.read(one)), self.ranges(), workers=_AHEAD):
+        ranges, sides = self.ranges(), self.shape[1:]
+        if 4 * prod(sides) * max(one.stop - one.start for one in ranges) > _AHEAD_BYTES:
+            for one in ranges:
+                yield from self.read(one)
+            return
+        for chunks in prefetch(lambda one: list(self.read(one)), ranges, workers=_AHEAD):
             yield from chunks
 
     def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
