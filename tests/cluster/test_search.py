@@ -15,11 +15,11 @@ from twoscale.run import auto_run
 from twoscale.run.pairs import split_dataset, split_pairs
 from twoscale.runtime.threads import one_thread
 from twoscale.search import fit_auto
-from twoscale.search.attempts import Underway
+from twoscale.search.attempts import RunningCandidate
 from twoscale.search.candidates import Candidate
-from twoscale.search.elsewhere import Ask, FitCandidates, FitterOnWorkers, memory_of_each
 from twoscale.search.journal import Journal
 from twoscale.search.neighbours import Step
+from twoscale.search.on_workers import FitCandidates, FitRequest, FitterOnWorkers, memory_of_each
 from twoscale.search.policy import search
 from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
@@ -43,7 +43,7 @@ def space_of(pairs):
 
 
 def asked(candidate, place=0):
-    return Underway(Step(candidate, f"candidate {place}", 1.0), 1.0, 0.0)
+    return RunningCandidate(Step(candidate, f"candidate {place}", 1.0), 1.0, 0.0)
 
 
 def one_by_one(*candidates):
@@ -103,7 +103,7 @@ def test_several_candidates_are_fitted_at_a_time_and_the_best_one_travels(pairs,
     assert fitter.least == fitter.best.errors_["validation"] == least
 
 
-def test_a_candidate_that_cannot_be_fitted_is_an_answer(pairs, workers):
+def test_a_candidate_that_cannot_be_fitted_is_a_result(pairs, workers):
     fitter = FitterOnWorkers(space_of(pairs), *pairs, OPTIONS, tasks=workers, memory=None)
     broken = Candidate(predictor="kernel", tuned=(("kernel", "no such"),))
     ((_, outcome),) = fitter.attempts(one_by_one(broken))
@@ -116,15 +116,15 @@ def test_a_candidate_that_cannot_be_fitted_is_an_answer(pairs, workers):
 @pytest.mark.parametrize(("memory", "loads"), [(10**9, True), (10**5, False)])
 def test_fields_are_loaded_where_they_fit(pairs, memory, loads):
     work = FitCandidates(space_of(pairs), *pairs, OPTIONS, memory)
-    answer = work(Ask(Candidate(), None, least=math.inf))
+    result = work(FitRequest(Candidate(), None, least=math.inf))
     assert in_memory(work.fitter.training.outputs.source) == loads
-    assert answer.outcome.error < 1
-    assert "weights.safetensors" in answer.files
-    assert work(Ask(Candidate(), None, least=answer.outcome.error)).files is None
+    assert result.outcome.error < 1
+    assert "weights.safetensors" in result.files
+    assert work(FitRequest(Candidate(), None, least=result.outcome.error)).files is None
 
 
 def test_memory_is_that_of_each_worker(workers, monkeypatch):
-    monkeypatch.setattr("twoscale.search.elsewhere.available_memory", lambda: 1000)
+    monkeypatch.setattr("twoscale.search.on_workers.available_memory", lambda: 1000)
     assert memory_of_each(workers, None) == 500
     assert memory_of_each(workers, 800) == 800
 
@@ -151,11 +151,11 @@ def test_a_search_that_is_killed_goes_on_and_tries_nothing_twice(dataset, worker
 
     def counted(fitter, candidate, deadline, **ways):
         fitted.append(candidate)
-        return ask(fitter, candidate, deadline, **ways)
+        return request(fitter, candidate, deadline, **ways)
 
-    ask = FitterOnWorkers._ask
+    request = FitterOnWorkers._request
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FitterOnWorkers, "_ask", counted)
+        patch.setattr(FitterOnWorkers, "_request", counted)
         run = auto_run(dataset, tmp_path / "run", **options)
     assert not {one.candidate for one in kept} & set(fitted[:-1])  # the last one is on half of them
     errors = [one["error"] for one in run.search["trials"]]

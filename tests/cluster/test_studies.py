@@ -17,8 +17,8 @@ from twoscale.cluster import connected
 from twoscale.files import WorkFolder
 from twoscale.runtime.tasks import Abandoned, Caller, called_by
 from twoscale.runtime.threads import one_thread
-from twoscale.study.elsewhere import RunGroup
 from twoscale.study.folder import StudyFolder
+from twoscale.study.on_workers import RunGroup
 from twoscale.study.planning import make_plan
 from twoscale.study.runner import run_study
 from twoscale.study.running import Running
@@ -141,7 +141,7 @@ def group(tmp_path):
 
 def test_a_group_that_another_worker_runs_is_waited_for(group, monkeypatch):
     folder, group = group
-    monkeypatch.setattr("twoscale.study.elsewhere._PAUSE", 0.01)
+    monkeypatch.setattr("twoscale.study.on_workers._PAUSE", 0.01)
     other = WorkFolder(folder.group(group.name))
     waiting = folder.log(group.cells[0])
     failed = []

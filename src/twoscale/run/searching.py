@@ -22,7 +22,7 @@ from twoscale.runtime.processes import refuse_several
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now, parse_duration
 from twoscale.search import DEFAULT_BUDGET, fit_auto
-from twoscale.search.elsewhere import memory_of_each
+from twoscale.search.on_workers import memory_of_each
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
 from twoscale.surrogate.fitting import kept_checkpoints

@@ -16,7 +16,7 @@ from twoscale.search.trials import Outcome, Trial
 
 
 @dataclass(frozen=True)
-class Underway:
+class RunningCandidate:
     """A candidate that is being fitted: how long it should take, its start, its deadline."""
 
     step: Step
@@ -54,10 +54,10 @@ class Fitter(Protocol):
         ...
 
 
-Following = Callable[[], Underway | None]
+Following = Callable[[], RunningCandidate | None]
 """Gives the candidate to fit next; None if there is none until another one is ready."""
 
-Attempt = tuple[Underway, Outcome | TwoscaleError]
+Attempt = tuple[RunningCandidate, Outcome | TwoscaleError]
 
 
 def in_turn(fitter: Fitter, following: Following) -> Iterator[Attempt]:
@@ -77,7 +77,7 @@ def log_trial(trial: Trial) -> None:
     LOGGER.info("tried %s (%s) in %s: %s", label, trial.reason, seconds, result)
 
 
-def trial_of(attempted: Underway, result: Outcome | TwoscaleError, now: float) -> Trial:
+def trial_of(attempted: RunningCandidate, result: Outcome | TwoscaleError, now: float) -> Trial:
     """Return what became of a candidate that was fitted."""
     step, expected = attempted.step, attempted.expected
     candidate, outcome, failure = step.candidate, None, None

@@ -22,10 +22,10 @@ from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
 from twoscale.runtime.timing import now, parse_duration
-from twoscale.search.elsewhere import FitterOnWorkers
 from twoscale.search.explanation import explain
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal, Resumed
+from twoscale.search.on_workers import FitterOnWorkers
 from twoscale.search.policy import DEFAULT_BUDGET, Report, search
 from twoscale.search.record import CAPTION, HEADINGS, as_record, table_rows
 from twoscale.search.space import SearchSpace

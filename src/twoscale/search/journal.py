@@ -18,7 +18,7 @@ from twoscale.files import (
     remove,
     rewrite_json,
 )
-from twoscale.search.attempts import Underway
+from twoscale.search.attempts import RunningCandidate
 from twoscale.search.candidates import Candidate
 from twoscale.search.kept import read_kept, write_kept
 from twoscale.search.neighbours import Step
@@ -31,7 +31,7 @@ class Resumed:
     """A search that was stopped; `elapsed` is how many seconds of its budget it has used."""
 
     trials: list[Trial]
-    running: list[Underway]
+    running: list[RunningCandidate]
     elapsed: float
     best: Surrogate | None
 
@@ -48,13 +48,13 @@ class Journal:
         self._written: Surrogate | None = None
         self._number = 0
         self._ticked = 0.0
-        self._resumed: list[Underway] = []
+        self._resumed: list[RunningCandidate] = []
 
     def training(self) -> Checkpoints:
         """Return the checkpoints of the candidate that is being fitted."""
         return Checkpoints(self.folder / "candidate")
 
-    def note(self, trials: Sequence[Trial], running: Sequence[Underway]) -> None:
+    def note(self, trials: Sequence[Trial], running: Sequence[RunningCandidate]) -> None:
         """Note that some candidates are being fitted after some trials."""
         self.folder.mkdir(exist_ok=True)
         best = self._best()
@@ -102,7 +102,7 @@ class Journal:
             if content["best"] is not None:
                 self._number = content["best"]
                 best = self._written = read_kept(self._folder(self._number), **options)
-            running = self._resumed = [_underway(entry) for entry in content["running"]]
+            running = self._resumed = [_running(entry) for entry in content["running"]]
             return Resumed(
                 [_trial(entry) for entry in content["trials"]],
                 list(running),
@@ -135,9 +135,9 @@ def _trial(entry: dict[str, Any]) -> Trial:
     return Trial(**entry | {"candidate": _candidate(entry["candidate"]), "outcome": outcome})
 
 
-def _underway(entry: dict[str, Any]) -> Underway:
+def _running(entry: dict[str, Any]) -> RunningCandidate:
     step = entry["step"]
-    return Underway(
+    return RunningCandidate(
         Step(**step | {"candidate": _candidate(step["candidate"])}),
         entry["expected"],
         entry["began"],

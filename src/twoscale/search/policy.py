@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.texts import duration_text
-from twoscale.search.attempts import Fitter, Underway, log_trial, trial_of
+from twoscale.search.attempts import Fitter, RunningCandidate, log_trial, trial_of
 from twoscale.search.candidates import Candidate
 from twoscale.search.findings import PERFECT
 from twoscale.search.journal import Journal, Resumed
@@ -76,7 +76,10 @@ def search(
 
 
 def _explore(
-    policy: _Policy, first: Sequence[Underway], report: Report | None, journal: Journal | None
+    policy: _Policy,
+    first: Sequence[RunningCandidate],
+    report: Report | None,
+    journal: Journal | None,
 ) -> None:
     """Try candidates, the `first` ones before others, until none is left or runs.
 
@@ -90,7 +93,7 @@ def _explore(
         if journal:
             journal.note(found.trials, running)
 
-    def following() -> Underway | None:
+    def following() -> RunningCandidate | None:
         chosen = waiting.pop(0) if waiting else policy.next()
         if chosen is not None:
             running.append(chosen)
@@ -121,7 +124,9 @@ class _Policy:
     space: SearchSpace
     fitter: Fitter
     clock: Callable[[], float]
-    running: list[Underway] = field(default_factory=list)  # candidates that are being fitted
+    running: list[RunningCandidate] = field(
+        default_factory=list
+    )  # candidates that are being fitted
 
     @property
     def end(self) -> float:
@@ -133,15 +138,15 @@ class _Policy:
         """Say whether trainings may be as long as the time allows."""
         return "epochs" not in self.space.given
 
-    def first(self) -> Underway:
+    def first(self) -> RunningCandidate:
         """Return the cheapest candidate; a training has a share of the budget."""
         candidate, began = self.space.first, self.clock()
         self.space.identity(candidate)  # raises if a given setting is wrong
         probed = self.timed and candidate.probed
         deadline = began + _PROBE * (self.end - began) if probed else None
-        return Underway(Step(candidate, "cheapest", 1.0), None, began, deadline)
+        return RunningCandidate(Step(candidate, "cheapest", 1.0), None, began, deadline)
 
-    def next(self) -> Underway | None:
+    def next(self) -> RunningCandidate | None:
         """Return the next candidate; or None, and `found.stopped` says why if none is running."""
         found = self.found
         if found.best is None and self.running:
@@ -162,7 +167,7 @@ class _Policy:
             if fitting := [one for one in group if one.seconds <= left]:
                 chosen = min(fitting, key=lambda one: one.seconds / one.step.share)
                 deadline = None if chosen.limit is None else began + chosen.limit
-                return Underway(chosen.step, chosen.seconds, began, deadline)
+                return RunningCandidate(chosen.step, chosen.seconds, began, deadline)
         found.stopped = "" if self.running else _reason([*others, *trainings])
         return None
 

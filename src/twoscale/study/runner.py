@@ -22,11 +22,11 @@ from twoscale.study.catalogue import asked_cells, own_definition
 from twoscale.study.cells import Cell, Data
 from twoscale.study.datasets import open_dataset
 from twoscale.study.definition import Scale, Study
-from twoscale.study.elsewhere import run_groups
 from twoscale.study.fits import warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
 from twoscale.study.groups import run_group
 from twoscale.study.logs import TimeLeft
+from twoscale.study.on_workers import run_groups
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
 from twoscale.surrogate.fitting import kept_checkpoints

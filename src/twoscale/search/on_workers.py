@@ -17,7 +17,7 @@ from twoscale.runtime.memory import available_memory
 from twoscale.runtime.scratch import Scratch
 from twoscale.runtime.tasks import caller
 from twoscale.runtime.timing import now
-from twoscale.search.attempts import Attempt, Following, Underway
+from twoscale.search.attempts import Attempt, Following, RunningCandidate
 from twoscale.search.candidates import Candidate
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.kept import Files, from_files, to_files
@@ -27,8 +27,8 @@ from twoscale.surrogate.inputs import Pair
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What a worker is asked: to fit a candidate, with a training of so many seconds at most.
+class FitRequest:
+    """A candidate that a worker shall fit, with a training of so many seconds at most.
 
     The surrogate travels back if its error is below `least`. With `half` it learns from half of
     the samples, and only its error is wanted.
@@ -38,11 +38,11 @@ class Ask:
     seconds: float | None
     least: float = 0.0
     half: bool = False
-    underway: Underway | None = None
+    running: RunningCandidate | None = None
 
 
 @dataclass(frozen=True)
-class Answer:
+class FitResult:
     """What a worker has found: an outcome or an error in words, perhaps a surrogate."""
 
     outcome: Outcome | None = None
@@ -81,19 +81,21 @@ class FitCandidates:
             training, validation = _loaded(training), _loaded(validation)
         return FieldFitter(space, training, validation, options, progress=_go_on)
 
-    def __call__(self, ask: Ask) -> Answer:
-        """Fit a candidate; that it cannot be fitted is an answer, too."""
-        end = None if ask.seconds is None else now() + ask.seconds
+    def __call__(self, request: FitRequest) -> FitResult:
+        """Fit a candidate; that it cannot be fitted is a result, too."""
+        end = None if request.seconds is None else now() + request.seconds
         memory = self.arguments[-1]
         with TemporaryDirectory() as folder:
             self.fitter.scratch = Scratch(Path(folder), memory)
             try:
-                if ask.half:
-                    return Answer(half_error=self.fitter.half_error(ask.candidate, end))
-                surrogate, outcome = self.fitter.measured(ask.candidate, end)
+                if request.half:
+                    return FitResult(half_error=self.fitter.half_error(request.candidate, end))
+                surrogate, outcome = self.fitter.measured(request.candidate, end)
             except TwoscaleError as error:
-                return Answer(failure=str(error))
-            return Answer(outcome, files=to_files(surrogate) if outcome.error < ask.least else None)
+                return FitResult(failure=str(error))
+            return FitResult(
+                outcome, files=to_files(surrogate) if outcome.error < request.least else None
+            )
 
 
 def _go_on(stage: str, done: int, total: int, remark: str) -> None:
@@ -128,47 +130,49 @@ class FitterOnWorkers(FieldFitter):
             self.options,
             memory_of_each(tasks, memory),
         )
-        self.asked = self.answered = 0
+        self.requested = self.finished = 0
 
     def attempts(self, following: Following) -> Iterator[Attempt]:
         """Fit several candidates at a time; see `Fitter`."""
 
-        def ask() -> Ask | None:
+        def requests() -> FitRequest | None:
             one = following()
             if one is None:
                 return None
-            return self._ask(one.step.candidate, one.deadline, underway=one)
+            return self._request(one.step.candidate, one.deadline, running=one)
 
-        for asked, answer in self._answers(ask):
-            assert asked.underway is not None
-            if answer.outcome is None:
-                yield asked.underway, TwoscaleError(answer.failure)
+        for request, result in self._results(requests):
+            assert request.running is not None
+            if result.outcome is None:
+                yield request.running, TwoscaleError(result.failure)
                 continue
-            if answer.files is not None:
+            if result.files is not None:
                 wanted = {name: self.options[name] for name in ("device", "problem")}
-                self.keep(from_files(answer.files, **wanted), answer.outcome.error)
-            yield asked.underway, answer.outcome
+                self.keep(from_files(result.files, **wanted), result.outcome.error)
+            yield request.running, result.outcome
 
     def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
         """Return the validation error of a candidate that learns from half of the samples."""
-        asks = [self._ask(candidate, deadline, half=True)]
-        ((_, answer),) = self._answers(lambda: asks.pop() if asks else None)
-        if answer.half_error is None:
-            raise TwoscaleError(answer.failure)
-        return answer.half_error
+        requests = [self._request(candidate, deadline, half=True)]
+        ((_, result),) = self._results(lambda: requests.pop() if requests else None)
+        if result.half_error is None:
+            raise TwoscaleError(result.failure)
+        return result.half_error
 
-    def _ask(self, candidate: Candidate, deadline: float | None, **options: Any) -> Ask:
-        self.asked += 1
+    def _request(self, candidate: Candidate, deadline: float | None, **options: Any) -> FitRequest:
+        self.requested += 1
         seconds = None if deadline is None else deadline - self.clock()
-        return Ask(candidate, seconds, self.least, **options)
+        return FitRequest(candidate, seconds, self.least, **options)
 
-    def _answers(self, following: Callable[[], Ask | None]) -> Iterator[tuple[Ask, Answer]]:
+    def _results(
+        self, following: Callable[[], FitRequest | None]
+    ) -> Iterator[tuple[FitRequest, FitResult]]:
         for found in self.tasks.as_finished(self.work, following, self._tick):
-            self.answered += 1
+            self.finished += 1
             yield found
 
     def _tick(self) -> None:
         """Tell that time goes by while workers fit candidates."""
         if self.progress:
-            running = f"{self.asked - self.answered} at a time"
-            self.progress("candidates", self.answered, self.asked, running)
+            running = f"{self.requested - self.finished} at a time"
+            self.progress("candidates", self.finished, self.requested, running)
