@@ -33,7 +33,7 @@ from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.display import card_html, table_html
 from twoscale.surrogate.inputs import Calibration, Door, Pair, Validation
-from twoscale.surrogate.options import problem_symmetries
+from twoscale.surrogate.options import problem_symmetries, shared_device
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def fit_auto(
     budget
         Seconds, or a text such as "90s", "2min" or "1h"; 120 s by default.
     seed, device, problem, periodic
-        As for `Surrogate`.
+        As for `Surrogate`. With `workers` "auto" is the CPU.
     clock
         A function that returns the time in seconds.
     start
@@ -141,6 +141,7 @@ def fit_auto(
     (3, 8, 8)
     """
     refuse_several("a search runs")
+    device = shared_device(workers, device)
     seconds = parse_duration(budget)
     begun = clock() if start is None else start
     options: dict[str, Any] = {
