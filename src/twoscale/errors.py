@@ -13,11 +13,23 @@ class TwoscaleError(ValueError):
     """
 
 
-class WorkersError(TwoscaleError):
-    """Other processes that do the work are lost, or must not do it; the input is not at fault.
+class ResumableError(TwoscaleError):
+    """The input is not at fault: the same command can go on later from what it has saved."""
 
-    The same command can go on later from what it has saved.
+
+class WorkersError(ResumableError):
+    """Other processes that do the work are lost, or must not do it."""
+
+
+class UnreadableDataError(TwoscaleError):
+    """The data cannot be read: files are damaged or lost, or their storage fails.
+
+    No setting would help, so work that tries several of them ends.
     """
+
+
+class UnreachableDataError(UnreadableDataError, ResumableError):
+    """The data cannot be read now: their disk or storage service fails."""
 
 
 class TwoscaleWarning(UserWarning):

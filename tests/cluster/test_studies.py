@@ -6,12 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from threading import Thread
 
 import pytest
 
-from tests.cluster.tools import TcpCluster
+from tests.cluster.tools import Here, TcpCluster
 from tests.study.tiny import TEXT, finished, read_tiny, tiny_study
 from twoscale.cluster import connected
 from twoscale.files import WorkFolder
@@ -107,27 +106,6 @@ def test_a_long_cell_goes_on_after_its_worker_and_its_command_were_killed(tmp_pa
     log = next(out.glob("logs/*.log")).read_text()
     assert "stopped: Abandoned" in log
     assert "finished, relative error" in log
-
-
-class Here:
-    """Does tasks in this thread; what they tell is heard at once."""
-
-    def __init__(self):
-        self.hear = None
-
-    @contextmanager
-    def listening(self, hear):
-        self.hear = hear
-        yield
-
-    def as_finished(self, function, following, waiting):
-        def tell(message):
-            self.hear(message)
-            waiting()
-
-        while (item := following()) is not None:
-            with called_by(Caller(lambda: True, tell)):
-                yield item, function(item)
 
 
 @pytest.fixture

@@ -1,16 +1,58 @@
-"""A Dask cluster of processes on loopback, which tests start, hurt and stop."""
+"""Workers for tests: none at all, or a Dask cluster on loopback that is started and hurt."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tests.free_port import free_port
+from twoscale.errors import WorkersError
+from twoscale.fields.workers import Threads
+from twoscale.runtime.tasks import Caller, called_by
 
 ROOT = Path(__file__).parents[2]
+
+
+class Here(Threads):
+    """Does tasks in this thread, one after the other; what they tell is heard at once.
+
+    Workers die of the items for which `deadly` is true.
+    """
+
+    count = most_per_machine = 1
+
+    def __init__(self, deadly: Callable[[Any], bool] = lambda item: False) -> None:
+        self.deadly = deadly
+        self.hear: Callable[[Any], None] | None = None
+
+    @contextmanager
+    def listening(self, hear: Callable[[Any], None]) -> Iterator[None]:
+        self.hear = hear
+        yield
+
+    def as_finished(
+        self,
+        function: Callable[[Any], Any],
+        following: Callable[[], Any],
+        waiting: Callable[[], None],
+    ) -> Iterator[tuple[Any, Any]]:
+        def tell(message: Any) -> None:
+            if self.hear:
+                self.hear(message)
+            waiting()
+
+        while (item := following()) is not None:
+            if self.deadly(item):
+                yield item, WorkersError("several workers died of it")
+                continue
+            with called_by(Caller(lambda: True, tell)):
+                result = function(item)
+            yield item, result
 
 
 class TcpCluster:

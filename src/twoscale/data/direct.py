@@ -17,7 +17,7 @@ from twoscale.data.chunking import cut_window
 from twoscale.data.description import describe
 from twoscale.data.importing import Files, file_list
 from twoscale.data.layouts import open_fields
-from twoscale.data.parts import DESCRIPTION, lost, may_be_dataset, missing_shards
+from twoscale.data.parts import DESCRIPTION, lost, may_be_dataset, missing_shards, reading_samples
 from twoscale.data.places import place_of
 from twoscale.data.readers import is_array_file
 from twoscale.data.reading import Reading
@@ -81,7 +81,7 @@ class FileDataset(Dataset):
         `verify`: raise if values are not finite. A `window` is cut out of whole fields.
         """
         stack, part = self._array(name), self._window(name, window)
-        with self._lock:
+        with self._lock, reading_samples():
             values = stack.read(slice(start, stop), finite=verify)
         return cut_window(values.reshape(stop - start, *self.layout.sample_shapes[name]), part)
 

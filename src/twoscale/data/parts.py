@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from twoscale.data.chunking import Chunking, is_our_array
 from twoscale.data.places import Place, absent
 from twoscale.data.remote import URL, object_names
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, UnreachableDataError, UnreadableDataError
 from twoscale.files import read_json
 
 FORMAT = "twoscale-dataset"
@@ -89,10 +91,23 @@ def is_array(folder: Path) -> bool:
         return False
 
 
-def lost(place: Place, name: str, others: int = 0) -> TwoscaleError:
+def lost(place: Place, name: str, others: int = 0) -> UnreadableDataError:
     """Return the error for a dataset that lacks a file, and perhaps others."""
     missing = f"{others + 1} files are missing, first {name}" if others else f"{name} is missing"
-    return TwoscaleError(f"{place} is damaged: {missing}; {REPAIR}")
+    return UnreadableDataError(f"{place} is damaged: {missing}; {REPAIR}")
+
+
+@contextmanager
+def reading_samples() -> Iterator[None]:
+    """Raise an UnreadableDataError for whatever is said while samples are read."""
+    try:
+        yield
+    except UnreadableDataError:
+        raise
+    except TwoscaleError as error:
+        fails = isinstance(error.__cause__, OSError)
+        kind = UnreachableDataError if fails else UnreadableDataError
+        raise kind(*error.args) from error.__cause__ or error
 
 
 def _has_our_arrays(path: Path) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from twoscale.data.services import final_reason, is_denied, open_service, reason
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, UnreachableDataError
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.memory import is_out_of_memory, size_text
 
@@ -22,7 +22,7 @@ TRIES = 5
 FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
 
 
-class Unreachable(TwoscaleError):
+class Unreachable(UnreachableDataError):
     """A storage service that cannot be reached, refuses, or fails again and again."""
 
 

@@ -15,10 +15,10 @@ from twoscale import problems
 from twoscale.data.chunking import Window, checked_window, extent
 from twoscale.data.chunks import Damaged, StoredChunks
 from twoscale.data.description import SIDES, Layout, layout_of, read_description
-from twoscale.data.parts import REPAIR
+from twoscale.data.parts import REPAIR, reading_samples
 from twoscale.data.places import Place, place_of
 from twoscale.data.remote import URL, Unreachable
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, UnreadableDataError
 from twoscale.fields.grid import Space
 from twoscale.fields.source import (
     ArraySource,
@@ -76,7 +76,7 @@ class Dataset:
         except Unreachable:
             raise
         except TwoscaleError as error:
-            raise TwoscaleError(f"{self.path} is damaged: {error}; {REPAIR}") from error
+            raise UnreadableDataError(f"{self.path} is damaged: {error}; {REPAIR}") from error
 
     def __reduce__(self) -> Any:
         """Return how another process opens the same dataset."""
@@ -152,7 +152,8 @@ class Dataset:
         """
         array, part = self._array(name), self._window(name, window)
         try:
-            return array.read(start, stop, window=part, verify=verify)
+            with reading_samples():
+                return array.read(start, stop, window=part, verify=verify)
         except Damaged as error:
             raise self._damaged(name, error.start, error.stop) from error
 
@@ -180,8 +181,8 @@ class Dataset:
         chunks = array.chunking.chunks(first // array.chunking.chunk[0])
         return all(array.intact(one, values[(slice(None), *one.region[1:])]) for one in chunks)
 
-    def _damaged(self, name: str, start: int, stop: int) -> TwoscaleError:
-        return TwoscaleError(
+    def _damaged(self, name: str, start: int, stop: int) -> UnreadableDataError:
+        return UnreadableDataError(
             f"{self.path} is damaged: samples {start} to {stop - 1} of '{name}' cannot be read "
             "as they were written; generate or import it again"
         )

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from twoscale.errors import TwoscaleError, TwoscaleWarning, WorkersError
+from twoscale.errors import ResumableError, TwoscaleError, TwoscaleWarning
 from twoscale.files.moves import remove
 from twoscale.files.reading import read_json
 from twoscale.files.writing import to_json, write_json
@@ -229,7 +229,7 @@ def worth_keeping(work: WorkFolder, error: BaseException) -> bool:
 
     What is wrong with the input will be wrong again. A full disk keeps checkpoints only.
     """
-    interrupted = isinstance(error, KeyboardInterrupt | WorkersError)
+    interrupted = isinstance(error, KeyboardInterrupt | ResumableError)
     refused = isinstance(error, TwoscaleError) and not isinstance(error.__cause__, OSError)
     refused = refused and not interrupted
     keep = not refused and (work.has_checkpoints() or (interrupted and work.has_log()))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, UnreadableDataError
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.search.candidates import Candidate
@@ -78,12 +78,15 @@ def log_trial(trial: Trial) -> None:
 
 
 def trial_of(attempted: RunningCandidate, result: Outcome | TwoscaleError, now: float) -> Trial:
-    """Return what became of a candidate that was fitted."""
+    """Return what became of a candidate that was fitted.
+
+    The error of the first one is raised, and so is that of data that cannot be read.
+    """
     step, expected = attempted.step, attempted.expected
     candidate, outcome, failure = step.candidate, None, None
     if not isinstance(result, TwoscaleError):
         outcome = result
-    elif expected is None:  # the first: there is no other result
+    elif expected is None or isinstance(result, UnreadableDataError):
         raise result
     else:
         failure = str(result)

@@ -43,10 +43,9 @@ class FitRequest:
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a worker has found: an outcome or an error in words, perhaps a surrogate."""
+    """What a worker has found: the outcome, perhaps with the surrogate, or the error with half."""
 
     outcome: Outcome | None = None
-    failure: str = ""
     half_error: float | None = None
     files: Files | None = None
 
@@ -68,6 +67,7 @@ class FitCandidates:
         memory: int,
     ) -> None:
         self.arguments = (space, training, validation, dict(options), memory)
+        self.caller = caller()
 
     def __reduce__(self) -> Any:
         """Return how another process makes the same, without the fields loaded here."""
@@ -79,10 +79,11 @@ class FitCandidates:
         space, training, validation, options, memory = self.arguments
         if sum(map(_bytes, (training, validation))) <= memory // 2:
             training, validation = _loaded(training), _loaded(validation)
-        return FieldFitter(space, training, validation, options, progress=_go_on)
+        return FieldFitter(space, training, validation, options, progress=self._go_on)
 
-    def __call__(self, request: FitRequest) -> FitResult:
-        """Fit a candidate; that it cannot be fitted is a result, too."""
+    def __call__(self, request: FitRequest) -> FitResult | TwoscaleError:
+        """Return what a fit gives, or the error of a candidate that cannot be fitted."""
+        self.caller = caller()  # kept, as only this thread knows it
         end = None if request.seconds is None else now() + request.seconds
         memory = self.arguments[-1]
         with TemporaryDirectory() as folder:
@@ -92,15 +93,20 @@ class FitCandidates:
                     return FitResult(half_error=self.fitter.half_error(request.candidate, end))
                 surrogate, outcome = self.fitter.measured(request.candidate, end)
             except TwoscaleError as error:
-                return FitResult(failure=str(error))
+                return _without_frames(error)
             return FitResult(
                 outcome, files=to_files(surrogate) if outcome.error < request.least else None
             )
 
+    def _go_on(self, stage: str, done: int, total: int, remark: str) -> None:
+        """End a fit whose outcome nobody waits for; any thread of the fit may call this."""
+        self.caller.check()
 
-def _go_on(stage: str, done: int, total: int, remark: str) -> None:
-    """End a fit whose outcome nobody waits for."""
-    caller().check()
+
+def _without_frames(error: TwoscaleError) -> TwoscaleError:
+    """Return an error that keeps no fields or weights of the failed fit in memory."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _loaded(pair: Pair) -> Pair:
@@ -143,9 +149,10 @@ class FitterOnWorkers(FieldFitter):
 
         for request, result in self._results(requests):
             assert request.running is not None
-            if result.outcome is None:
-                yield request.running, TwoscaleError(result.failure)
+            if isinstance(result, TwoscaleError):
+                yield request.running, result
                 continue
+            assert result.outcome is not None
             if result.files is not None:
                 wanted = {name: self.options[name] for name in ("device", "problem")}
                 self.keep(from_files(result.files, **wanted), result.outcome.error)
@@ -155,8 +162,9 @@ class FitterOnWorkers(FieldFitter):
         """Return the validation error of a candidate that learns from half of the samples."""
         requests = [self._request(candidate, deadline, half=True)]
         ((_, result),) = self._results(lambda: requests.pop() if requests else None)
-        if result.half_error is None:
-            raise TwoscaleError(result.failure)
+        if isinstance(result, TwoscaleError):
+            raise result
+        assert result.half_error is not None
         return result.half_error
 
     def _request(self, candidate: Candidate, deadline: float | None, **options: Any) -> FitRequest:
@@ -166,7 +174,8 @@ class FitterOnWorkers(FieldFitter):
 
     def _results(
         self, following: Callable[[], FitRequest | None]
-    ) -> Iterator[tuple[FitRequest, FitResult]]:
+    ) -> Iterator[tuple[FitRequest, FitResult | TwoscaleError]]:
+        """Yield requests with their results; that of one that workers died of is an error."""
         for found in self.tasks.as_finished(self.work, following, self._tick):
             self.finished += 1
             yield found

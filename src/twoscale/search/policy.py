@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, UnreadableDataError
 from twoscale.runtime.texts import duration_text
 from twoscale.search.attempts import Fitter, RunningCandidate, log_trial, trial_of
 from twoscale.search.candidates import Candidate
@@ -59,8 +59,9 @@ def search(
     far: that with the fewest expected seconds per share of the error it may remove. The first is
     always fitted; another only if it should be ready in time. Trainings are as long as the time
     allows, and end by a deadline. An interruption ends the search with the best one so far, if
-    there is one. `clock` returns the seconds since the budget began. A `journal` notes each
-    candidate before it is fitted; a search that it `resumed` goes on.
+    there is one. Data that cannot be read end it with an error. `clock` returns the seconds since
+    the budget began. A `journal` notes each candidate before it is fitted; a search that it
+    `resumed` goes on.
     """
     found = Search(budget, resumed.trials if resumed else [])
     policy = _Policy(found, space, fitter, clock)
@@ -268,6 +269,8 @@ def _compare_with_half(policy: _Policy, report: Report | None) -> None:
         report(found, f"{best.candidate.label} on half of the samples")
     try:
         error = fitter.half_error(best.candidate, policy.end if policy.timed else None)
+    except UnreadableDataError:
+        raise
     except TwoscaleError:  # too few are left, or memory was short
         return
     found.half_error = error if math.isfinite(error) else None
