@@ -8,6 +8,7 @@ from tests.browser import BROWSER, SIZES, open_page
 from tests.cli.outcome import contents, refused
 from twoscale import TwoscaleError
 from twoscale.cli import demo_parts
+from twoscale.data import generate
 from twoscale.files import WorkFolder, working
 
 SMALL = ("--resolution", 16, "--samples", 100, "--budget", "0.1s", "--epochs", 1)
@@ -133,6 +134,22 @@ def test_a_demo_of_other_options_takes_nothing_over(twoscale, tmp_path, made, mo
     assert made == ALL[:-1]
     made.clear()
     assert twoscale(*command, "--seed", 1).status == 0
+    assert made == ALL
+
+
+def test_a_demo_whose_data_lack_a_file_begins_anew(twoscale, tmp_path, made, monkeypatch):
+    out = tmp_path / "demo"
+    command = ("demo", "--out", out, "--json")
+    with monkeypatch.context() as patch:
+        patch.setattr(demo_parts, "write_comparison", interrupt)
+        patch.setattr(demo_parts, "generate", lambda problem, path, **_: generate(
+            problem, path, resolution=8, samples=20
+        ))  # fmt: skip
+        assert twoscale(*command).status == 130
+    (shard,) = out.glob("poisson-64.zarr/output/c/0/0/0")
+    shard.unlink()
+    made.clear()
+    assert twoscale(*command).status == 0
     assert made == ALL
 
 

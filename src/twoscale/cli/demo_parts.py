@@ -11,7 +11,7 @@ from typing import Any
 
 from twoscale.cli.display import progress_bar, search_bars
 from twoscale.cli.quiet import is_quiet
-from twoscale.data import Dataset, generate
+from twoscale.data import Dataset, generate, open_data
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, read_json, working, write_json
 from twoscale.files.work_folder import SUFFIX, is_work_folder
@@ -90,8 +90,8 @@ class _Demo:
         path = self.out / f"poisson-{self.asked.resolution}.zarr"
         if path.name in self.done:
             try:
-                return Dataset(path)
-            except TwoscaleError:  # damaged meanwhile
+                return open_data(path)
+            except TwoscaleError:  # damaged meanwhile, or a file is lost
                 self.done.clear()
         with progress_bar() as progress:
             dataset = generate(

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from twoscale.data import Dataset, generate
+from twoscale.data import Dataset, generate, open_data
 from twoscale.files import atomic_output, read_json, write_json
 from twoscale.run.folder import Fitted
 from twoscale.run.pairs import loaded_pair
@@ -23,7 +23,7 @@ def open_dataset(folder: StudyFolder, data: Data, device: str, progress: Progres
     """Return a dataset of a study folder, generated if it is not there yet."""
     path = folder.data(data)
     if path.exists():
-        return Dataset(path)
+        return open_data(path)
     start = now()
     dataset = generate(
         data.make_problem(),
