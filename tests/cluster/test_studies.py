@@ -17,7 +17,7 @@ from twoscale.files import WorkFolder
 from twoscale.runtime.tasks import Abandoned, Caller, called_by
 from twoscale.runtime.threads import one_thread
 from twoscale.study.folder import StudyFolder
-from twoscale.study.on_workers import RunGroup
+from twoscale.study.on_workers import RunGroup, run_groups
 from twoscale.study.planning import make_plan
 from twoscale.study.runner import run_study
 from twoscale.study.running import Running
@@ -119,7 +119,7 @@ def group(tmp_path):
 
 def test_a_group_that_another_worker_runs_is_waited_for(group, monkeypatch):
     folder, group = group
-    monkeypatch.setattr("twoscale.study.on_workers._PAUSE", 0.01)
+    monkeypatch.setattr("twoscale.study.groups._PAUSE", 0.01)
     other = WorkFolder(folder.group(group.name))
     waiting = folder.log(group.cells[0])
     failed = []
@@ -132,6 +132,30 @@ def test_a_group_that_another_worker_runs_is_waited_for(group, monkeypatch):
     thread.join()
     assert failed == [[]]
     assert folder.has_run(group.cells[0])
+
+
+def test_cells_that_workers_died_of_have_failed_and_the_others_run(tmp_path):
+    wanted = {"device": "cpu", "seeds": [0]}
+
+    def deadly(group):
+        return group.cells[0].case.method == "fno"
+
+    text = TEXT.replace("local: {epochs: 2}", "fno: {epochs: 1, modes: 2, width: 4}")
+    study = tiny_study(text.replace("{method: local}", "{method: fno}"))
+    outcome = run_study(study, tmp_path, workers=Here(deadly), **wanted)
+    (failed,) = outcome.failed
+    assert (failed["case"], failed["error"]) == ("poisson-16 fno", "several workers died of it")
+    assert "several workers died" in (tmp_path / "logs" / f"{failed['key']}.log").read_text()
+    assert len(finished(outcome.record)) == 2
+    assert not run_study(study, tmp_path, workers=Here(), **wanted).failed
+
+
+def test_cells_that_were_finished_before_workers_died_have_not_failed(group, monkeypatch):
+    folder, group = group
+    RunGroup(folder.path, "cpu")(group)
+    tasks = Here(lambda item: True)
+    ((_, failed),) = run_groups([group], folder.path, "cpu", tasks, lambda *report: None)
+    assert failed == []
 
 
 def test_a_task_that_nobody_wants_ends_at_once(group):

@@ -13,13 +13,17 @@ import pytest
 
 from tests.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
 from twoscale import TwoscaleError, register_predictor
+from twoscale.data import Dataset
+from twoscale.files import Checkpoint, WorkFolder
 from twoscale.parts import PARTS
 from twoscale.predictors import Affine
 from twoscale.predictors.registry import PREDICTORS
 from twoscale.run import Run
-from twoscale.study import datasets
+from twoscale.study import datasets, groups
 from twoscale.study import fits as study_fits
 from twoscale.study.catalogue import parse_study
+from twoscale.study.folder import StudyFolder
+from twoscale.study.planning import make_plan
 from twoscale.study.quantities import values_by_seed
 from twoscale.study.runner import run_studies, run_study
 
@@ -305,6 +309,71 @@ def test_a_dataset_that_cannot_be_made_fails_its_cells_only(tmp_path, monkeypatc
     outcome = run_study(tiny_study(text), tmp_path, device="cpu", seeds=[0], only=["local"])
     assert len(finished(outcome.record)) == 2
     assert not outcome.failed
+
+
+def test_a_dataset_that_lacks_a_file_fails_its_cells_before_it_is_read(tmp_path, monkeypatch):
+    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
+    (shard,) = tmp_path.glob("data/*.zarr/output/c/0/0/0")
+    shard.unlink()
+    monkeypatch.setattr(Dataset, "read", lambda *arguments, **options: 1 / 0)
+    outcome = run_study(tiny_study(), tmp_path, device="cpu", seeds=[1], only=["local"])
+    assert "output/c/0/0/0 is missing; copy all its files again" in outcome.failed[0]["error"]
+
+
+def test_each_group_keeps_its_own_checkpoints(tmp_path, monkeypatch):
+    """They are those that a worker would leave or go on from."""
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
+    told = []
+
+    def stop(stage, done, total, remark):
+        if stage == "training" and done == 2:
+            raise KeyboardInterrupt
+
+    def note(stage, done, total, remark):
+        if stage == "training":
+            told.append(done)
+
+    wanted = {"device": "cpu", "seeds": [0], "only": ["local"]}
+    with pytest.raises(KeyboardInterrupt):
+        run_study(tiny_study(), tmp_path, progress=stop, **wanted)
+    (group,) = make_plan(
+        StudyFolder(tmp_path), tiny_study().cells(seeds=[0], only=["local"])
+    ).groups
+    assert list(tmp_path.glob(f"cells/.group-{group.name}.twoscale-work/checkpoints/*"))
+    run_study(tiny_study(), tmp_path, progress=note, **wanted)
+    assert min(told) > 0
+    assert not list(tmp_path.rglob("*.twoscale-work"))
+
+
+def test_a_group_is_run_once_its_worker_has_stopped(tmp_path, monkeypatch):
+    """A worker may go on for a moment after its command was killed; its finished cells are kept."""
+    monkeypatch.setattr(groups, "_PAUSE", 0.0)
+    wanted = {"device": "cpu", "seeds": [0, 1], "only": ["local"]}
+    done = run_study(tiny_study(), tmp_path / "worker", **wanted).record["cells"]
+    run_study(tiny_study(), tmp_path / "own", device="cpu", seeds=[5], only=["local"])
+    folder = StudyFolder(tmp_path / "own")
+    cells = tiny_study().cells(seeds=[0, 1], only=["local"])
+    (group,) = make_plan(folder, cells).groups
+    worker = WorkFolder(folder.group(group.name))
+    claim = WorkFolder(folder.cell(cells[0]))
+    waited = []
+
+    def progress(stage, done, total, remark):
+        if stage == "waiting":
+            waited.append(remark)
+            if len(waited) == 3:
+                shutil.copytree(tmp_path / "worker/cells" / cells[0].key, folder.cell(cells[0]))
+                claim.remove()
+                worker.release()
+
+    outcome = run_study(tiny_study(), folder.path, progress=progress, **wanted)
+    assert not outcome.failed
+    assert len(waited) == 3
+    assert waited[0].startswith("for another worker (process")
+    assert finished(outcome.record) == [("poisson-16 local", seed) for seed in (0, 1, 5)]
+    assert outcome.record["cells"][0]["metrics"] == done[0]["metrics"]
+    assert folder.log(cells[0]).read_text().count("waiting for another worker") == 1
+    assert not list(folder.path.rglob("*.twoscale-work"))
 
 
 def test_logs_are_written_into_files_of_the_study_only(tmp_path):

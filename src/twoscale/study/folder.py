@@ -11,7 +11,6 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.files import (
-    WorkFolder,
     atomic_output,
     check_name,
     content_digest,
@@ -118,16 +117,16 @@ class StudyFolder:
         return self._recorded[cell.key]
 
     @contextmanager
-    def locked(self) -> Iterator[WorkFolder]:
+    def locked(self) -> Iterator[None]:
         """Lock the folder against other processes that run studies; a lock ends with its process.
 
-        The work folder that is returned holds the checkpoints of the current fits.
+        Workers do not hold this lock: each group of cells has its own.
         """
         subject = f"running a study in {self.path}"
-        with working(self.path / "study", subject=subject) as work:
+        with working(self.path / "study", subject=subject):
             for name in _PARTS:
                 sweep(self.path / name)
-            yield work
+            yield
 
 
 def read_result(run: Path) -> Result:

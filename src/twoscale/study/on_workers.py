@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import torch
-
+from twoscale.data import Dataset
+from twoscale.errors import WorkersError
 from twoscale.fields.workers import Tasks
-from twoscale.files import working
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.tasks import Caller, caller
 from twoscale.study.cells import Cell
 from twoscale.study.datasets import open_dataset
 from twoscale.study.folder import StudyFolder
 from twoscale.study.groups import run_group
-from twoscale.study.logs import Log
+from twoscale.study.logs import Log, one_line
 from twoscale.study.planning import Group
 from twoscale.study.running import Running
-from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
 
-_PAUSE = 0.5  # seconds between two looks at a lock
 _MESSAGES = 1.0  # seconds between two messages of a group about its progress
 
 
@@ -32,9 +29,7 @@ _MESSAGES = 1.0  # seconds between two messages of a group about its progress
 class RunGroup:
     """Runs a group of cells in a study folder whose datasets are there already.
 
-    A task may be done twice, if a worker dies or seems to. So a lock lets one process at a time run
-    the group. The next one goes on from the checkpoints, and leaves finished cells alone. The
-    device "auto" is a GPU where the worker has one.
+    The device "auto" is a GPU where the worker has one.
     """
 
     folder: Path
@@ -43,28 +38,18 @@ class RunGroup:
     def __call__(self, group: Group) -> list[tuple[Cell, str]]:
         """Return the cells that failed, each with its error in one line."""
         folder, device = StudyFolder(self.folder), str(resolve_device(self.device))
-        report = _Report(group, folder, caller())
+        report = _Report(group, caller())
         failed: dict[str, tuple[Cell, str]] = {}
 
         def note(cell: Cell, error: str | None) -> None:
             if error is not None:
                 failed[cell.key] = cell, error
 
-        with working(folder.group(group.name), subject="this group", wait=report.wait) as work:
-            cells = tuple(cell for cell in group.cells if not folder.has_run(cell))
-            if cells:
-                run_group(
-                    replace(group, cells=cells),
-                    folder,
-                    device,
-                    datasets=lambda progress: [
-                        open_dataset(folder, data, device, progress)
-                        for data in (group.data, *group.tests)
-                    ],
-                    progress=report,
-                    note=note,
-                    checkpoints=kept_checkpoints(work, {}, device=torch.device(device)),
-                )
+        def datasets(progress: Progress) -> list[Dataset]:
+            wanted = (group.data, *group.tests)
+            return [open_dataset(folder, data, device, progress) for data in wanted]
+
+        run_group(group, folder, device, datasets=datasets, progress=report, note=note)
         report.tell("")
         return list(failed.values())
 
@@ -72,10 +57,10 @@ class RunGroup:
 class _Report:
     """The progress of a group, which the command hears; it ends a group that nobody waits for."""
 
-    def __init__(self, group: Group, folder: StudyFolder, asked_by: Caller) -> None:
-        self.group, self.folder = group, folder
+    def __init__(self, group: Group, asked_by: Caller) -> None:
+        self.group = group
         self.caller = asked_by
-        self.told = self.waited = ""
+        self.told = ""
         self.latest = 0.0
         self.tell("starting")
 
@@ -83,20 +68,10 @@ class _Report:
         self.caller.check()
         if stage != self.told or time.monotonic() - self.latest >= _MESSAGES:
             self.told, self.latest = stage, time.monotonic()
-            self.tell(f"{stage} {done}/{total}")
+            self.tell(stage if total == 1 else f"{stage} {done}/{total}")
 
     def tell(self, stage: str) -> None:
         self.caller.tell([self.group.name, stage])
-
-    def wait(self, holder: str) -> None:
-        """Wait a moment for another process that runs the group."""
-        self.caller.check()
-        if holder != self.waited:
-            self.waited = holder
-            self.tell("waiting")
-            for cell in self.group.cells:
-                Log(self.folder.log(cell)).write(f"waiting for another worker{holder}")
-        time.sleep(_PAUSE)
 
 
 def run_groups(
@@ -108,6 +83,16 @@ def run_groups(
     with tasks.listening(running.hear):
         for tuned in (False, True):
             stage = iter([group for group in groups if group.tuned == tuned])
-            for group, failed in tasks.as_finished(run, partial(next, stage, None), running.report):
+            for group, found in tasks.as_finished(run, partial(next, stage, None), running.report):
                 running.end(group)
-                yield group, failed
+                lost = isinstance(found, WorkersError)
+                yield group, _failed_cells(group, folder, found) if lost else found
+
+
+def _failed_cells(group: Group, path: Path, error: WorkersError) -> list[tuple[Cell, str]]:
+    """Return the cells that were not finished before workers died of their group."""
+    folder = StudyFolder(path)
+    failed = [cell for cell in group.cells if not folder.has_run(cell)]
+    for cell in failed:
+        Log(folder.log(cell)).write(one_line(error))
+    return [(cell, one_line(error)) for cell in failed]

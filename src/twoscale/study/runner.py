@@ -7,15 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import sleep
 from typing import Any
-
-import torch
 
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.fields.workers import Tasks
-from twoscale.files import Checkpoints, discard, remove
+from twoscale.files import discard
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.study.catalogue import asked_cells, own_definition
@@ -24,12 +21,11 @@ from twoscale.study.datasets import open_dataset
 from twoscale.study.definition import Scale, Study
 from twoscale.study.fits import warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
-from twoscale.study.groups import run_group
+from twoscale.study.groups import run_group, waiting
 from twoscale.study.logs import TimeLeft
 from twoscale.study.on_workers import run_groups
 from twoscale.study.planning import Group, Plan, make_plan
 from twoscale.study.samples import write_fields
-from twoscale.surrogate.fitting import kept_checkpoints
 from twoscale.surrogate.options import resolve_device
 
 
@@ -68,8 +64,8 @@ def run_studies(
 
     `seeds` replaces the studies' own seeds; `only` names the methods to run. A cell that fails is
     recorded and does not stop the others; it is tried again the next time. Fits that were stopped
-    continue from their last checkpoints, unless `resume` is false. With `workers` groups of cells
-    are their tasks; they must see the same folder, where each group keeps its checkpoints.
+    continue from their last checkpoints, unless `resume` is false. Each group of cells keeps its
+    own in the folder. With `workers` groups are their tasks; they must see the same folder.
     """
     folder = StudyFolder(out)
     records = [_GrowingRecord(study.at(scale), scale, folder) for study in studies]
@@ -78,15 +74,14 @@ def run_studies(
     ):
         record.asked = cells
     chosen = str(resolve_device(device))
-    with folder.locked() as work:
-        kept = kept_checkpoints(work, {}, device=torch.device(chosen), resume=resume)
+    with folder.locked():
         for record in records:
             record.open()
         alone = {cell.key for record in records for cell in record.alone}
         others = [cell for record in records for cell in record.cells]
         plan = partial(make_plan, folder, others=others, alone=alone)
         plans = [plan(record.asked) for record in records]
-        running = _Runner(records, folder, chosen, device, progress or _silent, kept)
+        running = _Runner(records, folder, chosen, device, progress or _silent)
         together = plan([cell for record in records for cell in record.asked])
         running.discard_checkpoints(together, resume=resume)
         running.run(together, workers)
@@ -160,10 +155,8 @@ class _Runner:
         device: str,
         device_of_workers: str,
         progress: Progress,
-        checkpoints: Checkpoints,
     ) -> None:
         self.records, self.folder = records, folder
-        self.checkpoints = checkpoints  # of the group that is being fitted
         self.device = device
         self.device_of_workers = device_of_workers  # "auto" is what each of them has
         self.progress = progress
@@ -194,20 +187,12 @@ class _Runner:
             )
 
     def discard_checkpoints(self, plan: Plan, *, resume: bool) -> None:
-        """Remove what workers left of groups that are finished; without `resume`, all there is.
-
-        A worker may still be busy for a command that was killed. It stops at its next report.
-        """
-
-        def wait(holder: str) -> None:
-            self.progress("waiting", 0, 1, f"for another worker{holder}")
-            sleep(0.5)
-
+        """Remove what is left of groups that are finished; without `resume`, all there is."""
         for name in plan.finished:
             discard(self.folder.group(name))
         if not resume:
             for group in plan.groups:
-                discard(self.folder.group(group.name), wait=wait)
+                discard(self.folder.group(group.name), wait=waiting(self.progress))
                 for cell in group.cells:  # fine-tunings and searches
                     discard(self.folder.cell(cell))
 
@@ -219,8 +204,6 @@ class _Runner:
                     self._run(group)
                 finally:  # an interrupted group may have finished some of its cells
                     self._write()
-                remove(self.checkpoints.folder)
-                discard(self.folder.group(group.name))  # of workers that ran it before
                 yield group
             return
         for data in dict.fromkeys(one for g in plan.groups for one in (g.data, *g.tests)):
@@ -250,7 +233,6 @@ class _Runner:
             datasets=partial(self._datasets, (group.data, *group.tests)),
             progress=self.progress,
             note=self._note,
-            checkpoints=self.checkpoints,
         )
 
     def _note(self, cell: Cell, error: str | None) -> None:
