@@ -36,7 +36,7 @@ from twoscale.data.written import (
     shard_lengths,
     to_line,
 )
-from twoscale.errors import TwoscaleError, WorkersError
+from twoscale.errors import ResumableError, TwoscaleError
 from twoscale.files import content_digest, to_json
 from twoscale.files.reading import TEXT_LIMIT
 from twoscale.files.work_folder import CONTINUES, SUFFIX
@@ -58,8 +58,7 @@ def remote_target(url: URL, *, overwrite: bool, resumable: bool) -> Iterator[Rem
     try:
         yield target
     except BaseException as error:
-        stopped = isinstance(error, Unreachable | WorkersError)
-        stopped = stopped or not isinstance(error, TwoscaleError)
+        stopped = isinstance(error, ResumableError) or not isinstance(error, TwoscaleError)
         if target.begun and stopped and target.can_go_on:
             error.add_note(CONTINUES)
         elif target.begun and not isinstance(error, Unreachable):

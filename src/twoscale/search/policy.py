@@ -125,9 +125,7 @@ class _Policy:
     space: SearchSpace
     fitter: Fitter
     clock: Callable[[], float]
-    running: list[RunningCandidate] = field(
-        default_factory=list
-    )  # candidates that are being fitted
+    running: list[RunningCandidate] = field(default_factory=list)
 
     @property
     def end(self) -> float:
