@@ -6,8 +6,8 @@ import os
 import re
 from contextlib import suppress
 from functools import partial
-from time import sleep
-from unittest.mock import Mock
+from threading import Timer
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -16,9 +16,10 @@ import torch
 from tests.cluster.tools import TcpCluster
 from twoscale import Poisson
 from twoscale.cluster import connected
-from twoscale.cluster.dask_workers import _group_size, _result
+from twoscale.cluster.dask_workers import _group_size
+from twoscale.cluster.scheduler import UnreachableError, workers_now
 from twoscale.data import generate
-from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.errors import TwoscaleError, TwoscaleWarning, WorkersError
 from twoscale.fields.source import ArraySource, total
 from twoscale.representation import PatchPCA
 from twoscale.run import Run, fit_run
@@ -247,32 +248,122 @@ def test_a_cluster_elsewhere_loses_workers_and_schedulers(dataset, tmp_path, mon
         with pytest.warns(TwoscaleWarning, match="was lost"):
             assert list(workers.each(double, range(2))) == [0, 2]
 
-        known = set(workers.places)
+        known = set(workers.connection.places)
         (tmp_path / "old.py").write_text(OTHER_VERSIONS)
         cluster.add_worker(preload=tmp_path / "old.py")
         workers.client.wait_for_workers(2)
-        workers.places = list(set(workers.client.nthreads()) - known)
+        workers.connection.places = list(set(workers.client.nthreads()) - known)
         message = r"the worker tcp://.* has numpy 0.1, the command has .*: install the same"
-        with pytest.raises(TwoscaleError, match=message):
+        with pytest.raises(WorkersError, match=message):
             list(workers.each(double, range(2)))
 
-        monkeypatch.setattr("twoscale.cluster.awaiting.PATIENCE", 0)
+        monkeypatch.setattr("twoscale.cluster.waiting.PATIENCE", 0)
         monkeypatch.setattr("twoscale.cluster.connection._CONNECT_SECONDS", 1)
         cluster.stop()
         with (
             pytest.warns(TwoscaleWarning, match="was lost"),
-            pytest.raises(TwoscaleError, match="no Dask scheduler answers at"),
+            pytest.raises(WorkersError, match="no Dask scheduler answers at"),
         ):
             list(workers.each(double, range(2)))
 
 
-def test_deaths_of_workers_are_told_in_words():
-    from distributed.scheduler import KilledWorker
+def following(items):
+    """Return what gives the items one by one, and then None."""
+    return partial(next, iter(items), None)
 
-    for error, message in (
-        (KilledWorker("task", None, 3), "several workers died one after the other"),
-        (MemoryError(), "a worker is out of memory"),
+
+def lack_memory_at_two(item):
+    if item == 2:
+        raise MemoryError
+    return item
+
+
+def die_at_two(item):
+    if item == 2:
+        os._exit(1)
+    return item
+
+
+class DeadlyToLoad:
+    """A function that no worker survives loading."""
+
+    def __call__(self, item):
+        return item
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def test_an_item_that_lacks_memory_is_lost_and_the_others_go_on(workers):
+    found = dict(workers.as_finished(lack_memory_at_two, following(range(5))))
+    lost = found.pop(2)
+    assert isinstance(lost, WorkersError)
+    assert "a worker is out of memory" in str(lost)
+    assert found == {one: one for one in (0, 1, 3, 4)}
+    with pytest.raises(WorkersError, match="a worker is out of memory"):
+        list(workers.each(lack_memory_at_two, [2]))
+
+
+def test_an_item_that_workers_die_of_is_lost_and_the_others_go_on():
+    with (
+        TcpCluster(workers=2, allowed_failures=0) as cluster,
+        connected(cluster.address) as workers,
     ):
-        task = Mock(result=Mock(side_effect=error))
-        with pytest.raises(TwoscaleError, match=message):
-            _result(task)
+        workers.client.wait_for_workers(2)
+        found = dict(workers.as_finished(die_at_two, following(range(5))))
+        lost = found.pop(2)
+        assert isinstance(lost, WorkersError)
+        assert "several workers died" in str(lost)
+        assert found == {one: one for one in (0, 1, 3, 4)}
+        with pytest.raises(WorkersError, match="several workers died"):  # whatever the item
+            list(workers.as_finished(DeadlyToLoad(), following(range(3))))
+
+
+def test_the_loss_of_all_workers_keeps_the_progress_of_a_dataset(tmp_path, monkeypatch):
+    monkeypatch.setattr("twoscale.cluster.waiting.PATIENCE", 0)
+    monkeypatch.setattr("twoscale.cluster.waiting._CHECK", 0.2)
+    path, work = tmp_path / "p.zarr", tmp_path / ".p.zarr.twoscale-work"
+    with TcpCluster(workers=1) as cluster, connected(cluster.address) as workers:
+
+        def kill(stage, done, total, remark):
+            if cluster.processes[1:]:
+                cluster.kill_workers()
+
+        with (
+            pytest.warns(TwoscaleWarning, match="no workers are left"),
+            pytest.raises(WorkersError, match="no others came") as caught,
+        ):
+            generate(Poisson(), path, resolution=64, samples=1536, workers=workers, progress=kill)
+    assert "run the same command again" in " ".join(caught.value.__notes__)
+    assert work.is_dir()
+    assert not path.exists()
+
+
+def test_a_scheduler_that_goes_away_between_two_results_is_replaced():
+    with TcpCluster(workers=1) as cluster, connected(cluster.address) as workers:
+        found = workers.as_finished(double, following(range(4)))
+        assert next(found) == (0, 0)
+        workers.client._timeout = 1  # after which Dask closes the client of a scheduler
+        cluster.stop()
+        end = monotonic() + 30
+        while workers.client.status != "closed":
+            assert monotonic() < end
+            sleep(0.05)
+        with pytest.raises(UnreachableError, match="does not answer"):
+            workers_now(workers.client)
+        cluster.start()
+        with pytest.warns(TwoscaleWarning, match="was lost: waiting"):
+            assert list(found) == [(1, 2), (2, 4), (3, 6)]
+
+
+def test_a_scheduler_that_answers_nothing_for_a_while_is_mended(monkeypatch):
+    with TcpCluster(workers=1) as cluster, connected(cluster.address) as workers:
+        found = workers.as_finished(double, following(range(4)))
+        assert next(found) == (0, 0)
+        monkeypatch.setattr("twoscale.cluster.scheduler.ANSWER_SECONDS", 2)
+        cluster.pause()
+        with pytest.raises(UnreachableError, match="does not answer"):
+            workers_now(workers.client)
+        Timer(2, cluster.resume).start()
+        with pytest.warns(TwoscaleWarning, match="was lost: waiting"):
+            assert list(found) == [(1, 2), (2, 4), (3, 6)]

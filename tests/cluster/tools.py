@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -58,11 +59,14 @@ class Here(Threads):
 class TcpCluster:
     """A scheduler and some workers, each a process of its own, as on several machines."""
 
-    def __init__(self, workers: int = 2, *, preload: Path | None = None) -> None:
+    def __init__(
+        self, workers: int = 2, *, preload: Path | None = None, allowed_failures: int = 3
+    ) -> None:
         self.port = free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
         self.count = workers
         self.preload = preload  # a Python file that workers run first
+        self.allowed_failures = allowed_failures  # workers that may die of the same task
         self.processes: list[subprocess.Popen] = []
 
     def __enter__(self) -> TcpCluster:
@@ -89,7 +93,11 @@ class TcpCluster:
         process = subprocess.Popen(
             [sys.executable, "-m", "dask", *command],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+                "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(self.allowed_failures),
+            },
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -109,6 +117,22 @@ class TcpCluster:
         process.kill()
         process.wait()
         self.add_worker()
+
+    def kill_workers(self) -> None:
+        """Kill all workers; the scheduler stays."""
+        scheduler, *workers = self.processes
+        for process in workers:
+            process.kill()
+            process.wait()
+        self.processes = [scheduler]
+
+    def pause(self) -> None:
+        """Let the scheduler answer nothing, but keep its connections."""
+        self.processes[0].send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the scheduler go on after `pause`."""
+        self.processes[0].send_signal(signal.SIGCONT)
 
     def restart(self) -> None:
         """Kill everything, and start it again at the same address."""

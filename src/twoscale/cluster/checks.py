@@ -6,7 +6,8 @@ import sys
 from typing import Any
 
 from twoscale._version import __version__
-from twoscale.errors import TwoscaleError
+from twoscale.cluster.scheduler import first_line, workers_now
+from twoscale.errors import WorkersError
 
 
 def versions() -> dict[str, str]:
@@ -30,12 +31,12 @@ def check_worker(
     theirs = versions() if found is None else found
     for package, version in expected.items():
         if theirs.get(package) != version:
-            raise TwoscaleError(
+            raise WorkersError(
                 f"the worker {name} has {package} {theirs.get(package)}, the command has "
                 f"{version}: install the same versions everywhere"
             )
     if threads > 1:  # the number of torch's threads belongs to the process
-        raise TwoscaleError(
+        raise WorkersError(
             f"the worker {name} works on {threads} tasks at a time in one process: start it with "
             f"'dask worker --nthreads 1 --nworkers {threads}'"
         )
@@ -46,15 +47,10 @@ def check_workers(client: Any) -> None:
     try:
         found = client.run(versions)
     except (ImportError, AttributeError) as error:
-        raise TwoscaleError(
+        raise WorkersError(
             "a worker lacks a package, or has another version of twoscale: install the same "
             f"versions everywhere ({first_line(error)})"
         ) from error
-    threads = client.nthreads()
+    threads = workers_now(client)
     for name, theirs in found.items():
         check_worker(name, versions(), threads.get(name, 1), theirs)
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error, or its type."""
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

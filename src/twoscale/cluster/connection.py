@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from time import monotonic, sleep
 from typing import Any
 
 from twoscale.cluster.address import Address
-from twoscale.cluster.checks import check_workers, first_line
-from twoscale.cluster.dask_workers import DaskWorkers, UnreachableError
+from twoscale.cluster.checks import check_workers
+from twoscale.cluster.dask_workers import DaskWorkers
+from twoscale.cluster.kept_connection import KeptConnection
+from twoscale.cluster.scheduler import UnreachableError, close_client, first_line, workers_now
 from twoscale.cluster.worker_setup import silence_dask
 from twoscale.errors import missing_extra
 from twoscale.runtime.logs import LOGGER
@@ -16,6 +19,7 @@ from twoscale.runtime.progress import Progress
 
 _CONNECT_SECONDS = 10
 _WAIT_SECONDS = 30  # for the first worker
+_PAUSE = 0.1  # seconds between two questions for it
 _SETTINGS = {
     "distributed.comm.timeouts.connect": f"{_CONNECT_SECONDS}s",
     "distributed.comm.retry.count": 3,
@@ -40,17 +44,11 @@ def connected(
         return
     address, dask = Address.parse(where), dask_packages()
     silence_dask()
-    with dask.config.set(_SETTINGS):
-        cluster = _local_cluster(address) if address.processes else None
-        try:
-            workers = DaskWorkers(_Connect(address, cluster), progress=progress, tell=tell)
-            try:
-                yield workers
-            finally:
-                workers.close()
-        finally:
-            if cluster is not None:
-                cluster.close(timeout=_CONNECT_SECONDS)
+    with dask.config.set(_SETTINGS), ExitStack() as stack:
+        cluster = stack.enter_context(_local_cluster(address)) if address.processes else None
+        connection = KeptConnection(_Connect(address, cluster), tell=tell)
+        stack.callback(connection.close)
+        yield DaskWorkers(connection, progress=progress)
 
 
 def dask_packages() -> Any:
@@ -63,10 +61,12 @@ def dask_packages() -> Any:
     return dask
 
 
-def _local_cluster(address: Address) -> Any:
+@contextmanager
+def _local_cluster(address: Address) -> Iterator[Any]:
+    """Give a cluster of processes of this machine, which end with the block."""
     from distributed import LocalCluster
 
-    return LocalCluster(
+    cluster = LocalCluster(
         n_workers=address.processes,
         threads_per_worker=1,
         processes=True,
@@ -74,6 +74,10 @@ def _local_cluster(address: Address) -> Any:
         dashboard_address="127.0.0.1:0",
         preload=["twoscale.cluster.worker_setup"],
     )
+    try:
+        yield cluster
+    finally:
+        cluster.close(timeout=_CONNECT_SECONDS)
 
 
 class _Connect:
@@ -84,28 +88,38 @@ class _Connect:
         self.cluster = cluster
 
     def __call__(self) -> Any:
-        """Return a client whose workers have our versions, or raise a TwoscaleError."""
+        """Return a client whose workers have our versions, or raise a WorkersError."""
+        client = self._client()
+        try:
+            self._wait_for_a_worker(client)
+            check_workers(client)
+        except BaseException:
+            close_client(client, seconds=_CONNECT_SECONDS)
+            raise
+        LOGGER.info("connected to %s", self.address)
+        return client
+
+    def _client(self) -> Any:
+        """Return a client, or raise UnreachableError if no scheduler answers."""
         from distributed import Client
 
         target = self.cluster or self.address.remote
+        options = {"timeout": _CONNECT_SECONDS, "set_as_default": False}
         try:
-            client = Client(target, timeout=_CONNECT_SECONDS, set_as_default=False)
-        except (OSError, TimeoutError) as error:
+            return Client(target, **options)
+        except OSError as error:
             raise UnreachableError(
                 f"no Dask scheduler answers at {self.address}: start one with 'dask scheduler', "
                 f"or use local:4 ({first_line(error)})"
             ) from error
-        try:
-            client.wait_for_workers(1, timeout=_WAIT_SECONDS)
-            check_workers(client)
-        except TimeoutError as error:
-            client.close()
-            raise UnreachableError(
-                f"the scheduler at {self.address} has no workers: start some with 'dask worker "
-                f"{self.address}'"
-            ) from error
-        except BaseException:
-            client.close()
-            raise
-        LOGGER.info("connected to %s", self.address)
-        return client
+
+    def _wait_for_a_worker(self, client: Any) -> None:
+        """Return once there is a worker; raise UnreachableError if none comes."""
+        end = monotonic() + _WAIT_SECONDS
+        while not workers_now(client):
+            if monotonic() > end:
+                raise UnreachableError(
+                    f"the scheduler at {self.address} has no workers: start some with 'dask "
+                    f"worker {self.address}'"
+                )
+            sleep(_PAUSE)

@@ -44,7 +44,7 @@ class Tasks(Protocol):
     """Does what a function says with each of some items, such as groups of cells."""
 
     def each(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        """Yield function(item) in order."""
+        """Yield function(item) in order; raise the error of an item, or WorkersError."""
         ...
 
     def as_finished(
@@ -55,10 +55,14 @@ class Tasks(Protocol):
     ) -> Iterator[tuple[Any, Any]]:
         """Yield (item, function(item)), the first that is finished first.
 
-        The result of an item that several workers died of is a WorkersError; the others go on.
         Whenever a worker is free, `following` gives the next item, or None if there is none now.
         The end is when no item is being worked on, and None follows. `waiting` is called about once
         a second meanwhile.
+
+        The result of an item that several workers died of, or that a worker lacks the memory for,
+        is a WorkersError; the others go on. What ends everything is raised: an error of `function`
+        itself, and a WorkersError if no workers are left, if the connection to them is lost for
+        good, or if one of them has other versions or several threads.
         """
         ...
 
