@@ -1,11 +1,25 @@
 """Workers that would give other bytes are refused in one sentence."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
+from tests.cluster.tools import TcpCluster
+from twoscale.cluster import connected
 from twoscale.cluster.checks import check_worker, check_workers, versions
 from twoscale.errors import WorkersError
+
+WITHOUT_MODULE = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+"""
 
 
 def test_a_worker_with_our_versions_and_one_thread_is_fine():
@@ -25,10 +39,33 @@ def test_several_threads_are_refused_with_what_to_do():
         check_worker("one", versions(), 8)
 
 
-@pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'torch'"), AttributeError])
-def test_what_a_worker_lacks_is_told(error):
-    def run(function):
-        raise error
+@pytest.mark.parametrize("module", ["twoscale", "twoscale.cluster.checks", "torch"])
+def test_a_worker_that_lacks_a_package_is_told_what_to_install(module, tmp_path):
+    (tmp_path / "without.py").write_text(WITHOUT_MODULE.format(module=module))
+    message = (
+        r"^the worker tcp://127\.0\.0\.1:\d+ cannot tell its versions \(.*No module named "
+        rf".*{re.escape(module)}.*\): install twoscale .*, python .*, torch .* there, as here$"
+    )
+    with (
+        TcpCluster(workers=1, preload=tmp_path / "without.py") as cluster,
+        pytest.raises(WorkersError, match=message),
+        connected(cluster.address),
+    ):
+        pass
 
-    with pytest.raises(WorkersError, match="a worker lacks a package, or has another version"):
-        check_workers(SimpleNamespace(run=run))
+
+def test_an_error_that_cannot_be_read_here_is_told():
+    def run(function, **options):
+        raise ModuleNotFoundError("No module named 'theirs'")
+
+    client = SimpleNamespace(run=run, status="running")
+    with pytest.raises(WorkersError, match=r"a worker cannot tell .* 'theirs'\): install twoscale"):
+        check_workers(client)
+
+
+def test_a_worker_that_left_meanwhile_is_not_checked():
+    answers = {"gone": OSError("Timed out"), "here": versions()}
+    client = SimpleNamespace(
+        run=lambda *_, **options: answers, nthreads=lambda **options: {"here": 1}
+    )
+    check_workers(client)

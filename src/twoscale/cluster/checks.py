@@ -6,8 +6,10 @@ import sys
 from typing import Any
 
 from twoscale._version import __version__
-from twoscale.cluster.scheduler import first_line, workers_now
+from twoscale.cluster.scheduler import asking, first_line, workers_now
 from twoscale.errors import WorkersError
+
+_IMPORT_SECONDS = 120  # in which a worker imports torch, even from a slow disk
 
 
 def versions() -> dict[str, str]:
@@ -43,14 +45,32 @@ def check_worker(
 
 
 def check_workers(client: Any) -> None:
-    """Raise if any worker of a client must not do work for this process."""
-    try:
-        found = client.run(versions)
-    except (ImportError, AttributeError) as error:
-        raise WorkersError(
-            "a worker lacks a package, or has another version of twoscale: install the same "
-            f"versions everywhere ({first_line(error)})"
-        ) from error
+    """Raise WorkersError if any worker of a client must not do work for this process."""
+    answers = _versions_of_workers(client)
     threads = workers_now(client)
-    for name, theirs in found.items():
-        check_worker(name, versions(), threads.get(name, 1), theirs)
+    for name in sorted(threads.keys() & answers.keys()):  # one that left does no work
+        if isinstance(answers[name], Exception):
+            raise _cannot_work(f"the worker {name}", answers[name])
+        check_worker(name, versions(), threads[name], answers[name])
+
+
+def _versions_of_workers(client: Any) -> dict[str, Any]:
+    """Return the versions that each worker has, or the error that kept it from telling them.
+
+    A worker imports this module to tell its versions. The error of one that cannot comes as an
+    Exception with the text of the worker's own error, whatever the type of that was.
+    """
+    try:
+        with asking(client):
+            return dict(client.run(versions, on_error="return", callback_timeout=_IMPORT_SECONDS))
+    except WorkersError:
+        raise
+    except Exception as error:  # an error of a worker that cannot even be read here
+        raise _cannot_work("a worker", error) from error
+
+
+def _cannot_work(name: str, error: Exception) -> WorkersError:
+    needed = ", ".join(f"{package} {version}" for package, version in versions().items())
+    return WorkersError(
+        f"{name} cannot tell its versions ({first_line(error)}): install {needed} there, as here"
+    )
