@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
+from tests.free_port import free_port
+from twoscale.cluster.address import Address
+from twoscale.cluster.connection import _Connect, _event_loop
 from twoscale.cluster.kept_connection import KeptConnection
 from twoscale.cluster.scheduler import UnreachableError
 from twoscale.errors import TwoscaleWarning, WorkersError
@@ -50,3 +54,18 @@ def test_a_client_that_cannot_be_closed_hides_no_other_error():
     )
     with pytest.raises(UnreachableError):
         KeptConnection(lambda: client)
+
+
+def test_refused_connections_leave_no_threads(monkeypatch):
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    monkeypatch.setattr("twoscale.cluster.connection._CONNECT_SECONDS", 0.2)
+    address = Address(remote=f"tcp://127.0.0.1:{free_port()}")
+    with _event_loop() as loop:
+        connect = _Connect(address, None, loop)
+        counts = []
+        for _ in range(6):
+            with pytest.raises(UnreachableError, match="no Dask scheduler answers"):
+                connect()
+            counts.append(threading.active_count())
+    assert counts[-1] <= counts[0] + 1
+    assert threading.active_count() <= counts[0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
@@ -46,7 +49,8 @@ def connected(
     silence_dask()
     with dask.config.set(_SETTINGS), ExitStack() as stack:
         cluster = stack.enter_context(_local_cluster(address)) if address.processes else None
-        connection = KeptConnection(_Connect(address, cluster), tell=tell)
+        loop = stack.enter_context(_event_loop()) if cluster is None else None
+        connection = KeptConnection(_Connect(address, cluster, loop), tell=tell)
         stack.callback(connection.close)
         yield DaskWorkers(connection, progress=progress)
 
@@ -80,12 +84,38 @@ def _local_cluster(address: Address) -> Iterator[Any]:
         cluster.close(timeout=_CONNECT_SECONDS)
 
 
+@contextmanager
+def _event_loop() -> Iterator[Any]:
+    """Give an event loop for all clients of a command; its thread ends with the block.
+
+    A client without a loop starts a thread, which stays for good if it cannot connect.
+    """
+    from tornado.ioloop import IOLoop
+
+    started: Future[tuple[Any, asyncio.Event]] = Future()
+
+    async def run_until_stopped() -> None:
+        stop = asyncio.Event()
+        started.set_result((IOLoop.current(), stop))
+        await stop.wait()
+
+    thread = Thread(target=lambda: asyncio.run(run_until_stopped()), name="Dask", daemon=True)
+    thread.start()
+    loop, stop = started.result()
+    try:
+        yield loop
+    finally:
+        loop.add_callback(stop.set)
+        thread.join(_CONNECT_SECONDS)
+
+
 class _Connect:
     """Opens a connection to a scheduler, again after a broken one."""
 
-    def __init__(self, address: Address, cluster: Any) -> None:
+    def __init__(self, address: Address, cluster: Any, loop: Any) -> None:
         self.address = address
         self.cluster = cluster
+        self.loop = loop  # None with a cluster of this machine, which has its own
 
     def __call__(self) -> Any:
         """Return a client whose workers have our versions, or raise a WorkersError."""
@@ -104,7 +134,7 @@ class _Connect:
         from distributed import Client
 
         target = self.cluster or self.address.remote
-        options = {"timeout": _CONNECT_SECONDS, "set_as_default": False}
+        options = {"timeout": _CONNECT_SECONDS, "set_as_default": False, "loop": self.loop}
         try:
             return Client(target, **options)
         except OSError as error:
