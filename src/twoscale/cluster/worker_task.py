@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from twoscale.cluster.checks import check_worker
+from twoscale.runtime.memory import release_memory
 from twoscale.runtime.tasks import Abandoned, Caller, called_by
 from twoscale.runtime.threads import one_thread
 
@@ -40,3 +41,5 @@ def do_task(
             return function(*arguments)
     except Abandoned as error:
         raise Reschedule from error
+    finally:
+        release_memory()
