@@ -127,8 +127,12 @@ def fitted(dataset: Dataset, workers: DaskWorkers | None) -> dict[str, Any]:
         start = now()
         run = fit_run(dataset, Path(folder) / "run", workers=workers, **_FIT)
         seconds = now() - start
-        weights = (run.path / "weights.safetensors").read_bytes()
-    return {"weights": hashlib.sha256(weights).hexdigest()[:16], "seconds": seconds}
+        return {"weights": weights_digest(run.path), "seconds": seconds}
+
+
+def weights_digest(run: Path) -> str:
+    """Return a digest of the weights of a run."""
+    return hashlib.sha256((run / "weights.safetensors").read_bytes()).hexdigest()[:16]
 
 
 def on_cluster(

@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = sorted(DOCS.rglob("*.md"))
 
-NOT_RUN = ("Signatures only", "Needs a GPU")
+NOT_RUN = ("Signatures only", "Needs a GPU", "Needs Slurm")
 """The titles of Python blocks that are shown and not run; a title is visible on the page."""
 
 _FENCE = re.compile(

@@ -1,10 +1,12 @@
 """The pages of the documentation: their code runs, their commands exist, their files are there."""
 
 import re
+import subprocess
 import sys
 import types
 
 import pytest
+import yaml
 
 import twoscale
 import twoscale.data
@@ -94,6 +96,16 @@ def test_commands_are_found_in_blocks_and_in_indented_lines():
     page = "```shell\na \\\n  b\n# c\n```\n\n    twoscale d\n    e\n"
     tab = '=== "f"\n\n    ```shell\n    g\n    ```\n'
     assert [line.split() for line in commands(page + tab)] == [["a", "b"], ["g"], ["twoscale", "d"]]
+
+
+def test_the_recipes_of_clusters_give_workers_one_thread():
+    page = text_of(DOCS / "howto/start-cluster.md")
+    (title, manifest), (_, job) = *blocks(page, "yaml"), *blocks(page, "bash")
+    worker = yaml.safe_load(manifest)["spec"]["worker"]["spec"]["containers"][0]
+    assert title == "cluster.yaml"
+    assert "--nthreads 1" in " ".join(worker["args"])
+    assert "--nthreads 1" in job
+    assert subprocess.run(["bash", "-n"], input=job.encode()).returncode == 0
 
 
 # Files and names
