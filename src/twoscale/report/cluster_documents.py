@@ -21,6 +21,7 @@ def cluster_text(results: Path) -> str:
     hosts = read_json(results / "cluster-hosts.json", require={"two_hosts": dict})["two_hosts"]
     several = read_json(results / "cluster-workers.json", require={"workers": list})["workers"]
     large = read_json(results / "cluster-large.json", require={"large": list})
+    launchers = read_json(results / "cluster-launchers.json", require={"launchers": dict})
     rows: Sequence[Mapping[str, Any]] = [*several, *large["large"]]
     side, patches = large["nodes_per_side"], "x".join(map(str, large["patches"]))
     return "\n\n".join(
@@ -30,8 +31,10 @@ def cluster_text(results: Path) -> str:
             "with other work beside:",
             "\n".join(markdown(_HEADER, map(_row, rows))),
             _bytes(same, hosts),
+            _launchers(launchers),
             _arithmetic(large["large"][-1], large["patches"], side),
-            "Records: `results/cluster-*.json`, made by `scripts/cluster_record.py`.",
+            "Records: `results/cluster-*.json`, made by `scripts/cluster_record.py`; that of "
+            "launchers by `scripts/launchers_record.py`.",
         ]
     )
 
@@ -54,6 +57,17 @@ def _bytes(here: Mapping[str, Any], hosts: Mapping[str, Any]) -> str:
         f"A fit on {here['samples']:,} fields of {here['nodes_per_side']}² nodes was done in these "
         f"ways: {ways}. It was done again with processes in two network namespaces. The weights "
         f"{'were the same, byte by byte' if same else 'differed'}."
+    )
+
+
+def _launchers(record: Mapping[str, Any]) -> str:
+    same = record["same_weights"] and record["same_data"]
+    tried = [name for name, row in record["launchers"].items() if "skipped" not in row]
+    return (
+        f"{record['samples']:,} such fields were made and fitted on clusters of one machine, "
+        f"started in these ways: {'; '.join(tried)}. Of Kubernetes, only the manifest's command "
+        "lines ran, as processes. The datasets and weights "
+        f"{'had the same bytes as' if same else 'differed from'} those of one process."
     )
 
 
