@@ -8,7 +8,8 @@ python scripts/cluster_record.py large --gigabytes 100 --out results/cluster-lar
 "bytes": a fit in this process, on worker processes of this machine, and on a cluster with an
 address, unharmed, with a worker killed half-way, and with a scheduler restarted half-way.
 "workers": the time of one PCA by 1, 2 and 4 workers. "large": fields are computed whenever a pass
-reads them, so nothing is stored; the peak memory of each worker is measured. With --two-hosts the
+reads them, so nothing is stored. The peak memory of each worker is measured, and the system refuses
+a worker that asks for more than 2 GB of data. With --two-hosts the
 processes of "bytes" lie in two network namespaces (it needs the rights to make them).
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -43,6 +45,7 @@ from twoscale.surrogate.artifact import environment
 
 SIDE, PATCHES = 256, (16, 16)
 WAVES = 24  # along an axis
+LIMIT = 2 * 10**9  # bytes of data in each worker
 _FIT: dict[str, Any] = {"method": "two-scale", "settings": {"epochs": 2}, "device": "cpu"}
 
 
@@ -217,10 +220,20 @@ class RandomWaves:
         return self
 
 
+def limit_memory() -> int:
+    """Let the system refuse this process more than LIMIT bytes of data; return them.
+
+    These are all of its private pages that can be written to, in use or not.
+    """
+    resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
+    return LIMIT
+
+
 def pca_of(gigabytes: float, workers: DaskWorkers) -> dict[str, Any]:
     """Return the time of a PCA of generated fields, and the peak memory of each worker."""
     samples = round(gigabytes * 1e9 / (4 * SIDE**2))
     fields = RandomWaves(samples, workers)
+    limits = workers.client.run(limit_memory)
     start = now()
     fitted = PatchPCA(0.99, patches=PATCHES, solver="covariance").fit(fields)
     seconds = now() - start
@@ -233,6 +246,7 @@ def pca_of(gigabytes: float, workers: DaskWorkers) -> dict[str, Any]:
         "megabytes_per_second": 1000 * gigabytes / seconds,
         "code_size": fitted.code_size,
         "peak_bytes_of_workers": sorted(peaks.values()),
+        "limit_of_each_worker": max(limits.values()),
         "peak_bytes_here": peak_memory(),
     }
     print(row, flush=True)
