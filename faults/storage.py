@@ -116,6 +116,11 @@ class Storage:
         self._absence = None
         self.listener.resume()
 
+    def heal(self) -> None:
+        """Let the next requests meet no fault."""
+        self.plan.clear()
+        self.fails_after, self.rate, self.pause = "", 0.0, 0.0
+
     def come_back(self) -> None:
         """Accept connections again, if the server is away until it is told."""
         absence = self._absence

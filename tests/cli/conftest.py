@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from twoscale.data import description, generate, generation
+from twoscale.data import description, generate, generation, remote
 from twoscale.problems import Poisson
 
 
@@ -36,6 +36,18 @@ def small_chunks(monkeypatch):
     """Store and generate 16 fields on 16 x 16 nodes at a time, for many chunks of few fields."""
     monkeypatch.setattr(description, "_CHUNK_BYTES", CHUNK_BYTES)
     monkeypatch.setitem(generation._BATCH_VALUES, "cpu", BATCH_VALUES)
+
+
+@pytest.fixture
+def storage(server, small_chunks, monkeypatch):
+    """A module's `server`, with an empty bucket `bucket`, told by the environment; nobody waits."""
+    for name, value in server.account().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(remote.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(description, "_SHARD_BYTES", 2 * CHUNK_BYTES)
+    server.empty()
+    yield server
+    server.heal()
 
 
 @pytest.fixture(scope="session")

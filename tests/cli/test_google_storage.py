@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from tests.cli.conftest import BATCH_VALUES, CHUNK_BYTES
 from tests.cli.outcome import contents, refused
-from twoscale.data import description, generation, remote, services
+from twoscale.data import remote, services
 
 pytest.importorskip("gcp_storage_emulator", reason="needs the package gcp-storage-emulator")
 gcsfs = pytest.importorskip("gcsfs", reason="needs the package gcsfs")
@@ -28,18 +27,8 @@ def server():
 
 
 @pytest.fixture
-def gs(server, monkeypatch):
-    """A server with an empty bucket `bucket`, of which the environment tells; nobody waits."""
-    for name, value in server.account().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(remote.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(description, "_CHUNK_BYTES", CHUNK_BYTES)
-    monkeypatch.setattr(description, "_SHARD_BYTES", 2 * CHUNK_BYTES)
-    monkeypatch.setitem(generation._BATCH_VALUES, "cpu", BATCH_VALUES)
-    server.plan.clear()
-    server.empty()
-    yield server
-    server.plan.clear()
+def gs(storage):
+    yield storage
     gcsfs.GCSFileSystem.clear_instance_cache()
 
 
