@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from twoscale.bench import Setup, run_benchmarks
+from twoscale.bench import Setup, run_benchmarks, scaling
 from twoscale.errors import TwoscaleError
 
 
@@ -22,6 +22,12 @@ def test_each_stage_is_compared_with_this_process(workers, tmp_path, monkeypatch
         assert one.details["seconds"].keys() == one.details["peer_seconds"].keys() == {"16", "32"}
         assert one.details["workers"] == 2
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("scale", [0, 1])
+def test_the_coarse_grids_have_fewer_nodes_than_there_are_training_samples(scale):
+    assert scaling._SHARED_COARSE[scale] ** 2 < 0.8 * scaling._SHARED_SAMPLES[scale]
+    assert scaling._COARSE[scale] ** 2 < 0.8 * scaling._SAMPLES[scale]
 
 
 @pytest.mark.parametrize("names", [[], ["pca"], ["scaling", "pca"]])

@@ -24,8 +24,9 @@ Times = dict[str, float]
 
 _SIZES = (64, 128, 256, 512, 1024)
 _ON_A_CPU = 2  # of these sizes, in memory
-_COARSE = 32  # nodes per side of the coarse grid
 _SMALL = (16, 32)
+_SAMPLES, _COARSE = (150, 2000), (8, 32)  # small and paper; nodes per side of the coarse grid
+_SHARED_SAMPLES, _SHARED_COARSE = (150, 400), (8, 16)  # fewer nodes than training samples
 
 
 def scaling(setup: Setup) -> Iterator[Comparison]:
@@ -40,8 +41,8 @@ def scaling(setup: Setup) -> Iterator[Comparison]:
     sizes = _SIZES if setup.cuda else _SIZES[:_ON_A_CPU]
     if setup.scale == "small":
         sizes = _SMALL
-    samples = setup.size(150, 2000)
-    stages = _measured(setup, sizes, partial(_in_memory, setup, samples))
+    samples, coarse = setup.size(*_SAMPLES), setup.size(*_COARSE)
+    stages = _measured(setup, sizes, partial(_in_memory, setup, samples, coarse))
     for name, seconds in stages.items():
         yield Comparison(
             f"scaling {name}",
@@ -53,7 +54,7 @@ def scaling(setup: Setup) -> Iterator[Comparison]:
             {
                 "seconds": _by_size(sizes, seconds),
                 "samples": samples,
-                "coarse_factors": [_factor(setup, size) for size in sizes],
+                "coarse_factors": [_factor(size, coarse) for size in sizes],
             },
         )
 
@@ -61,10 +62,10 @@ def scaling(setup: Setup) -> Iterator[Comparison]:
 def _shared(setup: Setup, workers: Cluster) -> Iterator[Comparison]:
     """Seconds of the stages that workers share, against those of this process alone."""
     sizes = _SMALL if setup.scale == "small" else _SIZES
-    samples = setup.size(150, 400)
+    samples, coarse = setup.size(*_SHARED_SAMPLES), setup.size(*_SHARED_COARSE)
     count = workers.count
     shared, alone = (
-        _measured(setup, sizes, partial(_on_disk, setup, samples, one)) for one in (workers, None)
+        _measured(setup, sizes, partial(_on_disk, samples, coarse, one)) for one in (workers, None)
     )
     threads = torch.get_num_threads()
     for name, seconds in shared.items():
@@ -80,7 +81,7 @@ def _shared(setup: Setup, workers: Cluster) -> Iterator[Comparison]:
                 "peer_seconds": _by_size(sizes, alone[name]),
                 "samples": samples,
                 "workers": count,
-                "coarse_factors": [_factor(setup, size) for size in sizes],
+                "coarse_factors": [_factor(size, coarse) for size in sizes],
             },
         )
 
@@ -110,20 +111,20 @@ def _by_size(sizes: Sequence[int], seconds: Sequence[float]) -> Times:
     return dict(zip(map(str, sizes), seconds, strict=True))
 
 
-def _factor(setup: Setup, size: int) -> int:
-    return max(1, size // (8 if setup.scale == "small" else _COARSE))
+def _factor(size: int, coarse: int) -> int:
+    return max(1, size // coarse)
 
 
 def _pca_seconds(timings: Times) -> float:
     return sum(seconds for name, seconds in timings.items() if name.startswith(PCA))
 
 
-def _in_memory(setup: Setup, samples: int, size: int) -> Times:
+def _in_memory(setup: Setup, samples: int, coarse: int, size: int) -> Times:
     """Return the seconds of all stages on fields in memory."""
     problem = Poisson()
     generated, (x, u) = stopwatch(lambda: setup.fields(problem, size, samples))
     training = round(0.8 * samples)
-    settings: dict[str, Any] = {"coarse_factor": _factor(setup, size)}
+    settings: dict[str, Any] = {"coarse_factor": _factor(size, coarse)}
     settings["epochs"] = setup.size(2, 100, gpu=500)
     surrogate = Surrogate("two-scale", problem=problem, device=str(setup.device), **settings)
     pairs, rest = (x[:training], u[:training]), (x[training:], u[training:])
@@ -145,7 +146,7 @@ def _in_memory(setup: Setup, samples: int, size: int) -> Times:
     }
 
 
-def _on_disk(setup: Setup, samples: int, workers: Cluster | None, size: int) -> Times:
+def _on_disk(samples: int, coarse: int, workers: Cluster | None, size: int) -> Times:
     """Return the seconds of the stages that workers share, on a dataset in the current folder.
 
     A cluster's workers must see it. This process alone reads the dataset on each pass, too.
@@ -158,12 +159,11 @@ def _on_disk(setup: Setup, samples: int, workers: Cluster | None, size: int) -> 
             )
         )
         pairs = split_pairs(data, split_dataset(data, seed=0), stored=True, workers=workers)
-        factor = _factor(setup, size)
         surrogate = Surrogate(
             "two-scale",
             problem=data.problem,
             device="cpu",
-            coarse_factor=factor,
+            coarse_factor=_factor(size, coarse),
             predictor="affine",
         )
         surrogate.fit(*pairs.training, validation=pairs.validation, calibration=False)
