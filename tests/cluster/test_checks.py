@@ -8,6 +8,7 @@ import pytest
 from tests.cluster.tools import TcpCluster
 from twoscale.cluster import connected
 from twoscale.cluster.checks import check_worker, check_workers, versions
+from twoscale.cluster.scheduler import UnreachableSchedulerError
 from twoscale.errors import WorkersError
 
 WITHOUT_MODULE = """
@@ -60,6 +61,15 @@ def test_an_error_that_cannot_be_read_here_is_told():
 
     client = SimpleNamespace(run=run, status="running")
     with pytest.raises(WorkersError, match=r"a worker cannot tell .* 'theirs'\): install twoscale"):
+        check_workers(client)
+
+
+def test_a_worker_that_does_not_answer_may_answer_later():
+    answers = {"away": OSError("Timed out trying to connect")}
+    client = SimpleNamespace(
+        run=lambda *_, **options: answers, nthreads=lambda **options: {"away": 1}
+    )
+    with pytest.raises(UnreachableSchedulerError, match="the worker away does not answer"):
         check_workers(client)
 
 

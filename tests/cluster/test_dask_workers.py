@@ -17,7 +17,7 @@ from tests.cluster.tools import TcpCluster
 from twoscale import Poisson
 from twoscale.cluster import connected
 from twoscale.cluster.dask_workers import _group_size
-from twoscale.cluster.scheduler import UnreachableError, workers_now
+from twoscale.cluster.scheduler import UnreachableSchedulerError, workers_now
 from twoscale.data import generate
 from twoscale.errors import TwoscaleError, TwoscaleWarning, WorkersError
 from twoscale.fields.source import ArraySource, total
@@ -349,7 +349,7 @@ def test_a_scheduler_that_goes_away_between_two_results_is_replaced():
         while workers.client.status != "closed":
             assert monotonic() < end
             sleep(0.05)
-        with pytest.raises(UnreachableError, match="does not answer"):
+        with pytest.raises(UnreachableSchedulerError, match="does not answer"):
             workers_now(workers.client)
         cluster.start()
         with pytest.warns(TwoscaleWarning, match="was lost: waiting"):
@@ -362,7 +362,7 @@ def test_a_scheduler_that_answers_nothing_for_a_while_is_mended(monkeypatch):
         assert next(found) == (0, 0)
         monkeypatch.setattr("twoscale.cluster.scheduler.ANSWER_SECONDS", 2)
         cluster.pause()
-        with pytest.raises(UnreachableError, match="does not answer"):
+        with pytest.raises(UnreachableSchedulerError, match="does not answer"):
             workers_now(workers.client)
         Timer(2, cluster.resume).start()
         with pytest.warns(TwoscaleWarning, match="was lost: waiting"):

@@ -12,7 +12,7 @@ from tests.free_port import free_port
 from twoscale.cluster.address import Address
 from twoscale.cluster.connection import _Connect, _event_loop
 from twoscale.cluster.kept_connection import KeptConnection
-from twoscale.cluster.scheduler import UnreachableError
+from twoscale.cluster.scheduler import UnreachableSchedulerError
 from twoscale.errors import TwoscaleWarning, WorkersError
 
 
@@ -44,7 +44,7 @@ def test_whatever_a_closed_client_raises_is_a_lost_connection(client, status):
     with pytest.raises(AttributeError):
         connection.submit(print)
     client.status = status
-    with pytest.raises(UnreachableError, match="does not answer"):
+    with pytest.raises(UnreachableSchedulerError, match="does not answer"):
         connection.submit(print)
 
 
@@ -52,7 +52,7 @@ def test_a_client_that_cannot_be_closed_hides_no_other_error():
     client = SimpleNamespace(
         close=Mock(side_effect=TimeoutError), nthreads=Mock(side_effect=OSError)
     )
-    with pytest.raises(UnreachableError):
+    with pytest.raises(UnreachableSchedulerError):
         KeptConnection(lambda: client)
 
 
@@ -64,7 +64,7 @@ def test_refused_connections_leave_no_threads(monkeypatch):
         connect = _Connect(address, None, loop)
         counts = []
         for _ in range(6):
-            with pytest.raises(UnreachableError, match="no Dask scheduler answers"):
+            with pytest.raises(UnreachableSchedulerError, match="no Dask scheduler answers"):
                 connect()
             counts.append(threading.active_count())
     assert counts[-1] <= counts[0] + 1

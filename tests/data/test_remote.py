@@ -17,7 +17,7 @@ from twoscale.data import (
     open_data,
 )
 from twoscale.data import remote as requests
-from twoscale.data.remote import Unreachable
+from twoscale.data.remote import UnreachableStorageError
 from twoscale.data.remote_target import RemoteTarget
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import gather
@@ -354,22 +354,24 @@ def test_failures_without_end_are_told_once(memory, failing):
     generate(Poisson(), PLACE, **OPTIONS)
     failing += 5 * [("info", "zarr.json", ConnectionRefusedError(111, "Connection refused"))]
     with pytest.raises(
-        Unreachable, match=r"^memory://data/p.zarr/zarr.json cannot be read: \[Errno"
+        UnreachableStorageError, match=r"^memory://data/p.zarr/zarr.json cannot be read: \[Errno"
     ):
         Dataset(PLACE)
     dataset = Dataset(PLACE)
     failing += 5 * [("cat_file", "output/c/1", TimeoutError())]
-    with pytest.raises(Unreachable, match=r"c/1/0/0 cannot be read: no answer .* \(5 tries\)$"):
+    with pytest.raises(
+        UnreachableStorageError, match=r"c/1/0/0 cannot be read: no answer .* \(5 tries\)$"
+    ):
         dataset.load("output", range(30))
     failing += 5 * [("cat_file", "output/c/1", TimeoutError())]
-    with pytest.raises(Unreachable, match="no answer"):  # which is no damage
+    with pytest.raises(UnreachableStorageError, match="no answer"):  # which is no damage
         check_dataset(Dataset(PLACE))
 
 
 def test_a_failed_writer_goes_on_when_the_service_is_back(memory, failing, tmp_path):
     generate(Poisson(), tmp_path / "p.zarr", **OPTIONS)
     failing += 5 * [("pipe_file", "output/c/1", ConnectionResetError(104, "reset"))]
-    with pytest.raises(Unreachable, match="c/1/0/0 cannot be written") as caught:
+    with pytest.raises(UnreachableStorageError, match="c/1/0/0 cannot be written") as caught:
         generate(Poisson(), PLACE, **OPTIONS)
     assert CONTINUES in caught.value.__notes__
     with pytest.raises(TwoscaleError, match="is not complete"):
@@ -442,7 +444,7 @@ class NoCredentialsError(Exception):
 )
 def test_what_another_try_cannot_mend_is_tried_once(memory, failing, waits, error, words):
     failing.append(("info", "zarr.json", error))
-    with pytest.raises(Unreachable, match=words):
+    with pytest.raises(UnreachableStorageError, match=words):
         Dataset(PLACE)
     assert waits == []
 

@@ -1,3 +1,4 @@
+import errno
 import shutil
 
 import numpy as np
@@ -6,8 +7,14 @@ import torch
 
 from tests.data.tools import change_chunk, edit_description, flip, shard_file
 from twoscale.data import Dataset, generate, import_fields, parts, store
+from twoscale.data.parts import reading_samples
 from twoscale.data.shards import checksum
-from twoscale.errors import TwoscaleError
+from twoscale.errors import (
+    ResumableError,
+    TwoscaleError,
+    UnreachableDataError,
+    UnreadableDataError,
+)
 from twoscale.fields.source import gather, in_memory
 from twoscale.problems import Poisson
 
@@ -277,3 +284,40 @@ def test_held_fields_are_those_on_disk_and_read_once(dataset, reads):
     assert reads == []
     for one, other in zip(before, after, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_a_dataset_that_vanishes_may_come_back(dataset):
+    """As when a disk is away; a chunk alone is damage."""
+    (dataset.path / "output/c/0/0/0").unlink()
+    with pytest.raises(UnreadableDataError, match="is damaged: samples") as damage:
+        dataset.load("output", [0])
+    assert not isinstance(damage.value, ResumableError)
+    shutil.rmtree(dataset.path)
+    with pytest.raises(UnreachableDataError, match="is no longer there: make its disk available"):
+        dataset.load("output", [0])
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        (OSError(errno.EIO, "Input/output error"), UnreachableDataError),
+        (OSError("Can't read data (inflate() failed)"), UnreadableDataError),  # as h5py says it
+        (OSError(-101, "NetCDF: HDF error"), UnreadableDataError),
+        (ValueError("not a number"), UnreadableDataError),
+        (MemoryError(), TwoscaleError),
+    ],
+)
+def test_only_what_the_system_says_may_pass(cause, kind):
+    with pytest.raises(TwoscaleError) as caught, reading_samples():
+        raise TwoscaleError("f cannot be read") from cause
+    assert type(caught.value) is kind
+    assert str(caught.value) == "f cannot be read"
+
+
+def test_an_array_that_cannot_be_opened_now_may_be_opened_later(dataset, monkeypatch):
+    def fail(folder):
+        raise TwoscaleError("zarr.json cannot be read") from OSError(errno.EIO, "")
+
+    monkeypatch.setattr("twoscale.data.chunks.read_json_at", fail)
+    with pytest.raises(UnreachableDataError, match=r"is damaged: zarr\.json cannot be"):
+        Dataset(dataset.path)

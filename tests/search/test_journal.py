@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.search.test_fitting import Ticks
+from twoscale.errors import UnreachableDataError
 from twoscale.files import Checkpoint
 from twoscale.search import fit_auto
 from twoscale.search.fitting import FieldFitter
@@ -174,3 +175,21 @@ def test_a_training_that_is_continued_keeps_its_deadline(fields, tmp_path, monke
     assert len(found.search.trials) == 2
     assert found.search.trials[1].candidate.epochs > 4
     assert noted["deadline"] - 1 < found.search.seconds <= 21
+
+
+def test_the_last_candidate_is_noted_too(fields, tmp_path, monkeypatch):
+    """What comes after it may be ended by an outage."""
+
+    def lose_data(fitter, candidate, deadline):
+        raise UnreachableDataError("the disk is away")
+
+    monkeypatch.setattr(FieldFitter, "half_error", lose_data)
+    with pytest.raises(UnreachableDataError):
+        run(fields, tmp_path, monkeypatch, **GIVEN)
+    kept = json.loads((tmp_path / "search.json").read_text())
+    assert kept["running"] == []
+    tried = [trial["candidate"] for trial in kept["trials"]]
+    monkeypatch.undo()
+    found, fitted = run(fields, tmp_path, monkeypatch, **GIVEN)
+    assert fitted == []
+    assert len(found.search.trials) == len(tried)

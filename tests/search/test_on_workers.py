@@ -63,7 +63,7 @@ def test_half_of_the_samples_that_workers_died_of_have_no_error(fields, sides):
     assert search.half_error is None
     space = space_of((16, 16), len(sides[0].inputs))
     fitter = FitterOnWorkers(space, *sides, OPTIONS, tasks=tasks, memory=10**9)
-    with pytest.raises(WorkersError, match="several workers died of it"):
+    with pytest.raises(TwoscaleError, match="several workers died of it"):
         fitter.half_error(Candidate())
 
 

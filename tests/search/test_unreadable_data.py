@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.tools import Here
 from twoscale.data import Dataset, generate
 from twoscale.data.chunks import Damaged, StoredChunks
-from twoscale.data.remote import Unreachable
+from twoscale.data.remote import UnreachableStorageError
 from twoscale.errors import UnreadableDataError
 from twoscale.files.reading import unreadable
 from twoscale.files.work_folder import CONTINUES
@@ -18,7 +18,7 @@ from twoscale.problems import Poisson
 from twoscale.run import auto_run
 from twoscale.search.journal import Journal
 
-OUTAGE = Unreachable("s3://data/p.zarr cannot be read: it is away (5 tries)")
+OUTAGE = UnreachableStorageError("s3://data/p.zarr cannot be read: it is away (5 tries)")
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,12 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 from tests.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
 from twoscale import TwoscaleError, register_predictor
 from twoscale.data import Dataset
+from twoscale.errors import UnreachableDataError
 from twoscale.files import Checkpoint, WorkFolder
 from twoscale.parts import PARTS
 from twoscale.predictors import Affine
@@ -343,6 +345,28 @@ def test_each_group_keeps_its_own_checkpoints(tmp_path, monkeypatch):
     run_study(tiny_study(), tmp_path, progress=note, **wanted)
     assert min(told) > 0
     assert not list(tmp_path.rglob("*.twoscale-work"))
+
+
+def test_an_outage_keeps_the_checkpoints_of_a_cell(tmp_path, monkeypatch):
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
+
+    def lose_data(stage, done, total, remark):
+        if stage == "training" and done == 2:
+            raise UnreachableDataError("the disk is away")
+
+    wanted = {"device": "cpu", "seeds": [0], "only": ["local"]}
+    outcome = run_study(tiny_study(), tmp_path, progress=lose_data, **wanted)
+    assert [one["error"] for one in outcome.failed] == ["the disk is away"]
+    assert list(tmp_path.glob("cells/.group-*.twoscale-work/checkpoints/*"))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)  # as where others go on
+    told = []
+
+    def note(stage, done, total, remark):
+        if stage == "training":
+            told.append(done)
+
+    assert not run_study(tiny_study(), tmp_path, progress=note, **wanted).failed
+    assert min(told) > 0
 
 
 def test_a_group_is_run_once_its_worker_has_stopped(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from twoscale._version import __version__
-from twoscale.cluster.scheduler import asking, first_line, workers_now
+from twoscale.cluster.scheduler import UnreachableSchedulerError, asking, first_line, workers_now
 from twoscale.errors import WorkersError
 
 _IMPORT_SECONDS = 120  # in which a worker imports torch, even from a slow disk
@@ -49,6 +49,10 @@ def check_workers(client: Any) -> None:
     answers = _versions_of_workers(client)
     threads = workers_now(client)
     for name in sorted(threads.keys() & answers.keys()):  # one that left does no work
+        if isinstance(answers[name], OSError):  # the scheduler could not ask it
+            raise UnreachableSchedulerError(
+                f"the worker {name} does not answer ({first_line(answers[name])})"
+            )
         if isinstance(answers[name], Exception):
             raise _cannot_work(f"the worker {name}", answers[name])
         check_worker(name, versions(), threads[name], answers[name])

@@ -14,7 +14,12 @@ from twoscale.cluster.address import Address
 from twoscale.cluster.checks import check_workers
 from twoscale.cluster.dask_workers import DaskWorkers
 from twoscale.cluster.kept_connection import KeptConnection
-from twoscale.cluster.scheduler import UnreachableError, close_client, first_line, workers_now
+from twoscale.cluster.scheduler import (
+    UnreachableSchedulerError,
+    close_client,
+    first_line,
+    workers_now,
+)
 from twoscale.cluster.worker_setup import silence_dask
 from twoscale.errors import missing_extra
 from twoscale.runtime.logs import LOGGER
@@ -130,7 +135,7 @@ class _Connect:
         return client
 
     def _client(self) -> Any:
-        """Return a client, or raise UnreachableError if no scheduler answers."""
+        """Return a client, or raise UnreachableSchedulerError if no scheduler answers."""
         from distributed import Client
 
         target = self.cluster or self.address.remote
@@ -138,17 +143,17 @@ class _Connect:
         try:
             return Client(target, **options)
         except OSError as error:
-            raise UnreachableError(
+            raise UnreachableSchedulerError(
                 f"no Dask scheduler answers at {self.address}: start one with 'dask scheduler', "
                 f"or use local:4 ({first_line(error)})"
             ) from error
 
     def _wait_for_a_worker(self, client: Any) -> None:
-        """Return once there is a worker; raise UnreachableError if none comes."""
+        """Return once there is a worker; raise UnreachableSchedulerError if none comes."""
         end = monotonic() + _WAIT_SECONDS
         while not workers_now(client):
             if monotonic() > end:
-                raise UnreachableError(
+                raise UnreachableSchedulerError(
                     f"the scheduler at {self.address} has no workers: start some with 'dask "
                     f"worker {self.address}'"
                 )

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from twoscale.cluster import waiting
 from twoscale.cluster.checks import versions
-from twoscale.cluster.scheduler import UnreachableError, asking, close_client, workers_now
+from twoscale.cluster.scheduler import UnreachableSchedulerError, asking, close_client, workers_now
 from twoscale.cluster.worker_task import TOPIC, do_task
 from twoscale.errors import TwoscaleWarning, WorkersError
 
@@ -23,8 +23,8 @@ _CLOSE_SECONDS = 10.0
 class KeptConnection:
     """Submits tasks of one command, and receives the messages that they send.
 
-    `connect` returns a client, or raises UnreachableError. `tell` is called with a line of text on
-    each connection, and on the loss of a worker.
+    `connect` returns a client, or raises UnreachableSchedulerError. `tell` is called with a line of
+    text on each connection, and on the loss of a worker.
 
     `client` is the present client, `places` the addresses of its workers when it connected.
     """
@@ -107,7 +107,7 @@ class KeptConnection:
             try:
                 self._open()
                 return
-            except UnreachableError:
+            except UnreachableSchedulerError:
                 if monotonic() > end:
                     raise
 

@@ -12,7 +12,7 @@ from twoscale.errors import WorkersError
 ANSWER_SECONDS = 30.0  # in which a scheduler answers, even a busy one
 
 
-class UnreachableError(WorkersError):
+class UnreachableSchedulerError(WorkersError):
     """The scheduler does not answer, or has no workers; both may come."""
 
 
@@ -24,7 +24,7 @@ def workers_now(client: Any) -> dict[str, int]:
 
 @contextmanager
 def asking(client: Any) -> Iterator[None]:
-    """Raise UnreachableError if what the block asks of the scheduler is not answered.
+    """Raise UnreachableSchedulerError if what the block asks of the scheduler is not answered.
 
     Dask closes the client of a scheduler that is away for long. The methods of a closed client then
     raise errors of many types.
@@ -33,7 +33,7 @@ def asking(client: Any) -> Iterator[None]:
         yield
     except Exception as error:
         if isinstance(error, OSError) or client.status in ("closing", "closed"):
-            raise UnreachableError(
+            raise UnreachableSchedulerError(
                 f"the Dask scheduler or one of its workers does not answer ({first_line(error)})"
             ) from error
         raise
@@ -43,7 +43,7 @@ def lost_connection_errors() -> tuple[type[BaseException], ...]:
     """Return the types of errors that tell of a lost connection to the scheduler."""
     from distributed.comm import CommClosedError
 
-    return (UnreachableError, CommClosedError, CancelledError, TimeoutError)
+    return (UnreachableSchedulerError, CommClosedError, CancelledError, TimeoutError)
 
 
 def close_client(client: Any, *, seconds: float) -> None:

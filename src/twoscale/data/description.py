@@ -10,7 +10,7 @@ from twoscale import problems
 from twoscale.data.chunking import Chunking
 from twoscale.data.parts import DESCRIPTION, FORMAT, is_remainder, lost
 from twoscale.data.places import Place, exists, read_json_at
-from twoscale.data.remote import Unreachable
+from twoscale.data.remote import UnreachableStorageError
 from twoscale.errors import TwoscaleError
 from twoscale.fields.grid import Space
 from twoscale.fields.samples import fits_rank, sample_shape
@@ -171,7 +171,7 @@ def read_description(path: Place) -> dict[str, Any]:
     """Return the attributes of a complete dataset, whose types and sizes are checked."""
     try:
         group = read_json_at(path / DESCRIPTION, require={"attributes": dict, "node_type": str})
-    except Unreachable:
+    except UnreachableStorageError:
         raise
     except TwoscaleError as error:
         if not exists(path):

@@ -12,6 +12,7 @@ from twoscale.data.places import Place, absent
 from twoscale.data.remote import URL, object_names
 from twoscale.errors import TwoscaleError, UnreachableDataError, UnreadableDataError
 from twoscale.files import read_json
+from twoscale.runtime.memory import is_out_of_memory
 
 FORMAT = "twoscale-dataset"
 ARRAYS = ("input", "parameters", "output")
@@ -99,15 +100,25 @@ def lost(place: Place, name: str, others: int = 0) -> UnreadableDataError:
 
 @contextmanager
 def reading_samples() -> Iterator[None]:
-    """Raise an UnreadableDataError for whatever is said while samples are read."""
+    """Turn the errors of the block into those of `unreadable_data`, but for a lack of memory."""
     try:
         yield
     except UnreadableDataError:
         raise
     except TwoscaleError as error:
-        fails = isinstance(error.__cause__, OSError)
-        kind = UnreachableDataError if fails else UnreadableDataError
-        raise kind(*error.args) from error.__cause__ or error
+        if is_out_of_memory(error):
+            raise
+        raise unreadable_data(str(error), error) from error.__cause__ or error
+
+
+def unreadable_data(text: str, error: BaseException) -> UnreadableDataError:
+    """Return the error for data that cannot be read because of another error.
+
+    If that came from the operating system, reading may work later.
+    """
+    number = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
+    failed = number is not None and number > 0  # libraries of file formats make their own OSErrors
+    return (UnreachableDataError if failed else UnreadableDataError)(text)
 
 
 def _has_our_arrays(path: Path) -> bool:

@@ -22,11 +22,11 @@ TRIES = 5
 FIRST_WAIT = 0.5  # seconds before the second try; doubled before each further one
 
 
-class Unreachable(UnreachableDataError):
+class UnreachableStorageError(UnreachableDataError):
     """A storage service that cannot be reached, refuses, or fails again and again."""
 
 
-class Denied(Unreachable):
+class Denied(UnreachableStorageError):
     """A storage service that does not allow this to the account."""
 
 
@@ -96,7 +96,9 @@ def write_object(url: URL, content: bytes) -> None:
     try:
         _tried(url, "written", lambda: _filesystem(url).pipe_file(str(url), content))
     except FileNotFoundError as error:
-        raise Unreachable(f"{url} cannot be written: its bucket does not exist") from error
+        raise UnreachableStorageError(
+            f"{url} cannot be written: its bucket does not exist"
+        ) from error
 
 
 def object_names(url: URL) -> list[str]:
@@ -142,7 +144,7 @@ def _tried(url: URL, verb: str, request: Callable[[], Result]) -> Result:
             final = final_reason(url.protocol, error)
             if final or number == TRIES:
                 tries = "" if final else f" ({TRIES} tries)"
-                kind = Denied if is_denied(error) else Unreachable
+                kind = Denied if is_denied(error) else UnreachableStorageError
                 raise kind(f"{url} cannot be {verb}: {final or reason(error)}{tries}") from error
             LOGGER.info("try %d: %s cannot be %s: %s", number, url, verb, reason(error))
         time.sleep(FIRST_WAIT * 2 ** (number - 1))

@@ -18,7 +18,7 @@ from twoscale.data.parts import FORMAT, is_part
 from twoscale.data.places import read_json_at
 from twoscale.data.remote import (
     URL,
-    Unreachable,
+    UnreachableStorageError,
     object_names,
     object_size,
     read_small_object,
@@ -61,7 +61,7 @@ def remote_target(url: URL, *, overwrite: bool, resumable: bool) -> Iterator[Rem
         stopped = isinstance(error, ResumableError) or not isinstance(error, TwoscaleError)
         if target.begun and stopped and target.can_go_on:
             error.add_note(CONTINUES)
-        elif target.begun and not isinstance(error, Unreachable):
+        elif target.begun and not isinstance(error, UnreachableStorageError):
             with suppress(Exception):  # what made the block fail is told, not this
                 target.remove()
         raise
@@ -122,7 +122,9 @@ class RemoteTarget:
         write_object(self.place / "zarr.json", _json(group(attributes)))
         try:
             remove_objects(self._work, object_names(self._work))
-        except Unreachable as error:  # the dataset is complete: this is no reason to fail
+        except (
+            UnreachableStorageError
+        ) as error:  # the dataset is complete: this is no reason to fail
             LOGGER.info("%s is left: %s", self._work, error)
 
     def remove(self) -> None:
@@ -156,7 +158,7 @@ class RemoteTarget:
         """Return the request and the owner of the last writer; empty if nothing can be read."""
         try:
             return read_json_at(self._work / _REQUEST)
-        except Unreachable:
+        except UnreachableStorageError:
             raise
         except TwoscaleError:
             return {}
@@ -165,7 +167,7 @@ class RemoteTarget:
         """Return the attributes of the dataset that is there, if it is one."""
         try:
             found = read_json_at(self.place / "zarr.json", require={"attributes": dict})
-        except Unreachable:
+        except UnreachableStorageError:
             raise
         except TwoscaleError:
             return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +16,10 @@ from twoscale import problems
 from twoscale.data.chunking import Window, checked_window, extent
 from twoscale.data.chunks import Damaged, StoredChunks
 from twoscale.data.description import SIDES, Layout, layout_of, read_description
-from twoscale.data.parts import REPAIR, reading_samples
+from twoscale.data.parts import DESCRIPTION, REPAIR, reading_samples, unreadable_data
 from twoscale.data.places import Place, place_of
-from twoscale.data.remote import URL, Unreachable
-from twoscale.errors import TwoscaleError, UnreadableDataError
+from twoscale.data.remote import URL, UnreachableStorageError
+from twoscale.errors import TwoscaleError, UnreachableDataError, UnreadableDataError
 from twoscale.fields.grid import Space
 from twoscale.fields.source import (
     ArraySource,
@@ -73,10 +74,10 @@ class Dataset:
                 name: StoredChunks(self.path / name, chunking, self.metadata["checksums"][name])
                 for name, chunking in self.layout.chunkings.items()
             }
-        except Unreachable:
+        except UnreachableStorageError:
             raise
         except TwoscaleError as error:
-            raise UnreadableDataError(f"{self.path} is damaged: {error}; {REPAIR}") from error
+            raise unreadable_data(f"{self.path} is damaged: {error}; {REPAIR}", error) from error
 
     def __reduce__(self) -> Any:
         """Return how another process opens the same dataset."""
@@ -182,6 +183,10 @@ class Dataset:
         return all(array.intact(one, values[(slice(None), *one.region[1:])]) for one in chunks)
 
     def _damaged(self, name: str, start: int, stop: int) -> UnreadableDataError:
+        if isinstance(self.path, Path) and not (self.path / DESCRIPTION).exists():
+            return UnreachableDataError(
+                f"{self.path} is no longer there: make its disk available again, or copy it back"
+            )
         return UnreadableDataError(
             f"{self.path} is damaged: samples {start} to {stop - 1} of '{name}' cannot be read "
             "as they were written; generate or import it again"

@@ -55,7 +55,7 @@ class Journal:
         return Checkpoints(self.folder / "candidate")
 
     def note(self, trials: Sequence[Trial], running: Sequence[RunningCandidate]) -> None:
-        """Note that some candidates are being fitted after some trials."""
+        """Note which candidates are being fitted, perhaps none, after some trials."""
         self.folder.mkdir(exist_ok=True)
         best = self._best()
         if best is not None and best is not self._written:
@@ -69,7 +69,7 @@ class Journal:
         )
         content["checksum"] = content_digest(content)
         rewrite_json(self.folder / "search.json", content)
-        self._ticked = max(one.began for one in running)
+        self._ticked = max((one.began for one in running), default=self._ticked)
         for path in self.folder.glob("best-*"):
             if path.name != self._folder(self._number).name:
                 remove(path)
@@ -106,7 +106,7 @@ class Journal:
             return Resumed(
                 [_trial(entry) for entry in content["trials"]],
                 list(running),
-                max(self._elapsed(), *(one.began for one in running)),
+                max([self._elapsed(), *(one.began for one in running)]),
                 best,
             )
         except (TwoscaleError, KeyError, TypeError, ValueError):  # of another version, or damaged

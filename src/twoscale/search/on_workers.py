@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, WorkersError
 from twoscale.fields.source import loaded
 from twoscale.fields.workers import Tasks
 from twoscale.runtime.memory import available_memory
@@ -162,6 +162,8 @@ class FitterOnWorkers(FieldFitter):
         """Return the validation error of a candidate that learns from half of the samples."""
         requests = [self._request(candidate, deadline, half=True)]
         ((_, result),) = self._results(lambda: requests.pop() if requests else None)
+        if isinstance(result, WorkersError):  # of this candidate only
+            raise TwoscaleError(str(result))
         if isinstance(result, TwoscaleError):
             raise result
         assert result.half_error is not None

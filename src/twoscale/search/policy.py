@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from twoscale.errors import TwoscaleError, UnreadableDataError
+from twoscale.errors import TwoscaleError, UnreadableDataError, WorkersError
 from twoscale.runtime.texts import duration_text
 from twoscale.search.attempts import Fitter, RunningCandidate, log_trial, trial_of
 from twoscale.search.candidates import Candidate
@@ -107,6 +107,8 @@ def _explore(
         running.remove(attempted)
         found.trials.append(trial_of(attempted, result, policy.clock()))
         log_trial(found.trials[-1])
+        if journal and not running:  # there may be no other candidate
+            journal.note(found.trials, running)
 
 
 class _Timed(NamedTuple):
@@ -267,7 +269,7 @@ def _compare_with_half(policy: _Policy, report: Report | None) -> None:
         report(found, f"{best.candidate.label} on half of the samples")
     try:
         error = fitter.half_error(best.candidate, policy.end if policy.timed else None)
-    except UnreadableDataError:
+    except (UnreadableDataError, WorkersError):
         raise
     except TwoscaleError:  # too few are left, or memory was short
         return

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import torch
 
 from twoscale.data import Dataset
+from twoscale.errors import ResumableError
 from twoscale.files import Checkpoints, working
 from twoscale.files.work_folder import Wait
 from twoscale.runtime.progress import Progress
@@ -48,16 +49,22 @@ def run_group(
     """
     logs = {cell.key: Log(folder.log(cell)) for cell in group.cells}
 
+    outages: list[ResumableError] = []
+
     def fail(cell: Cell, error: Exception) -> None:
         note(cell, one_line(error))
         logs[cell.key].write("".join(traceback.format_exception(error)))
+        if isinstance(error, ResumableError):
+            outages.append(error)
 
-    wait = waiting(progress, list(logs.values()))
-    with working(folder.group(group.name), subject="this group", wait=wait) as work:
-        checkpoints = kept_checkpoints(work, {}, device=torch.device(device))
+    wait = wait_for_lock(progress, list(logs.values()))
+    place = folder.group(group.name)
+    with suppress(ResumableError), working(place, subject="this group", wait=wait) as work:
+        # A worker trains on one thread, this process perhaps on several.
+        checkpoints = kept_checkpoints(work, {}, device=torch.device(device), any_threads=True)
         left = [cell for cell in group.cells if not folder.has_run(cell)]
         running = [logs[cell.key] for cell in left]
-        with _told_to(running, [cell.name for cell in left]):
+        with _logging(running, [cell.name for cell in left]):
             _run_cells(
                 replace(group, cells=tuple(left)),
                 folder,
@@ -67,6 +74,8 @@ def run_group(
                 fail=fail,
                 checkpoints=checkpoints,
             )
+        if outages:
+            raise outages[0]  # noted already; it keeps the checkpoints
     for cell in group.cells:
         if folder.has_run(cell):
             note(cell, None)
@@ -104,8 +113,8 @@ def _run_cells(
 
 
 @contextmanager
-def _told_to(logs: Sequence[Log], names: Sequence[str]) -> Iterator[None]:
-    """Tell logs the names of their cells, and what stopped the block."""
+def _logging(logs: Sequence[Log], names: Sequence[str]) -> Iterator[None]:
+    """Write the names of cells into their logs, and what stopped the block."""
     for log, name in zip(logs, names, strict=True):
         log.write(name)
     try:
@@ -116,7 +125,7 @@ def _told_to(logs: Sequence[Log], names: Sequence[str]) -> Iterator[None]:
         raise
 
 
-def waiting(progress: Progress, logs: Sequence[Log] = ()) -> Wait:
+def wait_for_lock(progress: Progress, logs: Sequence[Log] = ()) -> Wait:
     """Return what waits a moment for a worker that holds a lock; logs hear of each worker once."""
     seen: set[str] = set()
 

@@ -21,7 +21,7 @@ from twoscale.study.datasets import open_dataset
 from twoscale.study.definition import Scale, Study
 from twoscale.study.fits import warm_up
 from twoscale.study.folder import StudyFolder, make_record, read_record, write_record
-from twoscale.study.groups import run_group, waiting
+from twoscale.study.groups import run_group, wait_for_lock
 from twoscale.study.logs import TimeLeft
 from twoscale.study.on_workers import run_groups
 from twoscale.study.planning import Group, Plan, make_plan
@@ -192,7 +192,7 @@ class _Runner:
             discard(self.folder.group(name))
         if not resume:
             for group in plan.groups:
-                discard(self.folder.group(group.name), wait=waiting(self.progress))
+                discard(self.folder.group(group.name), wait=wait_for_lock(self.progress))
                 for cell in group.cells:  # fine-tunings and searches
                     discard(self.folder.cell(cell))
 

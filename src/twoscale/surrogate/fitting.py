@@ -160,14 +160,22 @@ def _measured_state(operator: FieldOperator, context: FitContext, samples: int) 
 
 
 def kept_checkpoints(
-    work: WorkFolder, asked: dict[str, Any], *, device: torch.device, resume: bool = True
+    work: WorkFolder,
+    asked: dict[str, Any],
+    *,
+    device: torch.device,
+    resume: bool = True,
+    any_threads: bool = False,
 ) -> Checkpoints:
     """Return the checkpoints of a request in a work folder.
 
-    Checkpoints of another request, device or library version are removed. Without `resume` all
-    are.
+    Checkpoints of another request, device or library version are removed, and so are those of
+    another number of threads, unless `any_threads` may go on. Without `resume` all are.
     """
-    request = {**asked, "environment": environment(device)}
+    made_by = environment(device)
+    if any_threads:
+        del made_by["threads"]
+    request = {**asked, "environment": made_by}
     if not (resume and work.continues(request)):
         work.restart(request)
     return Checkpoints(work.checkpoints)
