@@ -23,12 +23,14 @@ def cluster_text(results: Path) -> str:
     large = read_json(results / "cluster-large.json", require={"large": list})
     launchers = read_json(results / "cluster-launchers.json", require={"launchers": dict})
     rows: Sequence[Mapping[str, Any]] = [*several, *large["large"]]
+    limit = max(row["limit_of_each_worker"] for row in rows)
     side, patches = large["nodes_per_side"], "x".join(map(str, large["patches"]))
     return "\n\n".join(
         [
             f"PCAs of fields on {side}² nodes in {patches} patches, by `covariance`. The fields "
-            "are computed whenever they are read, so nothing is stored. Two CPU cores, at times "
-            "with other work beside:",
+            "are computed whenever they are read, so nothing is stored. The system refuses more "
+            f"than {limit / 1e9:g} GB of data to a worker. Two CPU cores, at times with other work "
+            "beside:",
             "\n".join(markdown(_HEADER, map(_row, rows))),
             _bytes(same, hosts),
             _launchers(launchers),

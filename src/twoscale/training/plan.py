@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.source import slices
+from twoscale.runtime.memory import release_memory
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.timing import now
 
@@ -105,7 +106,10 @@ class Pairs:
         `values` is the size of what is computed of a sample, if that is longer than the pair.
         """
         longest = max(values, self.inputs[0].numel(), self.targets[0].numel())
-        yield from slices(len(self), self.scratch.rows(len(self), longest))
+        for part in slices(len(self), self.scratch.rows(len(self), longest)):
+            yield part
+            if self.scratch.on_disk:
+                release_memory()
 
     def mean(self, value: Callable[[slice], Tensor]) -> Tensor:
         """Return the mean over all samples of a value that is itself a mean over some of them."""
