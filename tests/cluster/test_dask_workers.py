@@ -21,6 +21,7 @@ from twoscale.cluster.scheduler import UnreachableSchedulerError, workers_now
 from twoscale.data import generate
 from twoscale.errors import TwoscaleError, TwoscaleWarning, WorkersError
 from twoscale.fields.source import ArraySource, total
+from twoscale.fields.workers import ARITY
 from twoscale.representation import PatchPCA
 from twoscale.run import Run, fit_run
 
@@ -205,10 +206,11 @@ def test_nobody_answers(monkeypatch):
 
 
 @pytest.mark.parametrize(("ranges", "groups"), [(1, 12), (12, 12), (100, 12), (3000, 12)])
-def test_groups_of_ranges_are_powers_of_two(ranges, groups):
+def test_groups_of_ranges_are_those_of_the_tree(ranges, groups):
     size = _group_size(ranges, groups)
-    assert size & (size - 1) == 0
+    assert size in [ARITY**level for level in range(5)]
     assert size == 1 or -(-ranges // size) >= groups
+    assert ranges / (size * ARITY) < groups
 
 
 def test_a_cluster_elsewhere_loses_workers_and_schedulers(dataset, tmp_path, monkeypatch):

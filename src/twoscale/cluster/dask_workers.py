@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -15,12 +14,11 @@ from twoscale.cluster.kept_connection import KeptConnection
 from twoscale.cluster.scheduler import lost_connection_errors, workers_now
 from twoscale.cluster.waiting import LostItemError, first_done, task_result
 from twoscale.fields.source import FieldSource
-from twoscale.fields.workers import Job, Tensors, Work, tree_sum
+from twoscale.fields.workers import ARITY, Job, Tensors, Work, tree_sum
 from twoscale.runtime.progress import Progress
 
 Item = TypeVar("Item")
 _GROUPS = 6  # of ranges for each worker: a worker that dies loses one of them
-_ARITY = 8  # sums that are added up by one task; a power of two, as `tree_sum` asks for
 _AHEAD = 3  # tasks for each worker that are asked for before their results are taken
 _MANY = 64  # groups of one sum: more of them are added up in several steps
 
@@ -161,10 +159,10 @@ class DaskWorkers:
         """Return the futures of a few sums, which add up to that over all groups."""
         submit, loaded = self.connection.submit, self.connection.send(job)
         level = [submit(_sum_of_ranges, loaded, group) for group in groups]
-        while len(level) > _ARITY:
+        while len(level) > ARITY:
             level = [
-                submit(_sum_of_sums, level[start : start + _ARITY], priority=1)
-                for start in range(0, len(level), _ARITY)
+                submit(_sum_of_sums, level[start : start + ARITY], priority=1)
+                for start in range(0, len(level), ARITY)
             ]
         return level
 
@@ -182,12 +180,15 @@ class DaskWorkers:
 
 
 def _group_size(ranges: int, groups: int) -> int:
-    """Return how many ranges make a group: a power of two that leaves about so many groups.
+    """Return how many ranges make a group: a power of `ARITY` that leaves so many groups or more.
 
     >>> _group_size(100, 12), _group_size(3, 12)
     (8, 1)
     """
-    return 2 ** max(0, math.floor(math.log2(max(1, ranges / groups))))
+    size = 1
+    while size * ARITY * groups <= ranges:
+        size *= ARITY
+    return size
 
 
 def _result_or_loss(future: Any, loaded: Any) -> Any:

@@ -20,6 +20,8 @@ from twoscale.runtime.threads import one_thread, prefetch
 if TYPE_CHECKING:
     from twoscale.fields.source import FieldSource
 
+ARITY = 8  # sums that are added one after the other in `tree_sum`
+
 Tensors = tuple[Tensor, ...]
 Work = Callable[[Iterator[Tensor]], Any]
 """What is done with the fields of a range, which come in chunks (batch, channels, height, width).
@@ -121,29 +123,53 @@ def on_device(cuda: bool) -> Workers:
 
 
 def tree_sum(parts: Iterable[Tensors]) -> Tensors:
-    """Return the sums of tensors over all parts, taken as a binary tree over their order.
+    """Return the sums of tensors over all parts, taken as a tree over their order.
 
-    The left half of each sum has a power of two of parts. Only as many sums as the tree is deep are
-    held. Sums of aligned groups of 2^k parts, put in the place of these, give the same bytes.
+    Eight parts are added one after the other, then eight of these sums, and so on. One sum for each
+    level of the tree is held: a binary tree would have three times as many. Sums of aligned groups
+    of 8^k parts, put in the place of these, give the same bytes.
 
     >>> tree_sum([(torch.tensor(1),), (torch.tensor(2),), (torch.tensor(3),)])
     (tensor(6),)
     """
-    held: list[tuple[int, Tensors]] = []  # number of parts and their sum, the largest first
+    levels: list[_Level] = []
     for part in parts:
-        held.append((1, part))
-        while len(held) > 1 and held[-1][0] == held[-2][0]:
-            _join(held)
-    while len(held) > 1:
-        _join(held)
-    return held[0][1]
+        one: Tensors | None = part
+        for level in levels:
+            if one is None:
+                break
+            one = level.add(one)
+        if one is not None:
+            levels.append(_Level(one))
+    found: Tensors | None = None
+    for level in levels:
+        found = level.total if found is None else level.with_last(found)
+    assert found is not None
+    return found
 
 
-def _join(held: list[tuple[int, Tensors]]) -> None:
-    """Replace the last two sums by their sum."""
-    (left_count, left), (right_count, right) = held[-2:]
-    both = tuple(one + other for one, other in zip(left, right, strict=True))
-    held[-2:] = [(left_count + right_count, both)]
+class _Level:
+    """A sum of fewer than eight sums of the level below."""
+
+    def __init__(self, first: Tensors) -> None:
+        self.total: Tensors | None = first
+        self.count = 1
+
+    def add(self, one: Tensors) -> Tensors | None:
+        """Add a sum of the level below; return a sum of eight, after which the level is empty."""
+        self.total, self.count = self.with_last(one), self.count + 1
+        if self.count < ARITY:
+            return None
+        whole, self.total, self.count = self.total, None, 0
+        return whole
+
+    def with_last(self, one: Tensors) -> Tensors:
+        """Return the sum with another one; the tensors of this level are no longer needed."""
+        if self.total is None:
+            return one
+        if self.count == 1:  # the tensors may be somebody else's
+            return tuple(a + b for a, b in zip(self.total, one, strict=True))
+        return tuple(a.add_(b) for a, b in zip(self.total, one, strict=True))
 
 
 @dataclass(frozen=True)
