@@ -10,7 +10,6 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 
 from tests.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
 from twoscale import TwoscaleError, register_predictor
@@ -347,7 +346,7 @@ def test_each_group_keeps_its_own_checkpoints(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.twoscale-work"))
 
 
-def test_an_outage_keeps_the_checkpoints_of_a_cell(tmp_path, monkeypatch):
+def test_an_outage_keeps_the_checkpoints_of_a_cell(tmp_path, monkeypatch, request):
     monkeypatch.setattr(Checkpoint, "due", lambda self: True)
 
     def lose_data(stage, done, total, remark):
@@ -358,7 +357,7 @@ def test_an_outage_keeps_the_checkpoints_of_a_cell(tmp_path, monkeypatch):
     outcome = run_study(tiny_study(), tmp_path, progress=lose_data, **wanted)
     assert [one["error"] for one in outcome.failed] == ["the disk is away"]
     assert list(tmp_path.glob("cells/.group-*.twoscale-work/checkpoints/*"))
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)  # as where others go on
+    request.getfixturevalue("two_threads")  # as where others go on
     told = []
 
     def note(stage, done, total, remark):

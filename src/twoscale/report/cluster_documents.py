@@ -88,6 +88,6 @@ def _arithmetic(row: Mapping[str, Any], patches: Sequence[int], side: int) -> st
         f"**10 TB, by arithmetic.** A worker read {rate:.0f} MB/s, and `covariance` reads the "
         f"data {_PASSES} times. At this rate 10 TB take {', '.join(times)} workers, if the store "
         f"delivers {delivered:.2g} GB/s to a hundred of them. What travels are the sums of groups "
-        f"of samples: {products:.0f} MB each, six for each worker. This was not measured beyond "
-        "two cores."
+        f"of samples: {products:.0f} MB each, six to fifty for each worker. This was not measured "
+        "beyond two cores."
     )
