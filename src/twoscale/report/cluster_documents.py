@@ -23,7 +23,7 @@ def cluster_text(results: Path) -> str:
     large = read_json(results / "cluster-large.json", require={"large": list})
     launchers = read_json(results / "cluster-launchers.json", require={"launchers": dict})
     rows: Sequence[Mapping[str, Any]] = [*several, *large["large"]]
-    limit = max(row["limit_of_each_worker"] for row in rows)
+    limit = max(row["limit_of_each_worker"] for row in several)
     side, patches = large["nodes_per_side"], "x".join(map(str, large["patches"]))
     return "\n\n".join(
         [
