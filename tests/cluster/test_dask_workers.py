@@ -21,7 +21,7 @@ from twoscale.cluster.scheduler import UnreachableSchedulerError, workers_now
 from twoscale.data import generate
 from twoscale.errors import TwoscaleError, TwoscaleWarning, WorkersError
 from twoscale.fields.source import ArraySource, total
-from twoscale.fields.workers import ARITY
+from twoscale.fields.workers import ARITY, Job, tree_sum
 from twoscale.representation import PatchPCA
 from twoscale.run import Run, fit_run
 
@@ -90,6 +90,23 @@ def test_fields_in_memory_travel_with_the_work(workers, generator):
     (found, count) = workers.total(sums, source)
     assert count == 100
     assert torch.equal(found, total(sums, source)[0])
+
+
+class OneByOne(ArraySource):
+    """Fields of which each is a range."""
+
+    def ranges(self):
+        return [slice(k, k + 1) for k in range(len(self.fields))]
+
+
+@pytest.mark.parametrize("most", [4, 256])
+def test_many_sums_are_those_of_this_process(workers, generator, monkeypatch, most):
+    monkeypatch.setattr("twoscale.cluster.dask_workers._MANY", most)  # here or by workers
+    source = OneByOne(torch.randn(150, 1, 4, 4, generator=generator))
+    found = workers.total(sums, source)
+    expected = tree_sum(map(Job(sums, source), source.ranges()))
+    for one, other in zip(found, expected, strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("solver", ["randomized", "covariance", "full"])

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import cycle, islice
 from typing import Any, Generic, TypeVar
 
@@ -18,9 +18,9 @@ from twoscale.fields.workers import ARITY, Job, Tensors, Work, tree_sum
 from twoscale.runtime.progress import Progress
 
 Item = TypeVar("Item")
-_GROUPS = 6  # of ranges for each worker: a worker that dies loses one of them
+_GROUPS = 3  # of ranges for each worker, at least: a worker that dies loses one of them
 _AHEAD = 3  # tasks for each worker that are asked for before their results are taken
-_MANY = 64  # groups of one sum: more of them are added up in several steps
+_MANY = 256  # groups of one sum: more of them are added up by workers
 
 
 @dataclass
@@ -159,11 +159,10 @@ class DaskWorkers:
         """Return the futures of a few sums, which add up to that over all groups."""
         submit, loaded = self.connection.submit, self.connection.send(job)
         level = [submit(_sum_of_ranges, loaded, group) for group in groups]
+        add = partial(submit, _sum_of_two, priority=1)  # soon, so that few sums wait for others
         while len(level) > ARITY:
-            level = [
-                submit(_sum_of_sums, level[start : start + ARITY], priority=1)
-                for start in range(0, len(level), ARITY)
-            ]
+            parts = [level[start : start + ARITY] for start in range(0, len(level), ARITY)]
+            level = [reduce(add, part) for part in parts]
         return level
 
     def _counted(self, results: Iterator[Item], all_of_them: Sequence[Any]) -> Iterator[Item]:
@@ -182,7 +181,7 @@ class DaskWorkers:
 def _group_size(ranges: int, groups: int) -> int:
     """Return how many ranges make a group: a power of `ARITY` that leaves so many groups or more.
 
-    >>> _group_size(100, 12), _group_size(3, 12)
+    >>> _group_size(100, 6), _group_size(3, 6)
     (8, 1)
     """
     size = 1
@@ -212,5 +211,5 @@ def _sum_of_ranges(job: Job, ranges: Sequence[slice]) -> Tensors:
     return tree_sum(map(job, ranges))
 
 
-def _sum_of_sums(parts: Sequence[Tensors]) -> Tensors:
-    return tree_sum(parts)
+def _sum_of_two(one: Tensors, other: Tensors) -> Tensors:
+    return tree_sum([one, other])
