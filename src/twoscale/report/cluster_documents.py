@@ -23,7 +23,7 @@ def cluster_text(results: Path) -> str:
     large = read_json(results / "cluster-large.json", require={"large": list})
     launchers = read_json(results / "cluster-launchers.json", require={"launchers": dict})
     rows: Sequence[Mapping[str, Any]] = [*several, *large["large"]]
-    limit = max(row["limit_of_each_worker"] for row in several)
+    limit = max(row["limit_of_each_worker"] for row in rows)
     side, patches = large["nodes_per_side"], "x".join(map(str, large["patches"]))
     return "\n\n".join(
         [
@@ -88,6 +88,6 @@ def _arithmetic(row: Mapping[str, Any], patches: Sequence[int], side: int) -> st
         f"**10 TB, by arithmetic.** A worker read {rate:.0f} MB/s, and `covariance` reads the "
         f"data {_PASSES} times. At this rate 10 TB take {', '.join(times)} workers, if the store "
         f"delivers {delivered:.2g} GB/s to a hundred of them. What travels are the sums of groups "
-        f"of samples: {products:.0f} MB each, six to fifty for each worker. This was not measured "
+        f"of samples: {products:.0f} MB each, three to 24 for each worker. This was not measured "
         "beyond two cores."
     )
