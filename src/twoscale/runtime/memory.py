@@ -70,7 +70,7 @@ def anonymous_memory() -> int | None:
 def release_memory() -> None:
     """Give freed memory back to the system, unless this was done a moment ago.
 
-    glibc keeps much of what several threads have freed: after a while as much again as is in use.
+    glibc would keep much of what several threads have freed.
     """
     release = _release_call()
     if release is not None and monotonic() - _Released.latest >= _RELEASE_SECONDS:

@@ -22,8 +22,8 @@ from twoscale.training.learner import ModuleLearner
 from twoscale.training.losses import Loss
 from twoscale.training.plan import History, Pairs, Plan
 
-_AHEAD = 2  # ranges that are read before they are needed,
-_AHEAD_BYTES = 2**26  # if one takes no more than this
+_AHEAD = 2  # ranges that are read before they are needed
+_AHEAD_BYTES = 2**26  # of the largest range that is read before it is needed
 
 
 @dataclass(frozen=True)
