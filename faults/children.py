@@ -155,12 +155,8 @@ def warm_up() -> None:
     import yaml  # noqa: F401
     import zarr  # noqa: F401
 
-    import twoscale.cli.next_steps  # commands import the library when they run
-    import twoscale.cli.study_display
-    import twoscale.report.comparison
-    import twoscale.report.run_figures
-    import twoscale.report.run_report
-    import twoscale.report.study_page  # noqa: F401
+    import twoscale_lab.cli.study_display
+    import twoscale_lab.report.study_page  # noqa: F401
     from twoscale.cli.app import app
     from twoscale.errors import TwoscaleError
 

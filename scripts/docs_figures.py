@@ -35,16 +35,16 @@ from twoscale import (
 from twoscale.fields.grid import Grid
 from twoscale.fields.measures import Batch, relative_l2
 from twoscale.fields.patches import PatchLayout, Seams
-from twoscale.report.charts.kinds import draw as draw_chart
-from twoscale.report.charts.leaderboard import standings_chart
-from twoscale.report.charts.style import log_axis, panels, shared_legend
+from twoscale.report.axes import log_axis, panels, shared_legend
 from twoscale.report.figure_style import chart_style
 from twoscale.report.method_looks import TRUTH, colour, marker, method_title
-from twoscale.report.results import read_study
 from twoscale.representation import Representation
-from twoscale.study.folder import read_records
-from twoscale.study.leaderboard.standings import standings
 from twoscale.trust.energy import EnergyNorm
+from twoscale_lab.report.charts.kinds import draw as draw_chart
+from twoscale_lab.report.charts.leaderboard import standings_chart
+from twoscale_lab.report.results import read_study
+from twoscale_lab.study.folder import read_records
+from twoscale_lab.study.leaderboard.standings import standings
 
 IMAGES = Path("docs/images")
 GALLERY = Path("docs/gallery.md")

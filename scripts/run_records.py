@@ -9,7 +9,7 @@ from typing import Any
 
 from twoscale.files import atomic_output, read_json, write_json
 from twoscale.run.folder import CONFIG, SEARCH
-from twoscale.study.folder import read_result
+from twoscale_lab.study.folder import read_result
 
 
 def write_run_records(file: Path, runs: list[Path], *, command: str, overwrite: bool) -> None:

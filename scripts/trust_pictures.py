@@ -14,7 +14,7 @@ from twoscale import Darcy, Surrogate
 from twoscale.fields.grid import Grid
 from twoscale.fields.measures import Batch
 from twoscale.problems.random_field import GaussianRandomField
-from twoscale.report.charts.style import panels, shared_legend
+from twoscale.report.axes import panels, shared_legend
 from twoscale.report.method_looks import colour
 from twoscale.report.run_trust import Radii, TrustLook
 from twoscale.report.trust_figures import draw_errors, draw_reliability

@@ -21,6 +21,8 @@ from twoscale.operators.context import FieldPairs
 torch.set_num_threads(1)  # as tests/__init__.py says
 
 collect_ignore = [] if find_spec("starlette") else ["serve"]  # its fixtures need the extra
+if not find_spec("twoscale_lab"):
+    collect_ignore.append("lab")
 
 
 class Dataset(NamedTuple):

@@ -31,7 +31,7 @@ LAYERS = [
     {"__init__"},
     {"data"},
     {"run"},
-    {"bench", "study", "report", "serve"},
+    {"report", "serve"},
     {"explore"},
     {"cli", "__main__"},
 ]
@@ -100,6 +100,11 @@ def test_imports_point_downwards(path, part):
     assert part in LEVEL, f"say in LAYERS where {part} belongs"
     for imported, line in imported_parts(path):
         assert LEVEL[imported] <= LEVEL[part], f"{path.name}:{line} imports {imported} from above"
+
+
+def test_the_library_does_not_know_the_lab():
+    mentions = [path for path, _ in modules() if "twoscale_lab" in path.read_text()]
+    assert not mentions
 
 
 def test_the_check_sees_imports():

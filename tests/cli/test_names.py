@@ -2,15 +2,12 @@
 
 from dataclasses import fields
 
-from twoscale.bench import BENCHMARKS
 from twoscale.cli import names
 from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
 from twoscale.methods.recipes import METHODS
 from twoscale.methods.settings import SETTINGS
 from twoscale.problems import PROBLEMS
 from twoscale.search import DEFAULT_BUDGET
-from twoscale.study.catalogue import study_names
-from twoscale.study.definition import SCALES
 
 
 def ours(table):
@@ -25,9 +22,6 @@ def test_names_are_those_of_the_library():
     assert tuple(SETTINGS) == names.SETTINGS
     assert sorted(ours(PROBLEMS)) == sorted(names.PROBLEMS)
     assert tuple(OBJECTIVES) == names.OBJECTIVES
-    assert tuple(BENCHMARKS) == names.BENCHMARKS
-    assert tuple(study_names()) == names.STUDIES
-    assert tuple(SCALES) == names.SCALES
 
 
 def test_defaults_are_those_of_the_library():

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.study.synthetic import make_record, write_record
+from tests.lab.study.synthetic import make_record, write_record
 from tests.surrogate.tiny import RECORD
 from twoscale import Grid, Poisson, Surrogate
 from twoscale.cli import display
-from twoscale.cli.reference import JSON_KEYS, PAGE, reference
+from twoscale_lab.cli.reference import JSON_KEYS, PAGE, reference
 
 LEARNED_NOTHING = {"mre": 0.5, "oracle_mre": 0.1, "timings": {"total": 1.0}}
 FIT = ("--method", "local", "--set", "epochs=1")
@@ -28,7 +28,7 @@ def commands(data, run_folder, tmp_path, monkeypatch):
     write_record(tmp_path / "records", make_record("mine", ["poisson-128 local"]), fields=False)
     runs = {"local": SimpleNamespace(metrics=LEARNED_NOTHING)}
     monkeypatch.setattr("twoscale.cli.demo_parts.run_demo", lambda *_, **options: runs)
-    monkeypatch.setattr("twoscale.bench.run_benchmarks", lambda names, setup: iter(()))
+    monkeypatch.setattr("twoscale_lab.bench.run_benchmarks", lambda names, setup: iter(()))
     monkeypatch.setattr("twoscale.report.run_page.illustrate_run", lambda *given: None)
     monkeypatch.setattr("twoscale.serve.Server.run", lambda server: None)
     out = tmp_path / "out"

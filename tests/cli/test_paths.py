@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli.outcome import contents, refused
-from tests.study.synthetic import make_record, write_record
+from tests.lab.study.synthetic import make_record, write_record
 from twoscale import Surrogate
 
 

@@ -6,8 +6,8 @@ import shlex
 import pytest
 
 from tests.cli.outcome import contents, refused
-from tests.study.synthetic import make_record, write_record
-from tests.study.tiny import TEXT
+from tests.lab.study.synthetic import make_record, write_record
+from tests.lab.study.tiny import TEXT
 from twoscale.data import Dataset, generate
 from twoscale.files import read_sums, working
 from twoscale.problems import Poisson

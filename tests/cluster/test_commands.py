@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from tests.study.tiny import TEXT, finished, read_tiny, tiny_study
-from twoscale.study.runner import run_study
+from tests.lab.study.tiny import TEXT, finished, read_tiny, tiny_study
+from twoscale_lab.study.runner import run_study
 
 ADDRESS = ["--scheduler", "local:2"]
 

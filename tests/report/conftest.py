@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.study.synthetic import make_record, write_record
-from twoscale.report.study_page import write_report
-from twoscale.study.catalogue import load_study
+from tests.lab.study.synthetic import make_record, write_record
+from twoscale_lab.report.study_page import write_report
+from twoscale_lab.study.catalogue import load_study
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,11 @@ import pytest
 from tests.surrogate.tiny import make
 from twoscale.parts import PARTS
 from twoscale.report import display
-from twoscale.report.charts.style import GREY, stage_look
-from twoscale.representation import Chain
+from twoscale.report.axes import GREY, stage_look
+from twoscale.representation import Chain, pca_stages
 from twoscale.runtime.stages import STAGES
-from twoscale.study.catalogue import load_study, study_names
-from twoscale.study.quantities import TIMED, check_quantity, pca_stages, quantity
+from twoscale_lab.study.catalogue import load_study, study_names
+from twoscale_lab.study.quantities import TIMED, check_quantity, quantity
 
 
 @pytest.mark.parametrize(

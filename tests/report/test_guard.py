@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.study.synthetic import make_record
-from tests.study.tiny import TEXT
+from tests.lab.study.synthetic import make_record
+from tests.lab.study.tiny import TEXT
 from twoscale.files import write_json
-from twoscale.report.charts import style
-from twoscale.report.study_page import write_report
-from twoscale.study.catalogue import own_definition, parse_study
+from twoscale_lab.report.charts import style
+from twoscale_lab.report.study_page import write_report
+from twoscale_lab.study.catalogue import own_definition, parse_study
 
 CASES = ["poisson-16 local", "poisson-16 two-scale", "poisson-16 two-scale+A1"]
 LINE = "figures: [{kind: qualitative, place: poisson-16}]"
@@ -53,7 +53,7 @@ def report(folder, figures, change=lambda record: None):
 )
 @pytest.mark.usefixtures("without_drawing")
 def test_wrong_options_are_told_on_the_page(figure, words, tmp_path, monkeypatch):
-    monkeypatch.setattr("twoscale.report.study_page._first_picture", lambda studies: None)
+    monkeypatch.setattr("twoscale_lab.report.study_page._first_picture", lambda studies: None)
     assert words in report(tmp_path, figure)
 
 

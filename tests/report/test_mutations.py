@@ -6,12 +6,12 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 
+from tests.lab.study.synthetic import make_record
+from tests.lab.study.tiny import TEXT
 from tests.mutations import mutated
-from tests.study.synthetic import make_record
-from tests.study.tiny import TEXT
 from twoscale import TwoscaleError
-from twoscale.report.study_page import write_report
-from twoscale.study.catalogue import own_definition, parse_study
+from twoscale_lab.report.study_page import write_report
+from twoscale_lab.study.catalogue import own_definition, parse_study
 
 FIGURES = "figures: [{kind: bars, quantities: [mre]}]"
 STUDY = parse_study(TEXT.replace(TEXT[TEXT.index("figures:") :], FIGURES), name="mine")

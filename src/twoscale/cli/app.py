@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from twoscale._version import __version__
-from twoscale.cli.bench import bench
 from twoscale.cli.common import Application, DebugOption, QuietOption
 from twoscale.cli.data import check, generate, import_
 from twoscale.cli.demo import demo
@@ -19,14 +20,11 @@ from twoscale.cli.fit import fit
 from twoscale.cli.predict import predict
 from twoscale.cli.report import report
 from twoscale.cli.serve import serve
-from twoscale.cli.study import study_app
 
 app = Application(
     help="Learn a PDE solver from pairs of fields, and predict new solutions in milliseconds.",
     epilog="First steps: twoscale demo",
 )
-
-app.add_typer(study_app, name="study")
 
 
 def _show_version(wanted: bool) -> None:
@@ -79,11 +77,14 @@ app.command(
     "twoscale serve runs/darcy --inputs kl:64,width=0.3 --points 13x13"
 )(serve)
 app.command(
-    epilog="Examples: twoscale report runs/a · twoscale report runs/a runs/b --out compared.html · "
-    "twoscale report studies"
+    epilog="Examples: twoscale report runs/a · twoscale report runs/a runs/b --out compared.html"
 )(report)
 app.command(
     epilog="Examples: twoscale explore runs/a --out explore.html --open · "
     "twoscale explore runs/a runs/b --out compared.html --serve"
 )(explore)
-app.command(epilog="Example: twoscale bench train --json")(bench)
+
+# Other packages add commands: an entry point names a function that takes the application.
+for _entry in entry_points(group="twoscale.commands"):
+    if find_spec(_entry.module.partition(".")[0]) is not None:
+        _entry.load()(app)

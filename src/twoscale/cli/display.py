@@ -7,10 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from statistics import median
 from typing import Any, TextIO
 
-from twoscale.bench import Comparison
 from twoscale.cli.layout import table_lines, wrap
 from twoscale.cli.quiet import is_quiet, print_answer
 from twoscale.cli.wording import as_options
@@ -39,20 +37,15 @@ class _Terminal(Console):
 
 def progress_bar(label: str = "") -> AbstractContextManager[Progress]:
     """Give a progress function that draws one bar per stage on stderr, if that is a terminal."""
-    return _bars(label, terminal_only=True)
-
-
-def study_bars(label: str) -> AbstractContextManager[Progress]:
-    """Give a progress function with one bar over the cells of a study and one for what runs now."""
-    return _bars(label, over="cells")
+    return bars(label, terminal_only=True)
 
 
 def search_bars() -> AbstractContextManager[Progress]:
     """Give a progress function with one bar over a search's seconds and one for what runs now."""
-    return _bars("search", over="seconds")
+    return bars("search", over="seconds")
 
 
-def _bars(label: str, **options: Any) -> AbstractContextManager[Progress]:
+def bars(label: str, **options: Any) -> AbstractContextManager[Progress]:
     """Give a progress function; a quiet command draws nothing."""
     return nullcontext(_ignore) if is_quiet() else progress_bars(label, **options)
 
@@ -149,25 +142,3 @@ def print_findings(findings: Sequence[Finding]) -> None:
         text = Text("\n".join(lines))
         text.stylize(colours[finding.level], 0, len(finding.level))
         console.print(text, soft_wrap=True)
-
-
-def print_comparisons(results: Sequence[Comparison]) -> None:
-    """Print one row per benchmark: ours, the peer's, the ratio with its spread, the agreement."""
-    rows = []
-    for result in results:
-        low, high = result.spread
-        rows.append(
-            [
-                result.name,
-                result.peer,
-                f"{median(result.seconds):.3g} {result.label}",
-                f"{median(result.peer_seconds):.3g}",
-                f"{result.ratio:.3g} ({low:.3g} to {high:.3g})",
-                ", ".join(
-                    f"{name.replace('_', ' ')} {value:.3g}"
-                    for name, value in result.agreement.items()
-                ),
-            ]
-        )
-    headings = ("benchmark", "peer", "ours", "peer's", "ratio (spread)", "agreement")
-    print_table(headings, rows, words=len(headings))

@@ -84,35 +84,6 @@ PROBLEMS = (
 
 OBJECTIVES = ("A1", "A2", "A3", "A4", "A5", "flux")
 
-BENCHMARKS = (
-    "generate",
-    "pca",
-    "train",
-    "finetune",
-    "inference",
-    "single",
-    "end-to-end",
-    "scaling",
-    "memory",
-)
-
-STUDIES = (
-    "headline",
-    "mechanism",
-    "resolution",
-    "darcy",
-    "coarse-design",
-    "latent-objective",
-    "loss-ladder",
-    "sample-efficiency",
-    "svd-solver",
-    "frontier",
-    "beyond",
-    "leaderboard",
-)
-
-SCALES = ("paper", "small")
-
 DEVICES = ("auto", "cpu", "cuda")
 
 SEARCH_SECONDS = 120.0

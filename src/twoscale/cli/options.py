@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from twoscale.cli.completion import one_of
-from twoscale.cli.names import DEVICES, SCALES
+from twoscale.cli.names import DEVICES
 
 OutDataset = Annotated[
     Path,
@@ -28,12 +28,6 @@ OutRun = Annotated[
 SeedOption = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything random.")]
 DeviceOption = Annotated[
     str, typer.Option(help="auto, cpu or cuda.", autocompletion=one_of(DEVICES))
-]
-ScaleOption = Annotated[
-    str,
-    typer.Option(
-        help="paper, or small for a few minutes on two cores.", autocompletion=one_of(SCALES)
-    ),
 ]
 MemoryOption = Annotated[
     str | None,

@@ -23,8 +23,8 @@ _NEXT = {
     Kind.SURROGATE: "predict with 'twoscale predict {path} INPUT.npy --out PRED.npy', or load it "
     "with Surrogate.load in Python",
     Kind.RUNS: "give one of them, such as {first}",
-    Kind.STUDIES: "show it with 'twoscale report {path}' or 'twoscale study compare {path}'",
-    Kind.RECORDS: "show them with 'twoscale report {path}' or 'twoscale study compare {path}'",
+    Kind.STUDIES: "show it with 'twoscale study report {path}'",
+    Kind.RECORDS: "show them with 'twoscale study report {path}'",
     Kind.DEMO: "its data are {path}/*.zarr, its runs {path}/runs/*",
     Kind.NPY: "fit it with 'twoscale fit {path} OUTPUT.npy --out RUN'",
     Kind.PAGE: "open it in a browser",

@@ -1,4 +1,4 @@
-"""The command that turns runs, or records of studies, into a page."""
+"""The command that turns runs into a page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption
-from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
     from twoscale.report.run_record import RunRecord
@@ -18,16 +17,15 @@ def report(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR|RUN...",
-            help="Runs, folders of runs such as several seeds, or one folder of studies.",
+            metavar="RUN...",
+            help="Runs, or folders of runs such as several seeds.",
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where the result goes: a new page; report.html in the folder by default. "
-            "Figures of studies go to a folder beside it.",
+            help="Where the result goes: a new page; report.html in the folder by default.",
         ),
     ] = None,
     data: Annotated[
@@ -41,7 +39,7 @@ def report(
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Write a page on runs (errors in pictures, what to do next) or on studies (tables, figures).
+    """Write a page on runs: errors in pictures, numbers, what to do next.
 
     The page needs no other file and no network.
     """
@@ -52,18 +50,8 @@ def report(
 
     if data is not None:
         expect_kind(data, *PAIRS)
-    studies = (Kind.STUDIES, Kind.RECORDS)
-    rest = (Kind.EMPTY, Kind.FOLDER)
-    kinds = [expect_kind(path, Kind.RUN, Kind.RUNS, *studies, or_else=rest) for path in paths]
-    if len(paths) == 1 and kinds[0] not in (Kind.RUN, Kind.RUNS):
-        _report_study(paths[0], out, data, overwrite=overwrite, json=json)
-        return
-    for path, kind in zip(paths, kinds, strict=True):
-        if kind not in (Kind.RUN, Kind.RUNS):
-            raise TwoscaleError(
-                f"{path} holds no run: several paths are runs, or folders of runs; a folder of "
-                "studies is given alone"
-            )
+    for path in paths:
+        expect_kind(path, Kind.RUN, Kind.RUNS)
     runs = list(dict.fromkeys(run for path in paths for run in find_runs(path)))
     with progress_bar("report") as progress:
         written = write_run_report(
@@ -103,17 +91,3 @@ def _numbers(run: RunRecord) -> dict[str, Any]:
             {"text": one.text, "command": suggested_command(run, one)} for one in run.suggestions
         ],
     }
-
-
-def _report_study(
-    folder: Path, out: Path | None, data: Path | None, *, overwrite: bool, json: bool
-) -> None:
-    from twoscale.cli.display import print_outcome
-    from twoscale.report.study_page import write_report
-
-    if data is not None:
-        raise TwoscaleError(f"--data is for reports of runs, and {folder} is none: drop it")
-    page = write_report(folder, out, overwrite=overwrite)
-    figures = page.parent / "figures"
-    sentence = f"{page}, and every figure as PNG and SVG in {figures}"
-    print_outcome(sentence, page, {"figures": str(figures)}, json=json)

@@ -330,3 +330,14 @@ def parse_seeds(text: str) -> list[int]:
             raise TwoscaleError(f"'{text}' names more than a thousand seeds")
         seeds += range(int(ends[0]), int(ends[1]) + 1)
     return list(dict.fromkeys(seeds))
+
+
+def setting_text(value: Any) -> str:
+    """Return a setting's value as it is written in a case's name.
+
+    >>> setting_text((4, 2)), setting_text(None)
+    ('4x2', 'none')
+    """
+    if isinstance(value, list | tuple):
+        return "x".join(map(str, value))
+    return "none" if value is None else str(value)

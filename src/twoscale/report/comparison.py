@@ -13,10 +13,11 @@ from torch import Tensor
 
 from twoscale.data import Dataset
 from twoscale.fields.measures import median_sample
+from twoscale.methods.roles import PLAIN_PATCHES, PROPOSED
 from twoscale.predictors import SpectralFilter
 from twoscale.report import comparison_figures as drawn
 from twoscale.report import tables
-from twoscale.report.charts.style import shade
+from twoscale.report.axes import shade
 from twoscale.report.comparison_figures import Look
 from twoscale.report.display import display
 from twoscale.report.figure_folder import write_with_figures
@@ -27,7 +28,6 @@ from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.texts import duration_text, percent, short_number
 from twoscale.search.findings import PERFECT
-from twoscale.study.paper.roles import PLAIN_PATCHES, PROPOSED
 
 SEARCH = "search"
 """The name of the run that a search found; others have the name of their method."""

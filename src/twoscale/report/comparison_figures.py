@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from twoscale.fields.patches import Seams
-from twoscale.report.charts.style import log_axis, new_figure, shared_legend
+from twoscale.report.axes import log_axis, new_figure, shared_legend
 from twoscale.report.figure_style import styled
 from twoscale.report.figures import draw_seams
 from twoscale.runtime.texts import duration_text, percent, short_duration_text

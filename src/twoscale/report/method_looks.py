@@ -6,8 +6,7 @@ All of them are traits in the table of methods: a new method needs no entry here
 from __future__ import annotations
 
 from twoscale.methods.recipes import METHODS
-from twoscale.study.cases import SEARCH
-from twoscale.study.paper.roles import PROPOSED
+from twoscale.methods.roles import PROPOSED, SEARCH
 
 TRUTH = "truth"
 """The name of the true field among predictions."""

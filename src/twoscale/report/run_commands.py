@@ -10,9 +10,9 @@ from typing import Any
 
 from twoscale.data.split import TESTED_ELSEWHERE, USUAL, Shares
 from twoscale.methods.recipes import changed_settings
+from twoscale.methods.settings import setting_text
 from twoscale.report.run_record import RunRecord
 from twoscale.search.advice import Suggestion
-from twoscale.study.cases import setting_text
 from twoscale.surrogate.artifact import PAGE
 
 _BUDGET = "2min"

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twoscale.fields.patches import Seams
-from twoscale.report.charts.style import new_figure
+from twoscale.report.axes import new_figure
 from twoscale.report.figure_style import chart_style
 from twoscale.report.figures import draw_field, draw_seams
 from twoscale.report.method_looks import TRUTH

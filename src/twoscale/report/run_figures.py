@@ -11,17 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from twoscale.report.charts.labels import label_points
-from twoscale.report.charts.points import pareto_front
-from twoscale.report.charts.style import (
-    GREY,
-    bar,
-    log_axis,
-    new_figure,
-    stage_look,
-)
+from twoscale.report.axes import GREY, bar, log_axis, new_figure, pareto_front, stage_look
 from twoscale.report.display import display
 from twoscale.report.figure_style import chart_style
+from twoscale.report.labels import label_points
 from twoscale.report.method_looks import colour, marker
 from twoscale.report.run_fields import HALF, PREDICTION, short, shown_channels
 from twoscale.report.run_samples import RunSamples

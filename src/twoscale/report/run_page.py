@@ -9,6 +9,7 @@ from typing import Any
 
 from twoscale._version import __version__
 from twoscale.errors import TwoscaleWarning
+from twoscale.methods.settings import setting_text
 from twoscale.report import run_figures, run_numbers
 from twoscale.report.display import ABSENT
 from twoscale.report.page import Numbers, Section, Step, Table, Tile, page_text
@@ -24,7 +25,6 @@ from twoscale.report.run_words import limits_text, result_sentences, used_text
 from twoscale.run.folder import Fitted
 from twoscale.runtime.texts import duration_text, percent, short_duration_text
 from twoscale.search.record import HEADINGS, table_rows
-from twoscale.study.cases import setting_text
 from twoscale.surrogate.artifact import PAGE
 
 FOOTER = f"Made by twoscale {__version__}. The page needs no network."

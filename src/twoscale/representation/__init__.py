@@ -2,7 +2,7 @@
 
 from twoscale.representation.base import Representation, register_representation
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.representation.chain import Chain, known_stages, single_solver, stage_rule
+from twoscale.representation.chain import Chain, known_stages, pca_stages, single_solver, stage_rule
 from twoscale.representation.conforming import BubblePCA, Conforming, SkeletonPCA
 from twoscale.representation.field_pca import GlobalPCA, PatchPCA, RestrictedPCA
 from twoscale.representation.scales import ThreeScale, TwoScale
@@ -29,6 +29,7 @@ __all__ = [
     "WithParameters",
     "beside_parameters",
     "known_stages",
+    "pca_stages",
     "read_transform",
     "register_representation",
     "single_solver",

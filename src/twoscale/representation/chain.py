@@ -17,7 +17,7 @@ from twoscale.parts import PARTS, register
 from twoscale.representation.base import Representation, residual_map, subset
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.budget import Budget
-from twoscale.runtime.stages import PCA_OVERHEAD
+from twoscale.runtime.stages import PCA, PCA_OVERHEAD, PCA_SIDES
 from twoscale.runtime.timing import Clock
 
 
@@ -189,3 +189,8 @@ def single_solver(solver: str) -> str:
 def stage_rule(variance: float, code_size: int | None) -> RankRule:
     """Return the rule of a stage that keeps a variance, or as much of a shared code as it gets."""
     return RankRule(variance=variance) if code_size is None else RankRule(components=code_size)
+
+
+def pca_stages() -> tuple[str, ...]:
+    """Return the stages of a PCA fit: input, output or the stages of a chain, and the overhead."""
+    return (*PCA_SIDES, *(f"{PCA}{stage}" for stage in known_stages()), PCA_OVERHEAD)

@@ -1,0 +1,1 @@
+"""The paper's studies, published numbers, benchmarks, and what makes the documents."""

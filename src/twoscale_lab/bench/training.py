@@ -1,0 +1,226 @@
+"""Benchmarks of training: networks on codes, networks on fields, fine-tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from twoscale.fields.source import slices
+from twoscale.networks import DenseNetwork, FNO2d, RefinementNet
+from twoscale.operators.operators import LatentOperator
+from twoscale.predictors import FNO, CodePredictor, Refinement
+from twoscale.predictors.registry import defaults_of
+from twoscale.problems import Poisson
+from twoscale.representation import PatchPCA
+from twoscale.surrogate import METHODS, Surrogate, fit_together
+from twoscale.training import Pairs, Plan
+from twoscale.training import train as train_network
+from twoscale.training.losses import CodeLoss, code_weights
+from twoscale_lab.bench import peers
+from twoscale_lab.bench.measure import Comparison, Laps, Setup, relative, stopwatch
+
+
+def train(setup: Setup) -> Iterator[Comparison]:
+    """Networks on codes, one seed and five, and networks on fields, against DataLoader loops."""
+    yield from _train_on_codes(setup)
+    yield from _train_on_fields(setup)
+
+
+def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
+    resolution = setup.size(32, 64, gpu=128)
+    samples, held = setup.size(300, 8000), setup.size(50, 1000)
+    epochs = setup.size(2, 10, gpu=40)
+    x, u = setup.fields(Poisson(), resolution, samples + held)
+    device = str(setup.device)
+
+    def ours(seeds: int) -> list[Surrogate]:
+        surrogates = [
+            Surrogate("two-scale", seed=seed, device=device, coarse_factor=4, epochs=epochs)
+            for seed in range(seeds)
+        ]
+        data = (x[:samples], u[:samples], (x[samples:], u[samples:]))
+        fit_together(surrogates, [data] * seeds)
+        return surrogates
+
+    operator = ours(1)[0].operator_
+    assert isinstance(operator, LatentOperator)
+    pair = [
+        (operator.inputs.encode(a[:, None]), operator.outputs.encode(b[:, None]))
+        for a, b in ((x[:samples], u[:samples]), (x[samples:], u[samples:]))
+    ]
+    sizes = (pair[0][0].shape[1], 128, 128, 128, pair[0][1].shape[1])
+    loss = same_loss("two-scale", operator.outputs.block_sizes, pair[0][1])
+
+    def theirs(epochs: int, seed: int = 0) -> nn.Module:
+        torch.manual_seed(seed)  # of the loader's shuffles
+        network = DenseNetwork(sizes, seed=seed).to(setup.device)
+        return peers.train_with_dataloader(network, *pair, epochs=epochs, loss=loss)
+
+    theirs(1)  # warms up
+    timed = [stopwatch(partial(theirs, epochs, seed)) for seed in range(setup.size(1, 3))]
+    decode = operator.outputs.decode
+    with torch.no_grad():
+        peer_errors = [relative(decode(net(pair[1][0]))[:, 0], u[samples:]) for _, net in timed]
+    steps = -(-samples // 32)
+    for seeds in (1, 5):
+        seconds, errors = [], []
+        for _ in range(setup.size(1, 2)):
+            fitted = ours(seeds)
+            seconds.append(fitted[0].timings_["training"] / (epochs * steps))
+            errors = [relative(one.predict(x[samples:].cpu()), u[samples:].cpu()) for one in fitted]
+        yield Comparison(
+            f"train two-scale poisson-{resolution}, {seeds} seed{'s' * (seeds > 1)}",
+            "DataLoader loop, Adam, per seed",
+            "step",
+            seconds,
+            [taken / (epochs * steps) for taken, _ in timed],
+            {
+                "validation_mre": sum(errors) / len(errors),
+                "spread_over_seeds": max(errors) - min(errors),
+                "peer_validation_mre": sum(peer_errors) / len(peer_errors),
+                "peer_spread_over_seeds": max(peer_errors) - min(peer_errors),
+            },
+            {"epochs": epochs, "codes": [sizes[0], sizes[-1]]},
+        )
+
+
+def _train_on_fields(setup: Setup) -> Iterator[Comparison]:
+    """Yield the training steps of FNO and RefinementNet; the peer's FNO uses plain FFTs."""
+    resolution = setup.size(32, 64, gpu=128)
+    samples, held = setup.size(24, 64, gpu=1024), setup.size(8, 16, gpu=128)
+    fields = setup.fields(Poisson(), resolution, samples + held)
+    x, u = ((values - values.mean()) / values.std() for values in fields)
+    x, u = x[:, None], u[:, None]
+    assembled = PatchPCA(0.99).fit(u).reconstruct(u)
+    parts, epochs = (slice(samples), slice(samples, None)), setup.size(2, 2, gpu=5)
+
+    def training(kind: type[CodePredictor], inputs: Tensor) -> _FieldTraining:
+        data = [(inputs[part], u[part]) for part in parts]
+        return _FieldTraining(setup, data, defaults_of(kind), epochs)
+
+    yield training(FNO, x).compare(
+        f"train fno poisson-{resolution}",
+        "FFTs of whole fields, DataLoader loop, Adam",
+        FNO2d,
+        lambda: peers.plain_fno(FNO2d()),
+    )
+    yield training(Refinement, assembled).compare(
+        f"train refinement poisson-{resolution}",
+        "the same network, DataLoader loop, Adam",
+        RefinementNet,
+        RefinementNet,
+    )
+
+
+class _FieldTraining:
+    """The same training of a network on fields by our loop and by a plain one."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        data: list[tuple[Tensor, Tensor]],
+        settings: dict[str, Any],
+        epochs: int,
+    ) -> None:
+        self.setup = setup
+        self.data = data
+        self.epochs = epochs
+        names = ("batch_size", "learning_rate", "weight_decay", "patience")
+        self.settings = {name: settings[name] for name in names}
+
+    def ours(self, network: nn.Module) -> Laps:
+        laps = Laps()
+        plan = Plan(
+            epochs=self.epochs, evaluation_batch=64, on_fields=True, tuned=True, **self.settings
+        )
+        training, validation = (Pairs(*part) for part in self.data)
+        train_network(network, training, validation, functional.mse_loss, plan, progress=laps)
+        return laps
+
+    def theirs(self, network: nn.Module) -> Laps:
+        laps = Laps()
+        options: dict[str, Any] = {"epochs": self.epochs, "after_epoch": laps, **self.settings}
+        peers.train_with_dataloader(network, *self.data, **options)
+        return laps
+
+    @torch.no_grad()
+    def loss(self, network: nn.Module) -> float:
+        """Return the mean squared error over all training fields."""
+        inputs, targets = self.data[0]
+        parts = list(slices(len(inputs), 64))
+        errors = [(network(inputs[part]) - targets[part]).square().sum() for part in parts]
+        return float(sum(errors)) / targets.numel()
+
+    def compare(
+        self, name: str, peer: str, ours: Callable[[], nn.Module], theirs: Callable[[], nn.Module]
+    ) -> Comparison:
+        """Train both from the same weights in the same order of samples."""
+        steps = -(-len(self.data[0][0]) // self.settings["batch_size"])
+        laps: tuple[list[Laps], list[Laps]] = ([], [])
+        losses = [0.0, 0.0]
+        for _ in range(self.setup.size(1, 2)):
+            for side, (make, run) in enumerate(((ours, self.ours), (theirs, self.theirs))):
+                network = make().to(self.setup.device)
+                laps[side].append(run(network))
+                losses[side] = self.loss(network)
+        seconds, peer_seconds = ([lap.later / steps for lap in side] for side in laps)
+        found = {
+            "training_loss": losses[0],
+            "peer_training_loss": losses[1],
+            "difference": abs(losses[0] / losses[1] - 1),
+        }
+        details = {
+            "epochs": self.epochs,
+            "batch_size": self.settings["batch_size"],
+            "first_epoch_seconds": laps[0][-1].first,
+            "peer_first_epoch_seconds": laps[1][-1].first,
+        }
+        return Comparison(name, peer, "step", seconds, peer_seconds, found, details)
+
+
+def finetune(setup: Setup) -> Iterator[Comparison]:
+    """A3 on codes against the same objective on decoded fields, minibatch by minibatch."""
+    resolution = setup.size(32, 64, gpu=128)
+    samples, held = setup.size(300, 2000, gpu=8000), setup.size(50, 200)
+    x, u = setup.fields(Poisson(), resolution, samples + held)
+    pairs = (x[:samples], u[:samples])
+    rest = (x[samples:], u[samples:])
+    base = Surrogate(
+        "two-scale", problem="poisson", device=str(setup.device), epochs=setup.size(2, 20)
+    )
+    base.fit(*pairs, validation=rest)
+    epochs, peer_epochs = setup.size(2, 10, gpu=20), setup.size(1, 2)
+    plan: dict[str, Any] = {"objective": "A3", "warm_up": 0, "ramp": 1}
+
+    def tune(space: str, count: int) -> tuple[float, float]:
+        """Return the seconds per step and the error on the validation fields."""
+        tuned = base.finetune(*pairs, validation=rest, epochs=count, space=space, **plan)
+        seconds = tuned.timings_["finetuning"] / (count * -(-samples // 32))
+        return seconds, relative(tuned.predict(rest[0]), rest[1])
+
+    peer_seconds, peer_error = tune("field", peer_epochs)
+    _, error = tune("code", peer_epochs)
+    yield Comparison(
+        f"finetune A3 poisson-{resolution}",
+        "the same objective on decoded fields",
+        "step",
+        [tune("code", epochs)[0] for _ in range(setup.size(1, 2))],
+        [peer_seconds],
+        {
+            "mre": error,
+            "peer_mre": peer_error,
+            "mre_before": relative(base.predict(rest[0]), rest[1]),
+        },
+        {"epochs": epochs, "peer_epochs": peer_epochs},
+    )
+
+
+def same_loss(method: str, blocks: list[int], codes: Tensor) -> CodeLoss:
+    """Return the loss that a method minimises, for its peer."""
+    objective = METHODS[method].defaults["objective"]
+    return CodeLoss(code_weights(objective, blocks, codes.var(0, unbiased=False)))

@@ -1,0 +1,175 @@
+"""Benchmarks of use: inference and memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from twoscale.data import generate as generate_dataset
+from twoscale.problems import Darcy, Poisson, Problem
+from twoscale.surrogate import Surrogate
+from twoscale_lab.bench.measure import Comparison, Setup, relative, stopwatch
+
+_SOLVERS = {
+    "poisson": "direct solver by DST, float64",
+    "darcy": "DST-preconditioned conjugate gradients to 1e-10, float64",
+}
+
+_LONGEST = 20.0  # seconds: a batch expected to take longer is left out
+_TIMED = 0.2  # seconds of calls that are timed together
+_MOST_CALLS = 50
+
+
+def inference(setup: Setup) -> Iterator[Comparison]:
+    """Seconds per field of `predict` on device tensors: against FNO, and against the solver."""
+    small = setup.scale == "small"
+    grids: dict[int, tuple[int, ...]] = {}
+    grids[setup.size(32, 128, gpu=256)] = (1, 16) if small else (1, 64, 1024)
+    if not small and not setup.cuda:
+        grids[256] = (1,)
+    for problem in (Poisson(), Darcy()):
+        for resolution, batches in grids.items():
+            yield from _inference_on(setup, problem, resolution, batches)
+    yield _encoder_inference(setup)
+
+
+def _inference_on(
+    setup: Setup, problem: Problem, resolution: int, batches: tuple[int, ...]
+) -> Iterator[Comparison]:
+    fitted = setup.size(200, 1200, gpu=2000)
+    x, u = setup.fields(problem, resolution, fitted + max(batches))
+    options: dict[str, Any] = {
+        "device": str(setup.device),
+        "coarse_factor": max(4, resolution // 32),
+    }
+    ours = Surrogate("two-scale", epochs=setup.size(2, 200), **options).fit(x[:fitted], u[:fitted])
+    few = setup.size(8, 16)  # training does not change the time of a prediction
+    network = Surrogate("fno", epochs=1, device=str(setup.device)).fit(x[:few], u[:few])
+    methods: dict[str, Callable[[Tensor], Tensor]] = {
+        "two-scale": ours.predict,
+        "FNO": network.predict,
+        _SOLVERS[problem.name]: problem.solve,
+    }
+    latest = dict.fromkeys(methods, 0.0)
+    for batch in batches:
+        inputs, truth = x[fitted : fitted + batch], u[fitted : fitted + batch]
+        affordable = [
+            name for name in methods if name == "two-scale" or latest[name] * batch < _LONGEST
+        ]
+        seconds = {name: _per_field(methods[name], inputs, setup) for name in affordable}
+        latest |= {name: min(taken) for name, taken in seconds.items()}
+        agreement = _agreement(ours, inputs, truth)
+        mine = seconds.pop("two-scale")
+        for peer, theirs in seconds.items():
+            yield Comparison(
+                f"inference {problem.name}-{resolution}, batch {batch}",
+                peer,
+                "field",
+                mine,
+                theirs,
+                agreement,
+                {"fields_per_second": 1 / min(mine), "peer_fields_per_second": 1 / min(theirs)},
+            )
+
+
+def _encoder_inference(setup: Setup) -> Comparison:
+    """Seconds per field of predictions of many fields by an encoder, against FNO."""
+    resolution, fields = setup.size(16, 128), setup.size(16, 100, gpu=1000)
+    fitted = setup.size(60, 500)
+    x, u = setup.fields(Darcy(), resolution, fitted + fields)
+    plan: dict[str, Any] = {"epochs": 1, "device": str(setup.device)}
+    encoder = {"predictor": "encoder", "coarse_components": setup.size(2, 40), **plan}
+    encoder["coarse_factor"] = setup.size(4, 8)
+    if setup.scale == "small":
+        encoder |= {"patches": 2, "width": 8}
+    ours = Surrogate("two-scale", **encoder).fit(x[:fitted], u[:fitted], calibration=False)
+    few = setup.size(8, 32)  # training does not change the time of a prediction
+    network = Surrogate("fno", **plan).fit(x[:few], u[:few], calibration=False)
+    inputs, truth = x[fitted:], u[fitted:]
+    return Comparison(
+        f"inference encoder darcy-{resolution}, batch {fields}",
+        "FNO",
+        "field",
+        _per_field(ours.predict, inputs, setup),
+        _per_field(network.predict, inputs, setup),
+        _agreement(ours, inputs, truth),
+        {"codes": ours.operator_.latent.outputs.code_size},
+    )
+
+
+@torch.no_grad()
+def _agreement(surrogate: Surrogate, inputs: Tensor, truth: Tensor) -> dict[str, float]:
+    """Return the error against the solver, and the difference of replayed and eager predictions."""
+    predicted = surrogate.predict(inputs)
+    return {
+        "mre": relative(predicted, truth),
+        "replay_difference": relative(predicted, surrogate.operator_(inputs[:, None])[:, 0]),
+    }
+
+
+def _per_field(method: Callable[[Tensor], Tensor], inputs: Tensor, setup: Setup) -> list[float]:
+    """Return seconds per field of repeated calls, after a first one that is not timed."""
+    for _ in range(2 if setup.cuda else 1):  # on CUDA the second call is recorded
+        method(inputs)
+    once, _ = stopwatch(lambda: method(inputs))
+    calls = max(1, min(_MOST_CALLS, round(_TIMED / once)))
+
+    def many() -> None:
+        for _ in range(calls):
+            method(inputs)
+
+    return [stopwatch(many)[0] / (calls * len(inputs)) for _ in range(setup.size(1, 3))]
+
+
+_METHOD = "two-scale"  # whose fits are measured; without a method, `fit` would search for one
+
+
+def memory(setup: Setup) -> Iterator[Comparison]:
+    """Peak memory of a fit in memory, and of one from disk within a quarter of the data's size."""
+    resolution, samples = setup.size(32, 128), setup.size(1000, 32768)
+    allowed = setup.size(700 * 10**6, 10**9)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.zarr"
+        data = generate_dataset(
+            Poisson(), path, resolution=resolution, samples=samples, device=setup.device
+        )
+        command = ["fit", str(path), "--method", _METHOD, "--set", "epochs=2"]
+        command += ["--device", "cpu", "--out"]
+        stored = [*command, f"{folder}/stored", "--memory", str(min(allowed, data.nbytes))]
+        loaded = [*command, f"{folder}/loaded", "--memory", str(100 * data.nbytes)]
+        runs = {"out of core": _peak(stored), "in memory": _peak(loaded)}
+    yield Comparison(
+        f"memory fit poisson-{resolution}",
+        "the same fit with all fields in memory",
+        "gigabyte",
+        [runs["out of core"] / 1e9],
+        [runs["in memory"] / 1e9],
+        {"allowance_gigabytes": allowed / 1e9, "dataset_gigabytes": data.nbytes / 1e9},
+        {"within": runs["out of core"] <= allowed, "dataset_over_allowance": data.nbytes / allowed},
+    )
+
+
+_CHILD = """
+import runpy, sys
+from twoscale.runtime.memory import peak_memory
+sys.argv = ["twoscale", *sys.argv[1:]]
+try:
+    runpy.run_module("twoscale", run_name="__main__")
+finally:
+    print("peak", peak_memory(), file=sys.stderr)
+"""
+
+
+def _peak(arguments: list[str]) -> float:
+    """Return the peak resident bytes of a command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, *arguments], capture_output=True, text=True, check=True
+    )
+    return float(done.stderr.rsplit("peak", 1)[1])

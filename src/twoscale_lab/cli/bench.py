@@ -1,0 +1,75 @@
+"""The command that measures speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twoscale.cli.completion import one_of
+from twoscale.cli.options import DeviceOption, JsonOption, SchedulerOption
+from twoscale_lab.cli.names import BENCHMARKS, SCALES, ScaleOption
+
+if TYPE_CHECKING:
+    from twoscale_lab.bench import Comparison
+
+
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help=f"{', '.join(BENCHMARKS)}; all of them by default.",
+            autocompletion=one_of(BENCHMARKS),
+        ),
+    ] = None,
+    scale: ScaleOption = SCALES[0],
+    device: DeviceOption = "auto",
+    scheduler: SchedulerOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Measure our speed against named peers, on the same data in the same run.
+
+    With --scheduler the benchmark scaling compares workers with this process alone.
+    """
+    from twoscale.cli.display import print_json, progress_bar
+    from twoscale.cli.scheduling import workers_at
+    from twoscale.surrogate.artifact import environment
+    from twoscale.surrogate.options import resolve_device, shared_device
+    from twoscale_lab.bench import Setup, run_benchmarks
+
+    where = resolve_device(shared_device(scheduler, device))
+    with progress_bar() as progress, workers_at(scheduler) as workers:
+        setup = Setup(where, scale, progress, workers)
+        results = list(run_benchmarks(names or [], setup))
+    if json:
+        found = [result.as_dict() for result in results]
+        print_json({"results": found, "environment": environment(setup.device)})
+    else:
+        print_comparisons(results)
+
+
+def print_comparisons(results: Sequence[Comparison]) -> None:
+    """Print one row per benchmark: ours, the peer's, the ratio with its spread, the agreement."""
+    from twoscale.cli.display import print_table
+
+    rows = []
+    for result in results:
+        low, high = result.spread
+        rows.append(
+            [
+                result.name,
+                result.peer,
+                f"{median(result.seconds):.3g} {result.label}",
+                f"{median(result.peer_seconds):.3g}",
+                f"{result.ratio:.3g} ({low:.3g} to {high:.3g})",
+                ", ".join(
+                    f"{name.replace('_', ' ')} {value:.3g}"
+                    for name, value in result.agreement.items()
+                ),
+            ]
+        )
+    headings = ("benchmark", "peer", "ours", "peer's", "ratio (spread)", "agreement")
+    print_table(headings, rows, words=len(headings))

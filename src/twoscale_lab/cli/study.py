@@ -1,0 +1,252 @@
+"""The commands of studies: list them, run them, compare them with the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from twoscale.cli.common import Application
+from twoscale.cli.completion import one_of
+from twoscale.cli.names import METHODS
+from twoscale.cli.options import (
+    DeviceOption,
+    JsonOption,
+    OverwriteOption,
+    ResumeOption,
+    SchedulerOption,
+)
+from twoscale.errors import TwoscaleError
+from twoscale_lab.cli.names import SCALES, STUDIES, ScaleOption
+
+study_app = Application(
+    help="Repeat the paper's experiments, and two beyond it.",
+    epilog="Example: twoscale study list",
+)
+
+
+@study_app.command("list", epilog="Example: twoscale study list")
+def list_(scale: ScaleOption = SCALES[0], json: JsonOption = False) -> None:
+    """List the studies, their questions and their numbers of cells."""
+    from twoscale_lab.cli.study_display import show_studies
+    from twoscale_lab.study.catalogue import load_study, study_names
+    from twoscale_lab.study.definition import get_scale
+
+    show_studies([load_study(name) for name in study_names()], get_scale(scale), json=json)
+
+
+@study_app.command(epilog="Example: twoscale study run headline --out studies --scale small")
+def run(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="Names of studies, all, or your own YAML files.",
+            autocompletion=one_of((*STUDIES, "all")),
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="Where the results go: a study folder. Finished cells in it are kept.",
+        ),
+    ],
+    scale: ScaleOption = SCALES[0],
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="Seeds to run, such as 0-4 or 0,3; by default the study's own."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METHOD",
+            help="Run this method only, or cases such as 'poisson-128 *'; may be repeated.",
+            autocompletion=one_of(METHODS),
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what is finished and what would run.")
+    ] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Run nothing: write the unfinished cells to a file, for `python -m "
+            "twoscale_lab.study.worker` on a machine without pydantic, PyYAML and Zarr.",
+        ),
+    ] = None,
+    scheduler: SchedulerOption = None,
+    device: DeviceOption = "auto",
+    resume: ResumeOption = True,
+    json: JsonOption = False,
+) -> None:
+    """Run the unfinished cells of studies; an interrupted study continues where it stopped."""
+    from twoscale.cli.paths import expect_kind
+    from twoscale.cli.scheduling import workers_at
+    from twoscale.data.kinds import Kind
+    from twoscale.methods.settings import parse_seeds
+    from twoscale_lab.cli.study_display import show_outcomes, show_plans, study_bars, write_plan
+    from twoscale_lab.study.catalogue import load_study, study_names
+    from twoscale_lab.study.definition import get_scale
+    from twoscale_lab.study.runner import run_studies
+
+    for name in names:
+        if name not in STUDIES:
+            expect_kind(Path(name), Kind.YAML)
+    studies = [load_study(one) for one in (study_names() if names == ["all"] else names)]
+    wanted: dict[str, Any] = {
+        "seeds": None if seeds is None else parse_seeds(seeds),
+        "only": tuple(only or ()),
+    }
+    if plan is not None:
+        write_plan(studies, out, get_scale(scale), wanted, plan)
+        return
+    if dry_run:
+        show_plans(studies, out, get_scale(scale), wanted, json=json)
+        return
+    label = studies[0].name if len(studies) == 1 else "studies"
+    with study_bars(label) as progress, workers_at(scheduler) as workers:
+        outcomes = run_studies(
+            studies,
+            out,
+            scale=get_scale(scale),
+            device=device,
+            resume=resume,
+            workers=workers,
+            progress=progress,
+            **wanted,
+        )
+    show_outcomes(outcomes, json=json)
+    failed = [entry for outcome in outcomes.values() for entry in outcome.failed]
+    if failed:
+        first = failed[0]
+        raise TwoscaleError(
+            f"{len(failed)} cells failed, the first of them {first['case']} seed {first['seed']}: "
+            f"{first['error']} (see {out / 'logs' / first['key']}.log; run again to retry)"
+        )
+
+
+@study_app.command(epilog="Example: twoscale study merge first second --out studies")
+def merge(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Study folders, or folders of records."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="The study folder that gets all records; it may have some."
+        ),
+    ],
+    json: JsonOption = False,
+) -> None:
+    """Put records of the same studies together, such as those of several machines."""
+    from twoscale.cli.display import print_json, say
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data.kinds import Kind
+    from twoscale_lab.study.merging import merge_folders
+
+    for folder in folders:
+        expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
+    written = merge_folders(folders, out)
+    if json:
+        print_json({"records": [str(file) for file in written]})
+        return
+    for file in written:
+        say(f"merged: {file}")
+
+
+@study_app.command(epilog="Example: twoscale study compare studies --json")
+def compare(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A study folder, or a folder of records.")
+    ],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every value and why it is off, not only a summary.")
+    ] = False,
+    times: Annotated[
+        bool, typer.Option("--times", help="Show every value, and wall-clock times too.")
+    ] = False,
+    table: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Write everything to a CSV file.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the CSV file.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Compare the records of studies with the paper's numbers: a summary, or every value.
+
+    The study leaderboard is compared with errors that others published.
+    """
+    from twoscale.cli.display import print_json, say
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data.kinds import Kind
+    from twoscale_lab.cli.study_display import (
+        as_json,
+        check_csv,
+        show_every_value,
+        show_standings,
+        show_summary,
+        write_csv,
+    )
+    from twoscale_lab.study.folder import read_records
+    from twoscale_lab.study.leaderboard.published import STUDY
+    from twoscale_lab.study.leaderboard.standings import measured_standings
+    from twoscale_lab.study.paper.comparison import compare as compare_records
+
+    expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
+    if table is not None:
+        check_csv(table, overwrite=overwrite)
+    records = read_records(folder)
+    if not records:
+        raise TwoscaleError(f"{folder} has no records of studies: run one with --out {folder}")
+    rows, standings = compare_records(records), measured_standings(records)
+    if table is not None:
+        write_csv(table, [row.as_dict() for row in rows], overwrite=overwrite)
+    if json:
+        print_json(as_json(rows, standings))
+        return
+    known = {record["study"] for record in records}
+    if table is not None:
+        say(f"All of it, times included: {table}")
+    if STUDY in known:
+        show_standings(standings)
+    if known == {STUDY}:
+        return
+    if everything or times:
+        show_every_value(rows, known, times=times)
+    else:
+        show_summary(rows, known)
+
+
+@study_app.command(epilog="Example: twoscale study report studies")
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A study folder, or a folder of records.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the result goes: a new page; report.html in the folder by default. "
+            "Figures go to a folder beside it.",
+        ),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Write a page on studies: tables, figures, and the comparison with the paper.
+
+    The page needs no other file and no network.
+    """
+    from twoscale.cli.display import print_outcome
+    from twoscale.cli.paths import expect_kind
+    from twoscale.data.kinds import Kind
+    from twoscale_lab.report.study_page import write_report
+
+    expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
+    page = write_report(folder, out, overwrite=overwrite)
+    figures = page.parent / "figures"
+    sentence = f"{page}, and every figure as PNG and SVG in {figures}"
+    print_outcome(sentence, page, {"figures": str(figures)}, json=json)

@@ -1,0 +1,304 @@
+"""What the commands of studies show."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from twoscale.cli.display import bars, print_json, print_table, say, terminal_width
+from twoscale.cli.layout import table_lines
+from twoscale.cli.quiet import is_quiet, print_answer
+from twoscale.errors import TwoscaleError
+from twoscale.files import atomic_output, plain_json, write_json
+from twoscale.runtime.progress import Progress
+from twoscale_lab.study.catalogue import asked_cells, load_study, study_names
+from twoscale_lab.study.definition import Scale, Study
+from twoscale_lab.study.folder import StudyFolder
+from twoscale_lab.study.leaderboard.standings import HEADINGS, NOTE, Standing, table_rows
+from twoscale_lab.study.leaderboard.standings import summary as standings_summary
+from twoscale_lab.study.paper.comparison import Row, agreement, by_study
+from twoscale_lab.study.planning import Plan, make_plan
+from twoscale_lab.study.quantities import values_by_seed
+from twoscale_lab.study.runner import Outcome
+from twoscale_lab.study.statistics import spread
+from twoscale_lab.study.worker import planned
+
+_ROOM = 22  # lines of the summary for values that are off
+_WORST_HEADINGS = ("study", "cell", "metric", "paper", "ours")
+_VALUES = ("study", "cell", "metric", "paper", "ours", "in sd", "verdict")
+_DERIVED = "~: derived from the deviations of both values, where the paper prints none for a change"
+
+
+def show_studies(studies: list[Study], scale: Scale, *, json: bool) -> None:
+    """Print one row per study: its title and its number of cells."""
+    counts = {study.name: len(study.at(scale).cells()) for study in studies}
+    if json:
+        listed = [
+            {
+                "name": study.name,
+                "title": study.title,
+                "question": study.question,
+                "cases": len(study.rows()),
+                "cells": counts[study.name],
+            }
+            for study in studies
+        ]
+        print_json({"studies": listed})
+        return
+    rows = [[study.name, study.title, str(counts[study.name])] for study in studies]
+    print_table(["study", "title", "cells"], rows, words=2)
+
+
+def show_summary(rows: list[Row], known: Collection[str]) -> None:
+    """Print a page: the counts of every study, and the values that are furthest off."""
+    counts = [
+        [
+            study,
+            str(found.match),
+            str(found.off),
+            str(found.unexplained),
+            str(found.missing),
+            "-" if found.agreement is None else f"{found.agreement:.1%}",
+        ]
+        for study, found in by_study(rows).items()
+        if study in known
+    ]
+    if counts:
+        print_table(["study", "match", "off", "not explained", "missing", "agreement"], counts)
+    off = [row for row in rows if row.verdict == "off"]
+    off.sort(key=lambda row: (row.explanation is not None, -abs(row.relative_difference or 0.0)))
+    shown = _first_values(off)
+    if shown:
+        say("Values that are off: unexplained ones first, then by relative difference")
+        print_table(_WORST_HEADINGS, shown, words=3)
+    if len(off) > len(shown):
+        say(f"{len(off) - len(shown)} more values are off.")
+    absent = [study for study in by_study(rows) if study not in known]
+    if absent:
+        say(f"No record: {', '.join(absent)}.")
+    say("--all shows every value and why it is off; --csv FILE writes them to a file.")
+    say(f"In all: {agreement(rows)}")
+
+
+def _first_values(off: list[Row]) -> list[list[str]]:
+    """Return as many rows of a table as fit the page."""
+    rows = [
+        [row.study, row.cell, row.metric, _number(row.paper, None), _number(row.ours, None)]
+        for row in off
+    ]
+    chosen: list[list[str]] = []
+    for row in rows:
+        if not chosen or _height([*chosen, row]) <= _ROOM:
+            chosen.append(row)
+    return chosen
+
+
+def _height(rows: list[list[str]]) -> int:
+    return len(table_lines(_WORST_HEADINGS, rows, words=3, width=terminal_width()))
+
+
+def show_standings(found: list[Standing]) -> None:
+    """Print where we stand on the benchmarks of others, and what is uncertain about them."""
+    if not found:
+        say("leaderboard: no cell at the paper scale, which published errors are for")
+        return
+    say("Errors in %: published by others, and ours as measured")
+    print_table(HEADINGS, table_rows(found), words=4)
+    for one in found:
+        for caveat in one.benchmark.caveats:
+            say(f"{one.benchmark.name}: {caveat}")
+    say(NOTE)
+    say(standings_summary(found))
+
+
+def show_every_value(rows: list[Row], known: Collection[str], *, times: bool) -> None:
+    """Print one row per value of the paper, why values are off, and the counts of every study."""
+    shown = [row for row in rows if row.study in known and (times or row.verdict is not None)]
+    print_table(_VALUES, [_value(row) for row in shown], words=3)
+    for row in shown:
+        if row.verdict == "off":
+            say(f"{row.cell}, {row.metric}: {row.explanation or 'off, and not explained'}")
+    for study, counts in by_study(rows).items():
+        if study not in known:
+            say(f"{study}: no record, {counts.missing} values missing")
+            continue
+        judged = "" if counts.agreement is None else f", {counts.agreement:.1%} of those judged"
+        say(
+            f"{study}: {counts.match} match{judged}, {counts.off} off "
+            f"({counts.unexplained} of them unexplained), {counts.missing} missing"
+        )
+    say(_DERIVED)
+    say(f"In all: {agreement(rows)}")
+
+
+def _value(row: Row) -> list[str]:
+    """Return the cells of a value under `_VALUES`."""
+    return [
+        row.study,
+        row.cell,
+        row.metric,
+        _number(row.paper, row.paper_sd, "~" if row.sd_derived else "±"),
+        _number(row.ours, row.ours_sd),
+        "-" if row.difference_in_sd is None else f"{row.difference_in_sd:+.1f}",
+        row.verdict or "-",
+    ]
+
+
+def show_outcomes(outcomes: Mapping[str, Outcome], *, json: bool) -> None:
+    """Print what came out of each study."""
+    if json:
+        print_json({name: _summary(outcome) for name, outcome in outcomes.items()})
+        return
+    for study, outcome in outcomes.items():
+        _show(study, outcome)
+        if is_quiet():
+            print_answer(outcome.path)
+
+
+def as_json(rows: list[Row], standings: list[Standing]) -> dict[str, Any]:
+    """Return the rows that are judged, the times, which are not, and the leaderboard if it ran."""
+    cells = [row.as_dict() for row in rows if row.verdict is not None]
+    times = [row.as_dict() for row in rows if row.verdict is None]
+    board = {"leaderboard": [one.as_dict() for one in standings]} if standings else {}
+    return {"cells": cells, "times": times, **board}
+
+
+def check_csv(file: Path, *, overwrite: bool) -> None:
+    """Raise if a file must not be written; the sentences about --out would not fit here."""
+    if os.path.isdir(file):
+        raise TwoscaleError(f"{file} is a folder: give a file, such as {file / 'comparison.csv'}")
+    if os.path.lexists(file) and not overwrite:
+        raise TwoscaleError(f"{file} exists already: choose another --csv or pass --overwrite")
+
+
+def write_csv(file: Path, rows: list[dict[str, Any]], *, overwrite: bool) -> None:
+    with (
+        atomic_output(file, overwrite=overwrite) as prepared,
+        prepared.open("w", newline="", encoding="utf-8") as stream,
+    ):
+        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _number(value: float | None, deviation: float | None, mark: str = "±") -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" + ("" if deviation is None else f" {mark} {deviation:.2g}")
+
+
+def _show(name: str, outcome: Outcome) -> None:
+    """Print one row per case: its seeds, errors and time."""
+    gathered: dict[str, list[dict[str, Any]]] = {}
+    for cell in outcome.record["cells"]:
+        gathered.setdefault(cell["case"], []).append(cell)
+    rows = [
+        [
+            case,
+            str(len(found)),
+            _spread(100 * value for value in values_by_seed(found, "mre").values()),
+            _spread(100 * value for value in values_by_seed(found, "oracle_mre").values()),
+            _spread(values_by_seed(found, "total").values()),
+        ]
+        for case, found in gathered.items()
+    ]
+    finished, failed = len(outcome.record["cells"]), len(outcome.record["failed"])
+    say(f"{name}: {finished} cells finished, {failed} failed; record in {outcome.path}")
+    print_table(["case", "seeds", "error %", "oracle %", "seconds"], rows)
+
+
+def _spread(values: Iterable[float]) -> str:
+    known = list(values)
+    if not known:
+        return "-"
+    found = spread(known)
+    return _number(found.mean, found.deviation)
+
+
+def _summary(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "record": str(outcome.path),
+        "ran": sum(len(group.cells) for group in outcome.plan.groups),
+        "finished": len(outcome.record["cells"]),
+        "failed": outcome.record["failed"],
+    }
+
+
+def show_plans(
+    studies: list[Study], out: Path, scale: Scale, wanted: dict[str, Any], *, json: bool
+) -> None:
+    """Print what each study would do."""
+    folder = StudyFolder(out)
+    elsewhere = Counter(
+        key
+        for name in study_names()
+        for key in {cell.key for cell in load_study(name).at(scale).cells()}
+    )
+    plans = {}
+    for study, cells in zip(studies, asked_cells(studies, scale, **wanted), strict=True):
+        plan = make_plan(folder, cells, others=study.at(scale).cells())
+        shared = [cell for cell in plan.cells if elsewhere[cell.key] > 1]
+        plans[study.name] = _plan(plan, folder, len(shared))
+    if json:
+        print_json(plans)
+        return
+    for name, plan_of_study in plans.items():
+        counts = ", ".join(f"{plan_of_study[key]} {key}" for key in ("done", "pending", "shared"))
+        say(f"{name}: {plan_of_study['cells']} cells, {counts} with other studies")
+        if missing := [data for data, there in plan_of_study["datasets"].items() if not there]:
+            say(f"to be generated: {', '.join(missing)}")
+        rows = [
+            [case, _seeds(seeds["done"]), _seeds(seeds["pending"])]
+            for case, seeds in plan_of_study["cases"].items()
+        ]
+        print_table(["case", "done", "pending"], rows)
+
+
+def write_plan(
+    studies: list[Study], out: Path, scale: Scale, wanted: dict[str, Any], file: Path
+) -> None:
+    """Write the unfinished cells of a study to a file, for `twoscale_lab.study.worker`."""
+    if len(studies) > 1:
+        raise TwoscaleError(f"a plan is of one study, got {len(studies)}: name one")
+    name = studies[0].name
+    (cells,) = asked_cells(studies, scale, **wanted)
+    pending = make_plan(StudyFolder(out), cells).pending
+    content = {
+        "study": name,
+        "scale": scale,
+        "command": f"twoscale study run {name} --scale {scale}",
+        "cells": [planned(cell) for cell in pending],
+    }
+    with atomic_output(file, overwrite=False) as prepared:
+        write_json(prepared, plain_json(content))
+    say(f"{name}: {len(pending)} unfinished cells in {file}")
+
+
+def _plan(plan: Plan, folder: StudyFolder, shared: int) -> dict[str, Any]:
+    done = {cell.key for cell in plan.done}
+    cases: dict[str, dict[str, list[int]]] = {}
+    for cell in plan.cells:
+        seeds = cases.setdefault(cell.case.id, {"done": [], "pending": []})
+        seeds["done" if cell.key in done else "pending"].append(cell.seed)
+    return {
+        "cells": len(plan.cells),
+        "done": len(plan.done),
+        "pending": len(plan.pending),
+        "shared": shared,
+        "datasets": {cell.data.name: folder.data(cell.data).exists() for cell in plan.cells},
+        "cases": cases,
+    }
+
+
+def _seeds(seeds: list[int]) -> str:
+    return ",".join(map(str, seeds)) or "-"
+
+
+def study_bars(label: str) -> AbstractContextManager[Progress]:
+    """Give a progress function with one bar over the cells of a study and one for what runs now."""
+    return bars(label, over="cells")

@@ -1,0 +1,1 @@
+"""Pages, tables and charts of studies, and the generated parts of the documentation."""

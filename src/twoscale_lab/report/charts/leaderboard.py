@@ -1,0 +1,199 @@
+"""The chart of the leaderboard: published errors as hollow marks, our measured ones filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import exp, log
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from twoscale.errors import TwoscaleError
+from twoscale.report.axes import GREY, log_axis, new_figure, shared_legend
+from twoscale.report.display import ABSENT, number
+from twoscale.report.figure_style import styled
+from twoscale.report.picture import Numbers
+from twoscale_lab.report.results import StudyResult
+from twoscale_lab.study.leaderboard.published import PublishedError, leaderboard
+from twoscale_lab.study.leaderboard.standings import NOT_MEASURED, OURS, Standing, standings_of
+
+_LOOKS = dict(
+    zip(
+        OURS.values(),
+        (
+            ("#009E73", "*"),
+            ("#0072B2", "^"),
+            ("#D55E00", "D"),
+            ("#E69F00", "v"),
+            ("#56B4E9", "s"),
+            ("#CC79A7", "X"),
+        ),
+        strict=True,
+    )
+)
+_OTHER_LOOK = (GREY, "h")
+_LARGE = {"*": 13.0}  # markers that look smaller than others
+_SIZE = 7.5
+_WIDTH, _ROW = 4.8, 0.62  # inches: fits a phone
+_LINE = 0.16  # of a row, from its middle to the marks of others and to ours
+_LETTER = 0.018  # width of a letter, of the axis
+_MARGIN = 1.6  # from the least and the largest error to the ends of the axis
+
+
+def standing_of_study(study: StudyResult) -> Figure:
+    """Draw where we stand on each benchmark, from the cases of a study."""
+    return standings_chart(_standings(study))
+
+
+def numbers_of_study(study: StudyResult) -> Numbers:
+    """Return the errors that `standing_of_study` draws, one a row, with their sources."""
+    sources = leaderboard().sources
+    rows = []
+    for one in _standings(study):
+        start = [one.benchmark.name, one.benchmark.measure]
+        for other in one.benchmark.published:
+            origin = sources[other.source].words + (f" ({other.caveat})" if other.caveat else "")
+            rows.append([*start, other.method, other.percent, ABSENT, origin])
+        for name, found in one.ours.items():
+            deviation = number(found.deviation, "percent")
+            seeds = f"measured here, {found.seeds} seeds"
+            rows.append([*start, name, number(found.mean, "percent"), deviation, seeds])
+    header = ["benchmark", "error", "method", "%", "sd", "source"]
+    return Numbers(header, rows, "Others measured the published errors, on samples of their own.")
+
+
+def _standings(study: StudyResult) -> list[Standing]:
+    if study.scale != "paper":
+        raise TwoscaleError("published errors are for the paper scale, this record is smaller")
+    return standings_of(cell for case in study.cases for cell in case.cells)
+
+
+@styled
+def standings_chart(standings: Sequence[Standing]) -> Figure:
+    """Draw one row per benchmark: errors in percent on a logarithmic axis.
+
+    Parameters
+    ----------
+    standings
+        Where we stand, such as `standings(read_records(folder))`.
+    """
+    figure = new_figure(_WIDTH, _ROW * len(standings) + 1.5)
+    axis = figure.subplots()
+    errors = [value for one in standings for value in _errors(one)]
+    low, high = min(errors) / _MARGIN, max(errors) * _MARGIN
+    for row, one in enumerate(standings):
+        _others(axis, row, one, letter=_LETTER * log(high / low))
+        _ours(axis, row, one)
+    log_axis(axis, "x", errors)
+    axis.set_xlim(low, high)
+    axis.set_yticks(range(len(standings)), [_label(one) for one in standings])
+    axis.set_ylim(len(standings) - 0.45, -0.6)
+    axis.grid(axis="y", visible=False)
+    for border in range(1, len(standings)):
+        axis.axhline(border - 0.5, color="#e4e7eb", linewidth=0.7)
+    axis.set_xlabel("error (%)")
+    _legend_entries(axis, standings)
+    shared_legend(figure, [axis])
+    return figure
+
+
+def _label(one: Standing) -> str:
+    benchmark = one.benchmark
+    return f"{benchmark.title}\n{benchmark.resolution}², {benchmark.training:,} fields"
+
+
+def _errors(one: Standing) -> Iterable[float]:
+    yield from (100 * other.error for other in one.benchmark.published)
+    yield from (100 * found.mean for found in one.ours.values())
+
+
+def _others(axis: Axes, row: int, one: Standing, *, letter: float) -> None:
+    """Draw published errors with the names of their methods above.
+
+    Marks without room for a name each have one label with all their names, in their order.
+    `letter` is the width of a letter on the logarithm of the axis.
+    """
+    published = sorted(one.benchmark.published, key=lambda other: other.error)
+    place = row - _LINE
+    for close in _with_one_label(published, letter):
+        errors = [100 * other.error for other in close]
+        axis.plot(errors, [place] * len(errors), **_hollow())
+        axis.annotate(
+            _names(close),
+            (exp(_middle(close)), place),
+            (0, 5),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color=GREY,
+        )
+    if published and one.ours:
+        best = 100 * published[0].error
+        axis.plot([best] * 2, [place, row + 0.42], color=GREY, linewidth=0.9, linestyle=":")
+
+
+def _with_one_label(
+    published: Sequence[PublishedError], letter: float
+) -> list[list[PublishedError]]:
+    """Return errors in groups whose labels do not overlap."""
+    groups: list[list[PublishedError]] = []
+    for other in published:
+        groups.append([other])
+        while len(groups) > 1 and _overlap(groups[-2], groups[-1], letter):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    return groups
+
+
+def _overlap(
+    left: Sequence[PublishedError], right: Sequence[PublishedError], letter: float
+) -> bool:
+    room = (len(_names(left)) + len(_names(right))) / 2 + 1
+    return _middle(right) - _middle(left) < room * letter
+
+
+def _names(close: Sequence[PublishedError]) -> str:
+    return ", ".join(other.method for other in close)
+
+
+def _middle(close: Sequence[PublishedError]) -> float:
+    """Return the middle of some sorted errors on the logarithm of the axis."""
+    return (log(100 * close[0].error) + log(100 * close[-1].error)) / 2
+
+
+def _ours(axis: Axes, row: int, one: Standing) -> None:
+    """Draw our errors with one standard deviation over seeds, the best one on top."""
+    if not one.ours:
+        where = ("axes fraction", "data")
+        words: dict[str, Any] = {"va": "center", "fontsize": 8, "color": GREY, "style": "italic"}
+        axis.annotate(f"ours: {NOT_MEASURED}", (0.02, row + 0.22), xycoords=where, **words)
+    for name, found in one.ours.items():
+        colour, marker = _LOOKS.get(name, _OTHER_LOOK)
+        mean = 100 * found.mean
+        axis.errorbar(
+            mean,
+            row + _LINE,
+            xerr=min(100 * (found.deviation or 0.0), 0.95 * mean),
+            color=colour,
+            marker=marker,
+            markersize=_LARGE.get(marker, _SIZE),
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            zorder=4 if name == one.best else 3,
+        )
+
+
+def _hollow() -> dict[str, Any]:
+    look = {"color": GREY, "marker": "o", "linestyle": "none", "markersize": 6.0}
+    return look | {"markerfacecolor": "white", "markeredgewidth": 1.1, "zorder": 2.5}
+
+
+def _legend_entries(axis: Axes, standings: Sequence[Standing]) -> None:
+    """Add invisible lines that the legend shows: others, and our methods that were measured."""
+    measured = {name for one in standings for name in one.ours}
+    axis.add_line(Line2D([], [], label="published by others", **_hollow()))
+    for name, (colour, marker) in _LOOKS.items():
+        if name in measured:
+            look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none"}
+            axis.add_line(Line2D([], [], markersize=_SIZE, label=name, **look))

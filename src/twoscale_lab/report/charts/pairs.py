@@ -1,0 +1,143 @@
+"""Charts of two values of the same case or seed, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from twoscale.report.axes import GREY, label_width, log_axis, panels, shared_legend, ticks
+from twoscale.report.display import display
+from twoscale_lab.report.charts.style import in_display_units, require_any, styles
+from twoscale_lab.report.results import CaseResult, StudyResult, place_title
+
+_WIDE = 2.0  # inches of labels that leave no room for a second panel
+
+
+def oracle_against_learned(study: StudyResult) -> Figure:
+    """Draw the error of each representation alone (hollow) and as learned (filled), joined.
+
+    The number is their ratio, learned over oracle.
+    """
+    places = {
+        place: [case for case in cases if case.mean("oracle_mre")]
+        for place, cases in study.places.items()
+    }
+    places = {place: cases for place, cases in places.items() if cases}
+    require_any(places, "case with an oracle")
+    labels = [case.label for cases in places.values() for case in cases]
+    columns = 2 if label_width(labels) < _WIDE else 1
+    sizes = [len(cases) for cases in places.values()]
+    figure, axes = panels(
+        len(places),
+        width=3.2 + label_width(labels),
+        columns=columns,
+        heights=[0.8 + 0.3 * max(sizes[k : k + columns]) for k in range(0, len(sizes), columns)],
+    )
+    for axis, (place, cases) in zip(axes, places.items(), strict=True):
+        style = styles(cases)
+        drawn: list[float] = []
+        for row, case in enumerate(cases):
+            own = style[case.id]
+            learned, deviation = in_display_units(case.spread("mre"), "mre")
+            oracle, _ = in_display_units(case.spread("oracle_mre"), "oracle_mre")
+            drawn += [learned, oracle]
+            axis.plot([oracle, learned], [row, row], color=own.colour, linewidth=2, alpha=0.45)
+            axis.plot(oracle, row, marker=own.marker, color=own.colour, mfc="white", ms=8)
+            axis.errorbar(learned, row, xerr=deviation, marker=own.marker, color=own.colour, ms=8)
+            axis.annotate(
+                f"\N{MULTIPLICATION SIGN} {learned / oracle:.2f}",
+                (max(learned, oracle), row),
+                (9, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+            )
+        axis.set_yticks(range(len(cases)), [case.label for case in cases])
+        axis.set_ylim(len(cases) - 0.5, -0.5)
+        log_axis(axis, "x", drawn)
+        axis.margins(x=0.18)
+        axis.grid(axis="y", visible=False)
+        axis.set(xlabel=display("mre").axis, title=place_title(place))
+        axis.plot([], [], "o", color=GREY, mfc="white", label="oracle: the representation alone")
+        axis.plot([], [], "o", color=GREY, label="learned")
+    shared_legend(figure, axes)
+    return figure
+
+
+def interaction(
+    study: StudyResult,
+    *,
+    quantities: Sequence[str] = ("mre", "value_trace_error", "normal_derivative_trace_error"),
+) -> Figure:
+    """Draw each representation before (grey circles) and after fine-tuning (green squares).
+
+    Lines join the representations: parallel lines would mean that the two act independently.
+    """
+    figure, axes = panels(len(quantities))
+    methods = list(dict.fromkeys(case.method for case in study.cases))
+    objectives = list(dict.fromkeys(case.objective for case in study.cases))
+    for axis, name in zip(axes, quantities, strict=True):
+        drawn: list[float] = []
+        for number, objective in enumerate(objectives):
+            cases = {case.method: case for case in study.cases if case.objective == objective}
+            places = [k for k, method in enumerate(methods) if method in cases]
+            points = [in_display_units(cases[methods[k]].spread(name), name) for k in places]
+            if not points:
+                continue
+            means, deviations = np.array(points).T
+            drawn += list(means)
+            axis.errorbar(
+                places,
+                means,
+                yerr=np.minimum(deviations, 0.95 * means),
+                color=GREY
+                if objective is None
+                else ("#009E73", "#0072B2", "#D55E00")[number % 3 - 1],
+                marker="o" if objective is None else "sD^"[number % 3 - 1],
+                linestyle="--" if objective is None else "-",
+                label="as trained" if objective is None else f"fine-tuned, {objective}",
+                markersize=8,
+            )
+        log_axis(axis, "y", drawn)
+        labels = {case.method: case.label for case in study.cases if case.objective is None}
+        ticks(axis, range(len(methods)), [labels.get(name, name) for name in methods])
+        axis.set_xlim(-0.35, len(methods) - 0.65)
+        axis.set(ylabel=display(name).axis)
+    shared_legend(figure, axes)
+    return figure
+
+
+def paired_seeds(study: StudyResult, *, quantities: Sequence[str] = ("mre",)) -> Figure:
+    """Draw each seed's value in each case of a method, joined by seed.
+
+    A panel per method, each with a scale of its own: seeds are compared within a method only.
+    """
+    parts = [
+        (place, method, name)
+        for place, cases in study.places.items()
+        for method in dict.fromkeys(case.method for case in cases)
+        for name in quantities
+    ]
+    figure, axes = panels(len(parts), width=2.9, height=3.0)
+    for axis, (place, method, name) in zip(axes, parts, strict=True):
+        cases = [case for case in study.places[place] if case.method == method]
+        style, scale = styles(cases), display(name).scale
+        values = [case.values(name) for case in cases]
+        for seed in sorted({seed for own in values for seed in own}):
+            heights = [scale * own.get(seed, float("nan")) for own in values]
+            axis.plot(range(len(cases)), heights, color="#9aa3ad", linewidth=0.9, zorder=1)
+        for at, (case, own) in enumerate(zip(cases, values, strict=True)):
+            heights = [scale * value for value in own.values()]
+            axis.plot([at] * len(heights), heights, **style[case.id].dots)
+        ticks(axis, range(len(cases)), [_variant(case) for case in cases])
+        axis.set_xlim(-0.4, len(cases) - 0.6)
+        axis.set(ylabel=display(name).axis, title=f"{cases[0].title}\n{place_title(place)}")
+    return figure
+
+
+def _variant(case: CaseResult) -> str:
+    """Return a label without the method, one part a line."""
+    parts = case.label.removeprefix(case.title).strip(", ").split(", ")
+    return "\n".join(part.split(" ", 1)[-1] for part in parts) or case.title

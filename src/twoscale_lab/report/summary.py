@@ -1,0 +1,262 @@
+"""The summary of studies: a few sentences and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations, groupby
+
+from twoscale.methods.roles import PLAIN_PATCHES, PROPOSED, WHOLE_FIELDS
+from twoscale.report.display import number, with_spread
+from twoscale.report.method_looks import method_title
+from twoscale.report.page import Tile
+from twoscale_lab.report.agreement import agreement_sentences, percent
+from twoscale_lab.report.related import Curve, curves
+from twoscale_lab.report.results import CaseResult, place_title
+from twoscale_lab.report.studies import Studies
+from twoscale_lab.report.study_tables import case_title
+from twoscale_lab.study.paper.comparison import tally
+from twoscale_lab.study.statistics import crossovers
+
+_FEW = 3  # cases: a comparison of fewer gets no sentence
+
+
+def sentences(studies: Studies) -> list[str]:
+    """Return the summary: best methods, where one overtakes another, agreement, what failed."""
+    found = [*_best(studies), *_beyond(studies), *_crossings(studies), *_gaps(studies)]
+    found += [*_global_wins(studies), *agreement_sentences(studies)]
+    failed = sum(len(study.failed) for study in studies.results)
+    if failed:
+        found.append(f"{failed} {'run' if failed == 1 else 'runs'} failed. The studies name them.")
+    return found
+
+
+def tiles(studies: Studies) -> list[Tile]:
+    """Return the numbers at the top of the page."""
+    shown = [
+        Tile(str(len(studies.results)), "studies" if len(studies.results) > 1 else "study"),
+        Tile(f"{_runs(studies):,}", "fitted and evaluated surrogates"),
+    ]
+    counts = tally(studies.compared)
+    if counts.agreement is not None:
+        words = f"of {counts.judged:,} values agree with the paper"
+        shown.append(Tile(f"{percent(counts)} %", words))
+    for case in _proposed(studies)[:2]:
+        words = f"error of {case.title} on {place_title(case.place)}"
+        shown.append(Tile(f"{number(case.mean('mre'), 'percent')} %", words))
+    return shown
+
+
+def _proposed(studies: Studies) -> list[CaseResult]:
+    """Return the paper's own method on each problem, where most others were measured as well."""
+    found: dict[str, tuple[int, CaseResult]] = {}
+    for cases in _default_cases(studies).values():
+        for case in cases:
+            rivals = len({other.title for other in cases})
+            best = found.get(case.problem, (0, case))[0]
+            if case.title == method_title(PROPOSED) and rivals > best:
+                found[case.problem] = (rivals, case)
+    return [case for _, case in found.values()]
+
+
+def _runs(studies: Studies) -> int:
+    """Return how many different cells there are; studies share some."""
+    keys = {
+        cell.get("key") or (case.id, cell["seed"])
+        for study in studies.results
+        for case in study.cases
+        for cell in case.cells
+    }
+    return len(keys)
+
+
+def _default_cases(studies: Studies) -> dict[str, list[CaseResult]]:
+    """Return the cases with default settings and all training data, by place.
+
+    Of a case in several studies, the one with most seeds counts.
+    """
+    places: dict[str, dict[str, CaseResult]] = {}
+    for study in studies.results:
+        for case in study.cases:
+            if case.design or not case.has_all_data or case.mean("mre") is None:
+                continue
+            known = places.setdefault(case.place, {})
+            if case.id not in known or len(case.cells) > len(known[case.id].cells):
+                known[case.id] = case
+    problems = list(dict.fromkeys(place.rpartition("-")[0] for place in places))
+    ordered = sorted(
+        places, key=lambda place: (problems.index(place.rpartition("-")[0]), _grid(place))
+    )
+    return {place: list(places[place].values()) for place in ordered}
+
+
+def _grid(place: str) -> int:
+    return int(place.rpartition("-")[2])
+
+
+def _best(studies: Studies) -> list[str]:
+    """Return a sentence for each problem and grid on which three or more methods were measured.
+
+    Cases with other settings, which may be better, are left out.
+    """
+    found = []
+    for place, cases in _default_cases(studies).items():
+        if len(cases) < _FEW:
+            continue
+        ranked = sorted(cases, key=_error)
+        best = ranked[0]
+        missing = _not_measured(studies, place)
+        words = f"{place_title(place)}: with default settings, {best.title} has the lowest error, "
+        words += f"{_spread(best)} in {_seconds(best)}."
+        coded = [case for case in ranked if case.mean("oracle_mre") is not None]
+        if coded and coded[0] is not best:
+            best = coded[0]
+            words += f" The best PCA-Net is {best.title}, {_spread(best)} in {_seconds(best)}."
+        plain = [case for case in cases if case.method == PLAIN_PATCHES and not case.objective]
+        if plain and plain[0] is not best and _error(best) > 0:
+            factor = _error(plain[0]) / _error(best)
+            words += f" {plain[0].title} has {factor:.1f} times that error ({_spread(plain[0])})."
+        if missing:
+            words += f" Not measured yet: {', '.join(missing)}."
+        found.append(words)
+    return found
+
+
+def _beyond(studies: Studies) -> list[str]:
+    """Return a sentence for each place at which another predictor beats all default methods."""
+    found = []
+    for place, usual in _default_cases(studies).items():
+        others = [
+            case
+            for study in studies.results
+            for case in study.cases
+            if case.place == place
+            and case.predictor
+            and case.has_all_data
+            and case.mean("mre") is not None
+        ]
+        rival = min(usual, key=_error)
+        best = min(others, key=_error, default=rival)
+        if 0 < _error(best) < _error(rival):
+            factor = _error(rival) / _error(best)
+            found.append(
+                f"{place_title(place)}: the best case beyond the paper is {best.label}, with "
+                f"{_spread(best)} in {_seconds(best)}. {rival.title} has {factor:.1f} times that "
+                "error."
+            )
+    return found
+
+
+def _not_measured(studies: Studies, place: str) -> list[str]:
+    """Return the methods that the paper has at a place with default settings, and no study has."""
+    measured = {(case.place, case.title) for study in studies.results for case in study.cases}
+    missing = [
+        case_title(row.cell)
+        for row in studies.compared
+        if row.ours is None and not row.is_change and row.cell.startswith(f"{place} ")
+    ]
+    usual = [name for name in dict.fromkeys(missing) if "," not in name]  # no variants
+    return [name for name in usual if (place, name) not in measured]
+
+
+def _crossings(studies: Studies) -> list[str]:
+    """Return a sentence for each number of training fields at which a method overtakes another."""
+    found = []
+    for study in studies.results:
+        learned = study.where(lambda case: _error(case) > 0)
+        along = [curve for curve in curves(learned, "training") if len(curve.at) > 1]
+        for pair in combinations(along, 2):
+            if len({curve.cases[0].place for curve in pair}) == 1:
+                found += _overtakings(*pair)
+    return found
+
+
+def _overtakings(one: Curve, other: Curve) -> list[str]:
+    errors = [dict(zip(curve.at, map(_error, curve.cases), strict=True)) for curve in (one, other)]
+    found = []
+    for crossing in crossovers(*errors):
+        lower, higher = (one, other) if crossing.below else (other, one)
+        found.append(
+            f"{place_title(one.cases[0].place)}: {lower.label} has a lower error than "
+            f"{higher.label} from about {round(crossing.at, -1):,.0f} training fields on."
+        )
+    return found
+
+
+def _gaps(studies: Studies) -> list[str]:
+    """Return a sentence on the case with the largest ratio of learned to oracle error."""
+    gaps = [
+        (ratio, case)
+        for cases in _default_cases(studies).values()
+        for case in cases
+        if not case.objective and (ratio := case.mean("learned_to_oracle")) is not None
+    ]
+    if len(gaps) < _FEW:
+        return []
+    ratio, case = max(gaps, key=lambda gap: gap[0])
+    oracle = number(case.mean("oracle_mre"), "percent")
+    return [
+        f"The widest gap between learning and representation is that of {case.title} on "
+        f"{place_title(case.place)}. With default settings its learned error is {ratio:.1f} times "
+        f"the error of its representation alone ({oracle} %)."
+    ]
+
+
+def _global_wins(studies: Studies) -> list[str]:
+    """Return a sentence for each problem of the study `frontier`: where global PCA is best."""
+    frontier = studies.result("frontier")
+    found = []
+    for place in frontier.places if frontier else ():
+        cases = [
+            case
+            for study in studies.results
+            for case in study.places.get(place, ())
+            if case.has_all_data and case.mean("oracle_mre") and case.mean("output_code")
+        ]
+        if len({case.method for case in cases}) < 2:
+            continue
+        ranges = _winning_sizes(cases, WHOLE_FIELDS)
+        sizes = f"codes of {' and of '.join(ranges)}" if ranges else "no size of the code"
+        least, most = (number(one(map(_size, cases)), "count") for one in (min, max))
+        found.append(
+            f"{place_title(place)}: global PCA has the smallest oracle error for {sizes}. It is "
+            "compared with all representations of at most the same size. Measured were "
+            f"{least} to {most} numbers."
+        )
+    return found
+
+
+def _winning_sizes(cases: Iterable[CaseResult], method: str) -> list[str]:
+    """Return the ranges of sizes in which the best code of at most that size is the method's."""
+    improving: list[CaseResult] = []  # by growing size, each better than all before
+    for case in sorted(cases, key=lambda case: (_size(case), _oracle(case))):
+        if not improving or _oracle(case) < _oracle(improving[-1]):
+            improving.append(case)
+    turns = [
+        (wins, number(_size(next(found)), "count"))
+        for wins, found in groupby(improving, key=lambda case: case.method == method)
+    ]
+    ends = [*(f"to below {size}" for _, size in turns[1:]), "or more"]
+    return [f"{size} {end}" for (wins, size), end in zip(turns, ends, strict=True) if wins]
+
+
+def _error(case: CaseResult) -> float:
+    return case.mean("mre") or 0.0
+
+
+def _oracle(case: CaseResult) -> float:
+    return case.mean("oracle_mre") or 0.0
+
+
+def _size(case: CaseResult) -> float:
+    return case.mean("output_code") or 0.0
+
+
+def _spread(case: CaseResult) -> str:
+    spread = case.spread("mre")
+    assert spread is not None
+    return with_spread(spread.mean, spread.deviation, "percent") + " %"
+
+
+def _seconds(case: CaseResult) -> str:
+    share = " (shared)" if case.is_shared_time("total") else ""
+    return f"{number(case.mean('total'), 'seconds')} s{share}"

@@ -1,0 +1,82 @@
+"""The datasets of studies: generated when they are first needed, and tests on others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from twoscale.data import Dataset, generate, open_data
+from twoscale.files import atomic_output, read_json, write_json
+from twoscale.run.folder import Fitted
+from twoscale.run.pairs import loaded_pair
+from twoscale.runtime.progress import Progress
+from twoscale.runtime.timing import now
+from twoscale_lab.study.cells import Data
+from twoscale_lab.study.folder import BENCHMARK, StudyFolder
+
+_ERRORS = ("mre", "mean_relative_l2", "median_relative_l1")
+
+
+def open_dataset(folder: StudyFolder, data: Data, device: str, progress: Progress) -> Dataset:
+    """Return a dataset of a study folder, generated if it is not there yet."""
+    path = folder.data(data)
+    if path.exists():
+        return open_data(path)
+    start = now()
+    dataset = generate(
+        data.make_problem(),
+        path,
+        resolution=data.resolution,
+        samples=data.samples,
+        seed=data.seed,
+        device=device,
+        progress=progress,
+    )
+    with atomic_output(folder.generation(data), overwrite=True) as prepared:
+        write_json(prepared, {"seconds": now() - start, "device": device})
+    return dataset
+
+
+def generation_seconds(folder: StudyFolder, data: Data) -> float | None:
+    """Return how long the generation of a dataset took, None if that is not known."""
+    file = folder.generation(data)
+    return float(read_json(file)["seconds"]) if file.is_file() else None
+
+
+def benchmark_options(
+    dataset: Dataset, tests: Sequence[Dataset], data_seconds: float | None
+) -> dict[str, Any]:
+    """Return the options of fits on a dataset that are tested on others; else none."""
+    if not tests:
+        return {}
+    measure = partial(
+        _measure_benchmark, dataset=dataset, outside=tests[1:], data_seconds=data_seconds
+    )
+    return {"test": tests[0], "illustrate": measure}
+
+
+def _measure_benchmark(
+    folder: Path,
+    fitted: Fitted,
+    *,
+    dataset: Dataset,
+    outside: Sequence[Dataset],
+    data_seconds: float | None,
+) -> None:
+    """Add to a run folder what a benchmark needs beside the metrics.
+
+    It is the errors on validation fields and on fields of another distribution, and the seconds
+    that the data took. Cells of one seed and number of fields have the same validation fields,
+    whether their fits need them or not.
+    """
+    content: dict[str, Any] = {"data_seconds": data_seconds}
+    held_out = fitted.split.validation.tolist()
+    parts = [("validation", dataset, held_out)] if held_out else []
+    parts += [("outside", data, range(data.samples)) for data in outside]
+    for name, data, samples in parts:
+        surrogate = fitted.surrogate.with_problem(data.problem)
+        metrics = surrogate.evaluate(*loaded_pair(data, samples))
+        content[name] = {error: metrics[error] for error in _ERRORS}
+    write_json(folder / BENCHMARK, content)

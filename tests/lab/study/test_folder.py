@@ -1,0 +1,198 @@
+"""The folder of studies: records that stand for the runs they were made of."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.lab.study.tiny import tiny_study
+from twoscale import TwoscaleError
+from twoscale_lab.study.folder import (
+    Result,
+    StudyFolder,
+    make_record,
+    read_record,
+    read_records,
+    recorded_results,
+    write_record,
+)
+
+HEAD = {"study": "tiny", "scale": "paper", "command": "twoscale study run tiny"}
+WHOLE = {
+    "case": "poisson-16 local",
+    "key": "k",
+    "seed": 0,
+    "metrics": {},
+    "environment": 0,
+    "problem": "poisson",
+}
+WHOLE |= {"resolution": 16, "training": 80, "method": "local", "objective": None}
+HERE, THERE = {"device": "cpu"}, {"device": "cuda"}
+
+
+def results():
+    return [
+        (cell, Result({"config_hash": cell.key, "metrics": {"mre": 0.1 * cell.seed}}, machine))
+        for cell, machine in zip(
+            tiny_study().cells(), [HERE, THERE, THERE, HERE, HERE, HERE], strict=True
+        )
+    ]
+
+
+@pytest.fixture
+def record():
+    return make_record(results(), [], **HEAD)
+
+
+def test_a_record_says_what_was_run_and_where(record):
+    assert record["environments"] == [HERE, THERE]
+    assert [cell["environment"] for cell in record["cells"]] == [0, 1, 1, 0, 0, 0]
+    cell = record["cells"][5]
+    assert cell["case"] == "poisson-16 two-scale+A1"
+    assert cell["objective"] == "A1"
+    assert (cell["training"], cell["samples"]) == (80, 100)
+    assert cell["metrics"] == {"mre": 0.1}
+
+
+def test_records_come_back_as_results(record, tmp_path):
+    write_record(tmp_path / "records" / "tiny.json", record)
+    assert read_record(tmp_path / "records" / "tiny.json") == record
+    assert read_records(tmp_path) == read_records(tmp_path / "records") == [record]
+    assert recorded_results(record) == {cell.key: result for cell, result in results()}
+    assert [path.name for path in (tmp_path / "records").iterdir()] == ["tiny.json"]
+
+
+def test_a_record_without_its_run_counts_as_finished(record, tmp_path):
+    write_record(tmp_path / "records" / "tiny.json", record)
+    folder = StudyFolder(tmp_path)
+    cell, result = results()[1]
+    assert folder.result(cell) == result
+    assert not folder.has_run(cell)
+    assert folder.result(tiny_study().cells(seeds=[9])[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is damaged or not JSON"),
+        (json.dumps({"format": 1, "study": "tiny"}), "is damaged at scale: Field required"),
+        (
+            json.dumps({"format": 9, **HEAD, "environments": [], "cells": []}),
+            "has record format 9; this twoscale reads 1",
+        ),
+        (
+            json.dumps({"format": 1, **HEAD, "environments": [], "cells": [{"case": "x"}]}),
+            "is damaged at cells.0.case: String should match",
+        ),
+        (
+            json.dumps({"format": 1, **HEAD, "environments": [], "cells": [WHOLE]}),
+            "is damaged at cells.0.environment: there is no environment 0",
+        ),
+        (
+            json.dumps({"format": 1, **HEAD, "environments": [], "cells": [], "failed": [{}]}),
+            "is damaged at failed.0.case: Field required",
+        ),
+    ],
+)
+def test_a_damaged_record_is_told(content, message, tmp_path):
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "tiny.json").write_text(content)
+    with pytest.raises(TwoscaleError, match=message):
+        StudyFolder(tmp_path)
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "out").write_text("something")
+    with pytest.raises(TwoscaleError, match="is not a folder"):
+        StudyFolder(tmp_path / "out")
+
+
+def test_a_link_to_nowhere_is_no_folder(tmp_path):
+    (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(TwoscaleError, match="is not a folder"):
+        StudyFolder(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["data", "cells", "logs", "records"])
+def test_a_file_in_the_place_of_a_folder_is_kept(name, tmp_path):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(TwoscaleError, match=f"{name} is in the way of a folder of that name: move"):
+        StudyFolder(tmp_path)
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_one_at_a_time(tmp_path):
+    refused = pytest.raises(
+        TwoscaleError, match=r"another command is running a study in .*process \d+ on"
+    )
+    with StudyFolder(tmp_path).locked(), refused, StudyFolder(tmp_path).locked():
+        pass
+    with StudyFolder(tmp_path).locked():
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+LOCKING = """
+import sys
+from twoscale_lab.study.folder import StudyFolder
+
+with StudyFolder(sys.argv[1]).locked():
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_another_process_is_kept_out_until_it_ends(tmp_path):
+    command = [sys.executable, "-c", LOCKING, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"locked\n"
+        refused = pytest.raises(TwoscaleError, match=f"another command .*process {other.pid} on")
+        with refused, StudyFolder(tmp_path).locked():
+            pass
+        other.kill()
+    with StudyFolder(tmp_path).locked():
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_something_else_with_the_name_of_the_lock_is_kept(tmp_path):
+    mine = tmp_path / ".study.twoscale-work"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("mine")
+    with (
+        pytest.raises(TwoscaleError, match="is in the way, and is not twoscale's"),
+        StudyFolder(tmp_path).locked(),
+    ):
+        pass
+    assert (mine / "thesis.txt").read_text() == "mine"
+
+
+def test_what_dead_processes_left_beside_results_is_swept(tmp_path):
+    """Not what is left of a cell that has no result: it lets the cell go on."""
+    for name in ("cells/done", "cells/.done.twoscale-work", "cells/.begun.twoscale-work"):
+        (tmp_path / name).mkdir(parents=True)
+        if name.endswith("work"):
+            (tmp_path / name / "owner.json").write_text('{"format": "twoscale-work"}')
+    with StudyFolder(tmp_path).locked():
+        pass
+    left = sorted(path.name for path in (tmp_path / "cells").iterdir())
+    assert left == [".begun.twoscale-work", "done"]
+
+
+def test_a_full_disk_leaves_the_old_record(record, tmp_path, monkeypatch):
+    file = tmp_path / "records" / "tiny.json"
+    write_record(file, record)
+    before = file.read_bytes()
+
+    def fail(path, content):
+        path.write_text(json.dumps(content)[:50])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("twoscale_lab.study.folder.write_json", fail)
+    with pytest.raises(TwoscaleError, match=r"cannot write .*tiny\.json: No space left on device"):
+        write_record(file, {**record, "command": "another"})
+    assert file.read_bytes() == before
+    assert [path.name for path in file.parent.iterdir()] == ["tiny.json"]
