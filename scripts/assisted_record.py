@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from twoscale import Darcy, Surrogate
-from twoscale.fields.measures import Batch, relative_errors
 from twoscale.files import write_json
+from twoscale.math.measures import Batch, relative_errors
 from twoscale.problems.darcy_fno import DarcyFNO
 from twoscale.runtime.timing import now
 from twoscale.surrogate.artifact import environment

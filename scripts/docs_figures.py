@@ -32,9 +32,9 @@ from twoscale import (
     certify,
     polish,
 )
-from twoscale.fields.grid import Grid
-from twoscale.fields.measures import Batch, relative_l2
-from twoscale.fields.patches import PatchLayout, Seams
+from twoscale.domain.grid import Grid
+from twoscale.domain.patches import PatchLayout, Seams
+from twoscale.math.measures import Batch, relative_l2
 from twoscale.report.axes import log_axis, panels, shared_legend
 from twoscale.report.figure_style import chart_style
 from twoscale.report.method_looks import TRUTH, colour, marker, method_title

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from twoscale import Darcy, Surrogate, certify, polish
-from twoscale.fields.measures import Batch, relative_errors
 from twoscale.files import write_json
+from twoscale.math.measures import Batch, relative_errors
 from twoscale.runtime.timing import now
 from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.options import resolve_device

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from twoscale import Darcy, Surrogate
-from twoscale.fields.grid import Grid
-from twoscale.fields.measures import Batch
+from twoscale.domain.grid import Grid
+from twoscale.math.measures import Batch
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.report.axes import panels, shared_legend
 from twoscale.report.method_looks import colour

@@ -15,9 +15,10 @@ PACKAGE = Path(twoscale.__file__).parent
 LAYERS = [
     {"_version", "errors"},
     {"files", "runtime", "parts"},
+    {"domain"},
     {"fields"},
     {"cluster"},
-    {"linalg"},
+    {"math"},
     {"problems", "representation", "networks"},
     {"training"},
     {"predictors"},
@@ -112,8 +113,9 @@ def test_the_check_sees_imports():
     found = {part for path, _ in modules() for part, _ in imported_parts(path)}
     assert found >= {
         "errors",
+        "domain",
         "fields",
-        "linalg",
+        "math",
         "problems",
         "representation",
         "training",

@@ -25,7 +25,7 @@ from chains import Chain, Reference, delayed_acceptance, metropolis
 from scipy.optimize import minimize
 
 from twoscale import Darcy, Grid, Surrogate
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 from twoscale.files import write_json
 from twoscale.serve import Model, Server
 from twoscale.serve.mappings import KarhunenLoeve, points_from

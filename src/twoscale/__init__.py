@@ -9,9 +9,9 @@ from twoscale._version import __version__
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 
 if TYPE_CHECKING:
-    from twoscale.fields.grid import Grid, Space
-    from twoscale.fields.patches import PatchLayout
-    from twoscale.linalg.pca import RankRule
+    from twoscale.domain.grid import Grid, Space
+    from twoscale.domain.patches import PatchLayout
+    from twoscale.math.pca import RankRule
     from twoscale.methods.recipes import METHODS
     from twoscale.predictors import (
         FNO,
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from twoscale.trust import Certificate, Polished, certify, polish
 
 _MODULES = {
-    "fields.grid": ("Grid", "Space"),
-    "fields.patches": ("PatchLayout",),
-    "linalg.pca": ("RankRule",),
+    "domain.grid": ("Grid", "Space"),
+    "domain.patches": ("PatchLayout",),
+    "math.pca": ("RankRule",),
     "methods.recipes": ("METHODS",),
     "predictors": (
         "FNO",

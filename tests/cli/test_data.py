@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.outcome import refused
 from twoscale.data import Dataset
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 
 
 @pytest.fixture

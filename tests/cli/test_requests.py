@@ -6,7 +6,7 @@ import pytest
 
 from twoscale import TwoscaleError
 from twoscale.data import Dataset
-from twoscale.linalg import pca
+from twoscale.math import pca
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.run import Request, fit_requests, fit_run
 from twoscale.surrogate import together

@@ -8,8 +8,8 @@ import math
 import pytest
 import torch
 
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import ArraySource, in_memory
 from twoscale.run import auto_run
 from twoscale.run.pairs import split_dataset, split_pairs

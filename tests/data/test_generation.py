@@ -7,8 +7,8 @@ import torch
 from tests.cli.outcome import contents
 from twoscale import problems
 from twoscale.data import Dataset, description, generate, generation
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 from twoscale.problems import Darcy, Poisson
 
 

@@ -9,8 +9,8 @@ import torch
 from scipy.io import savemat
 
 from twoscale.data import Dataset, description, import_fields
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import gather
 from twoscale.problems import Poisson
 

@@ -9,8 +9,8 @@ from tests.data.readers import written
 from twoscale.data import FileDataset, Reading, import_fields, load_fields
 from twoscale.data.axes import AxesOrder, named_order
 from twoscale.data.sections import Times, parse_select
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 
 RNG = np.random.default_rng(0)
 

@@ -14,7 +14,7 @@ from twoscale.data.shards import index_bytes, locate, read_index
 from twoscale.errors import TwoscaleError
 from twoscale.fields import source
 from twoscale.fields.source import gather
-from twoscale.linalg import pca
+from twoscale.math import pca
 from twoscale.representation import PatchPCA
 
 SIDES = (50, 70)  # of fields of 14 kB, stored in tiles of at most 2 kB

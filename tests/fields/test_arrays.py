@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from twoscale import Grid, TwoscaleError
+from twoscale.domain.grid import Space
 from twoscale.fields import arrays
 from twoscale.fields.arrays import StoredRows, as_array
-from twoscale.fields.grid import Space
 from twoscale.fields.samples import as_samples, read_shape, rows_or_channels
 from twoscale.fields.source import in_memory
 

@@ -4,7 +4,7 @@ import torch
 
 from tests.representation.contract import Chunks
 from twoscale import Grid, TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 from twoscale.fields.samples import (
     as_parameters,
     as_samples,

@@ -1,11 +1,14 @@
 import pytest
 import torch
 
+from tests.representation.contract import Chunks
 from tests.sources import ChunkSource
+from twoscale.domain.symmetries import SQUARE, SYMMETRIES, symmetry_group
 from twoscale.errors import TwoscaleError
 from twoscale.fields import source as source_module
 from twoscale.fields.source import (
     ArraySource,
+    ImageSource,
     MappedSource,
     SentSource,
     WithParameters,
@@ -19,6 +22,9 @@ from twoscale.fields.source import (
     slices,
     windowed,
 )
+
+GROUPS = {name: symmetry_group(name) for name in SYMMETRIES if name != "shifts"}
+any_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 
 
 class Parts(ChunkSource):
@@ -228,3 +234,25 @@ def test_fields_at_some_rows(rows):
     assert torch.equal(found, values[rows])
     last = [0, 0, 0, 1, 1, 2, 2][rows[-1]] if rows else -1
     assert read == list(range(last + 1))
+
+
+# Images under symmetries
+
+
+@any_group
+def test_a_source_of_images_has_every_image_of_every_field(group, generator):
+    fields = torch.randn(9, 2, 6, 6, generator=generator)
+    source = ImageSource(Chunks(fields, (4, 2)), group)
+    assert source.shape == (9 * len(group), 2, 6, 6)
+    passes = [torch.cat(list(source.chunks())) for _ in range(2)]
+    assert torch.equal(*passes)
+    found = {tuple(image.flatten().tolist()) for image in passes[0]}
+    assert found == {tuple(g(field).flatten().tolist()) for field in fields for g in group}
+    assert source.to(torch.device("cpu")).shape == source.shape
+
+
+def test_sources_of_inputs_and_outputs_stay_in_step(generator):
+    fields = torch.randn(9, 1, 6, 6, generator=generator)
+    one, two = (ImageSource(Chunks(values, (4, 2)), SQUARE) for values in (fields, 2 * fields))
+    for a, b in zip(one.chunks(), two.chunks(), strict=True):
+        assert torch.equal(2 * a, b)

@@ -5,9 +5,9 @@ import copy
 import torch
 from torch import nn
 
-from twoscale.fields.grid import Grid
-from twoscale.fields.measures import Batch
-from twoscale.fields.patches import PatchLayout
+from twoscale.domain.grid import Grid
+from twoscale.domain.patches import PatchLayout
+from twoscale.math.measures import Batch
 
 GRID = Grid(12, 16, (True, False))
 SCALES = (1.0, 1e6, 1e-3)

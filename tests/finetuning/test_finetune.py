@@ -6,9 +6,9 @@ import torch
 
 from tests.conftest import make_poisson
 from twoscale import Darcy, Grid, Surrogate, TwoscaleError
-from twoscale.fields.measures import Batch, relative_l2, trace_error
-from twoscale.fields.traces import TRACES
 from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
+from twoscale.math.measures import Batch, relative_l2, trace_error
+from twoscale.math.traces import TRACES
 from twoscale.predictors import Affine, AffineMLP
 
 

@@ -7,10 +7,10 @@ import torch
 
 from tests.finetuning.affine import AffineDecoder, Coupled, make_batch
 from tests.sources import ChunkSource
-from twoscale.fields.measures import in_unit, relative_l2, trace_error
-from twoscale.fields.traces import TRACES
 from twoscale.finetuning.objective import FieldObjective
 from twoscale.finetuning.terms import FieldTerm, SpectralTerm, code_term
+from twoscale.math.measures import in_unit, relative_l2, trace_error
+from twoscale.math.traces import TRACES
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.problems.measures import flux_trace_error, residual_rms
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from twoscale import Grid, PatchPCA, Poisson, TwoScale
-from twoscale.fields.grid import Space
-from twoscale.fields.measures import Batch, in_unit, relative_l2, trace_error
-from twoscale.fields.traces import TRACES
+from twoscale.domain.grid import Space
 from twoscale.finetuning.terms import FieldTerm, Prediction, code_term
+from twoscale.math.measures import Batch, in_unit, relative_l2, trace_error
+from twoscale.math.traces import TRACES
 from twoscale.problems.measures import flux_trace_error, residual_rms
 from twoscale.representation.geometry import decoder_gram
 

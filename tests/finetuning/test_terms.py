@@ -4,15 +4,6 @@ import pytest
 import torch
 
 from tests.finetuning.affine import AffineDecoder, Coupled, make_batch
-from twoscale.fields.measures import (
-    Batch,
-    in_unit,
-    relative_l2,
-    trace_error,
-    weighted_spectral_distance,
-)
-from twoscale.fields.spectra import radial_spectrum
-from twoscale.fields.traces import TRACES
 from twoscale.finetuning.terms import (
     AbsoluteTerm,
     FieldTerm,
@@ -21,6 +12,15 @@ from twoscale.finetuning.terms import (
     SpectralTerm,
     code_term,
 )
+from twoscale.math.measures import (
+    Batch,
+    in_unit,
+    relative_l2,
+    trace_error,
+    weighted_spectral_distance,
+)
+from twoscale.math.spectra import radial_spectrum
+from twoscale.math.traces import TRACES
 from twoscale.problems.measures import flux_trace_error, residual_rms
 
 MEASURES = {

@@ -4,7 +4,7 @@ import pytest
 
 from tests.surrogate.tiny import TINY
 from twoscale import METHODS, Chain, Grid, PatchPCA, Surrogate, TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 from twoscale.methods.recipes import assemble, defaults, get_method, resolve
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors import Affine, AffineMLP, Encoder, Kernel

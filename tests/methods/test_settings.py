@@ -4,7 +4,7 @@ from itertools import product
 import pytest
 
 from twoscale import METHODS, TwoscaleError
-from twoscale.fields.symmetries import SYMMETRIES
+from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.methods.recipes import defaults, resolve
 from twoscale.methods.settings import (
     SETTINGS,

@@ -6,7 +6,7 @@ import torch
 from tests.representation.contract import Chunks
 from tests.surrogate.tiny import STAGES, TINY, build, make
 from twoscale import METHODS, Grid, PatchLayout, TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 from twoscale.fields.source import ArraySource
 from twoscale.operators import operators as operators_module
 from twoscale.operators.context import FieldPairs, FitContext

@@ -6,7 +6,7 @@ from torch import nn
 
 from tests.surrogate.linear import LinearDecoder
 from twoscale import TwoscaleError
-from twoscale.fields.symmetries import MIRRORS
+from twoscale.domain.symmetries import MIRRORS
 from twoscale.operators.context import FitContext, train_members
 from twoscale.predictors import Affine, AffineMLP, ImagePairs, Kernel, closed_form
 

@@ -6,7 +6,7 @@ import torch
 
 from tests.covering import covering
 from twoscale import Chain, Conforming, GlobalPCA, Grid, PatchPCA, Surrogate, ThreeScale, TwoScale
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 from twoscale.fields.source import ArraySource
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.context import FieldPairs, FitContext

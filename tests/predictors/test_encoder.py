@@ -6,9 +6,9 @@ import torch
 
 from tests.conftest import make_poisson
 from twoscale import Grid, Surrogate, TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
+from twoscale.domain.symmetries import MIRRORS, SQUARE
 from twoscale.fields.source import ArraySource
-from twoscale.fields.symmetries import MIRRORS, SQUARE
 from twoscale.operators.context import FieldPairs
 from twoscale.predictors import CodePredictor, Encoder
 from twoscale.predictors.field_predictor import _NumberedImages

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from twoscale.fields.symmetries import SYMMETRIES, irreducible, symmetry_group
+from twoscale.domain.symmetries import SYMMETRIES, irreducible, symmetry_group
 from twoscale.predictors.group_blocks import (
     bases,
     decompose,

@@ -4,7 +4,7 @@ import torch
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 
-from twoscale.fields.symmetries import (
+from twoscale.domain.symmetries import (
     IDENTITY,
     MIRRORS,
     ROTATIONS,

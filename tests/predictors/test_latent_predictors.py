@@ -5,9 +5,9 @@ import torch
 
 from tests.surrogate.tiny import STAGES, build
 from twoscale import Grid, TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
+from twoscale.domain.symmetries import SQUARE
 from twoscale.fields.source import ArraySource
-from twoscale.fields.symmetries import SQUARE
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.predictors.registry import PREDICTORS
 from twoscale.representation.nearest import NearestCodes

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from twoscale import CNOPoisson, CNOWave, SpectralFilter, Surrogate, TwoscaleError, WholeField
-from twoscale.fields.grid import Grid
-from twoscale.linalg.series import FieldSeries
+from twoscale.domain.grid import Grid
+from twoscale.math.series import FieldSeries
 
 
 def random_fields(series, samples, highest, *, channels=1, seed=0):

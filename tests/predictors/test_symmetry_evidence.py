@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from twoscale import NavierStokes, TwoscaleError
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
+from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.fields.source import ArraySource
-from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 
 TURNS = [name for name in SYMMETRIES if name not in ("none", "shifts")]

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 from twoscale import Grid, TwoscaleError
-from twoscale.fields.symmetries import SQUARE
+from twoscale.domain.symmetries import SQUARE
 from twoscale.problems import (
     DiffusionProblem,
     Problem,

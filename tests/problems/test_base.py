@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from twoscale import Darcy, Grid, Poisson, Problem
-from twoscale.fields.symmetries import IDENTITY, SQUARE
+from twoscale.domain.symmetries import IDENTITY, SQUARE
 from twoscale.problems import DiffusionProblem
 from twoscale.problems.base import number_of
 

@@ -14,7 +14,7 @@ import torch
 from tests.problems.contract import ResidualContract
 from tests.problems.example import FOLDER, load_example, pretend_installed
 from twoscale import Grid, TwoscaleError
-from twoscale.fields.symmetries import IDENTITY
+from twoscale.domain.symmetries import IDENTITY
 from twoscale.problems import (
     DiffusionProblem,
     GaussianRandomField,

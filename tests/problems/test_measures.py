@@ -3,8 +3,8 @@ import torch
 
 from tests.finetuning.affine import Coupled
 from twoscale import Darcy, Grid, Poisson
-from twoscale.fields.measures import Batch, measure_channels
-from twoscale.fields.patches import PatchLayout, Seams
+from twoscale.domain.patches import PatchLayout, Seams
+from twoscale.math.measures import Batch, measure_channels
 from twoscale.problems.measures import (
     flux_measures,
     flux_trace_error,

@@ -8,7 +8,7 @@ import torch
 
 from tests.problems.contract import ProblemContract, ResidualContract
 from twoscale import Poisson, TwoscaleError
-from twoscale.linalg.transforms import sine_transform
+from twoscale.math.transforms import sine_transform
 from twoscale.problems import CNOPoisson, CNOWave, make_problem
 
 

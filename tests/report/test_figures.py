@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twoscale.fields.grid import Grid, Space
-from twoscale.fields.patches import Seams
+from twoscale.domain.grid import Grid, Space
+from twoscale.domain.patches import Seams
 from twoscale.report import figures
 from twoscale.report.method_looks import colour
 from twoscale.surrogate import METHODS

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tests.surrogate.tiny import make
-from twoscale.fields.grid import Grid
-from twoscale.fields.patches import Seams
+from twoscale.domain.grid import Grid
+from twoscale.domain.patches import Seams
 from twoscale.fields.samples import as_samples
 from twoscale.report import run_samples
 from twoscale.report.run_samples import measure_samples, most_samples

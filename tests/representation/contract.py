@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.representation.spaces import SPACES, UNITS, poisson_fields, smooth_fields
 from tests.sources import ChunkSource
 from twoscale import Representation, TwoscaleError
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 from twoscale.parts import build, describe
 from twoscale.representation import BlockPCA
 from twoscale.runtime.timing import Clock

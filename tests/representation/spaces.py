@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tests.conftest import make_poisson
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 
 SPACES = {
     "channels": Space(2, Grid(17, 23), names=("small", "large")),

@@ -14,7 +14,7 @@ from twoscale import (
     TwoScale,
     TwoscaleError,
 )
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 from twoscale.representation import budget
 from twoscale.representation.budget import pooled_ranks
 

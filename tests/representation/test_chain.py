@@ -15,7 +15,7 @@ from twoscale import (
     TwoScale,
     TwoscaleError,
 )
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 from twoscale.runtime.timing import Clock
 
 

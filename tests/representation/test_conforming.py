@@ -4,10 +4,10 @@ import torch
 
 from tests.representation.contract import RepresentationContract, relative
 from tests.representation.spaces import poisson_fields
+from twoscale.domain.grid import Grid, Space
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
-from twoscale.fields.patches import PatchLayout
-from twoscale.linalg.pca import SOLVERS, RankRule
+from twoscale.math.pca import SOLVERS, RankRule
 from twoscale.representation import BubblePCA, Chain, Conforming, SkeletonPCA, TwoScale
 from twoscale.representation.skeleton import Skeleton
 

@@ -7,8 +7,8 @@ import torch
 from tests.representation.contract import RepresentationContract, relative
 from tests.representation.spaces import poisson_fields
 from twoscale import GlobalPCA, PatchLayout, PatchPCA, RankRule, RestrictedPCA, TwoscaleError
-from twoscale.fields.grid import Grid, Space
-from twoscale.linalg.pca import SOLVERS
+from twoscale.domain.grid import Grid, Space
+from twoscale.math.pca import SOLVERS
 
 SPACE = Space(1, Grid(32, 32))
 

@@ -7,8 +7,8 @@ import torch
 from tests.representation.contract import relative, worst_channel
 from tests.representation.spaces import SPACES, poisson_fields, smooth_fields
 from twoscale import RestrictedPCA
-from twoscale.fields.cuts import Cuts
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.cuts import Cuts
+from twoscale.domain.grid import Grid, Space
 from twoscale.representation.field_pca import _cell_means, _coarse_side, _interpolation
 
 CELLS = [(17, 4), (23, 6), (97, 24), (101, 25), (85, 21), (32, 8), (5, 1), (7, 3), (1, 1)]

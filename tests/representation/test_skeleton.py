@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
+from twoscale.domain.cuts import Cuts
+from twoscale.domain.grid import Grid
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
-from twoscale.fields.cuts import Cuts
-from twoscale.fields.grid import Grid
-from twoscale.fields.patches import PatchLayout
 from twoscale.representation.skeleton import SeamNorm, Skeleton
 
 CASES = [

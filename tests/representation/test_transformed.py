@@ -3,7 +3,7 @@ import torch
 
 from tests.representation.contract import Chunks
 from twoscale import Affine, Encoder, GlobalPCA, Surrogate, TwoscaleError, WholeField
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 from twoscale.parts import build, describe
 from twoscale.representation import Representation, Transformed, beside_parameters
 from twoscale.representation.transformed import TRANSFORMS, worthwhile

@@ -3,7 +3,7 @@ import torch
 
 from tests.representation.contract import RepresentationContract
 from twoscale import TwoscaleError
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 from twoscale.representation import WholeField
 
 

@@ -6,7 +6,7 @@ import torch
 from tests.representation.contract import RepresentationContract, relative
 from tests.representation.spaces import SPACES, poisson_fields, smooth_fields
 from twoscale import GlobalPCA, PatchPCA, TwoScale, TwoscaleError
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 from twoscale.fields.source import ArraySource
 from twoscale.fields.source import WithParameters as SourceWithParameters
 from twoscale.representation import WithParameters

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 from twoscale.search.attempts import Attempt, Following, in_turn
 from twoscale.search.candidates import Candidate
 from twoscale.search.space import SearchSpace

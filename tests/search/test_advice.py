@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, resolve
 from twoscale.search.advice import advise
 from twoscale.search.findings import Findings

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import space_of
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 from twoscale.search.candidates import Candidate
 from twoscale.search.explanation import explain
 from twoscale.search.space import SearchSpace

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import space_of
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 from twoscale.methods.recipes import METHODS, resolve
 from twoscale.search.candidates import INPUT_VARIANCES, Candidate
 from twoscale.search.neighbours import (

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from twoscale import Darcy, Grid, Helmholtz, Poisson, TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 from twoscale.serve.mappings import KarhunenLoeve, NodeValues, Points, input_map, lattice
 
 GRID = Grid(9, 12)

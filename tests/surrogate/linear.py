@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from twoscale import Representation
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 
 
 class LinearDecoder(Representation):

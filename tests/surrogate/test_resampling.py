@@ -6,7 +6,7 @@ import torch
 
 from tests.conftest import make_poisson
 from twoscale import Grid, Surrogate, TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 from twoscale.surrogate.resampling import Resampling
 
 

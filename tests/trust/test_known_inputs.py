@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from twoscale.fields.grid import Grid, Space
+from twoscale.domain.grid import Grid, Space
 from twoscale.fields.source import ArraySource
 from twoscale.problems import Darcy, Poisson
 from twoscale.problems.random_field import GaussianRandomField

@@ -11,8 +11,8 @@ from twoscale.data.chunking import Chunking
 from twoscale.data.parts import DESCRIPTION, FORMAT, is_remainder, lost
 from twoscale.data.places import Place, exists, read_json_at
 from twoscale.data.remote import UnreachableStorageError
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
 from twoscale.fields.samples import fits_rank, sample_shape
 from twoscale.files import content_digest, is_a
 from twoscale.problems import Problem

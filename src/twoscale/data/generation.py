@@ -16,8 +16,8 @@ from twoscale.data.description import SIDES, Layout, Side, describe
 from twoscale.data.store import Dataset
 from twoscale.data.writer import Packer, writing
 from twoscale.data.written import PackedRow
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import slices
 from twoscale.fields.workers import Tasks
 from twoscale.files import content_digest

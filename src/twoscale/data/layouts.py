@@ -19,8 +19,8 @@ from twoscale.data.readers.base import StoredArray
 from twoscale.data.readers.pieces import Pieces
 from twoscale.data.reading import Reading
 from twoscale.data.sections import Times, parse_select
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 
 _FIELDS = {"input": "inputs", "output": "outputs", "parameters": "parameters"}
 """By role: where a reading has the names of its arrays."""

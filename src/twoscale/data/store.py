@@ -19,8 +19,8 @@ from twoscale.data.description import SIDES, Layout, layout_of, read_description
 from twoscale.data.parts import DESCRIPTION, REPAIR, reading_samples, unreadable_data
 from twoscale.data.places import Place, place_of
 from twoscale.data.remote import URL, UnreachableStorageError
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError, UnreachableDataError, UnreadableDataError
-from twoscale.fields.grid import Space
 from twoscale.fields.source import (
     ArraySource,
     FieldSource,

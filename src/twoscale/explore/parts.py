@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
 from twoscale.explore.tensors import Packer
-from twoscale.fields.patches import PatchLayout
-from twoscale.linalg.series import Parts
+from twoscale.math.series import Parts
 from twoscale.networks import DenseNetwork
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors import MLP, Affine, AffineMLP, CodePredictor, Kernel, SpectralFilter

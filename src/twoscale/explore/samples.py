@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from twoscale.domain.grid import Space
 from twoscale.explore.tensors import Packer
-from twoscale.fields.grid import Space
 from twoscale.fields.source import first_fields
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair

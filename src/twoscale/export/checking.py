@@ -8,9 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
 from twoscale.export.graph import FieldGraph, as_inputs
-from twoscale.fields.grid import Space
 from twoscale.operators.operators import FieldOperator
 
 Predict = Callable[[tuple[Tensor, ...]], Tensor]

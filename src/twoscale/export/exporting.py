@@ -9,11 +9,11 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
 from twoscale.export import onnx_file, torch_file
 from twoscale.export.checking import Predict, check, sample_inputs
 from twoscale.export.graph import graph_of, trace
-from twoscale.fields.grid import Space
 from twoscale.files import atomic_output, check_target, is_file
 from twoscale.operators.operators import FieldOperator
 

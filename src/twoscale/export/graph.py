@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export
 
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
 from twoscale.fields.source import with_channels
 from twoscale.operators.operators import FieldOperator
 
@@ -64,7 +64,7 @@ def input_names(space: Space) -> list[str]:
 def as_inputs(fields: Tensor, space: Space) -> tuple[Tensor, ...]:
     """Return a graph's inputs from fields of a space, whose last channels are its parameters.
 
-    >>> from twoscale.fields.grid import Grid
+    >>> from twoscale.domain.grid import Grid
     >>> both = as_inputs(torch.zeros(5, 3, 8, 8), Space(3, Grid(8, 8), parameters=2))
     >>> [tuple(one.shape) for one in both]
     [(5, 1, 8, 8), (5, 2)]

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.export import ExportedProgram, load, save
 
+from twoscale.domain.grid import Space
 from twoscale.export.checking import Predict
 from twoscale.export.graph import quiet_libraries
-from twoscale.fields.grid import Space
 from twoscale.files import to_json
 
 METADATA = "metadata.json"

@@ -1,1 +1,1 @@
-"""What a field is: grids, patches, symmetries, sources, and measures of fields."""
+"""Fields as sources: arrays of users, chunks and ranges, and who works on them."""

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import StoredRows, StoredRowsSource, as_array
-from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import (
     ArraySource,
     FieldSource,

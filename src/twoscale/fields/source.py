@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twoscale.domain.symmetries import Group
 from twoscale.errors import TwoscaleError
 from twoscale.fields.workers import IN_TURN, Tensors, Work, Workers, on_device
 from twoscale.runtime.threads import prefetch
@@ -208,6 +209,28 @@ def with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
     """Return fields (b, C, H, W) with scalars (b, P) as P further channels, constant each."""
     expanded = scalars[:, :, None, None].expand(-1, -1, *fields.shape[2:])
     return torch.cat([fields, expanded], dim=1)
+
+
+class ImageSource(ChangedSource):
+    """All images of another source's fields under some symmetries; made anew on each pass."""
+
+    def __init__(self, source: FieldSource, group: Group) -> None:
+        self.source = source
+        self.group = group
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        samples, *rest = self.source.shape
+        channels, height, width = rest
+        return len(self.group) * samples, channels, height, width
+
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+        for chunk in chunks:
+            for symmetry in self.group:
+                yield symmetry(chunk)
+
+    def to(self, device: torch.device) -> ImageSource:
+        return ImageSource(self.source.to(device), self.group)
 
 
 class SentSource:

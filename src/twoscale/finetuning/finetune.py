@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import AffineMeasure, Batch, in_unit, relative_l2, trace_error
-from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import slices
-from twoscale.fields.traces import TRACES
 from twoscale.finetuning.objective import FieldObjective
 from twoscale.finetuning.terms import FieldTerm, SpectralTerm, Term, code_term
+from twoscale.math.measures import AffineMeasure, Batch, in_unit, relative_l2, trace_error
+from twoscale.math.traces import TRACES
 from twoscale.methods.settings import SETTINGS, Setting, choice, resolve_settings, whole
 from twoscale.operators.context import FieldPairs, FitContext, train_members
 from twoscale.operators.operators import FieldOperator, LatentOperator

@@ -8,7 +8,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from twoscale.fields.measures import Batch, Parts, total_parts
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import slices
 from twoscale.finetuning.terms import (
@@ -19,6 +18,7 @@ from twoscale.finetuning.terms import (
     Shape,
     Term,
 )
+from twoscale.math.measures import Batch, Parts, total_parts
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors.base import CodePredictor

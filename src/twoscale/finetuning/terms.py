@@ -17,7 +17,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from twoscale.fields.measures import (
+from twoscale.math.measures import (
     AffineMeasure,
     Batch,
     Measure,
@@ -25,7 +25,7 @@ from twoscale.fields.measures import (
     divisors,
     weighted_spectral_distance,
 )
-from twoscale.fields.spectra import radial_spectrum
+from twoscale.math.spectra import radial_spectrum
 from twoscale.representation import Representation
 from twoscale.representation.geometry import code_changes, code_gram
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twoscale.errors import TwoscaleError, unknown_name
-from twoscale.linalg.pca import RankRule
+from twoscale.math.pca import RankRule
 from twoscale.methods.settings import SETTINGS, resolve_settings
 from twoscale.operators.assembly import Assembly
 from twoscale.predictors import PREDICTORS, CodePredictor, Refinement, get_predictor

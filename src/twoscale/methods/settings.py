@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError, did_you_mean
-from twoscale.fields.symmetries import SYMMETRIES
-from twoscale.linalg.pca import SOLVERS
+from twoscale.math.pca import SOLVERS
 from twoscale.parts import Part
 from twoscale.predictors import KERNELS
 from twoscale.predictors.encoder import Encoder

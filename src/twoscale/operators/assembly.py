@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError
-from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.operators.operators import FieldOperator, LatentOperator, RefinedOperator
 from twoscale.parts import build, check_registered, describe
 from twoscale.predictors import CodePredictor

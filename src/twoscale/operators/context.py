@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleWarning
-from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource, first_fields
 from twoscale.files import Checkpoints
 from twoscale.parts import describe

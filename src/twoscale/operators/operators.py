@@ -11,11 +11,11 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.domain.grid import Space
+from twoscale.domain.patches import PatchLayout
+from twoscale.domain.symmetries import IDENTITY, Group, symmetry_group
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
-from twoscale.fields.patches import PatchLayout
-from twoscale.fields.source import FieldSource, map_fields
-from twoscale.fields.symmetries import IDENTITY, Group, ImageSource, symmetry_group
+from twoscale.fields.source import FieldSource, ImageSource, map_fields
 from twoscale.operators.context import FieldPairs, FitContext, share_fitted, train_members
 from twoscale.parts import describe
 from twoscale.predictors import CodePredictor, ImagePairs

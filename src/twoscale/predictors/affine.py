@@ -9,7 +9,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from twoscale.linalg.ridge import (
+from twoscale.math.ridge import (
     Modes,
     linear_modes,
     linear_modes_of_parts,

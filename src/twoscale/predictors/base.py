@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 
+from twoscale.domain.grid import Space
+from twoscale.domain.symmetries import IDENTITY, Group
 from twoscale.errors import TwoscaleError, unknown_name
-from twoscale.fields.grid import Space
-from twoscale.fields.symmetries import IDENTITY, Group
 from twoscale.parts import Part
 from twoscale.representation import Representation
 from twoscale.training import Pairs, Task

@@ -10,8 +10,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.domain.symmetries import IDENTITY, is_closed
 from twoscale.errors import TwoscaleError, unknown_name
-from twoscale.fields.symmetries import IDENTITY, is_closed
 from twoscale.parts import register
 from twoscale.predictors.affine import CodePairs, fit_affine
 from twoscale.predictors.base import CodePredictor, ImagePairs

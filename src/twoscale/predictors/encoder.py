@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from torch import nn
 
+from twoscale.domain.grid import Space
 from twoscale.errors import unknown_name
-from twoscale.fields.grid import Space
 from twoscale.networks import FieldEncoder
 from twoscale.parts import register
 from twoscale.predictors.field_predictor import FieldPredictor

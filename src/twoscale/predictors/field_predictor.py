@@ -11,9 +11,9 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
+from twoscale.domain.symmetries import Group
 from twoscale.fields.source import slices
-from twoscale.fields.symmetries import Group
 from twoscale.networks import Committee, FieldMap, work_shape
 from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
 from twoscale.representation import Representation

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from twoscale.fields.symmetries import Group, irreducible, products
+from twoscale.domain.symmetries import Group, irreducible, products
 
 _SKEW = 1e-6  # of kernel values that exact symmetry would make equal
 _UNEQUAL = 1e-4  # of distances that exact symmetry would make equal; 1e-3 doubles errors

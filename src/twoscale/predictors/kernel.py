@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from twoscale.domain.symmetries import IDENTITY, Group, irreducible
 from twoscale.errors import TwoscaleError
-from twoscale.fields.symmetries import IDENTITY, Group, irreducible
-from twoscale.linalg.ridge import Modes, geometric_mean, squared_errors
+from twoscale.math.ridge import Modes, geometric_mean, squared_errors
 from twoscale.predictors.affine import CodePairs, fit_affine
 from twoscale.predictors.group_blocks import (
     bases,

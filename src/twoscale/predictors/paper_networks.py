@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 from twoscale.networks import FNO2d, RefinementNet
 from twoscale.parts import register
 from twoscale.predictors.field_predictor import FieldPredictor

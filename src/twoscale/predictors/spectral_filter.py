@@ -8,12 +8,12 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.domain.grid import Space
+from twoscale.domain.symmetries import IDENTITY, Group
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
 from twoscale.fields.source import chunk_length, slices
-from twoscale.fields.symmetries import IDENTITY, Group
-from twoscale.linalg.ridge import geometric_mean
-from twoscale.linalg.series import FieldSeries, Parts, series_of, whole_numbers
+from twoscale.math.ridge import geometric_mean
+from twoscale.math.series import FieldSeries, Parts, series_of, whole_numbers
 from twoscale.parts import register
 from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
 from twoscale.predictors.symbol import SymbolFit, apply_symbol

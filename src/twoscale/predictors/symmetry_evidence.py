@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
+from twoscale.domain.symmetries import IDENTITY, Group, is_closed, symmetry_group
 from twoscale.fields.source import FieldSource, first_fields
-from twoscale.fields.symmetries import IDENTITY, Group, is_closed, symmetry_group
 from twoscale.predictors.affine import CodePairs, fit_affine
 from twoscale.runtime.texts import percent
 from twoscale.runtime.threads import one_thread

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid, Space
+from twoscale.domain.symmetries import Group, symmetry_group
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import slices
-from twoscale.fields.symmetries import Group, symmetry_group
 from twoscale.problems.parameters import build, plain
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from twoscale.linalg.transforms import sine_matrix
+from twoscale.math.transforms import sine_matrix
 from twoscale.problems.registry import register
 from twoscale.problems.sine_series import SineSeriesProblem
 

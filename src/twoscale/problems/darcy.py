@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
-from twoscale.linalg.krylov import CGResult, conjugate_gradients
+from twoscale.math.krylov import CGResult, conjugate_gradients
 from twoscale.problems.diffusion import DiffusionProblem, in_solver_parts, with_boundary
 from twoscale.problems.parameters import positive
 from twoscale.problems.random_field import GaussianRandomField

@@ -9,8 +9,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
 from twoscale.fields.source import slices
 from twoscale.problems.darcy import Darcy
 from twoscale.problems.parameters import count

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twoscale.fields.grid import Grid
-from twoscale.linalg.transforms import sine_transform
+from twoscale.domain.grid import Grid
+from twoscale.math.transforms import sine_transform
 from twoscale.problems.base import Problem, in_parts
 
 _SOLVE_VALUES = 2**18  # nodes solved for together: few enough to stay in a CPU's cache

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twoscale.fields.grid import Grid
-from twoscale.linalg.block_tridiagonal import solve_block_tridiagonal, tridiagonal
+from twoscale.domain.grid import Grid
+from twoscale.math.block_tridiagonal import solve_block_tridiagonal, tridiagonal
 
 _POINTS = (0.5 - math.sqrt(0.15), 0.5, 0.5 + math.sqrt(0.15))  # Gauss points of a cell's side
 _WEIGHTS = (5 / 18, 8 / 18, 5 / 18)

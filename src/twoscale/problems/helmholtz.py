@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
 from twoscale.problems.base import Problem, in_parts
 from twoscale.problems.finite_elements import (
     Stencil,

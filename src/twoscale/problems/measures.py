@@ -6,9 +6,9 @@ from typing import Protocol, TypeGuard
 
 from torch import Tensor
 
-from twoscale.fields.measures import AffineMeasure, Batch, Measure, affine_measure, mean_of
-from twoscale.fields.patches import Seams
-from twoscale.fields.traces import flux_trace
+from twoscale.domain.patches import Seams
+from twoscale.math.measures import AffineMeasure, Batch, Measure, affine_measure, mean_of
+from twoscale.math.traces import flux_trace
 from twoscale.problems.base import Problem
 
 

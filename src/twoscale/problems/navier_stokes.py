@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from twoscale.fields.grid import Grid
+from twoscale.domain.grid import Grid
 from twoscale.problems.base import Problem, in_parts
 from twoscale.problems.parameters import count, positive
 from twoscale.problems.random_field import standard_normals

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from twoscale.fields.grid import Grid
+from twoscale.domain.grid import Grid
 from twoscale.problems.diffusion import DiffusionProblem, solve_laplace, with_boundary
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.problems.registry import register

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
-from twoscale.linalg.transforms import inverse_cosine_transform
+from twoscale.math.transforms import inverse_cosine_transform
 from twoscale.problems.parameters import positive
 
 

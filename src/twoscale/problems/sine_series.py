@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
-from twoscale.linalg.transforms import sine_transform
+from twoscale.math.transforms import sine_transform
 from twoscale.problems.base import Problem
 from twoscale.problems.parameters import count
 from twoscale.problems.random_field import uniforms

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from twoscale.data import Dataset
-from twoscale.fields.measures import median_sample
+from twoscale.math.measures import median_sample
 from twoscale.methods.roles import PLAIN_PATCHES, PROPOSED
 from twoscale.predictors import SpectralFilter
 from twoscale.report import comparison_figures as drawn

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from twoscale.fields.patches import Seams
+from twoscale.domain.patches import Seams
 from twoscale.report.axes import log_axis, new_figure, shared_legend
 from twoscale.report.figure_style import styled
 from twoscale.report.figures import draw_seams

@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from twoscale.domain.grid import Space
+from twoscale.domain.patches import Seams
 from twoscale.errors import missing_extra
-from twoscale.fields.grid import Space
-from twoscale.fields.patches import Seams
 from twoscale.report.method_looks import TRUTH
 from twoscale.runtime.texts import percent
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from twoscale.fields.patches import Seams
+from twoscale.domain.patches import Seams
 from twoscale.report.axes import new_figure
 from twoscale.report.figure_style import chart_style
 from twoscale.report.figures import draw_field, draw_seams

@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.fields.grid import Grid, Space
-from twoscale.fields.measures import (
+from twoscale.domain.grid import Grid, Space
+from twoscale.domain.patches import Seams
+from twoscale.fields.source import chunk_length, first_fields, slices
+from twoscale.math.measures import (
     Batch,
     measure_all,
     over_channels,
     sample_errors,
     seam_measures,
 )
-from twoscale.fields.patches import Seams
-from twoscale.fields.source import chunk_length, first_fields, slices
-from twoscale.fields.spectra import radial_spectrum
+from twoscale.math.spectra import radial_spectrum
 from twoscale.report.run_trust import TrustLook, TrustSamples
 from twoscale.run.pairs import Pair
 from twoscale.surrogate import Surrogate

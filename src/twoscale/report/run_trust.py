@@ -10,7 +10,7 @@ from scipy.special import betaln
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import Batch
+from twoscale.math.measures import Batch
 from twoscale.problems import DiffusionProblem
 from twoscale.surrogate import Surrogate
 from twoscale.trust import LEVEL, certify, is_elliptic

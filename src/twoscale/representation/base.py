@@ -9,9 +9,9 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.domain.grid import Grid, Space
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
-from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, as_source
 from twoscale.parts import Part, register
 from twoscale.runtime.timing import Clock

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError, unknown_name
-from twoscale.fields.grid import Grid, Space
 from twoscale.fields.source import FieldSource, MappedSource, chunk_length, slices
-from twoscale.linalg.pca import (
+from twoscale.math.pca import (
     SOLVERS,
     Blocks,
     Components,

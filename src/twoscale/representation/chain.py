@@ -8,11 +8,11 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.domain.grid import Space
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
-from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, map_fields
-from twoscale.linalg.pca import RankRule
+from twoscale.math.pca import RankRule
 from twoscale.parts import PARTS, register
 from twoscale.representation.base import Representation, residual_map, subset
 from twoscale.representation.block_pca import BlockPCA

@@ -9,10 +9,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid, Space
+from twoscale.domain.patches import PatchLayout, as_pair
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
-from twoscale.fields.patches import PatchLayout, as_pair
-from twoscale.linalg.pca import RankRule, Statistics
+from twoscale.math.pca import RankRule, Statistics
 from twoscale.parts import register
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from twoscale.domain.cuts import Cuts
+from twoscale.domain.grid import Grid, Space
+from twoscale.domain.patches import WINDOWS, PatchLayout, as_pair
 from twoscale.errors import TwoscaleError, unknown_name
-from twoscale.fields.cuts import Cuts
-from twoscale.fields.grid import Grid, Space
-from twoscale.fields.patches import WINDOWS, PatchLayout, as_pair
 from twoscale.fields.source import FieldSource, windowed
-from twoscale.linalg.pca import RankRule
+from twoscale.math.pca import RankRule
 from twoscale.parts import register
 from twoscale.representation.block_pca import BlockPCA
 

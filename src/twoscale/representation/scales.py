@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twoscale.linalg.pca import RankRule
+from twoscale.math.pca import RankRule
 from twoscale.parts import register
 from twoscale.representation.chain import Chain, stage_rule, stage_solvers
 from twoscale.representation.field_pca import PatchPCA, RestrictedPCA

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from twoscale.domain.cuts import Cuts
+from twoscale.domain.patches import Pair, PatchLayout
 from twoscale.errors import TwoscaleError
-from twoscale.fields.cuts import Cuts
-from twoscale.fields.patches import Pair, PatchLayout
-from twoscale.linalg.transforms import sine_matrix
+from twoscale.math.transforms import sine_matrix
 
 
 class Skeleton(nn.Module):

@@ -9,9 +9,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Space
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError, unknown_name
-from twoscale.fields.grid import Space
-from twoscale.fields.patches import PatchLayout
 from twoscale.fields.source import FieldSource, MappedSource
 from twoscale.parts import register
 from twoscale.representation.base import Representation, subset

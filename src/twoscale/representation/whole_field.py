@@ -9,8 +9,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
 from twoscale.fields.source import FieldSource
 from twoscale.parts import register
 from twoscale.representation.base import Representation

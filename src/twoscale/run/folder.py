@@ -15,11 +15,11 @@ import numpy as np
 from twoscale.data import Dataset, Reading, Shares, Split, open_data
 from twoscale.data.direct import is_stored, reopen_data
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import ArraySource, first_fields
 from twoscale.fields.workers import Workers
 from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
+from twoscale.math.measures import Batch, relative_errors
 from twoscale.run.break_even import break_even
 from twoscale.run.pairs import Pair, SplitPairs, loaded_pair, stored_pair
 from twoscale.runtime.progress import Progress

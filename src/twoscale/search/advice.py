@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from twoscale.fields.symmetries import symmetry_group
+from twoscale.domain.symmetries import symmetry_group
 from twoscale.runtime.texts import percent
 from twoscale.search.chains import CHAINS, SHARED_BORDERS, longer_settings
 from twoscale.search.findings import PERFECT, Findings

@@ -8,10 +8,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Fields
 from twoscale.fields.source import in_memory
-from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.fields.workers import Tasks
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import Batch, relative_errors
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import ChangedSource, FieldSource, Shape
 from twoscale.files import Checkpoints
+from twoscale.math.measures import Batch, relative_errors
 from twoscale.operators.context import FitContext, SharedFits
 from twoscale.representation import Representation
 from twoscale.representation.nearest import NearestCodes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from twoscale.linalg.pca import OVERSAMPLING, POWER_ITERATIONS, RANK_GROWTH
+from twoscale.math.pca import OVERSAMPLING, POWER_ITERATIONS, RANK_GROWTH
 from twoscale.predictors import MLP, affine, kernel, spectral_filter
 from twoscale.predictors.registry import defaults_of, get_predictor
 

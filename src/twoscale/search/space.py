@@ -8,9 +8,9 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from twoscale.domain.grid import Space
+from twoscale.domain.symmetries import symmetry_group
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
-from twoscale.fields.symmetries import symmetry_group
 from twoscale.methods.recipes import defaults, resolve
 from twoscale.networks.cells import coarse_cut
 from twoscale.predictors import get_predictor

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
 from twoscale.problems import Problem
 
 _KARHUNEN_LOEVE = re.compile(r"kl:(\d+)(?:,width=([0-9.eE+-]+))?")

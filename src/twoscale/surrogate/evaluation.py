@@ -11,8 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError, TwoscaleWarning
-from twoscale.fields.measures import (
+from twoscale.fields.pairs import paired_chunks
+from twoscale.fields.source import range_length, slices
+from twoscale.fields.workers import HERE, Job
+from twoscale.math.measures import (
     ACCURACY,
     Batch,
     mean_relative_l2,
@@ -23,10 +27,6 @@ from twoscale.fields.measures import (
     seam_measures,
     unexplained_share,
 )
-from twoscale.fields.pairs import paired_chunks
-from twoscale.fields.patches import PatchLayout
-from twoscale.fields.source import range_length, slices
-from twoscale.fields.workers import HERE, Job
 from twoscale.networks import count_parameters
 from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator, LatentOperator

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid, Space
+from twoscale.domain.patches import PatchLayout, as_pair
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
-from twoscale.fields.patches import PatchLayout, as_pair
 from twoscale.fields.samples import Fields, check_prediction
 from twoscale.fields.source import chunk_length, slices
 from twoscale.operators.assembly import Assembly

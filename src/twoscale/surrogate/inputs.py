@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.fields.arrays import is_labelled
-from twoscale.fields.grid import Grid, Space
 from twoscale.fields.samples import (
     Fields,
     Samples,

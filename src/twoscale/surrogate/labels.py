@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 
 _USUAL = ("channel", "row", "column")  # names of axes that the inputs do not have
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
 from twoscale.fields.samples import fits_rank
 from twoscale.files import is_a
 from twoscale.methods.recipes import resolve

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError
-from twoscale.fields.symmetries import SYMMETRIES
 from twoscale.methods.recipes import assemble, resolve, settings_of, transformed
 from twoscale.methods.settings import check_arguments
 from twoscale.operators.assembly import Assembly

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
 from twoscale.fields.samples import as_parameters, read_shape
 from twoscale.fields.source import slices
 from twoscale.runtime.progress import Progress

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid, Space
-from twoscale.fields.measures import ACCURACY, Batch, measure_channels
+from twoscale.math.measures import ACCURACY, Batch, measure_channels
 from twoscale.networks.resample import interpolate_cubic, resample
 from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator, LatentOperator

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import over_channels, sample_errors
+from twoscale.math.measures import over_channels, sample_errors
 from twoscale.trust.conformal import check_level, conformal_quantile, fewest_samples
 from twoscale.trust.state import restore_buffers
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from twoscale.fields.measures import over_channels, sample_errors
 from twoscale.fields.source import first_fields
-from twoscale.linalg.krylov import conjugate_gradients
+from twoscale.math.krylov import conjugate_gradients
+from twoscale.math.measures import over_channels, sample_errors
 from twoscale.operators.context import FieldPairs
 from twoscale.problems import DiffusionProblem, Problem
 from twoscale.problems.diffusion import in_solver_parts, with_boundary

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
-from twoscale.linalg.krylov import conjugate_gradients
+from twoscale.math.krylov import conjugate_gradients
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors.field_predictor import FieldPredictor
 from twoscale.problems import DiffusionProblem, Problem

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import StoredRows
-from twoscale.fields.grid import Grid, Space
 from twoscale.fields.samples import read_shape, usual_array
 from twoscale.fields.source import Shape, slices
 from twoscale.problems import DiffusionProblem, Problem, get_problem, known_problems

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning
-from twoscale.linalg.krylov import Error, conjugate_gradients
+from twoscale.math.krylov import Error, conjugate_gradients
 from twoscale.problems import Problem
 from twoscale.problems.diffusion import DiffusionSystem, with_boundary
 from twoscale.problems.parameters import count

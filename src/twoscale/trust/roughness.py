@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from twoscale.fields.grid import Grid
+from twoscale.domain.grid import Grid
 
 _ROWS, _COLUMNS = 4, 8  # of a block: pairs of rows, and nodes along a row
 _BLOCKS = 16  # along an axis, at most

@@ -9,8 +9,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import FieldSource, fields_at, random_rows
 from twoscale.operators.context import FieldPairs

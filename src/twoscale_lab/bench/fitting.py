@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from twoscale.data import generate as generate_dataset
-from twoscale.fields.grid import Grid
+from twoscale.domain.grid import Grid
 from twoscale.networks import DenseNetwork
 from twoscale.operators.operators import LatentOperator
 from twoscale.problems import Darcy, Poisson

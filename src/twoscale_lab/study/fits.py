@@ -11,7 +11,7 @@ import torch
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
-from twoscale.linalg.pca import SOLVERS
+from twoscale.math.pca import SOLVERS
 from twoscale.representation import PatchPCA
 from twoscale.run import Request, Run, auto_run, finetune_run, fit_requests
 from twoscale.runtime.progress import Progress

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
-from twoscale.fields.measures import median_sample
 from twoscale.fields.source import slices
-from twoscale.fields.spectra import radial_spectrum
+from twoscale.math.measures import median_sample
+from twoscale.math.spectra import radial_spectrum
 from twoscale.methods.roles import PLAIN_PATCHES
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair

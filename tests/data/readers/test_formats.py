@@ -10,8 +10,8 @@ from PIL import Image
 from tests.data.readers import written
 from tests.data.readers.written import NESTED, WRITERS
 from twoscale.data import FileDataset, Reading, import_fields, load_fields
+from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
 
 
 @pytest.fixture(scope="module")

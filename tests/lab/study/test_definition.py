@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.study.tiny import TEXT, tiny_study
 from twoscale import Surrogate, TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 from twoscale_lab.study.catalogue import (
     asked_cells,
     load_study,

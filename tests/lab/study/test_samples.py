@@ -9,7 +9,7 @@ import pytest
 from tests.lab.study.tiny import CASES, TEXT, read_tiny, tiny_study
 from twoscale import TwoscaleError
 from twoscale.data import Dataset
-from twoscale.fields.measures import median_sample, radial_spectrum
+from twoscale.math.measures import median_sample, radial_spectrum
 from twoscale.run import Run
 from twoscale_lab.study.catalogue import parse_study
 from twoscale_lab.study.runner import run_study

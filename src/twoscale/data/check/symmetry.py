@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from twoscale.data.check.finding import Finding
 from twoscale.data.store import Dataset
+from twoscale.domain.grid import Space
+from twoscale.domain.symmetries import SYMMETRIES, symmetry_group
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Space
-from twoscale.fields.symmetries import SYMMETRIES, symmetry_group
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 
 _TURNS = (

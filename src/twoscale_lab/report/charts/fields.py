@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from twoscale.domain.grid import Grid
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
-from twoscale.fields.patches import PatchLayout
 from twoscale.report.axes import log_axis, new_figure
 from twoscale.report.figures import draw_fields
 from twoscale.report.method_looks import TRUTH, colour

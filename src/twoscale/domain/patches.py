@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from twoscale.domain.cuts import Cuts
+from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.fields.cuts import Cuts
-from twoscale.fields.grid import Grid
 
 Pair = tuple[int, int]
 

@@ -3,9 +3,9 @@ import pytest
 import torch
 
 from twoscale import PatchLayout, TwoscaleError
-from twoscale.fields import patches as patches_module
-from twoscale.fields.grid import Grid
-from twoscale.fields.patches import WINDOWS, Seams
+from twoscale.domain import patches as patches_module
+from twoscale.domain.grid import Grid
+from twoscale.domain.patches import WINDOWS, Seams
 
 WRAPPED = Grid.square(16, periodic=True)
 LAYOUTS = {

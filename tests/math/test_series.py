@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from twoscale.fields.grid import Grid
-from twoscale.linalg.series import FieldSeries, series_of
+from twoscale.domain.grid import Grid
+from twoscale.math.series import FieldSeries, series_of
 
 GRIDS = [Grid(1, 8), Grid(7, 10), Grid(2, 3), Grid(6, 5, (True, False)), Grid(4, 7, (True, True))]
 EVERY = [series for grid in GRIDS for series in series_of(grid)]

@@ -10,8 +10,8 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from twoscale.fields.grid import Grid
-from twoscale.linalg.transforms import sine_matrix
+from twoscale.domain.grid import Grid
+from twoscale.math.transforms import sine_matrix
 
 Parts = tuple[Tensor, ...]
 """Numbers as real tensors: themselves, or their real and their imaginary parts."""

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from twoscale.linalg.ridge import Modes, linear_modes, squared_errors
+from twoscale.math.ridge import Modes, linear_modes, squared_errors
 
 STRENGTHS = [1e-6, 0.1, 3.0, 50.0]
 shapes = pytest.mark.parametrize(("samples", "features"), [(30, 5), (5, 30), (12, 12), (20, 1)])

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from twoscale import TwoscaleError
-from twoscale.fields.cuts import Cuts
+from twoscale.domain.cuts import Cuts
 
 SIZES = [(8, 4), (9, 4), (10, 4), (11, 4), (17, 5), (85, 4), (97, 4), (101, 7), (6, 1), (1, 1)]
 any_size = pytest.mark.parametrize(("size", "count"), SIZES)

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from twoscale import Grid, TwoscaleError
-from twoscale.fields.grid import Space
+from twoscale.domain.grid import Space
 
 
 def test_spacing_counts_the_boundary_nodes():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from twoscale.linalg.krylov import conjugate_gradients
+from twoscale.math.krylov import conjugate_gradients
 
 
 def spd(batch, size, generator, *, spread=10.0):

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from twoscale.fields.grid import Grid
-from twoscale.fields.measures import Batch, seam_measures
-from twoscale.fields.patches import PatchLayout, Seams
-from twoscale.fields.traces import TRACES, flux_trace, normal_derivative_trace, value_trace
+from twoscale.domain.grid import Grid
+from twoscale.domain.patches import PatchLayout, Seams
+from twoscale.math.measures import Batch, seam_measures
+from twoscale.math.traces import TRACES, flux_trace, normal_derivative_trace, value_trace
 
 GRID = Grid(12, 14)
 SEAMS = Seams((4, 8), (3, 7, 11), GRID)

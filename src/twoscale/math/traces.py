@@ -11,7 +11,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from twoscale.fields.patches import Seams
+from twoscale.domain.patches import Seams
 
 Trace = Callable[[Tensor, Seams], Tensor]
 

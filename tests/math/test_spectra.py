@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from twoscale.fields.measures import (
+from twoscale.math.measures import (
     Batch,
     spectral_distance,
     spectral_error,
     weighted_spectral_distance,
 )
-from twoscale.fields.spectra import radial_spectrum
+from twoscale.math.spectra import radial_spectrum
 
 SHAPES = [(8, 8), (9, 9), (12, 15), (1, 16), (1, 9), (16, 1), (3, 40), (2, 2), (1, 1)]
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.fft
 import torch
 
-from twoscale.linalg.transforms import (
+from twoscale.math.transforms import (
     _cosine_matrix,
     inverse_cosine_transform,
     sine_matrix,

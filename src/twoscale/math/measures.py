@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from twoscale.fields.patches import Seams
-from twoscale.fields.spectra import radial_spectrum
-from twoscale.fields.ssim import structural_similarity
-from twoscale.fields.traces import TRACES, Trace
+from twoscale.domain.patches import Seams
+from twoscale.math.spectra import radial_spectrum
+from twoscale.math.ssim import structural_similarity
+from twoscale.math.traces import TRACES, Trace
 
 Parts = tuple[Tensor, Tensor]
 Finish = Callable[[Tensor, Tensor], Tensor]

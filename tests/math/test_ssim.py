@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from twoscale import Grid, Poisson
-from twoscale.fields.measures import Batch, ssim
-from twoscale.fields.ssim import structural_similarity
+from twoscale.math.measures import Batch, ssim
+from twoscale.math.ssim import structural_similarity
 
 
 def scikit_image(prediction, truth, **options):
@@ -65,7 +65,7 @@ def test_each_channel_has_its_own_data_range(generator):
 def test_many_fields_are_compared_part_by_part(generator, monkeypatch):
     prediction, truth = make_pair((12, 14), 0.1, generator, channels=3)
     whole = structural_similarity(prediction, truth)
-    monkeypatch.setattr("twoscale.fields.ssim._SSIM_VALUES", 5 * 12 * 14)
+    monkeypatch.setattr("twoscale.math.ssim._SSIM_VALUES", 5 * 12 * 14)
     torch.testing.assert_close(structural_similarity(prediction, truth), whole)
 
 

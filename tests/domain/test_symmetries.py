@@ -1,15 +1,13 @@
 import pytest
 import torch
 
-from tests.representation.contract import Chunks
 from twoscale import TwoscaleError
-from twoscale.fields.grid import Grid
-from twoscale.fields.symmetries import (
+from twoscale.domain.grid import Grid
+from twoscale.domain.symmetries import (
     IDENTITY,
     MIRRORS,
     SQUARE,
     SYMMETRIES,
-    ImageSource,
     Symmetry,
     irreducible,
     is_closed,
@@ -210,25 +208,3 @@ def test_matrices_multiply_as_the_symmetries_do(group):
         for a, row in enumerate(table):
             for b, place in enumerate(row):
                 torch.testing.assert_close(matrices[a] @ matrices[b], matrices[place])
-
-
-# Sources
-
-
-@any_group
-def test_a_source_of_images_has_every_image_of_every_field(group, generator):
-    fields = torch.randn(9, 2, 6, 6, generator=generator)
-    source = ImageSource(Chunks(fields, (4, 2)), group)
-    assert source.shape == (9 * len(group), 2, 6, 6)
-    passes = [torch.cat(list(source.chunks())) for _ in range(2)]
-    assert torch.equal(*passes)
-    found = {tuple(image.flatten().tolist()) for image in passes[0]}
-    assert found == {tuple(g(field).flatten().tolist()) for field in fields for g in group}
-    assert source.to(torch.device("cpu")).shape == source.shape
-
-
-def test_sources_of_inputs_and_outputs_stay_in_step(generator):
-    fields = torch.randn(9, 1, 6, 6, generator=generator)
-    one, two = (ImageSource(Chunks(values, (4, 2)), SQUARE) for values in (fields, 2 * fields))
-    for a, b in zip(one.chunks(), two.chunks(), strict=True):
-        assert torch.equal(2 * a, b)

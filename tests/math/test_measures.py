@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from twoscale.fields.grid import Grid
-from twoscale.fields.measures import (
+from twoscale.domain.grid import Grid
+from twoscale.domain.patches import Seams
+from twoscale.math.measures import (
     ACCURACY,
     Batch,
     affine_measure,
@@ -19,8 +20,7 @@ from twoscale.fields.measures import (
     ssim,
     trace_error,
 )
-from twoscale.fields.patches import Seams
-from twoscale.fields.traces import TRACES, flux_trace
+from twoscale.math.traces import TRACES, flux_trace
 
 SEAMS = Seams((0, 4, 8), (3, 7, 11), Grid(12, 14, (True, False)))
 flux_error = affine_measure(

@@ -7,16 +7,15 @@ solution. Then every pair of fields is as many pairs as there are symmetries.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.fields.grid import Grid
-from twoscale.fields.source import ChangedSource, FieldSource
 
 
 @dataclass(frozen=True)
@@ -178,25 +177,3 @@ def _turning_of_the_plane(symmetry: Symmetry) -> Tensor:
     mirror = torch.tensor([[1.0, 0.0], [0.0, -1.0]], dtype=torch.float64)
     turned = torch.linalg.matrix_power(quarter, symmetry.turns)
     return mirror @ turned if symmetry.mirrored else turned
-
-
-class ImageSource(ChangedSource):
-    """All images of another source's fields under some symmetries; made anew on each pass."""
-
-    def __init__(self, source: FieldSource, group: Group) -> None:
-        self.source = source
-        self.group = group
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        samples, *rest = self.source.shape
-        channels, height, width = rest
-        return len(self.group) * samples, channels, height, width
-
-    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
-        for chunk in chunks:
-            for symmetry in self.group:
-                yield symmetry(chunk)
-
-    def to(self, device: torch.device) -> ImageSource:
-        return ImageSource(self.source.to(device), self.group)

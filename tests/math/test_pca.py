@@ -7,8 +7,8 @@ import torch
 from tests.sources import ChunkSource
 from twoscale import RankRule, TwoscaleError
 from twoscale.fields.source import MappedSource
-from twoscale.linalg import pca
-from twoscale.linalg.pca import SOLVERS, Blocks, fit_statistics
+from twoscale.math import pca
+from twoscale.math.pca import SOLVERS, Blocks, fit_statistics
 from twoscale.runtime.threads import one_thread
 
 any_solver = pytest.mark.parametrize("solver", SOLVERS)

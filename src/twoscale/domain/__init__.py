@@ -1,0 +1,1 @@
+"""Where fields live: grids, cuts, patches, symmetries."""

@@ -1,1 +1,0 @@
-"""Transforms, iterative solvers and PCA: numbers in, numbers out."""

@@ -1,0 +1,1 @@
+"""PCA, regression, transforms, iterative solvers, and measures of fields."""
