@@ -6,7 +6,7 @@ import pytest
 
 from twoscale.files import read_json
 
-FOLDER = Path(__file__).parents[2] / "results" / "auto"
+FOLDER = Path(__file__).parents[3] / "results" / "auto"
 
 
 CASES = [("poisson", 2000, 1e-6), ("darcy", 2000, 0.0076), ("navier-stokes", 1250, 0.01)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "results" / "bench"
+BENCH = Path(__file__).parents[3] / "results" / "bench"
 
 # Device, name of the result, (part of) the peer's name, least ratio.
 PROMISED = [

@@ -8,7 +8,7 @@ import pytest
 
 from twoscale.files import read_json
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 CELLS = read_json(RESULTS / "study" / "beyond.json")["cells"]
 
 LONG = "poisson-128 two-scale coarse_components=80 * residual_variance=0.9995"

@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "results" / "finetuning"
+FOLDER = Path(__file__).parents[3] / "results" / "finetuning"
 
 TRACES = ("value_trace_error", "normal_derivative_trace_error")
 

@@ -7,7 +7,7 @@ import pytest
 from twoscale_lab.study.folder import read_records
 from twoscale_lab.study.leaderboard.standings import standings
 
-FOLDER = Path(__file__).parents[2] / "results" / "study"
+FOLDER = Path(__file__).parents[3] / "results" / "study"
 
 FLOW = "Navier\N{EN DASH}Stokes"
 

@@ -6,7 +6,7 @@ from tests.lab.study.synthetic import make_record, write_record
 from twoscale import TwoscaleError
 from twoscale_lab.report.readme import ROWS, readme_parts, results_table, write_images
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_table_has_its_rows_from_the_records():

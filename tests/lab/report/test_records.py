@@ -14,7 +14,7 @@ from twoscale_lab.study.folder import read_record, read_records
 from twoscale_lab.study.paper.comparison import compare
 from twoscale_lab.study.paper.published import known_explanations
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "results"
 
 

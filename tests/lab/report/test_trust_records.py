@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 METHODS = {"two-scale", "two-scale affine", "two-scale encoder", "fno"}
 
 

@@ -258,7 +258,7 @@ def test_not_every_study_needs_to_have_what_is_asked_for():
 
 
 def test_the_documented_study_is_one():
-    page = (Path(__file__).parents[2] / "docs/reference/studies.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/reference/studies.md").read_text(encoding="utf-8")
     example = page.partition("## Your own study\n")[2].partition("\n`protocol`")[0]
     study = parse_study(textwrap.dedent(example), name="documented")
     assert [row.label for row in study.rows()][::2] == ["rank 5", "rank 10", "rank 20", None]
