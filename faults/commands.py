@@ -163,7 +163,11 @@ PREDICT_MIXED = Case(
     cost="quick",
 )
 REPORT = Case(
-    "report", ("report", "small-study"), "result.html", ("small-study",), beside=("figures",)
+    "report",
+    ("study", "report", "small-study"),
+    "result.html",
+    ("small-study",),
+    beside=("figures",),
 )
 STUDY = Case("study run", _study, "result", ("tiny.yaml",), growing=True, cost="long")
 DEMO = Case("demo", ("demo", *SMALL_DEMO), "result", growing=True, fixed=False, cost="long")

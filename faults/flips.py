@@ -75,7 +75,7 @@ def _run_readers(name: str) -> tuple[Reader, ...]:
 _GO_ON = Reader((*GENERATE, *_OUT), answer=f"{_RESULT}/zarr.json", confirms=("check", _RESULT))
 _STUDY = ("study", "run", "tiny.yaml", "--scale", "small", "--out", "small-study")
 _STUDY_READERS = (
-    Reader(("report", "small-study", "--out", "page.html"), answer="bytes"),
+    Reader(("study", "report", "small-study", "--out", "page.html"), answer="bytes"),
     Reader(("study", "compare", "small-study", "--json")),
     Reader(_STUDY, ("tiny.yaml",), "small-study/records/tiny.json"),
     Reader((*_STUDY, "--seeds", "0,1"), ("tiny.yaml",), "small-study/records/tiny.json"),

@@ -59,7 +59,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "tuned": ("finetune", "small-run", *TUNE),
     "prediction.npy": ("predict", "other-run", "inputs.npy"),
     "small-study": ("study", "run", "tiny.yaml", "--scale", "small"),
-    "page.html": ("report", "small-study"),
+    "page.html": ("study", "report", "small-study"),
     "small-demo": ("demo", *SMALL_DEMO, "--seed", "1"),
 }
 

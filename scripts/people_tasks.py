@@ -64,7 +64,7 @@ def one_row_of_the_first_table(run: Run, folder: Path) -> dict[str, Any]:
     """Repeat the two-scale row of the paper's first table, smaller."""
     only = ("--only", "two-scale", "--seeds", "0")
     run("study", "run", "headline", "--scale", "small", *only, "--out", folder / "studies")
-    run("report", folder / "studies", "--out", folder / "study.html")
+    run("study", "report", folder / "studies", "--out", folder / "study.html")
     assert (folder / "study.html").exists()
     found = json.loads(run("study", "compare", folder / "studies", "--json"))
     return {"compared values": len(found["cells"])}

@@ -18,7 +18,7 @@ from faults.trials import Place, Trial
 
 _DRY = ("study", "run", "x.yaml", "--scale", "small", "--dry-run", "--out", "result")
 _RECORD = "records/tiny.json"
-_REPORT: tuple[str, ...] = ("report", "small-study", "--out", "deep/er/page.html")
+_REPORT: tuple[str, ...] = ("study", "report", "small-study", "--out", "deep/er/page.html")
 _COMPARE: tuple[str, ...] = ("study", "compare", "small-study", "--json")
 _AGAIN = ("study", "run", "tiny.yaml", "--scale", "small", "--out", "small-study")
 _MUTATED_STUDIES, _MUTATED_RECORDS = 80, 110

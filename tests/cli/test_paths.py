@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.cli.outcome import contents, refused
-from tests.lab.study.synthetic import make_record, write_record
 from twoscale import Surrogate
 
 
@@ -16,7 +15,8 @@ def places(data, run_folder, tmp_path_factory):
     root = tmp_path_factory.mktemp("places")
     shutil.copytree(run_folder, root / "several" / "seed-0")
     Surrogate.load(run_folder, device="cpu").save(root / "saved")
-    write_record(root / "studies" / "records", make_record("mine", ["poisson-128 local"]))
+    (root / "studies" / "records").mkdir(parents=True)
+    (root / "studies" / "records" / "mine.json").write_text('{"study": "mine", "cells": []}')
     np.save(root / "x.npy", np.ones((2, 16, 16)))
     np.savez(root / "x.npz", a=np.ones((2, 16, 16)))
     (root / "mine.yaml").write_text("title: Mine")
@@ -33,7 +33,7 @@ WORDS = {
     "run": ("is a run, not", "'twoscale evaluate"),
     "saved": ("is a surrogate saved from Python, not", "'twoscale predict"),
     "several": ("is a folder of runs, not", "seed-0"),
-    "studies": ("is a study folder, not", "'twoscale report"),
+    "studies": ("is a study folder, not", "'twoscale study report"),
     "empty": ("is an empty folder, not", "choose another path"),
     "other": ("is a folder of something else, not", "choose another path"),
     "npy": ("is an npy file, not", "'twoscale fit"),
@@ -47,9 +47,7 @@ COMMANDS = {
     "evaluate": (["{path}"], {"run"}),
     "predict": (["{path}", "x.npy", "--out", "new"], {"run", "saved"}),
     "import": (["{path}", "--out", "new"], {"npy", "npz", "empty", "other"}),
-    "report": (["{path}", "--out", "new.html"], {"run", "several", "studies", "empty", "other"}),
-    "study compare": (["{path}"], {"studies", "empty", "other"}),
-    "study run": (["{path}", "--out", "new"], {"yaml"}),
+    "report": (["{path}", "--out", "new.html"], {"run", "several", "empty", "other"}),
 }
 
 

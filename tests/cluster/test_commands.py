@@ -8,9 +8,6 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from tests.lab.study.tiny import TEXT, finished, read_tiny, tiny_study
-from twoscale_lab.study.runner import run_study
-
 ADDRESS = ["--scheduler", "local:2"]
 
 
@@ -64,21 +61,3 @@ def test_another_text_is_refused(twoscale, run, tmp_path, monkeypatch):
     outcome = twoscale("evaluate", run, "--scheduler", "four")
     assert outcome.status == 2
     assert "local:4" in outcome.err
-
-
-def test_the_cells_of_a_study_are_tasks(workers, tmp_path):
-    here = run_study(tiny_study(), tmp_path / "here", device="cpu")
-    there = run_study(tiny_study(), tmp_path / "there", device="cpu", workers=workers)
-    assert not there.failed
-    assert finished(read_tiny(tmp_path / "there")) == finished(here.record)
-    for one, other in zip(here.record["cells"], there.record["cells"], strict=True):
-        assert other["metrics"]["mre"] == pytest.approx(one["metrics"]["mre"], rel=1e-4)
-    again = run_study(tiny_study(), tmp_path / "there", device="cpu", workers=workers)
-    assert not again.plan.groups
-
-
-def test_a_cell_that_fails_elsewhere_is_recorded(workers, tmp_path):
-    study = tiny_study(TEXT.replace("local: {epochs: 2}", "local: {epochs: 2, patches: 40}"))
-    outcome = run_study(study, tmp_path, device="cpu", seeds=[0], workers=workers)
-    assert [entry["case"] for entry in outcome.failed] == ["poisson-16 local"]
-    assert "patches" in outcome.failed[0]["error"]

@@ -70,7 +70,7 @@ Member.record_epoch, SavedTraining.save_if_due = recorded, saved
 
 COMMAND = """
 import sys
-from tests.cluster.test_studies import FNO, connected, run_study, tiny_study
+from tests.lab.test_cluster_studies import FNO, connected, run_study, tiny_study
 
 with connected(sys.argv[1]) as workers:
     run_study(tiny_study(FNO), sys.argv[2], device="cpu", seeds=[0], workers=workers)
@@ -231,3 +231,21 @@ def test_many_groups_are_counted(tmp_path):
     assert words == (
         "poisson-16 fno seed 0 (training 1/6), poisson-16 fno seed 1 (training 1/6) and 1 more"
     )
+
+
+def test_the_cells_of_a_study_are_tasks(workers, tmp_path):
+    here = run_study(tiny_study(), tmp_path / "here", device="cpu")
+    there = run_study(tiny_study(), tmp_path / "there", device="cpu", workers=workers)
+    assert not there.failed
+    assert finished(read_tiny(tmp_path / "there")) == finished(here.record)
+    for one, other in zip(here.record["cells"], there.record["cells"], strict=True):
+        assert other["metrics"]["mre"] == pytest.approx(one["metrics"]["mre"], rel=1e-4)
+    again = run_study(tiny_study(), tmp_path / "there", device="cpu", workers=workers)
+    assert not again.plan.groups
+
+
+def test_a_cell_that_fails_elsewhere_is_recorded(workers, tmp_path):
+    study = tiny_study(TEXT.replace("local: {epochs: 2}", "local: {epochs: 2, patches: 40}"))
+    outcome = run_study(study, tmp_path, device="cpu", seeds=[0], workers=workers)
+    assert [entry["case"] for entry in outcome.failed] == ["poisson-16 local"]
+    assert "patches" in outcome.failed[0]["error"]

@@ -189,3 +189,16 @@ def test_merge_puts_records_together(twoscale, tmp_path):
     record = json.loads((out / "records" / "leaderboard.json").read_text())
     assert len(record["cells"]) == 20
     refused(twoscale("study", "merge", tmp_path / "no", "--out", out), "has no records of studies")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("compare", "{run}"), ("is a run, not", "'twoscale evaluate")),
+        (("report", "{run}"), ("is a run, not", "'twoscale evaluate")),
+        (("run", "{run}", "--out", "new"), ("is a run, not", "'twoscale evaluate")),
+    ],
+)
+def test_a_wrong_kind_of_path(twoscale, run_folder, arguments, words):
+    given = [word.format(run=run_folder) for word in arguments]
+    refused(twoscale("study", *given), str(run_folder), *words)

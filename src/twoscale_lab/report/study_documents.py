@@ -34,8 +34,8 @@ _HEAD = (
 
 This page has every table of every study. The paper's number stands beside ours where the paper
 has one. `make documents` makes the page from the records under `results/study`. The records
-name the settings, the commit and the device of each run. `twoscale study report results/study` makes a
-page with the figures from the same records.
+name the settings, the commit and the device of each run. `twoscale study report results/study`
+makes a page with the figures from the same records.
 
 Numbers are mean ± sample standard deviation over seeds. ✓: at most two of the paper's standard
 deviations or 5 % apart, whichever is larger. ≠: further apart. Times come from other machines and

@@ -5,7 +5,7 @@ import pytest
 from tests.lab.study.synthetic import make_record
 from tests.lab.study.tiny import TEXT
 from twoscale.files import write_json
-from twoscale_lab.report.charts import style
+from twoscale.report import axes
 from twoscale_lab.report.study_page import write_report
 from twoscale_lab.study.catalogue import own_definition, parse_study
 
@@ -75,5 +75,5 @@ def test_errors_of_zero_are_shown(tmp_path):
 
 
 def test_a_figure_of_enormous_size_is_not_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(style, "_LARGEST", 2.0)
+    monkeypatch.setattr(axes, "_LARGEST", 2.0)
     assert "inches large" in report(tmp_path, "{kind: bars}")
