@@ -17,7 +17,6 @@ SHOWS_COMMANDS = {
     "bench/using.py": "runs the command line",
     "cluster/checks.py": "shows a command of Dask",
     "report": "pages print commands to type",
-    "serve/pages.py": "shows commands of curl",
     "study/runner.py": "a record holds the command that makes it",
     "study/worker.py": "is a command of its own, for machines without typer",
     "surrogate/artifact.py": "asks git",

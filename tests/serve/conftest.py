@@ -9,7 +9,7 @@ import pytest
 
 from tests.surrogate.tiny import make
 from twoscale import Darcy, Grid, Surrogate
-from twoscale.serve import Limits, Model, Server
+from twoscale.serve import Limits, ServedModel, Server
 
 SHORT = Limits(request_bytes=200_000, fields=40, queue=100)
 HASTY = Limits(request_bytes=200_000, body_seconds=1.0)
@@ -35,14 +35,14 @@ def darcy() -> Surrogate:
 @pytest.fixture(scope="session")
 def server(surrogate):
     """A server of one model; tests must leave it alive."""
-    with Server([Model(surrogate)], port=0, limits=SHORT) as running:
+    with Server([ServedModel(surrogate)], port=0, limits=SHORT) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def hasty(surrogate):
     """A server that waits for slow clients for a second only."""
-    with Server([Model(surrogate)], port=0, limits=HASTY) as running:
+    with Server([ServedModel(surrogate)], port=0, limits=HASTY) as running:
         yield running
 
 
@@ -50,9 +50,9 @@ def hasty(surrogate):
 def several(surrogate, darcy):
     """A server of three models: coefficients to points, and media with and without a jump."""
     models = [
-        Model(surrogate, "poisson", inputs="kl:12", points="3x4"),
-        Model(darcy, "jump", inputs="kl:10"),
-        Model(darcy, "smooth", inputs="kl:10,width=0.3", points=[[0.5, 0.5], [0.25, 1.0]]),
+        ServedModel(surrogate, "poisson", inputs="kl:12", points="3x4"),
+        ServedModel(darcy, "jump", inputs="kl:10"),
+        ServedModel(darcy, "smooth", inputs="kl:10,width=0.3", points=[[0.5, 0.5], [0.25, 1.0]]),
     ]
     with Server(models, port=0) as running:
         yield running

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.surrogate.tiny import make
-from twoscale.serve import Model
+from twoscale.serve import ServedModel
 from twoscale.serve.derivatives import jacobian_action
 
 STEP = 1e-5
@@ -22,8 +22,8 @@ def normal(*shape, seed=0):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def run(job):
-    (result,) = job.work(job.arguments)
+def run(call):
+    (result,) = call.work(call.arguments)
     return result
 
 
@@ -31,7 +31,7 @@ def run(job):
 def model(request):
     method, settings = request.param
     x = normal(24, 12, 12).cumsum(-1).float() / 4
-    return Model(make(method, **settings).fit(x, (x**2).cumsum(1) / 4), points="3x3")
+    return ServedModel(make(method, **settings).fit(x, (x**2).cumsum(1) / 4), points="3x3")
 
 
 @pytest.mark.filterwarnings("ignore::twoscale.TwoscaleWarning")
@@ -42,19 +42,19 @@ def test_derivatives_are_differences(model):
     points = model.points
 
     def value(shift):
-        return run(model.evaluation([at[0] + shift * direction], points))
+        return run(model.vector_call("Evaluate", [at[0] + shift * direction], points))
 
     def gradient(shift):
-        return run(model.gradient([at[0] + shift * direction], points, 0, sens))
+        return run(model.vector_call("Gradient", [at[0] + shift * direction, sens], points, [0]))
 
     change = (value(STEP) - value(-STEP)) / (2 * STEP)
-    along = run(model.jacobian(at, points, 0, direction))
+    along = run(model.vector_call("ApplyJacobian", [*at, direction], points, [0]))
     torch.testing.assert_close(along, change, rtol=1e-3, atol=1e-3 * float(change.abs().max()))
     torch.testing.assert_close(
         (gradient(0) * direction).sum(1), (change * sens).sum(1), rtol=1e-3, atol=1e-6
     )
     curved = (gradient(STEP) - gradient(-STEP)) / (2 * STEP)
-    second = run(model.hessian(at, points, (0, 0), sens, direction))
+    second = run(model.vector_call("ApplyHessian", [*at, sens, direction], points, [0, 0]))
     size = float(gradient(0).abs().max())
     torch.testing.assert_close(second, curved, rtol=1e-3, atol=1e-5 * size)
 
@@ -68,14 +68,18 @@ def test_memory_that_runs_out_is_an_error():
 
 
 def test_the_second_derivative_of_a_smooth_step_is_there(darcy):
-    model = Model(darcy, inputs="kl:6,width=0.5", points="2x2")
+    model = ServedModel(darcy, inputs="kl:6,width=0.5", points="2x2")
     at, sens, direction = [normal(1, 6)], normal(1, 4, seed=1), normal(1, 6, seed=2)
     ends = [
-        run(model.gradient([at[0] + sign * STEP * direction], model.points, 0, sens))
+        run(
+            model.vector_call(
+                "Gradient", [at[0] + sign * STEP * direction, sens], model.points, [0]
+            )
+        )
         for sign in (1, -1)
     ]
     expected = (ends[0] - ends[1]) / (2 * STEP)
-    found = run(model.hessian(at, model.points, (0, 0), sens, direction))
+    found = run(model.vector_call("ApplyHessian", [*at, sens, direction], model.points, [0, 0]))
     assert float(found.abs().max()) > 0
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-6 * float(expected.abs().max()))
 
@@ -85,17 +89,19 @@ def test_parameters_have_derivatives_of_their_own():
     surrogate = make("global", predictor="kernel").fit(
         x, x.cumsum(2) + p.prod(1)[:, None, None], parameters=p
     )
-    model = Model(surrogate)
+    model = ServedModel(surrogate)
     assert model.input_sizes == [64, 2]
     at, sens = [normal(1, 64), normal(1, 2, seed=4)], normal(1, 64, seed=5)
-    found = run(model.gradient(at, None, 1, sens))
+    found = run(model.vector_call("Gradient", [*at, sens], places=[1]))
     steps = STEP * torch.eye(2, dtype=torch.float64)
     changes = [
-        run(model.evaluation([at[0], at[1] + step], None))
-        - run(model.evaluation([at[0], at[1] - step], None))
+        run(model.vector_call("Evaluate", [at[0], at[1] + step]))
+        - run(model.vector_call("Evaluate", [at[0], at[1] - step]))
         for step in steps
     ]
     expected = torch.stack([(change * sens).sum() for change in changes]) / (2 * STEP)
     torch.testing.assert_close(found[0], expected, rtol=1e-3, atol=1e-6)
-    mixed = run(model.hessian(at, None, (1, 0), sens, normal(1, 64, seed=6)))
+    mixed = run(
+        model.vector_call("ApplyHessian", [*at, sens, normal(1, 64, seed=6)], places=[1, 0])
+    )
     assert mixed.shape == (1, 2)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.serve.conftest import SHORT, WAIT, connect, npy, read_all, read_answer
 from twoscale import TwoscaleError
-from twoscale.serve import Limits, Model, Server
+from twoscale.serve import Limits, ServedModel, Server
 
 HEAD = b"POST /predict HTTP/1.1\r\nHost: HERE\r\nContent-Type: application/x-npy\r\n"
 BODY = npy(np.zeros((1, 16, 16), np.float32))
@@ -165,7 +165,7 @@ def test_a_reader_that_stops_is_cut(surrogate, caplog):
     """The answer of 15 MB fits no buffer of the system; the client reads none of it."""
     limits = Limits(body_seconds=2.0)
     body = npy(np.zeros((1000, 16, 16), np.float32))
-    with Server([Model(surrogate)], port=0, limits=limits) as server:
+    with Server([ServedModel(surrogate)], port=0, limits=limits) as server:
         with connect(server) as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             head = HEAD + b"Accept: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
@@ -179,7 +179,7 @@ def test_a_reader_that_stops_is_cut(surrogate, caplog):
 
 def test_the_memory_of_waiting_requests_is_bounded(surrogate):
     limits = Limits(request_bytes=10_000, pending_bytes=12_000)
-    with Server([Model(surrogate)], port=0, limits=limits) as server, connect(server) as slow:
+    with Server([ServedModel(surrogate)], port=0, limits=limits) as server, connect(server) as slow:
         send(server, slow, HEAD + b"Content-Length: 10000\r\n\r\n" + bytes(9_999))
         wait_until(lambda: server.service.pending.total == 9_999)
         large = npy(np.zeros((4, 16, 16), np.float32))
@@ -198,7 +198,7 @@ def test_the_memory_of_waiting_requests_is_bounded(surrogate):
 def test_a_port_in_use_is_told(server, surrogate):
     port = int(server.url.rsplit(":", 1)[1])
     with pytest.raises(TwoscaleError, match=f"port {port} of 127.0.0.1 is in use"):
-        Server([Model(surrogate)], port=port)
+        Server([ServedModel(surrogate)], port=port)
 
 
 @pytest.mark.parametrize(
@@ -211,28 +211,23 @@ def test_a_port_in_use_is_told(server, surrogate):
 )
 def test_wrong_addresses(surrogate, where, words):
     with pytest.raises(TwoscaleError, match=words):
-        Server([Model(surrogate)], **where)
+        Server([ServedModel(surrogate)], **where)
 
 
 def test_models_need_names_of_their_own(surrogate):
-    for models in ([], [Model(surrogate), Model(surrogate)]):
+    for models in ([], [ServedModel(surrogate), ServedModel(surrogate)]):
         with pytest.raises(TwoscaleError, match="models of different names"):
             Server(models, port=0)
 
 
-def test_limits_are_positive():
-    with pytest.raises(TwoscaleError, match="the limit seconds must be positive"):
-        Limits(seconds=0)
-
-
 def test_a_server_starts_and_stops_once(surrogate):
     usual = sys.getswitchinterval()
-    server = Server([Model(surrogate)], port=0)
+    server = Server([ServedModel(surrogate)], port=0)
     server.stop()
     for begin in (server.start, server.run):
         with pytest.raises(TwoscaleError, match="stopped already: make a new Server"):
             begin()
-    server = Server([Model(surrogate)], port=0).start()
+    server = Server([ServedModel(surrogate)], port=0).start()
     assert sys.getswitchinterval() < 1e-3
     with pytest.raises(TwoscaleError, match="running already"):
         server.start()
@@ -250,7 +245,7 @@ def test_stopping_answers_what_has_begun(surrogate, monkeypatch):
         return usual(fields)
 
     monkeypatch.setattr(surrogate, "predict_fields", slow)
-    server = Server([Model(surrogate)], port=0, limits=SHORT).start()
+    server = Server([ServedModel(surrogate)], port=0, limits=SHORT).start()
     with ThreadPoolExecutor(2) as pool:
         answer = pool.submit(alive, server)
         assert started.wait(WAIT)

@@ -73,13 +73,18 @@ def _serve(
     import webbrowser
 
     from twoscale.cli.display import print_outcome
-    from twoscale.explore.server import PageServer
+    from twoscale.cli.serve import log_to_stderr
+    from twoscale.explore.server import PageService
+    from twoscale.serve.server import HttpServer
 
     text = page.path.read_text(encoding="utf-8")
-    with PageServer(text, page.runs, port=port) as server:
-        sentence = f"{page.path} is served at {server.address} until Ctrl-C"
-        print_outcome(sentence, page.path, content | {"address": server.address}, json=json)
-        sys.stdout.flush()  # somebody may wait for the address
-        if opened:
-            webbrowser.open(server.address)
-        server.serve_forever()
+    surrogates = [run.surrogate for run in page.runs.values()]
+    server = HttpServer(PageService(text, surrogates), port=port)
+    address = f"{server.url}/"
+    sentence = f"{page.path} is served at {address} until Ctrl-C"
+    print_outcome(sentence, page.path, content | {"address": address}, json=json)
+    sys.stdout.flush()  # somebody may wait for the address
+    if opened:
+        webbrowser.open(address)
+    log_to_stderr()
+    server.run()

@@ -17,7 +17,7 @@ from twoscale.serve.limits import HOST, PORT, Limits
 if TYPE_CHECKING:
     import numpy as np
 
-    from twoscale.serve import Model
+    from twoscale.serve import ServedModel
 
 
 def serve(
@@ -101,13 +101,13 @@ def serve(
         for one in described:
             say(f"{one['name']}: its UM-Bridge input is {one['umbridge']['input']}")
     sys.stdout.flush()
-    _log_to_stderr()
+    log_to_stderr()
     server.run()
     if not json:
         say("stopped")
 
 
-def _models(runs: list[Path], inputs: str, points: str | None, device: str) -> list[Model]:
+def _models(runs: list[Path], inputs: str, points: str | None, device: str) -> list[ServedModel]:
     from twoscale.cli.paths import expect_kind
     from twoscale.data.kinds import Kind
     from twoscale.serve import load_models
@@ -129,7 +129,7 @@ def _points(given: str | None) -> str | np.ndarray | None:
     return points
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
     """Let the library and uvicorn print what goes wrong, a line each, with the time."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

@@ -51,11 +51,6 @@ def page_text(data: dict[str, Any], title: str) -> str:
     return re.sub(r"<!--(\w+)-->", lambda place: content[place[1]], text)
 
 
-def served_text(text: str) -> str:
-    """Return a page that knows that a `PageServer` answers it; other servers only store files."""
-    return text.replace("<html ", "<html data-served ", 1)
-
-
 def _inline_json(data: dict[str, Any]) -> str:
     """Return data as JSON without `<`: `</script>` and `<!--` mean something to browsers."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Lock
+from contextlib import AbstractContextManager
 
 import torch
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.runtime.threads import SharedSetting
 
 _LARGEST = 2.0**120  # 1.3e36: sums and differences of a few such numbers are finite
 _STEP = 2.0**-23  # from one number to the next, relative
 _SMALLEST = 2.0**-120  # 7.5e-37: a sixtieth of it still has all its digits
 _FEW_DIGITS = 3  # from a mean of 1e4 deviations on, errors of 5e-3 were seen to grow
-
-_LOCK = Lock()
-_users: list[bool] = []  # the flag before each block of `tensor_cores` that is still open
 
 
 def unit_of(size: float) -> float:
@@ -94,20 +90,15 @@ def precision_problem(mean: float, spread: float) -> str | None:
     )
 
 
-@contextmanager
-def tensor_cores() -> Iterator[None]:
+_MATMUL = torch.backends.cuda.matmul
+_tensor_cores = SharedSetting(
+    lambda: _MATMUL.allow_tf32, lambda allowed: setattr(_MATMUL, "allow_tf32", allowed), True
+)
+
+
+def tensor_cores() -> AbstractContextManager[None]:
     """Round the factors of products on CUDA to ten bits (TF32), as convolutions do by default."""
-    flags = torch.backends.cuda.matmul
-    with _LOCK:
-        _users.append(flags.allow_tf32)
-        flags.allow_tf32 = True
-    try:
-        yield
-    finally:
-        with _LOCK:  # threads may leave in any order: the last one restores the first one's flag
-            before = _users.pop()
-            if not _users:
-                flags.allow_tf32 = before
+    return _tensor_cores.changed()
 
 
 def precision_flags() -> tuple[bool, bool]:

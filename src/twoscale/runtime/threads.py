@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from threading import Thread
+from threading import Lock, Thread
 from time import perf_counter
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import torch
 
@@ -68,6 +68,34 @@ def _seconds(clock: Callable[[], float], enough: float) -> float:
         if clock() - start > enough:
             break
     return clock() - start
+
+
+class SharedSetting(Generic[Item]):
+    """A setting of the process that blocks in several threads change to the same value.
+
+    They may end in any order: the last one restores what the first one found.
+    """
+
+    def __init__(
+        self, read: Callable[[], Item], write: Callable[[Item], object], value: Item
+    ) -> None:
+        self._read, self._write, self._value = read, write, value
+        self._lock = Lock()
+        self._before: list[Item] = []  # of each block that is open
+
+    @contextmanager
+    def changed(self) -> Iterator[None]:
+        """Change the setting inside the block."""
+        with self._lock:
+            self._before.append(self._read())
+            self._write(self._value)
+        try:
+            yield
+        finally:
+            with self._lock:
+                before = self._before.pop()
+                if not self._before:
+                    self._write(before)
 
 
 def prefetch(

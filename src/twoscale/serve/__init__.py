@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from twoscale.serve.limits import Limits
 
 if TYPE_CHECKING:
-    from twoscale.serve.model import Model, load_models
+    from twoscale.serve.model import ServedModel, load_models
     from twoscale.serve.server import Server
 
-__all__ = ["Limits", "Model", "Server", "load_models"]
+__all__ = ["Limits", "ServedModel", "Server", "load_models"]
 
 # Loaded at their first use: the command line reads defaults from here, and must not wait for torch.
-_MODULES = {"Model": "model", "Server": "server", "load_models": "model"}
+_MODULES = {"ServedModel": "model", "Server": "server", "load_models": "model"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from twoscale.runtime.logs import LOGGER
-from twoscale.serve.limits import Limits, busy
+from twoscale.serve.limits import Limits, Refusal
 
 Tensors = tuple[Tensor, ...]
 Work = Callable[[Tensors], Tensors]
@@ -21,8 +22,8 @@ Work = Callable[[Tensors], Tensors]
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """What one request wants computed; jobs of one key are computed together."""
+class QueuedCall:
+    """What one request wants computed; calls of one key are computed together."""
 
     key: Hashable
     work: Work
@@ -35,34 +36,35 @@ class Job:
 
 
 class Batcher:
-    """Computes jobs in one thread, as many of a kind at a time as are waiting.
+    """Computes calls in one thread, as many of a kind at a time as are waiting.
 
     It never waits for a batch to fill: while one batch is computed, the next one gathers.
 
     Attributes
     ----------
     batches, computed
-        Number of batches so far, and of the jobs in them.
+        Number of batches so far, and of the calls in them.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.batches = 0
         self.computed = 0
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[QueuedCall] = deque()
         self._changed = Condition()
-        self.ends = False
+        self._ends = False
         self._thread = Thread(target=self._compute, name="twoscale-batches", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread once its batch is done; jobs that still wait are cancelled."""
+        """End the thread once its batch is done; calls that still wait are refused."""
         with self._changed:
-            self.ends = True
-            for job in self._waiting:
-                job.future.cancel()
+            self._ends = True
+            for call in self._waiting:
+                if call.future.set_running_or_notify_cancel():
+                    call.future.set_exception(_shutting_down())
             self._waiting.clear()
             self._changed.notify_all()
         if self._thread.is_alive():
@@ -70,69 +72,78 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Return the number of jobs in the queue."""
+        """Return the number of calls in the queue."""
         return len(self._waiting)
 
-    def submit(self, job: Job) -> Future[Tensors]:
-        """Queue a job and return its future, or refuse it if too many wait."""
+    def submit(self, call: QueuedCall) -> Future[Tensors]:
+        """Queue a call and return its future, or refuse it if too many wait."""
         with self._changed:
-            if self.ends:
-                raise busy("the server is shutting down: ask again when it is back")
+            if self._ends:
+                raise _shutting_down()
             if len(self._waiting) >= self.limits.queue:
-                raise busy(f"{len(self._waiting)} requests are waiting already: ask again later")
-            self._waiting.append(job)
+                waiting = len(self._waiting)
+                raise Refusal(503, f"{waiting} requests are waiting already: ask again later")
+            self._waiting.append(call)
             self._changed.notify_all()
-        return job.future
+        return call.future
 
-    def discard(self, job: Job) -> None:
-        """Take a job that was given up out of the queue, so that its arguments are freed."""
-        with self._changed, suppress(ValueError):
-            self._waiting.remove(job)
+    async def compute(self, call: QueuedCall) -> Tensors:
+        """Return the results of a call; one that is given up leaves the queue."""
+        try:
+            return await asyncio.wrap_future(self.submit(call))
+        except asyncio.CancelledError:
+            with self._changed, suppress(ValueError):
+                self._waiting.remove(call)
+            raise
 
     def _compute(self) -> None:
-        while (jobs := self._next_batch()) is not None:
-            if jobs:
+        while (calls := self._next_batch()) is not None:
+            if calls:
                 self.batches += 1
-                self.computed += len(jobs)
-                run_together(jobs)
+                self.computed += len(calls)
+                run_together(calls)
 
-    def _next_batch(self) -> list[Job] | None:
-        """Return the oldest job with later ones of its key, once there is one; None at the end."""
+    def _next_batch(self) -> list[QueuedCall] | None:
+        """Return the oldest call with later ones of its key, once there is one; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self.ends)
-            if self.ends:
+            self._changed.wait_for(lambda: self._waiting or self._ends)
+            if self._ends:
                 return None
-            taken: list[Job] = []
-            left: list[Job] = []
+            taken: list[QueuedCall] = []
+            left: list[QueuedCall] = []
             samples = 0
-            for job in self._waiting:
-                fits = samples + job.samples <= self.limits.batch_fields
-                if not taken or (job.key == taken[0].key and fits):
-                    taken.append(job)
-                    samples += job.samples
+            for call in self._waiting:
+                fits = samples + call.samples <= self.limits.batch_fields
+                if not taken or (call.key == taken[0].key and fits):
+                    taken.append(call)
+                    samples += call.samples
                 else:
-                    left.append(job)
+                    left.append(call)
             self._waiting = deque(left)
         # A request that was given up is cancelled, and nothing is computed for it.
-        return [job for job in taken if job.future.set_running_or_notify_cancel()]
+        return [call for call in taken if call.future.set_running_or_notify_cancel()]
 
 
-def run_together(jobs: Sequence[Job]) -> None:
-    """Compute jobs of one key as one batch; if that fails, each alone: one harms no other."""
+def _shutting_down() -> Refusal:
+    return Refusal(503, "the server is shutting down: ask again when it is back")
+
+
+def run_together(calls: Sequence[QueuedCall]) -> None:
+    """Compute calls of one key as one batch; if that fails, each alone: one harms no other."""
     try:
-        columns = zip(*(job.arguments for job in jobs), strict=True)
-        stacked = tuple(torch.cat(column) if len(jobs) > 1 else column[0] for column in columns)
-        samples = [job.samples for job in jobs]
-        results = zip(*(one.split(samples) for one in jobs[0].work(stacked)), strict=True)
+        columns = zip(*(call.arguments for call in calls), strict=True)
+        stacked = tuple(torch.cat(column) if len(calls) > 1 else column[0] for column in columns)
+        samples = [call.samples for call in calls]
+        results = zip(*(one.split(samples) for one in calls[0].work(stacked)), strict=True)
     except Exception as error:
-        if len(jobs) > 1:
+        if len(calls) > 1:
             LOGGER.warning(
-                "a batch of %d requests failed, each is tried alone: %s", len(jobs), error
+                "a batch of %d requests failed, each is tried alone: %s", len(calls), error
             )
-            for job in jobs:
-                run_together([job])
+            for call in calls:
+                run_together([call])
         else:
-            jobs[0].future.set_exception(error)
+            calls[0].future.set_exception(error)
         return
-    for job, result in zip(jobs, results, strict=True):
-        job.future.set_result(result)
+    for call, result in zip(calls, results, strict=True):
+        call.future.set_result(result)

@@ -1,26 +1,23 @@
-"""Bodies of requests and answers: read within limits, decoded with care, encoded."""
+"""Bodies of requests and answers: read within limits, decoded with care, encoded in pieces."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 
-from twoscale.errors import TwoscaleError, did_you_mean, missing_extra
+from twoscale.errors import TwoscaleError, missing_extra, unknown_name
 from twoscale.files import parse_json, read_npy_header
 from twoscale.runtime.memory import size_text
-from twoscale.serve.limits import INVALID_INPUT, TIMEOUT, TOO_LARGE, Limits, Refusal
-from twoscale.serve.pending import Held
+from twoscale.serve.limits import CLOSE, Limits, Refusal
 
 try:
     from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
+    from starlette.responses import Response, StreamingResponse
 except ImportError as error:
     raise missing_extra(error.name or "starlette", "serve") from error
 
@@ -28,97 +25,89 @@ JSON, NPY = "application/json", "application/x-npy"
 _SMALL = 2**16  # bytes: what is decoded or encoded at once, without a thread
 _PIECE_BYTES = 2**18  # of an answer, sent at once
 _PIECE_NUMBERS = 2**13  # of an answer in JSON, encoded at once: a few milliseconds
-_JSON_NUMBER, _NPY_NUMBER = 40, 8  # bytes of a number in an answer, and while it is encoded
-_LINGER = 2.0  # seconds that the rest of a refused body is read for, so that clients see the answer
+_ANSWER_BYTES = {JSON: 40, NPY: 8}  # of a number in an answer, and while it is encoded
+_VALUE_BYTES, _LIST_BYTES = 32, 64  # of a number in a list of Python; of an empty list or object
 
 Result = TypeVar("Result")
 
 
-async def read_body(request: Request, limits: Limits, held: Held) -> bytes:
+class PendingMemory:
+    """How many bytes of memory all requests take that are not answered yet."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.total = 0
+
+
+class RequestMemory:
+    """The memory of one request, from its first byte to the last one of its answer."""
+
+    def __init__(self, pending: PendingMemory) -> None:
+        self._pending = pending
+        self.total = 0
+
+    def add(self, count: int) -> None:
+        """Count bytes of this request, or refuse it if others leave too little.
+
+        A request is never refused for its own bytes: alone it is answered, whatever its size.
+        """
+        others = self._pending.total - self.total
+        if others and others + self.total + count > self._pending.limits.pending_bytes:
+            raise Refusal(503, f"requests of {size_text(others)} are waiting already: try later")
+        self._pending.total += count
+        self.total += count
+
+    def add_expanded(self, count: int) -> None:
+        """Count fields and answer, or refuse them if they are too much for one request."""
+        most = self._pending.limits.memory_bytes
+        if count > most:
+            raise Refusal(
+                413,
+                f"the fields of a request and its answer have {size_text(most)} at most on the "
+                f"model's grid, these have {size_text(count)}: send fewer fields at a time",
+            )
+        self.add(count)
+
+    def add_decoded(self, body: bytes) -> None:
+        """Count about what the values of a JSON text take in Python."""
+        lists = body.count(b"[") + body.count(b"{")
+        self.add(_VALUE_BYTES * body.count(b",") + _LIST_BYTES * lists)
+
+    def release(self) -> None:
+        """Count nothing any more."""
+        self._pending.total -= self.total
+        self.total = 0
+
+
+async def read_body(request: Request, limits: Limits, memory: RequestMemory) -> bytes:
     """Return a request's body; refuse one that is too large, or that comes too slowly.
 
     A body of unknown length (chunked) is refused as soon as it has become too large.
     """
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
-        raise Refusal(415, INVALID_INPUT, f"bodies come without compression, got {encoding}")
-    announced = int(request.headers.get("content-length", 0))
-    _check_size(announced, limits)
+        raise Refusal(415, f"bodies come without compression, got {encoding}")
+    _check_size(int(request.headers.get("content-length", 0)), limits)
     parts, size = [], 0
     try:
         async with asyncio.timeout(limits.body_seconds):
             async for part in request.stream():
                 size += len(part)
                 _check_size(size, limits)
-                held.add(len(part))
+                memory.add(len(part))
                 parts.append(part)
     except TimeoutError:
-        raise Refusal(
-            408,
-            TIMEOUT,
-            f"the body did not arrive within {limits.body_seconds:g} s: {size} bytes came",
-            {"Connection": "close"},
-        ) from None
+        late = f"the body did not arrive within {limits.body_seconds:g} s: {size} bytes came"
+        raise Refusal(408, late, headers=CLOSE) from None
     return b"".join(parts)
 
 
 def _check_size(size: int, limits: Limits) -> None:
     if size > limits.request_bytes:
+        most = size_text(limits.request_bytes)
         raise Refusal(
-            413,
-            TOO_LARGE,
-            f"a request has {size_text(limits.request_bytes)} at most: send fewer fields at a time",
-            {"Connection": "close"},
+            413, f"a request has {most} at most: send fewer fields at a time", headers=CLOSE
         )
-
-
-class LastResponse(Response):
-    """An answer after which the connection ends, while the client may still be sending.
-
-    Whatever it sends is read for a moment and dropped. If the connection was closed at once, the
-    system would reset it, and the client might never see the answer.
-    """
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start = {"status": self.status_code, "headers": self.raw_headers}
-        await send({"type": "http.response.start", **start})
-        await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER):
-                while (message := await receive())["type"] == "http.request":
-                    if not message.get("more_body"):
-                        break
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-class PiecesResponse(Response):
-    """An answer that is sent in pieces, each once the client has read most of those before.
-
-    So a client that does not read keeps its request waiting, and the request's memory counted.
-    """
-
-    def __init__(self, pieces: Iterable[bytes], media_type: str) -> None:
-        super().__init__(None, media_type=media_type)
-        self.pieces = [*_gathered(pieces)]
-        self.headers["content-length"] = str(sum(map(len, self.pieces)))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start = {"status": self.status_code, "headers": self.raw_headers}
-        await send({"type": "http.response.start", **start})
-        for piece in self.pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Return the same bytes in fewer pieces: small ones are put together."""
-    parts: list[bytes] = []
-    for piece in pieces:
-        parts.append(piece)
-        if sum(map(len, parts)) >= _PIECE_BYTES:
-            yield b"".join(parts)
-            parts.clear()
-    yield b"".join(parts)
 
 
 async def off_loop(size: int, function: Callable[..., Result], *arguments: Any) -> Result:
@@ -130,47 +119,44 @@ async def off_loop(size: int, function: Callable[..., Result], *arguments: Any) 
 
 def kind_of_body(request: Request) -> str:
     """Return the type of a request's body: JSON or npy; anything else is refused."""
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given in (JSON, NPY):
-        return given
-    raise Refusal(
-        415, INVALID_INPUT, f"the Content-Type is {JSON} or {NPY}, got '{given or 'none'}'"
-    )
+    kind = _media_types(request.headers.get("content-type", ""))[0]
+    if kind in (JSON, NPY):
+        return kind
+    raise Refusal(415, f"the Content-Type is {JSON} or {NPY}, got '{kind or 'none'}'")
 
 
 def kind_of_answer(request: Request, own: str) -> str:
     """Return the type of the answer that a client accepts; by default that of its request."""
-    accepted = [
-        one.partition(";")[0].strip().lower()
-        for one in request.headers.get("accept", "*/*").split(",")
-    ]
+    accepted = _media_types(request.headers.get("accept", "*/*"))
     for kind in accepted:
         if kind in (JSON, NPY):
             return kind
     if {"*/*", "application/*"} & {*accepted}:
         return own
-    raise Refusal(406, INVALID_INPUT, f"answers are {JSON} or {NPY}, and neither is accepted")
+    raise Refusal(406, f"answers are {JSON} or {NPY}, and neither is accepted")
 
 
-def json_object(body: bytes) -> dict[str, Any]:
+def _media_types(header: str) -> list[str]:
+    return [text.partition(";")[0].strip().lower() for text in header.split(",")]
+
+
+async def json_object(body: bytes, memory: RequestMemory) -> dict[str, Any]:
     """Return the object of a JSON body; NaN, deep nesting and anything else are refused."""
+    memory.add_decoded(body)
     try:
-        content = parse_json(body.decode())
+        content = await off_loop(len(body), lambda: parse_json(body.decode()))
     except ValueError as error:
-        raise Refusal(400, INVALID_INPUT, f"the body is not JSON: {error}") from error
+        raise Refusal(400, f"the body is not JSON: {error}") from error
     if not isinstance(content, dict):
-        raise Refusal(400, INVALID_INPUT, "the body must be a JSON object, with keys and values")
+        raise Refusal(400, "the body must be a JSON object, with keys and values")
     return content
 
 
-def known_keys(content: dict[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Refuse an object with a key that is not known."""
+def check_keys(content: dict[str, Any], known: Collection[str], kind: str) -> None:
+    """Raise if an object has a key that is not known."""
     for key in content:
         if key not in known:
-            hint = did_you_mean(key, known)
-            raise Refusal(
-                422, INVALID_INPUT, f"{where} has no '{key}'{hint}: known are {', '.join(known)}"
-            )
+            raise unknown_name(kind, key, known)
 
 
 def npy_array(body: bytes) -> np.ndarray:
@@ -178,18 +164,14 @@ def npy_array(body: bytes) -> np.ndarray:
     try:
         header = read_npy_header(io.BytesIO(body))
     except Exception as error:  # of NumPy's parser, on any bytes
-        raise Refusal(400, INVALID_INPUT, f"the body is not an npy file: {error}") from error
+        raise Refusal(400, f"the body is not an npy file: {error}") from error
+    came = len(body) - header.offset
     if header.dtype.kind not in "fiub":
-        raise Refusal(422, INVALID_INPUT, f"the array must be real numbers, got {header.dtype}")
-    if header.nbytes != len(body) - header.offset:
-        raise Refusal(
-            400,
-            INVALID_INPUT,
-            f"the npy header claims {header.nbytes} bytes of values, {len(body) - header.offset} "
-            "came",
-        )
+        raise TwoscaleError(f"the array must be real numbers, got {header.dtype}")
+    if header.nbytes != came:
+        raise Refusal(400, f"the npy header claims {header.nbytes} bytes of values, {came} came")
     if not header.nbytes:
-        raise Refusal(422, INVALID_INPUT, f"the array has no values: its shape is {header.shape}")
+        raise TwoscaleError(f"the array has no values: its shape is {header.shape}")
     flat = np.frombuffer(body, header.dtype, offset=header.offset)
     return flat.reshape(header.shape, order="F" if header.fortran else "C")
 
@@ -215,17 +197,42 @@ def _types_in(value: list[Any]) -> set[type]:
     types = set(map(type, value))
     if list in types:
         types.remove(list)
-        types.update(*(_types_in(one) for one in value if isinstance(one, list)))
+        types.update(*(_types_in(inner) for inner in value if isinstance(inner, list)))
     return types
 
 
-def npy_pieces(array: np.ndarray) -> Iterator[bytes]:
+def answer_size(numbers: int, kind: str) -> int:
+    """Return about how many bytes an answer of so many numbers takes."""
+    return numbers * _ANSWER_BYTES[kind]
+
+
+def array_response(content: dict[str, Any], name: str, array: np.ndarray, kind: str) -> Response:
+    """Return an answer with an array: an npy file, or an object whose last value it is.
+
+    A large one is encoded and sent in pieces, each once the client has read most of those before.
+    So a client that does not read keeps its request waiting, and the request's memory counted.
+    """
+    pieces = _npy_pieces(array) if kind == NPY else _json_pieces_of(content, name, array)
+    if array.size <= _PIECE_NUMBERS:
+        return Response(b"".join(pieces), media_type=kind)
+    return StreamingResponse(pieces, media_type=kind)
+
+
+def _npy_pieces(array: np.ndarray) -> Iterator[bytes]:
     """Return an array as an npy file, in pieces."""
     stream = io.BytesIO()
     np.save(stream, array, allow_pickle=False)
     stream.seek(0)
     while piece := stream.read(_PIECE_BYTES):
         yield piece
+
+
+def _json_pieces_of(content: dict[str, Any], name: str, array: np.ndarray) -> Iterator[bytes]:
+    """Return an object as JSON, in pieces, with an array as its last value."""
+    head = json.dumps(content, allow_nan=False)[:-1] + (", " if content else "")
+    yield f"{head}{json.dumps(name)}: ".encode()
+    yield from json_pieces(array)
+    yield b"}"
 
 
 def json_pieces(array: np.ndarray) -> Iterator[bytes]:
@@ -239,34 +246,16 @@ def json_pieces(array: np.ndarray) -> Iterator[bytes]:
         return
     step = _PIECE_NUMBERS * len(array) // array.size  # rows that are encoded together
     for start in range(0, len(array), max(step, 1)):
-        yield b", " if start else b"["
+        before = ", " if start else "["
         if step:
             text = json.dumps(array[start : start + step].tolist(), allow_nan=False)
-            yield text[1:-1].encode()
+            yield f"{before}{text[1:-1]}".encode()
         else:
+            yield before.encode()
             yield from json_pieces(array[start])
     yield b"]"
 
 
-def json_pieces_of(content: dict[str, Any], name: str, array: np.ndarray) -> Iterator[bytes]:
-    """Return an object as JSON, in pieces, with an array as its last value."""
-    head = json.dumps(content, allow_nan=False)[:-1] + (", " if content else "")
-    yield f"{head}{json.dumps(name)}: ".encode()
-    yield from json_pieces(array)
-    yield b"}"
-
-
-def answer_size(numbers: int, kind: str) -> int:
-    """Return about how many bytes an answer of so many numbers takes."""
-    return numbers * (_JSON_NUMBER if kind == JSON else _NPY_NUMBER)
-
-
-def json_response(content: Any, status: int = 200) -> Response:
+def json_response(content: Any) -> Response:
     """Return a JSON answer, of finite numbers only."""
-    return Response(json.dumps(content, allow_nan=False), status, media_type=JSON)
-
-
-def refusal_response(refusal: Refusal) -> Response:
-    """Return the answer that tells an error."""
-    kind = LastResponse if "Connection" in refusal.headers else Response
-    return kind(json.dumps(refusal.content), refusal.status, refusal.headers, JSON)
+    return Response(json.dumps(content, allow_nan=False), media_type=JSON)

@@ -46,7 +46,8 @@ def jacobian_action(
 def hessian_action(
     function: VectorMap,
     vectors: Sequence[Tensor],
-    places: tuple[int, int],
+    first: int,
+    second: int,
     sens: Tensor,
     direction: Tensor,
 ) -> Tensor:
@@ -54,7 +55,6 @@ def hessian_action(
 
     The gradient is that of sens' f with respect to the first place; v moves the second one.
     """
-    first, second = places
 
     def moved(at: Tensor) -> Tensor:
         return gradient(function, _with(vectors, second, at), first, sens)

@@ -8,20 +8,19 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 
-INVALID_INPUT = "InvalidInput"
-MODEL_NOT_FOUND = "ModelNotFound"
-NOT_FOUND = "NotFound"
-UNSUPPORTED = "UnsupportedFeature"
-INVALID_OUTPUT = "InvalidOutput"
-BUSY = "Busy"
-TIMEOUT = "Timeout"
-TOO_LARGE = "TooLarge"
-FORBIDDEN = "Forbidden"
-
 HOST, PORT = "127.0.0.1", 4242
 """Where a server listens by default."""
 
 _MEMORY_PER_BYTE = 8  # of a request's fields and answer, for each byte of the largest body
+_KINDS = {
+    403: "Forbidden",
+    404: "NotFound",
+    408: "Timeout",
+    413: "TooLarge",
+    500: "InvalidOutput",
+    503: "Busy",
+    504: "Timeout",
+}
 
 
 @dataclass(frozen=True)
@@ -61,10 +60,10 @@ class Limits:
     body_seconds: float = 20.0
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for limit in fields(self):
+            value = getattr(self, limit.name)
             if not value > 0:
-                raise TwoscaleError(f"the limit {one.name} must be positive, got {value!r}")
+                raise TwoscaleError(f"the limit {limit.name} must be positive, got {value!r}")
         object.__setattr__(self, "pending_bytes", max(self.pending_bytes, self.request_bytes))
 
     @property
@@ -73,36 +72,30 @@ class Limits:
         return _MEMORY_PER_BYTE * self.request_bytes
 
 
+CLOSE = {"Connection": "close"}
+"""Headers of a refusal that ends the connection, because the client may still be sending."""
+
+
 class Refusal(Exception):
-    """A request that is not answered as asked: the status, the kind of error, one sentence."""
+    """A request that is not answered as asked: the status, one sentence, and the kind of error.
+
+    The kind is that of the status by default.
+    """
 
     def __init__(
-        self, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        kind: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(" ".join(message.split()))
         self.status = status
-        self.kind = kind
-        self.message = message
-        self.headers = dict(headers or {})
+        self.kind = kind or _KINDS.get(status, "InvalidInput")
+        self.headers = {**(headers or {}), **({"Retry-After": "1"} if status == 503 else {})}
 
     @property
     def content(self) -> dict[str, Any]:
         """Return the body of the answer; its shape is that of UM-Bridge's errors."""
-        return error_content(self.kind, self.message)
-
-
-def error_content(kind: str, message: str) -> dict[str, Any]:
-    """Return the JSON object that tells an error."""
-    return {"error": {"type": kind, "message": " ".join(message.split())}}
-
-
-def printable(text: str) -> str:
-    """Return a text of a client for the log: control characters are escaped."""
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
-    )
-
-
-def busy(message: str) -> Refusal:
-    """Return the answer to a request that has to come again later."""
-    return Refusal(503, BUSY, message, {"Retry-After": "1"})
+        return {"error": {"type": self.kind, "message": str(self)}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import check_prediction, read_shape, sample_shape
-from twoscale.serve.batching import Job, Tensors
-from twoscale.serve.derivatives import VectorMap, gradient, hessian_action, jacobian_action
+from twoscale.serve.batching import QueuedCall, Tensors
+from twoscale.serve.derivatives import gradient, hessian_action, jacobian_action
 from twoscale.serve.mappings import Points, input_map, points_from
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.assessment import assessed
@@ -24,30 +24,53 @@ from twoscale.surrogate.inputs import Given, given_inputs, predicted_space
 SINGLE_NAME = "forward"
 """The name of the model where there is only one: a convention of UM-Bridge."""
 
-SUPPORT = ("Evaluate", "Gradient", "ApplyJacobian", "ApplyHessian")
-
-
 _SINGLE, _DOUBLE = 4, 8  # bytes of a number
 _POINT_BYTES = 200  # of one point: its coordinates, nodes, weights, and the values around it
 
 
-class Memory(NamedTuple):
+class VectorOperation(NamedTuple):
+    """What UM-Bridge may ask of a map between vectors.
+
+    `compute` takes the map, the input vectors, the places of those that are differentiated, and
+    the further vectors. `places` are their keys in a request; the further vectors are called sens,
+    of the output's size, and vec, of the size of the last place.
+    """
+
+    compute: Callable[..., Tensor]
+    places: tuple[str, ...] = ()
+    takes_sens: bool = False
+    takes_vec: bool = False
+
+
+OPERATIONS = {
+    "Evaluate": VectorOperation(torch.no_grad()(lambda function, vectors: function(vectors))),
+    "Gradient": VectorOperation(gradient, ("inWrt",), takes_sens=True),
+    "ApplyJacobian": VectorOperation(jacobian_action, ("inWrt",), takes_vec=True),
+    "ApplyHessian": VectorOperation(
+        hessian_action, ("inWrt1", "inWrt2"), takes_sens=True, takes_vec=True
+    ),
+}
+"""The operations by the names of their endpoints."""
+
+
+class FieldRequest(NamedTuple):
+    """What a request for a prediction holds."""
+
+    fields: np.ndarray | None
+    parameters: np.ndarray | None
+    level: float | None = None  # of radii, if the prediction is to be assessed
+    resample: bool = False  # fields may be on another grid
+
+
+class MemoryNeed(NamedTuple):
     """What a request takes in memory once it is read."""
 
     samples: int
-    held: int  # bytes of fields and vectors, results included
+    bytes: int  # of fields and vectors, results included
     answered: int  # how many numbers the answer has
 
 
-class Answer(NamedTuple):
-    """Predicted fields, and with an assessment their radii and flags."""
-
-    fields: np.ndarray
-    radius: np.ndarray | None = None
-    outside: np.ndarray | None = None
-
-
-class Model:
+class ServedModel:
     """A fitted surrogate with a name.
 
     Parameters
@@ -83,31 +106,33 @@ class Model:
 
     # Predictions of fields
 
-    def memory_of_fields(
-        self, fields: np.ndarray | None, parameters: np.ndarray | None, *, resample: bool = False
-    ) -> Memory:
+    def memory_of_fields(self, asked: FieldRequest) -> MemoryNeed:
         """Return what a prediction will take, from shapes alone.
 
         Fields and predictions are held on the surrogate's grid, and predictions on the grid of the
         request as well. Raise a TwoscaleError if the shape is wrong.
         """
         inputs, outputs = self.spaces
-        if fields is None:
-            given = () if parameters is None else parameters.shape
+        if asked.fields is None:
+            given = () if asked.parameters is None else asked.parameters.shape
             single = not given or given == (inputs.parameters,) != (1,)
             samples, space = 1 if single else given[0], outputs
         else:
-            options: dict[str, Any] = {"any_grid": resample, "rank": self.surrogate.ranks_[0]}
-            shape, _ = read_shape(fields.shape, "input", inputs, **options)
-            samples, space = shape[0], predicted_space(self.spaces, shape, resample=resample)
+            options: dict[str, Any] = {"any_grid": asked.resample, "rank": self.surrogate.ranks_[0]}
+            shape, _ = read_shape(asked.fields.shape, "input", inputs, **options)
+            samples, space = shape[0], predicted_space(self.spaces, shape, resample=asked.resample)
         numbers = samples * prod(space.shape)
         held = samples * (prod(inputs.shape) + prod(outputs.shape)) + numbers
-        return Memory(samples, _SINGLE * held, numbers)
+        return MemoryNeed(samples, _SINGLE * held, numbers)
 
-    def read(self, fields: Any, parameters: Any, resample: bool = False) -> Given:
+    def read(self, asked: FieldRequest) -> Given:
         """Return inputs as a field batch, or raise a TwoscaleError that says what is wrong."""
         given = given_inputs(
-            fields, parameters, self.spaces, self.surrogate.ranks_[0], resample=resample
+            asked.fields,
+            asked.parameters,
+            self.spaces,
+            self.surrogate.ranks_[0],
+            resample=asked.resample,
         )
         if not bool(torch.isfinite(given.fields).all()):
             raise TwoscaleError("the inputs contain NaN or infinite values")
@@ -118,33 +143,33 @@ class Model:
         """Raise if the surrogate cannot read these values, such as the logarithm of a negative."""
         self.surrogate.operator_.latent.inputs.check_values(fields)
 
-    def prediction(self, given: Given) -> Job:
-        """Return the job that predicts the solutions of inputs."""
-        return Job((self.name, "predict"), self._predict, (given.fields,))
+    def prediction(self, given: Given, level: float | None = None) -> QueuedCall:
+        """Return what predicts the solutions of inputs, and with a level assesses them.
 
-    def assessment(self, given: Given, level: float) -> Job:
-        """Return the job that predicts and assesses, or raise if the surrogate has no radii."""
-        self.surrogate.check_level(level)
+        Raise if the surrogate has no radii of that level.
+        """
+        if level is not None:
+            self.surrogate.check_level(level)
 
         def work(arguments: Tensors) -> Tensors:
+            (fields,) = arguments
+            if level is None:
+                return (self.surrogate.predict_fields(fields),)
             trust = self.surrogate.trust_
             assert trust is not None  # by check_level
-            found = assessed(
-                self.surrogate, trust, arguments[0], level=level, length=len(arguments[0])
-            )
-            flags = (torch.as_tensor(one) for one in (found.radius, found.outside))
-            return (found.fields, *flags)
+            found = assessed(self.surrogate, trust, fields, level=level, length=len(fields))
+            return (found.fields, torch.as_tensor(found.radius), torch.as_tensor(found.outside))
 
-        return Job((self.name, "assess", level), work, (given.fields,))
+        return QueuedCall((self.name, "predict", level), work, (given.fields,))
 
-    def _predict(self, arguments: Tensors) -> Tensors:
-        return (self.surrogate.predict_fields(arguments[0]),)
+    def answer(self, given: Given, results: Tensors) -> tuple[np.ndarray, ...]:
+        """Return results as a user's arrays: fields, and radii and flags of an assessment.
 
-    def answer(self, given: Given, results: Tensors) -> Answer:
-        """Return the results of a job as a user's arrays, or raise if they are not finite."""
+        Raise if the fields are not finite.
+        """
         check_prediction(given.fields, results[0], self._check_values)
         fields = given.result(results[0], self.spaces, self.surrogate.ranks_[1])
-        return Answer(np.asarray(fields), *(one.numpy() for one in results[1:]))
+        return np.asarray(fields), *(result.numpy() for result in results[1:])
 
     # The map between vectors
 
@@ -152,109 +177,65 @@ class Model:
     def input_sizes(self) -> list[int]:
         return self.input_map.sizes
 
-    def output_sizes(self, points: Points | None) -> list[int]:
+    def output_size(self, points: Points | None) -> int:
         """Return the length of the one output vector."""
         if points is None:
-            return [prod(self.spaces[1].shape)]
-        return [self.spaces[1].channels * len(points)]
+            return prod(self.spaces[1].shape)
+        return self.spaces[1].channels * len(points)
 
     @property
     def support(self) -> dict[str, bool]:
         """Return what UM-Bridge may ask for."""
-        return {name: name == "Evaluate" or self.input_map.differentiable for name in SUPPORT}
+        return {name: name == "Evaluate" or self.input_map.differentiable for name in OPERATIONS}
 
-    def memory_of_vectors(self, points: Points | None) -> Memory:
+    def memory_of_vectors(self, points: Points | None) -> MemoryNeed:
         """Return what a value or derivative of the map between vectors will take."""
         grids = sum(prod(space.shape) for space in self.spaces)
-        vectors = sum(self.input_sizes) + self.output_sizes(points)[0]
-        held = _DOUBLE * (2 * grids + 2 * vectors)
+        size = self.output_size(points)
+        held = _DOUBLE * 2 * (grids + sum(self.input_sizes) + size)
         held += 0 if points is None else _POINT_BYTES * len(points)
-        return Memory(1, held, max(*self.input_sizes, *self.output_sizes(points)))
+        return MemoryNeed(1, held, max(*self.input_sizes, size))
 
     def chosen_points(self, given: Any) -> Points | None:
         """Return the points of a request's configuration, or the model's own."""
-        if given is None:
-            return self.points
-        return Points.on(self.spaces[1].grid, given)
+        return self.points if given is None else Points.on(self.spaces[1].grid, given)
 
     def check_vectors(self, vectors: Sequence[Tensor]) -> None:
         """Raise if the surrogate cannot read the fields that vectors stand for."""
         self._check_values(self.input_map(vectors).to(self.surrogate.device))
 
-    def evaluation(self, vectors: Sequence[Tensor], points: Points | None) -> Job:
-        """Return the job that maps vectors (1, n) to a vector (1, m)."""
-        function = self._map(points)
-
-        @torch.no_grad()
-        def work(arguments: Tensors) -> Tensors:
-            return self._to_cpu(function(self._to_device(arguments)))
-
-        return Job(self._key("Evaluate", points), work, tuple(vectors))
-
-    def gradient(
-        self, vectors: Sequence[Tensor], points: Points | None, place: int, sens: Tensor
-    ) -> Job:
-        """Return the job that gives sens' J for one of the vectors."""
-        function = self._map(points)
-
-        def work(arguments: Tensors) -> Tensors:
-            *at, weight = self._to_device(arguments)
-            return self._to_cpu(gradient(function, at, place, weight))
-
-        return Job((*self._key("Gradient", points), place), work, (*vectors, sens))
-
-    def jacobian(
-        self, vectors: Sequence[Tensor], points: Points | None, place: int, direction: Tensor
-    ) -> Job:
-        """Return the job that gives J v for one of the vectors."""
-        function = self._map(points)
-
-        def work(arguments: Tensors) -> Tensors:
-            *at, along = self._to_device(arguments)
-            return self._to_cpu(jacobian_action(function, at, place, along))
-
-        return Job((*self._key("ApplyJacobian", points), place), work, (*vectors, direction))
-
-    def hessian(
+    def vector_call(
         self,
+        operation: str,
         vectors: Sequence[Tensor],
-        points: Points | None,
-        places: tuple[int, int],
-        sens: Tensor,
-        direction: Tensor,
-    ) -> Job:
-        """Return the job that gives the change of sens' J along a direction."""
-        function = self._map(points)
+        points: Points | None = None,
+        places: Sequence[int] = (),
+    ) -> QueuedCall:
+        """Return what computes an operation of the map from input vectors to values at points.
 
-        def work(arguments: Tensors) -> Tensors:
-            *at, weight, along = self._to_device(arguments)
-            return self._to_cpu(hessian_action(function, at, places, weight, along))
+        `vectors`, (1, n) each, are the input vectors, then sens and vec where the operation takes
+        them. `places` are the numbers of the input vectors that are differentiated.
+        """
 
-        key = (*self._key("ApplyHessian", points), places)
-        return Job(key, work, (*vectors, sens, direction))
-
-    def _map(self, points: Points | None) -> VectorMap:
-        def function(vectors: Sequence[Tensor]) -> Tensor:
-            fields = self._operator(self.input_map(vectors))
+        def function(inputs: Sequence[Tensor]) -> Tensor:
+            fields = self._operator(self.input_map(inputs))
             return fields.flatten(1) if points is None else points(fields)
 
-        return function
+        def work(arguments: Tensors) -> Tensors:
+            count = len(self.input_sizes)
+            moved = [vector.to(self.surrogate.device) for vector in arguments]
+            compute = OPERATIONS[operation].compute
+            return (compute(function, moved[:count], *places, *moved[count:]).detach().cpu(),)
 
-    def _key(self, operation: str, points: Points | None) -> tuple[Any, ...]:
-        return (self.name, operation, None if points is None else points.key)
-
-    def _to_device(self, arguments: Tensors) -> list[Tensor]:
-        return [one.to(self.surrogate.device) for one in arguments]
-
-    def _to_cpu(self, result: Tensor) -> Tensors:
-        return (result.detach().cpu(),)
+        key = (self.name, operation, None if points is None else points.key, *places)
+        return QueuedCall(key, work, tuple(vectors))
 
     # In words
 
     def describe(self) -> dict[str, Any]:
         """Return what the model reads and gives, as plain values."""
         inputs, outputs = self.spaces
-        problem = self.surrogate.problem
+        problem, trust = self.surrogate.problem, self.surrogate.trust_
         shown = ["samples", *sample_shape(inputs, self.surrogate.ranks_[0])]
         return {
             "name": self.name,
@@ -263,10 +244,10 @@ class Model:
             "input_shape": shown if inputs.field_channels else None,
             "parameters": inputs.parameters,
             "output_shape": ["samples", *sample_shape(outputs, self.surrogate.ranks_[1])],
-            "assess": self.surrogate.trust_ is not None and self.surrogate.trust_.band is not None,
+            "assess": trust is not None and trust.band is not None,
             "umbridge": {
                 "inputSizes": self.input_sizes,
-                "outputSizes": self.output_sizes(self.points),
+                "outputSizes": [self.output_size(self.points)],
                 "input": self.input_map.meaning,
                 "support": self.support,
             },
@@ -279,7 +260,7 @@ def load_models(
     inputs: str | None = None,
     points: str | np.ndarray | None = None,
     device: str = "auto",
-) -> list[Model]:
+) -> list[ServedModel]:
     """Return the models of run folders: one is called forward, several by their folders' names."""
     names = [run.resolve().name for run in runs] if len(runs) > 1 else [SINGLE_NAME]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -287,6 +268,6 @@ def load_models(
             f"models are called by the names of their folders, and two are '{twice[0]}': rename one"
         )
     return [
-        Model(Surrogate.load(run, device=device), name, inputs=inputs, points=points)
+        ServedModel(Surrogate.load(run, device=device), name, inputs=inputs, points=points)
         for run, name in zip(runs, names, strict=True)
     ]

@@ -8,17 +8,19 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Thread
 from time import monotonic, sleep
 from typing import Any, Self
 
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.runtime.logs import LOGGER
-from twoscale.serve.app import application
+from twoscale.runtime.threads import SharedSetting
+from twoscale.serve.app import field_routes
+from twoscale.serve.http import HttpService, own_hosts
 from twoscale.serve.limits import HOST, PORT, Limits
-from twoscale.serve.model import Model
-from twoscale.serve.origins import own_hosts
-from twoscale.serve.service import Service
+from twoscale.serve.model import ServedModel
+from twoscale.serve.service import ModelService
+from twoscale.serve.umbridge import umbridge_routes
 
 try:
     import h11
@@ -103,34 +105,12 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
     return TimedProtocol
 
 
-class _QuickSwitches:
-    """Lets Python's threads change places after 0.1 ms while servers run, not after 5 ms.
+_quick_switches = SharedSetting(sys.getswitchinterval, sys.setswitchinterval, _SWITCH_SECONDS)
+"""Lets Python's threads change places after 0.1 ms while servers run, not after 5 ms.
 
-    Each operation of torch gives up Python's lock and waits for it again. While the other thread
-    reads and writes requests, a prediction of 100 operations would otherwise take half a second.
-    The first server to run sets the interval, the last one to stop restores it.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._servers = 0
-        self._usual = 0.0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._servers:
-                self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(_SWITCH_SECONDS)
-            self._servers += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._servers -= 1
-            if not self._servers:
-                sys.setswitchinterval(self._usual)
-
-
-_quick_switches = _QuickSwitches()
+Each operation of torch gives up Python's lock and waits for it again. While the other thread reads
+and writes requests, a prediction of 100 operations would otherwise take half a second.
+"""
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -138,17 +118,13 @@ def bound_socket(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise TwoscaleError(f"a port is a number from 0 to 65535, got {port} (port=...)")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise TwoscaleError(f"the host '{host}' is not known here (host=...)") from error
-    family, kind, protocol, _, address = found[0]
-    bound = socket.socket(family, kind, protocol)
+    family, _, _, _, address = known[0]
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-        bound.listen(_CONNECTIONS)  # which is refused as well where another server listens
+        return socket.create_server(address, family=family, backlog=_CONNECTIONS)
     except OSError as error:
-        bound.close()
         reasons = {
             errno.EADDRINUSE: f"port {port} of {host} is in use: choose another (port=...)",
             errno.EACCES: f"port {port} needs more rights: choose one above 1023 (port=...)",
@@ -156,22 +132,19 @@ def bound_socket(host: str, port: int) -> socket.socket:
         }
         reason = reasons.get(error.errno or 0, f"the system refused {host}:{port}: {error}")
         raise TwoscaleError(reason) from error
-    return bound
 
 
-class Server:
-    """A server of models: in the foreground by `run`, or in a thread inside of a `with` block.
+class HttpServer:
+    """A server in the foreground by `run`, or in a thread inside of a `with` block.
 
     Parameters
     ----------
-    models
-        The models, of different names.
+    service
+        Its endpoints.
     host, port
         Where it listens; on loopback at 4242 by default. Port 0 stands for any free one. On
         loopback, requests must name localhost, 127.0.0.1 or [::1] with the port as their Host;
         elsewhere any Host is accepted. Pages of other origins are refused.
-    limits
-        What is accepted at most, `Limits()` by default.
 
     Attributes
     ----------
@@ -179,54 +152,35 @@ class Server:
         The address for clients.
     is_open
         Whether other machines may reach it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from twoscale import Surrogate
-    >>> x = np.random.default_rng(0).standard_normal((60, 8, 8))
-    >>> surrogate = Surrogate(predictor="affine").fit(x, x.cumsum(axis=2))
-    >>> with Server([Model(surrogate)], port=0) as server:
-    ...     print(server.url.startswith("http://127.0.0.1:"))
-    True
     """
 
-    def __init__(
-        self,
-        models: Sequence[Model],
-        *,
-        host: str = HOST,
-        port: int = PORT,
-        limits: Limits | None = None,
-    ) -> None:
-        self.service = Service(models, limits)
+    def __init__(self, service: HttpService, *, host: str = HOST, port: int = PORT) -> None:
+        self.service = service
         self._socket = bound_socket(host, port)
         shown, number = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{shown}]' if ':' in shown else shown}:{number}"
         hosts = own_hosts(shown, number)
         self.is_open = hosts is None
-        self._server = uvicorn.Server(self._config(hosts))
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                service.application(hosts),
+                http=timed_protocol(service.limits.body_seconds),
+                ws="none",
+                loop="asyncio",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=_CONNECTIONS,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            )
+        )
         self._thread = Thread(target=self._serve, name="twoscale-server", daemon=True)
         self._state = "new"
 
-    def _config(self, hosts: frozenset[str] | None) -> uvicorn.Config:
-        limits = self.service.limits
-        return uvicorn.Config(
-            application(self.service, hosts),
-            http=timed_protocol(limits.body_seconds),
-            ws="none",
-            loop="asyncio",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=_CONNECTIONS,
-            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        )
-
     def _serve(self) -> None:
-        with _quick_switches:
+        with _quick_switches.changed():
             self._server.run(sockets=[self._socket])
 
     def _begin(self) -> None:
@@ -239,8 +193,7 @@ class Server:
         self._begin()
         with suppress(KeyboardInterrupt):  # which uvicorn raises at its end
             self._serve()
-        self._state = "stopped"
-        self._socket.close()
+        self.stop()
 
     def start(self) -> Self:
         """Serve in a thread, and return once requests are answered."""
@@ -266,3 +219,41 @@ class Server:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+
+
+class Server(HttpServer):
+    """A server of models.
+
+    Parameters
+    ----------
+    models
+        The models, of different names.
+    host, port
+        Where it listens, as in `HttpServer`; on loopback at 4242 by default.
+    limits
+        What is accepted at most, `Limits()` by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twoscale import Surrogate
+    >>> x = np.random.default_rng(0).standard_normal((60, 8, 8))
+    >>> surrogate = Surrogate(predictor="affine").fit(x, x.cumsum(axis=2))
+    >>> with Server([ServedModel(surrogate)], port=0) as server:
+    ...     print(server.url.startswith("http://127.0.0.1:"))
+    True
+    """
+
+    service: ModelService
+
+    def __init__(
+        self,
+        models: Sequence[ServedModel],
+        *,
+        host: str = HOST,
+        port: int = PORT,
+        limits: Limits | None = None,
+    ) -> None:
+        service = ModelService(models, limits or Limits())
+        service.routes += [*field_routes(service), *umbridge_routes(service)]
+        super().__init__(service, host=host, port=port)

@@ -166,7 +166,7 @@ const Compute = (() => {
         wants: wantsOf(place),
       });
       const answer = await (await fetch("predict", { method: "POST", body })).json();
-      if (answer.error) throw new Error(answer.error);
+      if (answer.error) throw new Error(answer.error.message);
       const parts = answer.parts.map((one) => Float64Array.from(unpack(one)));
       answers.set(place, { ...answer, version, modes, parts, error: "" });
       if (answer.truth && place === state.run) {

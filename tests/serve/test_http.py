@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
-from twoscale.serve import Model, Server
-from twoscale.serve.origins import own_hosts
+from twoscale.serve import ServedModel, Server
+from twoscale.serve.http import own_hosts
 
 
 def status(server, **headers):
@@ -45,7 +45,7 @@ def test_other_origins_are_refused(server, origin, caplog):
 
 
 def test_an_open_server_takes_any_name_and_its_own_pages(surrogate):
-    with Server([Model(surrogate)], host="0.0.0.0", port=0) as server:
+    with Server([ServedModel(surrogate)], host="0.0.0.0", port=0) as server:
         assert server.is_open
         assert status(server, host="any.example") == 200
         assert status(server, host="any.example", origin="https://any.example") == 200
