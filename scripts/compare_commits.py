@@ -14,10 +14,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 CODE = """
-import json, sys, time, warnings
+import json, sys, tempfile, time, warnings
 import torch
 from twoscale import Grid, Poisson, Surrogate
 
@@ -59,17 +60,36 @@ for count, repeats in ((1, 100), (64, 10), (800, 1)):
 least("predict 16, fno", lambda: fno.predict(x[:16]), 8)
 least("predict 16, encoder", lambda: encoder.predict(x[:16]), 8)
 least("evaluate 50, two-scale", lambda: affine.evaluate(x[850:], u[850:]), 4)
+with tempfile.TemporaryDirectory() as folder:
+    affine.save(folder + "/saved")
+    least("load two-scale", lambda: Surrogate.load(folder + "/saved", device="cpu"), 4)
+kernels = {"predictor": "kernel", "symmetries": "square"}
+least("fit two-scale, kernel with images", lambda: fit("two-scale", 200, **kernels), 2)
 json.dump(times, sys.stdout)
 """
+
+
+STARTS = {
+    "import": ("-c", "import twoscale; twoscale.Surrogate"),
+    "help": ("-m", "twoscale", "--help"),
+}
 
 
 def run(source: Path) -> dict[str, float]:
     """Return the least time of each piece of work with a source tree, in seconds."""
     environment = {**os.environ, "PYTHONPATH": str(source.resolve()), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
+
+    def python(*arguments: str) -> str:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    times = json.loads(python("-c", CODE))
+    for name, arguments in STARTS.items():
+        start = time.perf_counter()
+        python(*arguments)
+        times[name] = time.perf_counter() - start
+    return times
 
 
 def main() -> None:
