@@ -35,8 +35,7 @@ from twoscale import (
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout, Seams
 from twoscale.math.measures import Batch, relative_l2
-from twoscale.report.axes import log_axis, panels, shared_legend
-from twoscale.report.figure_style import chart_style
+from twoscale.report.axes import chart_style, log_axis, panels, shared_legend
 from twoscale.report.method_looks import TRUTH, colour, marker, method_title
 from twoscale.representation import Representation
 from twoscale.trust.energy import EnergyNorm

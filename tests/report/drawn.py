@@ -2,10 +2,10 @@
 
 from matplotlib.figure import Figure
 
-from twoscale.report.figure_style import styled
+from twoscale.report.axes import chart_style
 
 
-@styled
+@chart_style()
 def bars(title, heights):
     """Draw one bar per method."""
     figure = Figure(figsize=(4, 3), layout="constrained")

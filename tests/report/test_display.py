@@ -37,3 +37,29 @@ def test_the_seconds_of_every_stage_of_a_fit_have_a_name(poisson16):
     for surrogate in (*fitted, tuned):
         timings = surrogate.evaluate(*poisson16)["timings"]
         assert timings.keys() - STAGES.keys() - {*pca_stages(), "total"} == set()
+
+
+METRICS = {
+    "mre": 0.01234567,
+    "oracle_mre": None,
+    "ssim": 0.98765,
+    "value_trace_error": 7.0,
+    "normal_derivative_trace_error": 8.0,
+    "common_seams": {"value_trace_error": 1.234e-5, "normal_derivative_trace_error": math.nan},
+    "residual_rms": 0.12345,
+    "output_code": 162,
+    "timings": {"total": 12.34},
+}
+
+
+def test_a_row_has_a_cell_for_every_heading_and_shows_the_common_seams():
+    assert display.metric_header()[0] == "method"
+    row = display.metric_cells(METRICS)
+    assert len(row) == len(display.metric_header()) - 1 == len(display.METRIC_COLUMNS)
+    nothing = display.ABSENT
+    assert row == [nothing, "1.235", nothing, "0.9877", "1.23e-05", nothing, "0.123", "162", "12.3"]
+
+
+def test_the_note_explains_the_headings():
+    for heading in ("mean", "MRE", "oracle", "seam u", "seam du", "residual", "code", "s:"):
+        assert heading in display.METRIC_NOTE

@@ -4,8 +4,7 @@ from collections import Counter
 from xml.etree import ElementTree
 
 from tests.report.drawn import bars
-from twoscale.report import figures
-from twoscale.report.drawing import compact_svg
+from twoscale.report.picture import compact_svg, save_figure
 
 
 def elements(svg):
@@ -22,7 +21,7 @@ def elements(svg):
 
 def test_shapes_and_words_stay_and_most_of_the_rest_goes(tmp_path):
     figure = bars("it's an error", {"local": 1.0, "two-scale": 0.1})
-    figures.save(figure, tmp_path / "bars.svg", kind="svg")
+    save_figure(figure, tmp_path / "bars.svg", kind="svg")
     whole = (tmp_path / "bars.svg").read_bytes()
     small = compact_svg(whole)
     assert elements(small) == elements(whole)
@@ -33,7 +32,7 @@ def test_shapes_and_words_stay_and_most_of_the_rest_goes(tmp_path):
 
 
 def test_every_style_is_kept_or_defined_as_a_class(tmp_path):
-    figures.save(bars("error", {"local": 1.0}), tmp_path / "bars.svg", kind="svg")
+    save_figure(bars("error", {"local": 1.0}), tmp_path / "bars.svg", kind="svg")
     root = ElementTree.fromstring(compact_svg((tmp_path / "bars.svg").read_bytes()))
     (sheet,) = [one.text for one in root.iter() if one.tag.endswith("}style")]
     used = {one.get("class") for one in root.iter() if one.get("class")}

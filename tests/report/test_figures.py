@@ -8,6 +8,7 @@ from twoscale.domain.grid import Grid, Space
 from twoscale.domain.patches import Seams
 from twoscale.report import figures
 from twoscale.report.method_looks import colour
+from twoscale.report.picture import save_figure
 from twoscale.surrogate import METHODS
 
 SEAMS = Seams((4, 8), (4, 8, 12), Grid(12, 16))
@@ -48,7 +49,7 @@ def test_fields_of_any_size_are_drawn(fields, tmp_path, size):
     truth = truth / np.abs(truth).max() * np.float32(size)
     figure = drawn(inputs, truth, {"local": truth * np.float32(0.9)})
     assert any(axis.get_title() == "error, 10 %" for axis in figure.axes)
-    figures.save(figure, tmp_path / "picture.png")
+    save_figure(figure, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes()[:4] == b"\x89PNG"
 
 

@@ -9,7 +9,15 @@ import pytest
 from PIL import Image
 
 from tests.report.drawn import bars
-from twoscale.report.page import Cell, Numbers, Picture, Row, Section, Table, Tile, page_text
+from twoscale.report.page import (
+    ChartTable,
+    PageTable,
+    Picture,
+    Section,
+    TableCell,
+    Tile,
+    page_text,
+)
 
 
 @pytest.fixture
@@ -21,7 +29,7 @@ def test_a_page_holds_its_pictures_and_escapes_its_text(figure):
     picture = Picture("bars", "Bars", "What to see", figure)
     assert picture.png[:4] == b"\x89PNG"
     assert picture.png is picture.png
-    table = Table.of_text(["method", "MRE %"], [["<local>", "1.0"]], note="a note")
+    table = PageTable(["method", "MRE %"], [["<local>", "1.0"]], note="a note")
     text = page_text(
         title="Title",
         summary=["Summary"],
@@ -69,10 +77,10 @@ def test_a_drawing_survives_in_its_address(figure):
 
 
 def test_several_sections_get_contents_and_tiles():
-    cell = Cell("1.2", 1.2, paper="1.3", verdict="off", note="seed 0: 1.2")
-    origin = Numbers(["seed"], [["0"]], "here.json")
-    rows = [Row([Cell(name), cell], origin) for name in ("local", "overlap")]
-    table = Table(["case", "MRE"], rows, "A table")
+    cell = TableCell("1.2", 1.2, paper="1.3", verdict="off", note="seed 0: 1.2")
+    origin = ChartTable(["seed"], [["0"]], "here.json")
+    rows = [[name, cell] for name in ("local", "overlap")]
+    table = PageTable(["case", "MRE"], rows, "A table", origins=[origin, origin])
     text = page_text(
         title="Title",
         summary=["One.", "Two."],
@@ -91,15 +99,15 @@ def test_several_sections_get_contents_and_tiles():
 @pytest.mark.parametrize(
     ("cell", "key"),
     [
-        (Cell("1,024.5 ± 3", 1024.5), ""),
-        (Cell("-2.9e-05", -2.9e-5), ""),
-        (Cell("(1.4 ± 0.1)e-02", 0.014), ' data-sort="0.014"'),
-        (Cell("~ +2.9", 2.9), ' data-sort="2.9"'),
-        (Cell("words"), ""),
+        (TableCell("1,024.5 ± 3", 1024.5), ""),
+        (TableCell("-2.9e-05", -2.9e-5), ""),
+        (TableCell("(1.4 ± 0.1)e-02", 0.014), ' data-sort="0.014"'),
+        (TableCell("~ +2.9", 2.9), ' data-sort="2.9"'),
+        (TableCell("words"), ""),
     ],
 )
 def test_a_sort_key_is_stored_only_where_the_text_does_not_give_it(cell, key):
-    table = Table(["case", "value"], [Row([Cell("local"), cell])])
+    table = PageTable(["case", "value"], [["local", cell]])
     text = page_text(title="T", summary=[], sections=[Section("", tables=[table])], footer="")
     assert f"<td{key}>{cell.text}" in text
 
@@ -116,8 +124,8 @@ def test_a_section_folds_only_if_asked():
 
 
 def test_the_numbers_of_a_picture_are_on_the_page_and_beside_it(figure, tmp_path):
-    numbers = Numbers(["case", "error, %"], [["</script>", "1.0"]])
-    picture = Picture("bars", "Bars", "What to see", figure, numbers=numbers)
+    numbers = ChartTable(["case", "error, %"], [["</script>", "1.0"]])
+    picture = Picture("bars", "Bars", "What to see", figure, table=numbers)
     sections = [Section("", pictures=[picture])]
     text = page_text(title="Title", summary=[], sections=sections, footer="")
     assert "Numbers</button>" in text

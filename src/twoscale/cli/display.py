@@ -16,7 +16,7 @@ from twoscale.data.check import Finding
 from twoscale.data.places import Place
 from twoscale.errors import missing_extra
 from twoscale.files import to_json
-from twoscale.report import tables
+from twoscale.report.display import metric_cells, metric_header
 from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.runtime.progress import Progress, progress_bars
 from twoscale.search.record import CAPTION, HEADINGS, table_rows
@@ -99,11 +99,11 @@ def print_metrics(rows: Mapping[str, Mapping[str, Any]], *, title: str) -> None:
     """Print one row of metrics per method; of several channels, one more for each channel."""
     cells = []
     for name, metrics in rows.items():
-        cells.append([name, *tables.cells(metrics)])
+        cells.append([name, *metric_cells(metrics)])
         for channel, values in metrics.get("channels", {}).items():
-            cells.append([f"  {channel}", *tables.cells(values)])
+            cells.append([f"  {channel}", *metric_cells(values)])
     say(title)
-    print_table(tables.header(), cells)
+    print_table(metric_header(), cells)
     for sentence in _trust_texts(rows):
         say(sentence)
 

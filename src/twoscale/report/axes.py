@@ -1,27 +1,31 @@
-"""Figures and axes of charts: panels, logarithmic axes, legends, colours of stages."""
+"""The style of all figures, their axes and legends, and names beside points."""
 
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-)
 
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.representation import pca_stages
 from twoscale.runtime.stages import STAGES
+
+try:
+    import matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.colors import to_hex, to_rgb
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+except ImportError as error:
+    raise missing_extra("matplotlib", "report") from error
+
+matplotlib.use("Agg")
+
+Point = tuple[float, float]
 
 _PCA_LOOKS = (
     ("#0072B2", ""),
@@ -33,27 +37,38 @@ _PCA_LOOKS = (
     ("#CC79A7", "++++"),
     ("#BBBBBB", "||||"),
 )
-
-
 GREY = "#555555"
-
-
 _WIDTH, _HEIGHT = 3.4, 2.7  # inches of one panel
-
-
 _AT_MOST = 3  # panels in a row
-
-
 _RANGE = 2.5  # from here on an axis is logarithmic
-
-
 _MANTISSAS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3))  # of the numbers on a logarithmic axis
-
-
 _LARGEST = 2000.0  # square inches of a figure: some 130 MB of pixels
-
-
 _LETTER = 0.07  # inches of a letter in a legend
+
+
+@contextmanager
+def chart_style() -> Iterator[None]:
+    """Draw figures in the one style of all charts and pictures; also a decorator."""
+    with matplotlib.rc_context(
+        {
+            "font.size": 9,
+            "axes.titlesize": 10,
+            "axes.labelsize": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.axisbelow": True,
+            "axes.grid": True,
+            "grid.color": "#e4e7eb",
+            "grid.linewidth": 0.7,
+            "legend.frameon": False,
+            "legend.fontsize": 9,
+            "hatch.linewidth": 0.7,
+            "errorbar.capsize": 2.5,
+            "lines.markersize": 6.5,
+            "svg.hashsalt": "twoscale",
+        }
+    ):
+        yield
 
 
 def bar(colour: str, hatch: str) -> dict[str, Any]:
@@ -172,14 +187,75 @@ def _plain(value: float, _: int) -> str:
     return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
 
 
-def pareto_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def pareto_front(points: Sequence[Point]) -> list[Point]:
     """Return the points that no other is below in both coordinates, from left to right.
 
     >>> pareto_front([(1, 3), (2, 2), (3, 3), (4, 1)])
     [(1, 3), (2, 2), (4, 1)]
     """
-    best: list[tuple[float, float]] = []
+    best: list[Point] = []
     for point in sorted(points):
         if not best or point[1] < best[-1][1]:
             best.append(point)
     return best
+
+
+def label_points(axis: Axes, points: Mapping[str, Point], *, others: Iterable[Point] = ()) -> None:
+    """Write each point's name beside it, where it overlaps other points and names least.
+
+    `others` are points without names, which are not to be covered either.
+    Call it last: the limits of the axis must not change afterwards.
+    """
+    figure = axis.figure
+    assert isinstance(figure, Figure)
+    figure.draw_without_rendering()
+    per_point = figure.dpi / 72
+    pixels = {name: axis.transData.transform(point) for name, point in points.items()}
+    everything = [*points.values(), *others]
+    taken = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in map(axis.transData.transform, everything)]
+    frame = _Box(*axis.bbox.extents)
+    for name, (x, y) in pixels.items():
+        width, height = 5.1 * per_point * len(name), 10 * per_point
+        offsets = [(9, -3, 0.0), (-9, -3, 1.0), (0, 8, 0.5), (0, -14, 0.5)]
+        offsets += [(9, 8, 0.0), (9, -14, 0.0), (-9, 8, 1.0), (-9, -14, 1.0)]
+        offsets += [(0, 20, 0.5), (0, -26, 0.5), (9, 20, 0.0), (9, -26, 0.0)]
+        boxes = [
+            _Box.of(x + across * per_point - share * width, y + up * per_point, width, height)
+            for across, up, share in offsets
+        ]
+        crowding = [
+            sum(box.overlap(other) for other in taken) + box.outside(frame) for box in boxes
+        ]
+        best = int(np.argmin(crowding))
+        across, up, share = offsets[best]
+        taken.append(boxes[best])
+        axis.annotate(
+            name,
+            points[name],
+            (across, up),
+            textcoords="offset points",
+            ha=("left", "center", "right")[int(2 * share)],
+            fontsize=9,
+        )
+
+
+class _Box(NamedTuple):
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    @classmethod
+    def of(cls, left: float, bottom: float, width: float, height: float) -> _Box:
+        return cls(left, bottom, left + width, bottom + height)
+
+    def overlap(self, other: _Box) -> float:
+        """Return the area that two boxes share."""
+        wide = min(self.right, other.right) - max(self.left, other.left)
+        high = min(self.top, other.top) - max(self.bottom, other.bottom)
+        return max(wide, 0.0) * max(high, 0.0)
+
+    def outside(self, frame: _Box) -> float:
+        """Return the area that lies beyond a frame."""
+        area = (self.right - self.left) * (self.top - self.bottom)
+        return area - self.overlap(frame)

@@ -16,13 +16,18 @@ from twoscale.math.measures import median_sample
 from twoscale.methods.roles import PLAIN_PATCHES, PROPOSED
 from twoscale.predictors import SpectralFilter
 from twoscale.report import comparison_figures as drawn
-from twoscale.report import tables
 from twoscale.report.axes import shade
 from twoscale.report.comparison_figures import Look
-from twoscale.report.display import display
+from twoscale.report.display import (
+    METRIC_COLUMNS,
+    METRIC_NOTE,
+    display,
+    metric_cells,
+    metric_header,
+)
 from twoscale.report.figure_folder import write_with_figures
 from twoscale.report.method_looks import colour, marker, method_title
-from twoscale.report.page import Numbers, Picture, Section, Table, page_text
+from twoscale.report.page import ChartTable, PageTable, Picture, Section, page_text
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
 from twoscale.runtime.progress import Progress
@@ -88,7 +93,7 @@ def table_rows(
 ) -> tuple[list[str], list[list[str]]]:
     """Return the headings and rows of the table of runs, with few columns by default."""
     names = list(columns)
-    return tables.header(names), [[one.title, *tables.cells(one.metrics, names)] for one in shown]
+    return metric_header(names), [[one.title, *metric_cells(one.metrics, names)] for one in shown]
 
 
 def write_comparison(
@@ -104,8 +109,8 @@ def write_comparison(
     inputs, truth = (samples.tensor() for samples in pair)
     predictions = {name: run.surrogate.predict_fields(inputs).cpu() for name, run in runs.items()}
     shown = {name: Shown.of(run) for name, run in runs.items()}
-    header, rows = table_rows(shown.values(), tables.COLUMNS)
-    table = Table.of_text(header, rows, note=tables.NOTE)
+    header, rows = table_rows(shown.values(), METRIC_COLUMNS)
+    table = PageTable(header, rows, note=METRIC_NOTE)
     first = _prediction(shown[SEARCH], inputs, truth, predictions[SEARCH])
     sections = [
         _time(shown, runs),
@@ -229,7 +234,7 @@ def _time(shown: Mapping[str, Shown], runs: Mapping[str, Run]) -> Section:
         "accurate; further left is faster. The time of the search is that of all its candidates.",
         **_both(drawn.error_against_time, points),
         vector=True,
-        numbers=Numbers(
+        table=ChartTable(
             ("method", "time to fit (s)", "relative error (%)"),
             [[look.title, f"{time:.3g}", short_number(error)] for look, time, error in points],
         ),
@@ -293,7 +298,7 @@ def _seams(
                 "fields. Shorter bars are better.",
                 **_both(drawn.seam_bars, sizes),
                 vector=True,
-                numbers=Numbers(
+                table=ChartTable(
                     ("method", *sizes),
                     [
                         [one.title, *(f"{one.value(name):.3g}" for name in _SEAMS)]

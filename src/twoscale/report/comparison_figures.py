@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from twoscale.domain.patches import Seams
-from twoscale.report.axes import log_axis, new_figure, shared_legend
-from twoscale.report.figure_style import styled
+from twoscale.report.axes import chart_style, log_axis, new_figure, shared_legend
 from twoscale.report.figures import draw_seams
 from twoscale.runtime.texts import duration_text, percent, short_duration_text
 
@@ -39,7 +38,7 @@ class Look:
         return self.title.replace(" (", "\n(", 1)
 
 
-@styled
+@chart_style()
 def prediction_picture(
     given: np.ndarray,
     truth: np.ndarray,
@@ -72,7 +71,7 @@ def prediction_picture(
     return figure
 
 
-@styled
+@chart_style()
 def error_maps(
     truth: np.ndarray, predictions: Mapping[Look, np.ndarray], seams: Seams, *, width: float = HALF
 ) -> Figure:
@@ -91,7 +90,7 @@ def error_maps(
     return figure
 
 
-@styled
+@chart_style()
 def zoomed_fields(
     truth: np.ndarray, predictions: Mapping[Look, np.ndarray], seams: Seams, *, width: float = HALF
 ) -> Figure:
@@ -118,7 +117,7 @@ def zoomed_fields(
     return figure
 
 
-@styled
+@chart_style()
 def error_profile(
     truth: np.ndarray, predictions: Mapping[Look, np.ndarray], seams: Seams, *, width: float = WIDE
 ) -> Figure:
@@ -136,7 +135,7 @@ def error_profile(
     return figure
 
 
-@styled
+@chart_style()
 def error_against_time(
     points: Sequence[tuple[Look, float, float]], *, width: float = WIDE
 ) -> Figure:
@@ -154,7 +153,7 @@ def error_against_time(
     return figure
 
 
-@styled
+@chart_style()
 def seam_bars(values: Mapping[str, Mapping[Look, float]], *, width: float = WIDE) -> Figure:
     """Draw a panel of horizontal bars for each quantity at seams, on a logarithmic axis."""
     figure = new_figure(width, 2.0 * len(values))

@@ -1,8 +1,10 @@
-"""The names of quantities and the format of their numbers, for tables and axes."""
+"""The names of quantities, the format of their numbers, and the table of a run's metrics."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from twoscale.representation import known_stages
 from twoscale.runtime.stages import PCA, STAGES
@@ -86,6 +88,27 @@ _KNOWN = {
     "training_samples": Display("training fields", "training fields", "count"),
     **{name: _seconds(f"{stage.column} s", stage.title) for name, stage in STAGES.items()},
 }
+
+METRIC_COLUMNS = {
+    "mean_relative_l2": "mean %",
+    "mre": "MRE %",
+    "oracle_mre": "oracle",
+    "ssim": "SSIM",
+    "value_trace_error": "seam u",
+    "normal_derivative_trace_error": "seam du",
+    "residual_rms": "residual",
+    "output_code": "code",
+    "total": "s",
+}
+"""Metric and heading, which is short enough for a terminal."""
+
+METRIC_NOTE = (
+    "mean: mean of the test samples' relative L2 errors. MRE: relative L2 error of all test "
+    "samples together. oracle: MRE of the representation alone. "
+    "seam u, seam du: mean error of the jump in value and in slope across the borders of "
+    "non-overlapping patches. residual: root mean square of the discrete PDE residual. code: "
+    "numbers in the output code. s: seconds of fit, training and inference."
+)
 
 # What is added to the heading and to the words of a quantity, by the start of its name.
 _GROUPS = {
@@ -177,3 +200,15 @@ def with_spread(mean: float | None, deviation: float | None, kind: str) -> str:
 def _decimals(seconds: float) -> int:
     """Return the decimals of a time: three digits in all, and three decimals below a second."""
     return next((k for k, least in enumerate((100, 10, 1)) if seconds >= least), 3)
+
+
+def metric_header(columns: Iterable[str] = METRIC_COLUMNS) -> list[str]:
+    """Return the headings, of all columns by default."""
+    return ["method", *(METRIC_COLUMNS[name] for name in columns)]
+
+
+def metric_cells(metrics: Mapping[str, Any], columns: Iterable[str] = METRIC_COLUMNS) -> list[str]:
+    """Return the cells of one row, without its name; seams are the common ones."""
+    total = metrics.get("timings", {}).get("total")
+    flat = {**metrics, **metrics.get("common_seams", {}), "total": total}
+    return [number(flat.get(key), display(key).kind) for key in columns]

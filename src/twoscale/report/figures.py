@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from twoscale.domain.grid import Space
 from twoscale.domain.patches import Seams
-from twoscale.errors import missing_extra
 from twoscale.report.method_looks import TRUTH
 from twoscale.runtime.texts import percent
-
-try:
-    import matplotlib
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise missing_extra("matplotlib", "report") from error
 
 
 def channel_names(space: Space) -> Sequence[str]:
@@ -59,16 +51,6 @@ def draw_fields(
         figure = axes[0, 0].figure
         figure.colorbar(image, ax=list(axes[0]), shrink=0.8)
         figure.colorbar(shown, ax=list(axes[1]), shrink=0.8)
-
-
-def save(figure: Figure, file: Path | BinaryIO, *, kind: str = "png") -> None:
-    """Write a figure as PNG or SVG, the same bytes for the same figure.
-
-    The text of an SVG stays text, which is small and can be searched and selected.
-    """
-    with matplotlib.rc_context({"svg.hashsalt": "twoscale", "svg.fonttype": "none"}):
-        date = {"Date": None} if kind == "svg" else {}
-        figure.savefig(file, format=kind, dpi=130, metadata=date)
 
 
 def draw_field(axis: Axes, values: np.ndarray, title: str, **options: Any) -> Any:

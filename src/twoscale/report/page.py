@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from twoscale.errors import missing_extra
-from twoscale.report.picture import Numbers, Picture
+from twoscale.report.picture import ChartTable, Picture
 
 try:
     from jinja2 import Environment, PackageLoader
@@ -17,11 +16,20 @@ except ImportError as error:
 
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?(?![\w.])")  # page.js has the same
 
-__all__ = ["Cell", "Numbers", "Picture", "Row", "Section", "Step", "Table", "Tile", "page_text"]
+__all__ = [
+    "ChartTable",
+    "NextStep",
+    "PageTable",
+    "Picture",
+    "Section",
+    "TableCell",
+    "Tile",
+    "page_text",
+]
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A cell of a table: text, sort key, and the paper's number with a verdict."""
 
     text: str
@@ -32,31 +40,31 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row of a table, and the origin of its numbers, which a click shows."""
+class PageTable:
+    """Rows under a header, a caption above and a note below.
 
-    cells: Sequence[Cell]
-    origin: Numbers | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows under a header, a caption above and a note below."""
+    `words` are the columns that hold words, not numbers. `origins` say of each row where its
+    numbers are from, which a click shows.
+    """
 
     header: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[Sequence[TableCell | str]]
     title: str = ""
     note: str = ""
-    words: Sequence[int] = (0,)  # columns that hold words, not numbers
+    words: Sequence[int] = (0,)
+    origins: Sequence[ChartTable | None] = ()
 
-    @classmethod
-    def of_text(cls, header: Sequence[str], rows: Sequence[Sequence[str]], **options: Any) -> Table:
-        """Return a table of nothing but text."""
-        return cls(header, [Row([Cell(text) for text in row]) for row in rows], **options)
+    @property
+    def cells(self) -> list[list[TableCell]]:
+        return [[TableCell(c) if isinstance(c, str) else c for c in row] for row in self.rows]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        return [[cell.text for cell in row] for row in self.cells]
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """A thing to do, in words, and the command for it."""
 
     text: str
@@ -73,11 +81,11 @@ class Section:
     title: str
     lead: str = ""
     facts: Sequence[tuple[str, str]] = ()
-    steps: Sequence[Step] = ()
-    tables: Sequence[Table] = ()
+    steps: Sequence[NextStep] = ()
+    tables: Sequence[PageTable] = ()
     pictures: Sequence[Picture] = ()
     remarks: Sequence[str] = ()
-    folded: Sequence[Table] = ()
+    folded: Sequence[PageTable] = ()
     fold: bool = False
     anchor: str = field(default="", kw_only=True)
 
@@ -130,17 +138,17 @@ def page_text(
     return re.sub(r"\n\s+", "\n", text.strip()) + "\n"  # indentation is half of a large page
 
 
-def _origins(sections: Sequence[Section]) -> dict[int, Numbers]:
+def _origins(sections: Sequence[Section]) -> dict[int, ChartTable]:
     """Return the origins of all rows by identity; rows of the same case share one."""
     return {
-        id(row.origin): row.origin
+        id(origin): origin
         for section in sections
         for table in (*section.tables, *section.folded)
-        for row in table.rows
-        if row.origin is not None
+        for origin in table.origins
+        if origin is not None
     }
 
 
-def _sort_key(cell: Cell) -> str:
+def _sort_key(cell: TableCell) -> str:
     """Return the number by which a cell is sorted; empty if the text starts with it."""
     return "" if cell.sort is None or _NUMBER.match(cell.text) else f"{cell.sort:.6g}"

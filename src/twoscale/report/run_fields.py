@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twoscale.domain.patches import Seams
-from twoscale.report.axes import new_figure
-from twoscale.report.figure_style import chart_style
+from twoscale.report.axes import chart_style, new_figure
 from twoscale.report.figures import draw_field, draw_seams
 from twoscale.report.method_looks import TRUTH
 from twoscale.report.run_samples import RunSamples, Shown

@@ -11,10 +11,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from twoscale.report.axes import GREY, bar, log_axis, new_figure, pareto_front, stage_look
+from twoscale.report.axes import (
+    GREY,
+    bar,
+    chart_style,
+    label_points,
+    log_axis,
+    new_figure,
+    pareto_front,
+    stage_look,
+)
 from twoscale.report.display import display
-from twoscale.report.figure_style import chart_style
-from twoscale.report.labels import label_points
 from twoscale.report.method_looks import colour, marker
 from twoscale.report.run_fields import HALF, PREDICTION, short, shown_channels
 from twoscale.report.run_samples import RunSamples

@@ -12,7 +12,7 @@ from twoscale.errors import TwoscaleWarning
 from twoscale.methods.settings import setting_text
 from twoscale.report import run_figures, run_numbers
 from twoscale.report.display import ABSENT
-from twoscale.report.page import Numbers, Section, Step, Table, Tile, page_text
+from twoscale.report.page import ChartTable, NextStep, PageTable, Section, Tile, page_text
 from twoscale.report.run_commands import (
     next_commands,
     python_line,
@@ -93,9 +93,9 @@ def tiles(run: RunRecord) -> list[Tile]:
 
 def next_section(run: RunRecord) -> Section:
     """Return what to do next: what would help, then how the run is used."""
-    steps = [Step(one.text, suggested_command(run, one)) for one in run.suggestions[:4]]
-    steps += [Step(f"{words}.", command) for words, command in next_commands(run)[1:2]]
-    steps.append(Step("Use it in Python.", python_line(run)))
+    steps = [NextStep(one.text, suggested_command(run, one)) for one in run.suggestions[:4]]
+    steps += [NextStep(f"{words}.", command) for words, command in next_commands(run)[1:2]]
+    steps.append(NextStep("Use it in Python.", python_line(run)))
     return Section("What to do next", steps=steps, anchor="next")
 
 
@@ -106,15 +106,15 @@ def _search_section(search: Mapping[str, Any], drawn: Drawings) -> Section:
         "Validation error against the time of each candidate. The ring marks the chosen one. The "
         "dashed line joins candidates that no other one beats in both. Numbers are table rows.",
         lambda: run_figures.candidates(search),
-        Numbers(HEADINGS, table_rows(search)),
+        ChartTable(HEADINGS, table_rows(search)),
     )
     return Section(
         "The search",
         " ".join(search["explanation"][:1]),
-        steps=[Step(sentence) for sentence in search["explanation"][1:]],
+        steps=[NextStep(sentence) for sentence in search["explanation"][1:]],
         pictures=pictures,
         folded=[
-            Table.of_text(
+            PageTable(
                 HEADINGS,
                 table_rows(search),
                 title=f"All {len(search['trials'])} candidates",
@@ -182,7 +182,7 @@ def origin_section(run: RunRecord, prefix: str = "") -> Section:
     return Section(
         "How it was made",
         facts=facts,
-        steps=[Step("This command makes the same run again.", repeat_command(run))],
-        folded=[Table.of_text(["setting", "value"], settings, title="All settings", words=(0, 1))],
+        steps=[NextStep("This command makes the same run again.", repeat_command(run))],
+        folded=[PageTable(["setting", "value"], settings, title="All settings", words=(0, 1))],
         anchor=f"{prefix}origin",
     )

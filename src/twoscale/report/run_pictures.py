@@ -10,11 +10,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError
-from twoscale.report import run_fields, run_figures, run_numbers, tables, trust_figures
+from twoscale.report import run_fields, run_figures, run_numbers, trust_figures
+from twoscale.report.display import METRIC_NOTE, metric_cells, metric_header
 from twoscale.report.figures import channel_names
-from twoscale.report.guard import reporting_errors
 from twoscale.report.method_looks import colour
-from twoscale.report.page import Numbers, Picture, Section, Table
+from twoscale.report.page import ChartTable, PageTable, Picture, Section
+from twoscale.report.picture import reporting_errors
 from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import RunSamples, Shown
 from twoscale.report.run_trust import Radii, TrustSamples
@@ -42,7 +43,7 @@ class Drawings:
         title: str,
         caption: str,
         draw: Callable[[], Figure | None],
-        numbers: Numbers | None = None,
+        numbers: ChartTable | None = None,
         *,
         vector: bool = True,
         narrow: Callable[[], Figure] | None = None,
@@ -152,11 +153,11 @@ class Drawings:
                 lambda: run_figures.channel_bars(channels),
                 run_numbers.channel_numbers(channels),
             )
-        rows = [[run.title, *tables.cells(run.metrics)]]
-        rows += [[f"channel {name}", *tables.cells(values)] for name, values in channels.items()]
+        rows = [[run.title, *metric_cells(run.metrics)]]
+        rows += [[f"channel {name}", *metric_cells(values)] for name, values in channels.items()]
         return Section(
             "How large the error is",
-            tables=[Table.of_text(tables.header(), rows, note=tables.NOTE)],
+            tables=[PageTable(metric_header(), rows, note=METRIC_NOTE)],
             pictures=pictures,
             remarks=self.take_remarks(),
             anchor=f"{self.prefix}errors",

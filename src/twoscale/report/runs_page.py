@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from twoscale.errors import TwoscaleError
-from twoscale.report import run_fields, run_figures, tables
-from twoscale.report.display import display, number
+from twoscale.report import run_fields, run_figures
+from twoscale.report.display import METRIC_COLUMNS, METRIC_NOTE, display, number
 from twoscale.report.figures import channel_names
 from twoscale.report.method_looks import colour
-from twoscale.report.page import Cell, Numbers, Picture, Row, Section, Table, page_text
+from twoscale.report.page import ChartTable, PageTable, Picture, Section, TableCell, page_text
 from twoscale.report.run_page import FOOTER, next_section, origin_section
 from twoscale.report.run_pictures import Drawings
 from twoscale.report.run_record import RunRecord
@@ -110,7 +110,7 @@ def _scatter(runs: Mapping[str, RunRecord], drawn: Drawings) -> list[Picture]:
         "Error on the test samples and seconds of the fit. The dashed line joins runs that no "
         "other one beats in both.",
         lambda: run_figures.runs_scatter(points, methods) if points else None,
-        Numbers(["run", "s", "error %"], rows),
+        ChartTable(["run", "s", "error %"], rows),
     )
 
 
@@ -154,19 +154,20 @@ def _colours(runs: Mapping[str, RunRecord]) -> Iterator[str]:
         yield colour(method) if len(set(methods)) == len(methods) else own[place % len(own)]
 
 
-def _table(runs: Mapping[str, RunRecord]) -> Table:
-    keys = [key for key in tables.COLUMNS if key != "total"]
-    header = ["run", "method", *(tables.COLUMNS[key] for key in keys), "fit s", "ms/prediction"]
+def _table(runs: Mapping[str, RunRecord]) -> PageTable:
+    keys = [key for key in METRIC_COLUMNS if key != "total"]
+    header = ["run", "method", *(METRIC_COLUMNS[key] for key in keys), "fit s", "ms/prediction"]
     rows = []
     for name, run in runs.items():
         flat = {**run.metrics, **run.metrics.get("common_seams", {})}
-        cells = [Cell(name), Cell(run.title)]
-        cells += [Cell(number(flat.get(key), display(key).kind), flat.get(key)) for key in keys]
+        cells: list[TableCell | str] = [name, run.title]
+        values = ((flat.get(key), display(key).kind) for key in keys)
+        cells += [TableCell(number(value, kind), value) for value, kind in values]
         seconds, each = run.fit_seconds, run.prediction_seconds
-        cells.append(Cell(number(seconds, "seconds"), seconds))
-        cells.append(Cell(number(1e3 * each if each else None, "short"), each))
-        rows.append(Row(cells))
-    return Table(header, rows, note=tables.NOTE, words=(0, 1))
+        cells.append(TableCell(number(seconds, "seconds"), seconds))
+        cells.append(TableCell(number(1e3 * each if each else None, "short"), each))
+        rows.append(cells)
+    return PageTable(header, rows, note=METRIC_NOTE, words=(0, 1))
 
 
 def _same_sample(runs: Mapping[str, RunRecord]) -> tuple[dict[str, Shown], str]:

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from twoscale.report.axes import GREY, log_axis, new_figure
-from twoscale.report.figure_style import chart_style
+from twoscale.report.axes import GREY, chart_style, log_axis, new_figure
 from twoscale.report.run_fields import HALF
 from twoscale.report.run_figures import ERROR, LEARNED
 from twoscale.report.run_trust import Proofs, Radii, TrustSamples

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from twoscale.report.display import ABSENT
-from twoscale.report.page import Cell, Row, Table
+from twoscale.report.page import PageTable, TableCell
 from twoscale_lab.report.audits import same_decisions, study_audits
 from twoscale_lab.report.studies import Studies
 from twoscale_lab.study.paper.comparison import Tally, agreement, by_study, tally
@@ -46,7 +44,7 @@ def _audits(studies: Studies) -> list[str]:
     return found
 
 
-def agreement_table(studies: Studies) -> Table:
+def agreement_table(studies: Studies) -> PageTable:
     """Return the verdicts counted by study."""
     counted = by_study(studies.compared)
     rows = [
@@ -64,17 +62,14 @@ def agreement_table(studies: Studies) -> Table:
         "independent, which makes it too large. Distances in such deviations are marked ~. "
         f"In all: {agreement(studies.compared)}"
     )
-    return Table(header, rows, "Agreement with the paper, by study", note)
+    return PageTable(header, rows, "Agreement with the paper, by study", note)
 
 
-def _counts(name: str, counts: Tally) -> Row:
+def _counts(name: str, counts: Tally) -> list[TableCell | str]:
     shown = (counts.match, counts.off, counts.unexplained, counts.missing, counts.times)
     agree = ABSENT if counts.agreement is None else f"{percent(counts)} %"
-    return Row([Cell(name), Cell(agree, counts.agreement), *_numbers(shown)])
-
-
-def _numbers(values: Iterable[int]) -> list[Cell]:
-    return [Cell(f"{value:,}", value) for value in values]
+    numbers = (TableCell(f"{value:,}", value) for value in shown)
+    return [name, TableCell(agree, counts.agreement), *numbers]
 
 
 def percent(counts: Tally) -> str:

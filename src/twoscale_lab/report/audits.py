@@ -9,7 +9,7 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.methods.settings import setting_text
-from twoscale.report.guard import reporting_errors
+from twoscale.report.picture import reporting_errors
 from twoscale_lab.report.related import chosen_cases, with_base
 from twoscale_lab.report.results import CaseResult, StudyResult
 from twoscale_lab.study.definition import Study

@@ -8,8 +8,8 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.report.display import ABSENT, display, number
-from twoscale.report.guard import reporting_errors
-from twoscale.report.page import Cell, Row, Table
+from twoscale.report.page import PageTable, TableCell
+from twoscale.report.picture import reporting_errors
 from twoscale_lab.report.audits import Audited, study_audits
 from twoscale_lab.report.related import chosen_cases
 from twoscale_lab.report.results import StudyResult
@@ -35,7 +35,7 @@ _EXTRAPOLATED = " ‡"
 _LARGEST = 1e6  # a larger D is not printed
 
 
-def derived_tables(study: StudyResult, definition: Study | None) -> list[Table]:
+def derived_tables(study: StudyResult, definition: Study | None) -> list[PageTable]:
     """Return the tables behind a study's equivalence audits and time projections."""
     found = []
     audits = study_audits(study, definition)
@@ -48,7 +48,7 @@ def derived_tables(study: StudyResult, definition: Study | None) -> list[Table]:
     return found
 
 
-def _crossing_tables(study: StudyResult, options: Mapping[str, Any]) -> list[Table]:
+def _crossing_tables(study: StudyResult, options: Mapping[str, Any]) -> list[PageTable]:
     """Return the table of a time projection, if any two of its methods can be compared."""
     part, own = chosen_cases(study, options)
     quantity = own.get("quantity", QUANTITY)
@@ -57,7 +57,7 @@ def _crossing_tables(study: StudyResult, options: Mapping[str, Any]) -> list[Tab
     return [_crossing_table(crossing, title)] if crossing else []
 
 
-def audit_table(audits: Sequence[Audited]) -> Table:
+def audit_table(audits: Sequence[Audited]) -> PageTable:
     """Return the table of equivalence audits, one a row."""
     header = ["case", "quantity", "change", "90 % interval", "margin", "seeds"]
     header += ["decision", "paper's decision"]
@@ -74,9 +74,7 @@ def audit_table(audits: Sequence[Audited]) -> Table:
         ]
         for one in audits
     ]
-    return Table.of_text(
-        header, rows, title="Equivalence audit", note=_AUDIT_NOTE, words=(0, 1, 6, 7)
-    )
+    return PageTable(header, rows, title="Equivalence audit", note=_AUDIT_NOTE, words=(0, 1, 6, 7))
 
 
 def _interval(audit: Audit) -> str:
@@ -97,32 +95,30 @@ def _paper(one: Audited) -> str:
     return one.paper.decision + (" ≠" if one.is_judged and not one.agrees else "")
 
 
-def _crossing_table(found: Sequence[Crossing], title: str) -> Table:
+def _crossing_table(found: Sequence[Crossing], title: str) -> PageTable:
     several = len({crossing.lower.problem for crossing in found}) > 1
     header = ["grows less", "exponent", "grows more", "exponent", "cross at D"]
-    rows = [
-        Row(
-            [
-                Cell(_name(crossing.lower, several)),
-                _exponent(crossing.lower),
-                Cell(_name(crossing.higher, several)),
-                _exponent(crossing.higher),
-                Cell(_at(crossing), crossing.at),
-            ]
-        )
+    rows: list[list[TableCell | str]] = [
+        [
+            _name(crossing.lower, several),
+            _exponent(crossing.lower),
+            _name(crossing.higher, several),
+            _exponent(crossing.higher),
+            TableCell(_at(crossing), crossing.at),
+        ]
         for crossing in found
     ]
-    return Table(header, rows, title, _CROSSING_NOTE, words=(0, 2))
+    return PageTable(header, rows, title, _CROSSING_NOTE, words=(0, 2))
 
 
 def _name(scaling: Scaling, several: bool) -> str:
     return f"{scaling.problem.capitalize()}: " * several + scaling.curve.label
 
 
-def _exponent(scaling: Scaling) -> Cell:
+def _exponent(scaling: Scaling) -> TableCell:
     law = scaling.law
     error = ", two grids" if law.exponent_error is None else f" ± {law.exponent_error:.3f}"
-    return Cell(f"{law.exponent:.3f}{error}", law.exponent)
+    return TableCell(f"{law.exponent:.3f}{error}", law.exponent)
 
 
 def _at(crossing: Crossing) -> str:

@@ -11,8 +11,8 @@ import shutil
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
-from twoscale.report import figures
 from twoscale.report.display import display, number, with_spread
+from twoscale.report.picture import save_figure
 from twoscale_lab.report.charts.error_time import error_time_chart
 from twoscale_lab.report.reproduce import NOTE, reproduce_table
 from twoscale_lab.report.results import CaseResult, place_title
@@ -72,7 +72,7 @@ def write_images(root: Path, demo: Path) -> None:
     """Write the README's pictures: the chart from the records, the prediction from a demo."""
     images, places = root / "docs" / "images", list(dict.fromkeys(place for place, _ in ROWS))
     chart = error_time_chart(read_studies(root / "results" / "study").results, places=places)
-    figures.save(chart, images / "error_time.png")
+    save_figure(chart, images / "error_time.png")
     shutil.copyfile(demo / "figures" / "prediction.png", images / "hero.png")
 
 

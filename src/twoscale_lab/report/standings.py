@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twoscale.report.page import Table
+from twoscale.report.page import PageTable
 from twoscale_lab.report.results import StudyResult
 from twoscale_lab.study.leaderboard.published import STUDY
 from twoscale_lab.study.leaderboard.standings import (
@@ -17,16 +17,16 @@ from twoscale_lab.study.leaderboard.standings import (
 )
 
 
-def standing_tables(study: StudyResult) -> list[Table]:
+def standing_tables(study: StudyResult) -> list[PageTable]:
     """Return the tables of where we stand, if a study is the leaderboard at the paper's scale."""
     if study.name != STUDY or study.scale != "paper":
         return []
     return [standings_table(standings_of(cell for case in study.cases for cell in case.cells))]
 
 
-def standings_table(found: Sequence[Standing]) -> Table:
+def standings_table(found: Sequence[Standing]) -> PageTable:
     """Return the best published errors, those of FNO, and the best of ours."""
-    return Table.of_text(
+    return PageTable(
         HEADINGS,
         table_rows(found),
         title="Where we stand, errors in %",
@@ -35,14 +35,14 @@ def standings_table(found: Sequence[Standing]) -> Table:
     )
 
 
-def published_table(found: Sequence[Standing]) -> Table:
+def published_table(found: Sequence[Standing]) -> PageTable:
     """Return all published errors with the names of their sources."""
     rows = []
     for benchmark in (one.benchmark for one in found):
         texts = [f"{one.method} {one.percent} [{one.source}]" for one in benchmark.published]
         rows.append([benchmark.name, benchmark.measure, ", ".join(texts)])
     header = ("benchmark", "error", "published by others, %")
-    return Table.of_text(header, rows, words=(0, 1, 2))
+    return PageTable(header, rows, words=(0, 1, 2))
 
 
 def caveats(found: Sequence[Standing]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from twoscale.report.display import ABSENT, display, with_spread
-from twoscale.report.page import Table
+from twoscale.report.page import PageTable
 from twoscale_lab.report.agreement import agreement_table
 from twoscale_lab.report.derived_tables import derived_tables
 from twoscale_lab.report.results import StudyResult, place_title
@@ -125,9 +125,9 @@ def leaderboard_text(folder: Path) -> str:
     return "\n\n".join("\n".join(lines) for lines in parts)
 
 
-def _plain(table: Table) -> list[str]:
+def _plain(table: PageTable) -> list[str]:
     """Return a table of the page as Markdown."""
-    return markdown(table.header, ([cell.text for cell in row.cells] for row in table.rows))
+    return markdown(table.header, table.texts)
 
 
 def _table(table: StudyTable) -> list[str]:

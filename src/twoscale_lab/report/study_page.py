@@ -10,8 +10,8 @@ from pathlib import Path
 from twoscale.errors import TwoscaleError
 from twoscale.report.display import ABSENT, display, number, with_spread
 from twoscale.report.figure_folder import check_page, write_with_figures
-from twoscale.report.guard import reporting_errors
-from twoscale.report.page import Cell, Numbers, Picture, Row, Section, Table, page_text
+from twoscale.report.page import ChartTable, PageTable, Picture, Section, TableCell, page_text
+from twoscale.report.picture import reporting_errors
 from twoscale_lab.report.agreement import agreement_table
 from twoscale_lab.report.best_result import best_result
 from twoscale_lab.report.charts import KINDS, draw, drawn_numbers
@@ -91,7 +91,7 @@ def _first_picture(studies: Studies) -> Picture | None:
             _FIRST_CAPTION,
             error_time_chart(studies.results),
             vector=True,
-            numbers=quantity_numbers(
+            table=quantity_numbers(
                 [case for cases in found.values() for case in cases], ("total", "mre")
             ),
             narrow=error_time_chart(studies.results, columns=1),
@@ -193,38 +193,40 @@ def _picture(study: StudyResult, asked: Asked, title: str, name: str) -> Picture
     kind = KINDS[asked.kind]
     caption = asked.options.get("caption", kind.caption)
     numbers = drawn_numbers(asked.kind, study, asked.options)
-    picture = Picture(name, title, caption, figure, vector=kind.vector, numbers=numbers)
+    picture = Picture(name, title, caption, figure, vector=kind.vector, table=numbers)
     picture.render()
     return picture
 
 
-def _table(table: StudyTable, origins: Mapping[str, Numbers]) -> Table:
+def _table(table: StudyTable, origins: Mapping[str, ChartTable]) -> PageTable:
     several = len(table.places) > 1
     header = ["case", *(["grid"] if several else [])]
     header += [*(display(name).heading for name in table.columns), "seeds"]
     rows = []
     for row in table.rows:
-        cells = [Cell(row.label)]
+        cells: list[TableCell | str] = [row.label]
         if several:
-            cells.append(Cell(row.place))
+            cells.append(row.place)
         cells += [_cell(value) for value in row.values]
-        cells.append(Cell(str(row.seeds) if row.seeds else ABSENT, row.seeds))
-        rows.append(Row(cells, origins.get(row.id)))
+        cells.append(TableCell(str(row.seeds) if row.seeds else ABSENT, row.seeds))
+        rows.append(cells)
     title = table.title
     if len(table.places) == 1 and table.places[0] not in title:
         title += f" ({table.places[0]})"
-    return Table(header, rows, title, words=(0, 1) if several else (0,))
+    words = (0, 1) if several else (0,)
+    sources = [origins.get(row.id) for row in table.rows]
+    return PageTable(header, rows, title, words=words, origins=sources)
 
 
-def _cell(value: Value) -> Cell:
+def _cell(value: Value) -> TableCell:
     kind = display(value.name).kind
     ours, paper = value.ours, value.paper
     text = with_spread(ours.mean, ours.deviation, kind) + value.mark if ours else ABSENT
     mean = ours.mean if ours else None
     if paper is None:
-        return Cell(text, mean)
+        return TableCell(text, mean)
     apart = paper.difference_in_sd
-    return Cell(
+    return TableCell(
         text,
         mean,
         paper=with_spread(paper.paper, paper.paper_sd, kind),
@@ -233,7 +235,7 @@ def _cell(value: Value) -> Cell:
     )
 
 
-def _origins(study: StudyResult, columns: Sequence[str]) -> dict[str, Numbers]:
+def _origins(study: StudyResult, columns: Sequence[str]) -> dict[str, ChartTable]:
     """Return the origin of each case's numbers, one line per seed."""
     found = {}
     for case in study.cases:
@@ -250,7 +252,7 @@ def _origins(study: StudyResult, columns: Sequence[str]) -> dict[str, Numbers]:
             ]
             for cell in case.cells
         ]
-        found[case.id] = Numbers(header, rows, f"{study.record.name}: {case.id}")
+        found[case.id] = ChartTable(header, rows, f"{study.record.name}: {case.id}")
     return found
 
 
@@ -268,25 +270,23 @@ def _where(study: StudyResult, index: object) -> list[str]:
     ]
 
 
-def compared_table(rows: Sequence[Compared], title: str) -> Table:
+def compared_table(rows: Sequence[Compared], title: str) -> PageTable:
     """Return values of the paper beside ours, one a row, with the reason where they differ."""
     header = ["case", "quantity", "paper", "ours", "why", "difference, sd"]
     header += ["verdict", "paper's table"]
-    return Table(
+    return PageTable(
         header,
         [
-            Row(
-                [
-                    Cell(compared_title(row.cell)),
-                    Cell(display(row.metric).heading),
-                    Cell(_written(row, row.paper, row.paper_sd), row.paper),
-                    Cell(_written(row, row.ours, row.ours_sd), row.ours),
-                    Cell(row.explanation or ""),
-                    Cell(_apart(row), row.difference_in_sd),
-                    Cell(row.verdict or "not judged", verdict=row.verdict or ""),
-                    Cell(row.table),
-                ]
-            )
+            [
+                compared_title(row.cell),
+                display(row.metric).heading,
+                TableCell(_written(row, row.paper, row.paper_sd), row.paper),
+                TableCell(_written(row, row.ours, row.ours_sd), row.ours),
+                row.explanation or "",
+                TableCell(_apart(row), row.difference_in_sd),
+                TableCell(row.verdict or "not judged", verdict=row.verdict or ""),
+                row.table,
+            ]
             for row in rows
         ],
         title,

@@ -28,13 +28,9 @@ def study(tmp_path):
     return read
 
 
-def rows_of(table):
-    return [[cell.text for cell in row.cells] for row in table.rows]
-
-
 def test_every_decision_of_the_papers_audit_has_a_row(study):
     (table,) = derived_tables(*study("svd-solver"))
-    rows = rows_of(table)
+    rows = table.texts
     assert len(rows) == 45
     assert all(row[-1].split()[0] in ("equivalent", "inconclusive", "pass") for row in rows)
     first = dict(zip(table.header, rows[0], strict=True))
@@ -58,7 +54,7 @@ def test_an_audit_of_one_seed_has_no_interval(study):
     result, definition = study("svd-solver")
     cases = tuple(replace(case, cells=case.cells[:1]) for case in result.cases)
     (table,) = derived_tables(replace(result, cases=cases), definition)
-    assert {(row[3], row[6]) for row in rows_of(table)} == {(ABSENT, "inconclusive")}
+    assert {(row[3], row[6]) for row in table.texts} == {(ABSENT, "inconclusive")}
 
 
 def growth(method, size):
@@ -69,7 +65,7 @@ def growth(method, size):
 
 def test_crossings_are_where_the_laws_meet_marked_outside_the_grids(study):
     (table,) = derived_tables(*study("resolution", growth))
-    found = {(row[0], row[2]): row for row in rows_of(table)}
+    found = {(row[0], row[2]): row for row in table.texts}
     assert found["Two-scale", "Plain L2L"][1::2] == ["1.000 ± 0.000", "2.000 ± 0.000"]
     assert found["Two-scale", "Plain L2L"][4] == "192"
     assert found["Plain L2L", "FNO"][4] == "1,024 ‡"
@@ -80,7 +76,7 @@ def test_two_grids_give_an_exponent_without_error(study):
     result, definition = study("resolution", growth)
     part = result.where(lambda case: case.method != "fno" or case.resolution < 256)
     (table,) = derived_tables(part, definition)
-    assert {row[3] for row in rows_of(table) if row[2] == "FNO"} == {"3.000, two grids"}
+    assert {row[3] for row in table.texts if row[2] == "FNO"} == {"3.000, two grids"}
 
 
 @pytest.mark.parametrize(("grids", "outside"), [((64, 128, 256), False), ((64, 128), True)])

@@ -10,10 +10,18 @@ from matplotlib.figure import Figure
 
 from twoscale.methods.recipes import METHODS
 from twoscale.methods.roles import PROPOSED
-from twoscale.report.axes import GREY, lighten, log_axis, panels, pareto_front, shade, shared_legend
+from twoscale.report.axes import (
+    GREY,
+    chart_style,
+    label_points,
+    lighten,
+    log_axis,
+    panels,
+    pareto_front,
+    shade,
+    shared_legend,
+)
 from twoscale.report.display import display
-from twoscale.report.figure_style import chart_style
-from twoscale.report.labels import label_points
 from twoscale.report.method_looks import colour, marker
 from twoscale_lab.report.charts.style import require_any
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title

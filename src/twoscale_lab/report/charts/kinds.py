@@ -11,8 +11,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError, did_you_mean
-from twoscale.report.figure_style import chart_style
-from twoscale.report.picture import Numbers
+from twoscale.report.axes import chart_style
+from twoscale.report.picture import ChartTable
 from twoscale_lab.report.charts import (
     audits,
     bars,
@@ -32,7 +32,7 @@ class Kind:
     """A kind of chart: the functions that draw it and list its numbers, default title, caption."""
 
     function: Callable[..., Figure]
-    numbers: Callable[..., Numbers]  # of the same options, all of them
+    numbers: Callable[..., ChartTable]  # of the same options, all of them
     title: str
     caption: str
     vector: bool = True  # of lines and letters; pictures of fields are shown as pixels
@@ -218,7 +218,7 @@ def draw(kind: str, study: StudyResult, options: Mapping[str, Any]) -> Figure | 
         return known.function(part, **own)
 
 
-def drawn_numbers(kind: str, study: StudyResult, options: Mapping[str, Any]) -> Numbers:
+def drawn_numbers(kind: str, study: StudyResult, options: Mapping[str, Any]) -> ChartTable:
     """Return the numbers that `draw` draws with the same arguments."""
     known = check_kind(kind, options)
     part, own = chosen_cases(study, options)

@@ -11,10 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from twoscale.errors import TwoscaleError
-from twoscale.report.axes import GREY, log_axis, new_figure, shared_legend
+from twoscale.report.axes import GREY, chart_style, log_axis, new_figure, shared_legend
 from twoscale.report.display import ABSENT, number
-from twoscale.report.figure_style import styled
-from twoscale.report.picture import Numbers
+from twoscale.report.picture import ChartTable
 from twoscale_lab.report.results import StudyResult
 from twoscale_lab.study.leaderboard.published import PublishedError, leaderboard
 from twoscale_lab.study.leaderboard.standings import NOT_MEASURED, OURS, Standing, standings_of
@@ -47,7 +46,7 @@ def standing_of_study(study: StudyResult) -> Figure:
     return standings_chart(_standings(study))
 
 
-def numbers_of_study(study: StudyResult) -> Numbers:
+def numbers_of_study(study: StudyResult) -> ChartTable:
     """Return the errors that `standing_of_study` draws, one a row, with their sources."""
     sources = leaderboard().sources
     rows = []
@@ -61,7 +60,8 @@ def numbers_of_study(study: StudyResult) -> Numbers:
             seeds = f"measured here, {found.seeds} seeds"
             rows.append([*start, name, number(found.mean, "percent"), deviation, seeds])
     header = ["benchmark", "error", "method", "%", "sd", "source"]
-    return Numbers(header, rows, "Others measured the published errors, on samples of their own.")
+    note = "Others measured the published errors, on samples of their own."
+    return ChartTable(header, rows, note)
 
 
 def _standings(study: StudyResult) -> list[Standing]:
@@ -70,7 +70,7 @@ def _standings(study: StudyResult) -> list[Standing]:
     return standings_of(cell for case in study.cases for cell in case.cells)
 
 
-@styled
+@chart_style()
 def standings_chart(standings: Sequence[Standing]) -> Figure:
     """Draw one row per benchmark: errors in percent on a logarithmic axis.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from twoscale.report.display import ABSENT, display
 from twoscale.report.method_looks import TRUTH
-from twoscale.report.picture import Numbers
+from twoscale.report.picture import ChartTable
 from twoscale.representation import pca_stages
 from twoscale_lab.report.audits import audited
 from twoscale_lab.report.charts.bars import weight_terms
@@ -26,7 +26,7 @@ _SEEDS = "Means over seeds, and sample standard deviations (sd)."
 _SHARED = "†: a shared time."
 
 
-def quantity_numbers(cases: Iterable[CaseResult], names: Sequence[str]) -> Numbers:
+def quantity_numbers(cases: Iterable[CaseResult], names: Sequence[str]) -> ChartTable:
     """Return mean and deviation of quantities, a row per case."""
     listed = list(cases)
     used = [name for name in names if any(case.mean(name) for case in listed)]
@@ -38,7 +38,7 @@ def quantity_numbers(cases: Iterable[CaseResult], names: Sequence[str]) -> Numbe
         for case in listed
     ]
     shared = any(case.is_shared_time(name) for case in listed for name in used)
-    return Numbers(header, rows, f"{_SEEDS} {_SHARED}" if shared else _SEEDS)
+    return ChartTable(header, rows, f"{_SEEDS} {_SHARED}" if shared else _SEEDS)
 
 
 def _case(case: CaseResult) -> list[str]:
@@ -59,12 +59,12 @@ def number(value: float) -> str:
     return f"{value:.5g}"
 
 
-def of_points(study: StudyResult, *, x: str, y: str, **_: Any) -> Numbers:
+def of_points(study: StudyResult, *, x: str, y: str, **_: Any) -> ChartTable:
     """Return the two quantities of each point."""
     return quantity_numbers(study.cases, (x, y))
 
 
-def of_bars(study: StudyResult, *, quantities: Sequence[str], **_: Any) -> Numbers:
+def of_bars(study: StudyResult, *, quantities: Sequence[str], **_: Any) -> ChartTable:
     """Return the quantities of bars and curves."""
     return quantity_numbers(study.cases, quantities)
 
@@ -75,7 +75,7 @@ def of_curves(
     quantities: Sequence[str],
     oracle: bool,
     **_: Any,
-) -> Numbers:
+) -> ChartTable:
     """Return the quantities of curves, with the oracle error where it is drawn."""
     return quantity_numbers(study.cases, [*quantities, *(["oracle_mre"] if oracle else [])])
 
@@ -86,29 +86,29 @@ def of_frontier(
     against: Sequence[str],
     y: str,
     oracle: str,
-) -> Numbers:
+) -> ChartTable:
     """Return both errors, and the sizes and costs they are drawn against."""
     return quantity_numbers(study.cases, (y, oracle, *against))
 
 
-def of_stages(study: StudyResult, *, stages: Sequence[str]) -> Numbers:
+def of_stages(study: StudyResult, *, stages: Sequence[str]) -> ChartTable:
     """Return the seconds of each stage."""
     return quantity_numbers(study.cases, stages)
 
 
-def of_pca(study: StudyResult, *, stages: Sequence[str] | None) -> Numbers:
+def of_pca(study: StudyResult, *, stages: Sequence[str] | None) -> ChartTable:
     """Return the seconds of each part of the PCA fit."""
     part = study.where(lambda case: case.mean("pca_fit") is not None)
     return of_stages(part, stages=stages or pca_stages())
 
 
-def of_gap(study: StudyResult, **_: Any) -> Numbers:
+def of_gap(study: StudyResult, **_: Any) -> ChartTable:
     """Return oracle error, learned error and their ratio."""
     coded = study.where(lambda case: case.mean("oracle_mre") is not None)
     return quantity_numbers(coded.cases, ("oracle_mre", "mre", "learned_to_oracle"))
 
 
-def of_weights(study: StudyResult) -> Numbers:
+def of_weights(study: StudyResult) -> ChartTable:
     """Return the weights of the terms of each objective."""
     tuned = study.where(lambda case: bool(weight_terms([case])))
     terms = [f"weights.{term}" for term in weight_terms(tuned.cases)]
@@ -121,7 +121,7 @@ def of_changes(
     base: Mapping[str, Any],
     quantities: Sequence[str],
     ratio: bool,
-) -> Numbers:
+) -> ChartTable:
     """Return the change of each case from its base, in percent or as a speed-up."""
     found = [(case, start) for case, start in with_base(study, base)]
     words = "times as fast" if ratio else "change, %"
@@ -130,7 +130,7 @@ def of_changes(
 
 def of_ladder(
     study: StudyResult, *, base: Mapping[str, Any] | None, quantities: Sequence[str]
-) -> Numbers:
+) -> ChartTable:
     """Return each step of a ladder as a percentage of its base."""
     changes = {"objective": None} if base is None else base
     starts = [(case, base_of(study, case, changes)) for case in study.cases]
@@ -146,7 +146,7 @@ def _changes(
     scale: float = 100,
     offset: float = 0,
     ratio: bool = False,
-) -> Numbers:
+) -> ChartTable:
     header = ["case", "grid", "base"]
     for name in quantities:
         header += [f"{display(name).words}: {words}", "sd"]
@@ -159,10 +159,10 @@ def _changes(
             row.append(ABSENT if found is None else number(offset + scale * found.mean))
             row.append(ABSENT if deviation is None else number(scale * deviation))
         rows.append(row)
-    return Numbers(header, rows, "Changes are taken seed by seed.")
+    return ChartTable(header, rows, "Changes are taken seed by seed.")
 
 
-def of_seeds(study: StudyResult, *, quantities: Sequence[str]) -> Numbers:
+def of_seeds(study: StudyResult, *, quantities: Sequence[str]) -> ChartTable:
     """Return the value of each seed."""
     header = ["case", "grid", "seed", *(display(name).axis for name in quantities)]
     rows = []
@@ -171,12 +171,12 @@ def of_seeds(study: StudyResult, *, quantities: Sequence[str]) -> Numbers:
         for seed in sorted({seed for _, own in values for seed in own}):
             shown = [number(scale * own[seed]) if seed in own else ABSENT for scale, own in values]
             rows.append([*_case(case), str(seed), *shown])
-    return Numbers(header, rows)
+    return ChartTable(header, rows)
 
 
 def of_speed_ups(
     study: StudyResult, *, base: Mapping[str, Any], quantities: Sequence[str]
-) -> Numbers:
+) -> ChartTable:
     """Return how many times as fast as its base each case is."""
     return of_changes(study, base=base, quantities=quantities, ratio=True)
 
@@ -187,13 +187,13 @@ def of_audits(
     base: Mapping[str, Any],
     quantities: Sequence[str],
     margins: Mapping[str, Any] | None,
-) -> Numbers:
+) -> ChartTable:
     """Return the audits: change, interval, margin and decision."""
     table = audit_table(audited(study, base=base, quantities=quantities, margins=margins))
-    return Numbers(table.header, [[cell.text for cell in row.cells] for row in table.rows])
+    return ChartTable(table.header, table.texts)
 
 
-def of_projection(study: StudyResult, *, quantity: str, to: Sequence[int]) -> Numbers:
+def of_projection(study: StudyResult, *, quantity: str, to: Sequence[int]) -> ChartTable:
     """Return measured and extrapolated times on each grid."""
     rows = []
     for one in scalings(study, quantity=quantity):
@@ -206,10 +206,10 @@ def of_projection(study: StudyResult, *, quantity: str, to: Sequence[int]) -> Nu
             for at, time in zip(ahead, times, strict=True)
         ]
     header = ["problem", "method", "nodes per side", display(quantity).axis, "origin"]
-    return Numbers(header, rows)
+    return ChartTable(header, rows)
 
 
-def of_fields(study: StudyResult, *, place: str | None) -> Numbers:
+def of_fields(study: StudyResult, *, place: str | None) -> ChartTable:
     """Return the spectra and densities of truth and predictions; fields are too large."""
     where = place or next(iter(study.places), "")
     own = [case for case in study.places.get(where, ()) if _has_curves(study, where, case)]
@@ -224,7 +224,7 @@ def of_fields(study: StudyResult, *, place: str | None) -> Numbers:
         *_columns("density at value", (edges[1:] + edges[:-1]) / 2, densities),
     ]
     header = ["quantity", "at", TRUTH, *(case.label for case in own)]
-    return Numbers(
+    return ChartTable(
         header, rows, "Means over the test set. The fields are in the record's .npz file."
     )
 

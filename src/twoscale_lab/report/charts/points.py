@@ -9,9 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from twoscale.report.axes import GREY, log_axis, panels, pareto_front, shared_legend
+from twoscale.report.axes import GREY, label_points, log_axis, panels, pareto_front, shared_legend
 from twoscale.report.display import display
-from twoscale.report.labels import label_points
 from twoscale_lab.report.charts.style import Style, in_display_units, require_any, styles
 from twoscale_lab.report.related import along_variances, curves
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title
