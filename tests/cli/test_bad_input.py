@@ -116,7 +116,7 @@ def test_unknown_device(twoscale, data, tmp_path):
 
 def test_existing_output(twoscale, data, run_folder):
     before = sorted(path.name for path in run_folder.iterdir())
-    refused(twoscale("fit", data, "--out", run_folder), "exists already", "--overwrite")
+    refused(twoscale("fit", data, "--out", run_folder), "exists already", "overwrite")
     assert sorted(path.name for path in run_folder.iterdir()) == before
 
 
@@ -247,7 +247,7 @@ def test_prediction_from_several_arrays_or_none(twoscale, run_folder, tmp_path):
     np.savez(tmp_path / "x.npz", a=np.ones((2, 16, 16)), b=np.ones((2, 16, 16)))
     (tmp_path / "empty").mkdir()
     out = ("--out", tmp_path / "p.npy")
-    refused(twoscale("predict", run_folder, tmp_path / "x.npz", *out), "say which array", "--input")
+    refused(twoscale("predict", run_folder, tmp_path / "x.npz", *out), "that are input")
     refused(
         twoscale("predict", run_folder, tmp_path / "empty", *out),
         "is an empty folder, not a dataset or",

@@ -50,7 +50,7 @@ def test_import_of_parameters_alone(twoscale, arrays, tmp_path):
 
 def test_channels_that_may_be_last_are_asked_about(twoscale, arrays, tmp_path):
     command = ("import", arrays, "--input", "last", "--output", "p", "--out", tmp_path / "d")
-    refused(twoscale(*command), "8 channels of 9x2", "--axes nhw,nhwc")
+    refused(twoscale(*command), "8 channels of 9x2", "(axes nhw,nhwc)")
     assert not (tmp_path / "d").exists()
     assert twoscale(*command, "--axes", "nhwc").status == 0
     assert Dataset(tmp_path / "d").input_space.shape == (2, 8, 9)
@@ -59,13 +59,13 @@ def test_channels_that_may_be_last_are_asked_about(twoscale, arrays, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--output", "p"), ("--input", "it holds vx (11, 8, 9), vy")),
+        (("--output", "p"), ("it holds vx (11, 8, 9), vy",)),
         (("--input", "vx", "--output", "p,"), ("like a or a,b", "p,")),
         (("--input", "vx", "--output", "p", "--periodic", "x"), ("none, rows, columns, both",)),
         (("--input", "vx,p", "--output", "p"), ("agree in samples and grid", "(11, 5, 6)")),
         (("--input", "solid", "--output", "p"), ("three dimensions", "slices", "channels")),
         (("--input", "wave", "--output", "p"), ("complex128", "as two channels")),
-        (("--input", "nu", "--output", "p"), ("--parameters",)),
+        (("--input", "nu", "--output", "p"), ("as 'parameters'",)),
         (("--parameters", "vx", "--output", "p"), ("(samples, parameters)", "(11, 8, 9)")),
     ],
 )

@@ -37,7 +37,7 @@ def test_demo_makes_table_runs_and_page(twoscale, tmp_path, request):
     if BROWSER is not None:
         check_page(request.getfixturevalue("browser"), out / "report.html")
     before = contents(out)
-    refused(twoscale(*command), "exists already", "--overwrite")
+    refused(twoscale(*command), "exists already", "overwrite")
     assert contents(out) == before
     (out / "figures" / "mine.png").write_bytes(b"mine")
     refused(twoscale(*command, "--overwrite"), "figures is not the figures of report.html alone")

@@ -55,7 +55,7 @@ def test_a_saved_surrogate(run_folder, twoscale, tmp_path):
     [
         ("model.pickle", "the suffix decides the format of an exported file"),
         ("model", "end it in .onnx (ONNX) or .pt2 (torch.export)"),
-        ("there.onnx", "exists already: choose another path, or pass --overwrite"),
+        ("there.onnx", "exists already"),
         ("missing/../there.onnx/model.onnx", "cannot"),
     ],
 )

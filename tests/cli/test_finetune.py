@@ -175,7 +175,7 @@ def test_unknown_objective(twoscale, run_folder, tmp_path):
 
 def test_a_warm_up_that_never_ends(twoscale, run_folder, tmp_path):
     outcome = twoscale("finetune", run_folder, "--epochs", 5, "--out", tmp_path / "t")
-    refused(outcome, "pass at least 6 epochs", "--warm-up")
+    refused(outcome, "at least 6 epochs", "warm-up")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -100,7 +100,7 @@ def test_a_bucket_that_is_not_there(twoscale, gs):
 def test_data_are_replaced_only_if_asked(twoscale, gs):
     assert twoscale(*RECIPE, "--out", PLACE).status == 0
     before = gs.objects("data/")
-    refused(twoscale(*RECIPE, "--out", PLACE), f"{PLACE} exists already", "--overwrite")
+    refused(twoscale(*RECIPE, "--out", PLACE), f"{PLACE} exists already", "overwrite")
     assert gs.objects("data/") == before
     assert twoscale(*RECIPE, "--samples", 20, "--out", PLACE, "--overwrite").status == 0
     assert gs.objects("data/").keys() < before.keys()

@@ -41,7 +41,7 @@ def test_a_disk_without_room_for_the_fields_is_told_first(twoscale, data, tmp_pa
     monkeypatch.setattr(Dataset, "read", None)  # before any field is read
     encoder = ("--method", "two-scale", "--set", "predictor=encoder", "--out", tmp_path / "a")
     outcome = twoscale("fit", data, *encoder, "--memory", "2kB")
-    refused(outcome, f"needs {size_text(Dataset(data).nbytes)} of disk", "more memory (--memory)")
+    refused(outcome, f"needs {size_text(Dataset(data).nbytes)} of disk", "more memory")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -137,7 +137,7 @@ def test_a_bucket_that_is_not_there(twoscale, s3):
 def test_data_are_replaced_only_if_asked(twoscale, s3):
     assert twoscale(*RECIPE, "--out", PLACE).status == 0
     before = s3.objects("data/")
-    refused(twoscale(*RECIPE, "--out", PLACE), f"{PLACE} exists already", "--overwrite")
+    refused(twoscale(*RECIPE, "--out", PLACE), f"{PLACE} exists already", "overwrite")
     assert s3.objects("data/") == before
     assert twoscale(*RECIPE, "--seed", 1, "--out", PLACE, "--overwrite").status == 0
     after = s3.objects("data/")

@@ -29,7 +29,7 @@ def test_a_run_gets_its_page_and_keeps_its_checksums(twoscale, seeds):
     assert "did not write" not in twoscale("check", run).out
     assert twoscale("report", run).status == 0, "a page of ours is replaced"
     (run / "report.html").write_text("mine")
-    refused(twoscale("report", run), "report.html exists already", "--overwrite")
+    refused(twoscale("report", run), "report.html exists already", "overwrite")
     (run / "report.html").unlink()
 
 

@@ -161,7 +161,7 @@ def test_one_channel_with_and_without_its_axis(twoscale, data, other, run_folder
 
 def test_another_resolution(twoscale, run_folder, tmp_path):
     fine = generate(Poisson(), tmp_path / "p31.zarr", resolution=31, samples=10, seed=4)
-    refused(twoscale("evaluate", run_folder, "--data", fine.path), "pass --resample")
+    refused(twoscale("evaluate", run_folder, "--data", fine.path), "set resample")
     outcome = twoscale("evaluate", run_folder, "--data", fine.path, "--resample")
     assert "measured on 31x31 nodes: predictions on 16x16 nodes are interpolated" in outcome.out
     found = twoscale("evaluate", run_folder, "--data", fine.path, "--resample", "--json")
@@ -170,7 +170,7 @@ def test_another_resolution(twoscale, run_folder, tmp_path):
     assert 0 < metrics["interpolation_mre"] < 0.05
     np.save(tmp_path / "x.npy", fine.read("input", 0, 2))
     out = tmp_path / "p.npy"
-    refused(twoscale("predict", run_folder, tmp_path / "x.npy", "--out", out), "pass --resample")
+    refused(twoscale("predict", run_folder, tmp_path / "x.npy", "--out", out), "set resample")
     done = twoscale("predict", run_folder, tmp_path / "x.npy", "--resample", "--out", out)
     assert done.status == 0
     assert np.load(out).shape == (2, 31, 31)

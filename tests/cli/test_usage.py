@@ -193,7 +193,7 @@ def test_results_of_another_kind_are_not_replaced(twoscale, commands, data, run_
 def test_results_of_the_same_kind_are_replaced_if_asked(twoscale, commands, tmp_path, command):
     out = tmp_path / "out"
     assert twoscale(*commands[command], "--out", out).status == 0
-    refused(twoscale(*commands[command], "--out", out), "exists already", "--overwrite")
+    refused(twoscale(*commands[command], "--out", out), "exists already", "overwrite")
     assert twoscale(*commands[command], "--overwrite", "--out", out).status == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "x.npy"]
 

@@ -89,22 +89,20 @@ def _bad(tmp_path, x, u, message, **keys):
 
 
 def test_missing_key_is_listed_against_what_there_is(tmp_path, pair):
-    _bad(tmp_path, *pair, r"no array 'b' \(inputs=...\): it holds a \(12, 10, 14\), u", inputs="b")
+    _bad(tmp_path, *pair, r"no array 'b' \(input\): it holds a \(12, 10, 14\), u", inputs="b")
 
 
 def test_key_not_given(tmp_path, pair):
     _bad(
         tmp_path,
         *pair,
-        r"say which array .* with outputs=...: it holds a \(12, 10, 14\), u",
+        r"that are output: it holds a \(12, 10, 14\), u",
         outputs=None,
     )
 
 
 def test_mismatched_shapes(tmp_path, pair):
-    words = (
-        r"samples must agree, .* 'u' 11 samples of 10x14 \(axes='nhw'\); if the file holds .*hwn"
-    )
+    words = r"samples must agree, .* 'u' 11 samples of 10x14 \(axes nhw\); if the file holds .*hwn"
     _bad(tmp_path, pair[0], pair[1][:11], words)
 
 
@@ -163,7 +161,7 @@ def test_three_files(tmp_path, pair):
     files = _npy(tmp_path, *pair)
     with pytest.raises(
         TwoscaleError,
-        match=r"array of the set of 3 files is which with inputs=... and outputs=...: it holds",
+        match="set of 3 files that are input and output",
     ):
         import_fields([*files, files[0]], tmp_path / "d")
 
@@ -374,16 +372,16 @@ def test_the_same_arrays_make_the_same_dataset(tmp_path):
             {"inputs": "b", "parameters": "c"},
             "parameters 'c' must be real numbers, got .*two channels",
         ),
-        ({"inputs": "b", "parameters": "x"}, r"no array 'x' \(parameters=...\)"),
-        ({}, r"say which array .* with inputs=...: it holds a \(12, 2, 10, 14\), b"),
+        ({"inputs": "b", "parameters": "x"}, r"no array 'x' \(parameters\)"),
+        ({}, r"that are input: it holds a \(12, 2, 10, 14\), b"),
         ({"inputs": "a", "problem": Poisson()}, "poisson has 1 input .* got 2 on 10x14 and"),
         ({"inputs": "b", "parameters": "p", "problem": Poisson()}, "got 1 on 10x14 and 1 on 6x7"),
         (
             {"inputs": "b", "problem": Poisson(), "periodic": (True, False)},
             "got 1 on 10px14 and 1 on 6px7: leave the problem out",
         ),
-        ({"parameters": "p", "outputs": ()}, "say which array .* with outputs=..."),
-        ({"inputs": ["b", "last"]}, r"in two ways: .* 10 channels of 14x3.* \(axes='nhw,nhwc'\)"),
+        ({"parameters": "p", "outputs": ()}, "that are output"),
+        ({"inputs": ["b", "last"]}, r"in two ways: .* 10 channels of 14x3.* \(axes nhw,nhwc\)"),
     ],
 )
 def test_refusals(tmp_path, options, words):

@@ -54,7 +54,7 @@ def test_pdebench_lines_in_time(tmp_path):
     assert dataset.input_space == Space(2, Grid(1, 32), names=("tensor@0", "tensor@1"))
     assert dataset.output_space.names == ("tensor@5", "tensor@20")
     assert np.array_equal(dataset.read("output", 3, 5)[:, :, 0], tensor[3:5][:, [5, 20]])
-    with pytest.raises(TwoscaleError, match=r"'tensor' has 21 times: say .* time='0/-1' \(from"):
+    with pytest.raises(TwoscaleError, match=r"'tensor' has 21 times.*0/-1"):
         load_fields(file, inputs="tensor", outputs="tensor")
 
 
@@ -91,7 +91,7 @@ def test_groups_without_coordinates_are_asked_about(tmp_path):
         for place, sample in enumerate(data):
             file[f"{place}/a"] = sample
             file[f"{place}/u"] = 2 * sample
-    words = r"12 pieces of shape \(8, 9\).* one sample \(axes='hw', .* holds 8 samples \(axes='nw'"
+    words = r"12 pieces of shape \(8, 9\).* one sample \(axes hw, .* holds 8 samples \(axes nw"
     with pytest.raises(TwoscaleError, match=words):
         load_fields(tmp_path / "f.h5", inputs="a", outputs="u")
     found = load_fields(tmp_path / "f.h5", inputs="a", outputs="u", axes="hw")
@@ -175,7 +175,7 @@ def test_two_possible_readings_are_asked_about(tmp_path, shapes, axes):
     arrays = {name: values(*shape) for name, shape in shapes.items()}
     file = written.npz(tmp_path, **arrays)
     keys = {"inputs": "a", "outputs": "u", "parameters": "p" if "p" in shapes else None}
-    words = "samples must agree" if "=" in axes else rf"(in two ways|must agree).*axes='{axes}'\)"
+    words = "samples must agree" if "=" in axes else rf"(in two ways|must agree).*axes {axes}\)"
     with pytest.raises(TwoscaleError, match=words):
         load_fields(file, **keys)
     x, u, _ = load_fields(file, **keys, axes=axes)
@@ -221,7 +221,7 @@ def test_samples_last_in_every_kind_of_file(tmp_path, write):
 def test_an_axis_of_time_in_doubt_is_asked_about(tmp_path, shape, axes):
     u = values(*shape)
     file = written.npz(tmp_path, u=u)
-    with pytest.raises(TwoscaleError, match=rf"in two ways: .*\(axes='{axes}'\)"):
+    with pytest.raises(TwoscaleError, match=rf"in two ways: .*\(axes {axes}\)"):
         load_fields(file, time="0/-1")
     found = load_fields(file, time="0/-1", axes=axes)
     last = u.take(-1, axis=axes.index("t"))
@@ -258,7 +258,7 @@ def test_names_of_axes(names, order):
     "text", ["nhx", "nn", "nh", "a=", "nhw,nwh", "sample,height,depth", "nhw;"]
 )
 def test_orders_that_are_none(text):
-    with pytest.raises(TwoscaleError, match="axes="):
+    with pytest.raises(TwoscaleError, match="'axes'"):
         AxesOrder.parse(text)
 
 
@@ -279,7 +279,7 @@ def test_parts_of_the_grid(tmp_path):
     found = load_fields(file, select="sample=5:,height=::2,width=1:9")
     assert np.array_equal(found.inputs, a[5:, ::2, 1:9])
     assert np.array_equal(load_fields(file, select=slice(None, -10)).outputs, u[:-10])
-    with pytest.raises(TwoscaleError, match=r"select=... leaves nothing of 'a', whose axis 'n'"):
+    with pytest.raises(TwoscaleError, match="'select' leaves nothing of 'a'"):
         load_fields(file, select="50:")
 
 
@@ -296,9 +296,9 @@ def test_channels_keep_their_numbers(tmp_path):
 
 def test_parts_along_axes_that_are_not_there(tmp_path):
     file = written.npz(tmp_path, a=values(30, 8, 8), u=values(30, 8, 8))
-    with pytest.raises(TwoscaleError, match=r"no array has the axis c \(channel\) that select=..."):
+    with pytest.raises(TwoscaleError, match=r"no array has the axis c .*select"):
         load_fields(file, select="channel=0:1")
-    with pytest.raises(TwoscaleError, match=r"no array has an axis of time: drop time=..., or say"):
+    with pytest.raises(TwoscaleError, match="no array has an axis of time"):
         load_fields(file, time="0/1", axes="nhw")
 
 
@@ -315,13 +315,13 @@ def test_rows_of_parameters(tmp_path):
     "text", ["5", "a:b", "depth=0:2", "time=0:2", "::-1", "::0", "0:2;", "=0:2x"]
 )
 def test_parts_that_are_none(text):
-    with pytest.raises(TwoscaleError, match=r"select=... takes ranges such as 0:1000"):
+    with pytest.raises(TwoscaleError, match="'select' takes ranges"):
         parse_select(text)
 
 
 @pytest.mark.parametrize("text", ["0", "0/", "1/2/3", "a/b", "0/1.5"])
 def test_times_that_are_none(text):
-    with pytest.raises(TwoscaleError, match=r"time=... says which times .* 0/-1"):
+    with pytest.raises(TwoscaleError, match=r"'time' says.*0/-1"):
         Times.parse(text)
 
 
@@ -329,7 +329,7 @@ def test_times():
     times = Times.parse("0:6:2,-1 -> 3")
     assert times.of("input", "u", 8) == [0, 2, 4, 7]
     assert times.of("output", "u", 8) == [3]
-    with pytest.raises(TwoscaleError, match="'u' has the times 0 to 2: time='3' is none of them"):
+    with pytest.raises(TwoscaleError, match="'u' has the times 0 to 2: 3 is"):
         times.of("output", "u", 3)
     with pytest.raises(TwoscaleError, match="'u' has 8 times and is an input"):
         Times.parse("/3").of("input", "u", 8)

@@ -101,7 +101,7 @@ def test_the_command_writes_a_page(twoscale, folder, tmp_path):
     assert found["needs_serve"] == {"network": "its predictor 'fno' runs in Python only"}
     again = twoscale("explore", folder / "smooth", "--out", out)
     assert again.status == 2
-    assert "--overwrite" in again.err
+    assert "overwrite" in again.err
     assert twoscale("explore", folder / "none", "--out", tmp_path / "b.html").status == 2
 
 

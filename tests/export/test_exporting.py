@@ -151,7 +151,7 @@ def test_an_unknown_suffix(surrogate, name, tmp_path):
 def test_nothing_is_replaced_without_being_asked(surrogate, tmp_path):
     path = tmp_path / "model.pt2"
     path.write_text("mine")
-    with pytest.raises(TwoscaleError, match=r"exists already: .* pass overwrite=True"):
+    with pytest.raises(TwoscaleError, match="exists already"):
         surrogate.export(path)
     assert path.read_text() == "mine"
     surrogate.export(path, overwrite=True)

@@ -111,7 +111,7 @@ def test_one_sample_may_come_without_its_axis(square, fitted, tmp_path):
     assert one.shape == (12, 12)
     np.testing.assert_array_equal(one, batch[0])
     assert fitted.predict(torch.from_numpy(x[0])).shape == (12, 12)
-    with pytest.raises(TwoscaleError, match="16x12 fields: pass resample=True"):
+    with pytest.raises(TwoscaleError, match="16x12 fields: set resample"):
         fitted.predict(np.zeros((16, 12)))
     p = np.stack([np.linspace(0, 1, COUNT), np.ones(COUNT)], 1)
     p[:, 1] -= p[:, 0] ** 2

@@ -108,7 +108,7 @@ def test_outputs_of_a_grid_of_their_own_keep_it():
 
 def test_the_way_out_is_named(fitted):
     x, u = waves(17)
-    message = "inputs of 33x33 fields, these are 17x17 fields: pass resample=True to interpolate"
+    message = "inputs of 33x33 fields, these are 17x17 fields: set resample"
     for call in (lambda: fitted.predict(x), lambda: fitted.evaluate(x, u)):
         with pytest.raises(TwoscaleError, match=message):
             call()

@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 
 from twoscale.cli.layout import wrap
 from twoscale.cli.quiet import is_quiet
-from twoscale.cli.wording import as_options
 from twoscale.errors import TwoscaleError, TwoscaleWarning, did_you_mean, missing_extra
 
 _DEBUG = "--debug"
@@ -107,7 +106,7 @@ def _tell(error: BaseException, debug: bool) -> int:
     notes = getattr(error, "__notes__", ())
     if _stops and not isinstance(error, KeyboardInterrupt):
         error = _stops[-1]  # which a library took for an error of its own
-    _complain(as_options("; ".join([_sentence(error), *notes])))
+    _complain("; ".join([_sentence(error), *notes]))
     if isinstance(error, KeyboardInterrupt):
         return getattr(error, "status", _INTERRUPTED)
     return _BAD_INPUT
@@ -176,7 +175,7 @@ def _warnings_in_one_line() -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *rest: object) -> None:
         if issubclass(category, TwoscaleWarning):
             if not is_quiet():
-                _complain(as_options(f"warning: {' '.join(str(message).split())}"))
+                _complain(f"warning: {' '.join(str(message).split())}")
         else:
             usual(message, category, *rest)  # type: ignore[arg-type]
 

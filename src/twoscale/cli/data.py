@@ -116,7 +116,6 @@ def import_(
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
     from twoscale.cli.display import print_outcome, progress_bar, say
     from twoscale.cli.paths import ARRAYS, expect_kind
-    from twoscale.cli.wording import as_options
     from twoscale.data import import_fields
     from twoscale.data.check import layout_findings
     from twoscale.data.places import place_of
@@ -141,7 +140,7 @@ def import_(
     print_outcome(sentence, place_of(out), content, json=json)
     if not json:
         for finding in findings:
-            say(as_options(finding.text))
+            say(finding.text)
 
 
 def _contents(dataset: Dataset) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any, TextIO
 
 from twoscale.cli.layout import table_lines, wrap
 from twoscale.cli.quiet import is_quiet, print_answer
-from twoscale.cli.wording import as_options
 from twoscale.data.check import Finding
 from twoscale.data.places import Place
 from twoscale.errors import missing_extra
@@ -137,7 +136,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
     colours = {"ok": "green", "note": "cyan", "warning": "yellow", "error": "red"}
     console, indent = _Terminal(), len("warning ")
     for finding in findings:
-        sentence = f"{finding.level:<{indent}}{as_options(finding.text)}"
+        sentence = f"{finding.level:<{indent}}{finding.text}"
         lines = wrap(sentence, terminal_width(), indent=indent)
         text = Text("\n".join(lines))
         text.stylize(colours[finding.level], 0, len(finding.level))

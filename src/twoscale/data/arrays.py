@@ -57,8 +57,8 @@ class FieldArray:
         if times is None:
             raise TwoscaleError(
                 f"'{self.label}' has {steps} times: say which are inputs and which are outputs, "
-                f"such as time='0/-1' (from the first to the last) or time='0:{steps // 2}/"
-                f"{steps // 2}:{steps}' (halves, as channels)"
+                f"such as 0/-1 (from the first to the last) or 0:{steps // 2}/"
+                f"{steps // 2}:{steps} (halves, as channels)"
             )
         return [0] if steps == 1 else times.of(self.role, self.label, steps)
 
@@ -66,7 +66,7 @@ class FieldArray:
         found = range(length)[select.get(axis, slice(None))]
         if not found:
             raise TwoscaleError(
-                f"select=... leaves nothing of '{self.label}', whose axis '{axis}' has length "
+                f"'select' leaves nothing of '{self.label}', whose axis '{axis}' has length "
                 f"{length}"
             )
         return found

@@ -52,7 +52,7 @@ class AxesOrder:
                 by_name[name.strip()] = letters.lower()
             elif by_rank.setdefault(len(letters), letters.lower()) != letters.lower():
                 raise TwoscaleError(
-                    f"axes=... has two orders for arrays of {len(letters)} axes: give them by "
+                    f"'axes' has two orders for arrays of {len(letters)} axes: give them by "
                     f"name, such as a={by_rank[len(letters)]},u={letters.lower()}"
                 )
         return cls(by_name, by_rank)
@@ -62,7 +62,7 @@ class AxesOrder:
         given = self.by_name.get(name)
         if given is not None and len(given) != rank:
             raise TwoscaleError(
-                f"axes=... gives '{name}' the {len(given)} axes {given}, it has {rank}"
+                f"'axes' gives '{name}' the {len(given)} axes {given}, it has {rank}"
             )
         return given or self.by_rank.get(rank)
 
@@ -72,7 +72,7 @@ def _check_letters(letters: str, text: str) -> None:
     if not known or "w" not in letters:
         meaning = ", ".join(f"{letter} {word}" for letter, word in LETTERS.items())
         raise TwoscaleError(
-            f"axes=... is an order of axes such as nhw, nchw or hwn ({meaning}; w always), "
+            f"'axes' is an order of axes such as nhw, nchw or hwn ({meaning}; w always), "
             f"or one for each array such as a=hwn,u=nhw, got '{text}'"
         )
 
@@ -141,7 +141,7 @@ def find_orders(
         return usual
     raise TwoscaleError(
         f"the axes can be read in two ways: as {_told(usual, arrays)}, or as "
-        f"{_told(best, arrays)}; add the axes=... that is right"
+        f"{_told(best, arrays)}; set the 'axes' that are right"
     )
 
 
@@ -166,12 +166,12 @@ def _readings(arrays: Sequence[Shaped], timed: bool) -> list[dict[str, str]]:
 def _no_order(array: Shaped, timed: bool) -> str:
     advice = ""
     if len(array.shape) == 1:
-        advice = ": scalars of each sample can be inputs, with parameters=..."
+        advice = ": scalars of each sample can be inputs, as 'parameters'"
     elif len(array.shape) > 4:
         advice = (
             ": of fields in three dimensions give slices, or the planes as channels of a field in "
-            "two dimensions; an axis of time is chosen with time=..., "
-            "and named in axes=..., such as axes='nthwc'"
+            "two dimensions; an axis of time is chosen with 'time', "
+            "and named in 'axes', such as nthwc"
         )
     return (
         f"'{array.name}' must have shape (samples, height, width), (samples, channels, height, "
@@ -203,11 +203,11 @@ def _told(reading: Mapping[str, str], arrays: Sequence[Shaped]) -> str:
         with_channels = f"{sides['c']} channels of " if "c" in sides else ""
         times = f" at {sides['t']} times" if "t" in sides else ""
         parts.append(f"'{array.name}' {sides['n']} samples of {with_channels}{grid}{times}")
-    return f"{', '.join(parts)} (axes='{_option(reading)}')"
+    return f"{', '.join(parts)} (axes {_option(reading)})"
 
 
 def _option(reading: Mapping[str, str]) -> str:
-    """Return the text of axes=... for a reading: by the number of axes where that is enough."""
+    """Return the text of `axes` for a reading: by the number of axes where that is enough."""
     orders = sorted(set(reading.values()), key=len)
     if len({len(order) for order in orders}) == len(orders):
         return ",".join(orders)

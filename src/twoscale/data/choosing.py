@@ -13,8 +13,7 @@ from twoscale.data.readers.opening import NamedFiles
 from twoscale.data.reading import Reading
 from twoscale.errors import TwoscaleError, did_you_mean
 
-ROLES = {"input": "inputs=...", "output": "outputs=...", "parameters": "parameters=..."}
-"""The options that name the arrays of each role."""
+ROLES = ("input", "output", "parameters")
 _PAIRS = (
     ("input", "output"),
     ("inputs", "outputs"),
@@ -65,7 +64,7 @@ class Choice:
         required = {"output"} if keys["parameters"] else {"input", "output"}
         for role in required & set(roles):
             if not keys[role]:
-                raise self._undecided(ROLES[role])
+                raise self._undecided([role])
         return [self._find(role, key) for role in ROLES if role in roles for key in keys[role]]
 
     def _is_pair(self) -> bool:
@@ -102,15 +101,14 @@ class Choice:
             shape = self._shape(name)
             raise TwoscaleError(
                 f"{self} holds one array of fields, '{name}' {shape}: if it has an axis of time, "
-                "say which times are inputs and outputs, such as time='0/-1'; if not, give the "
+                "say which times are inputs and outputs, such as 0/-1; if not, give the "
                 "input's and the output's file, or a folder of both"
             )
-        options = " and ".join(ROLES[role] for role in roles if role != "parameters")
-        raise self._undecided(options)
+        raise self._undecided([role for role in roles if role != "parameters"])
 
-    def _undecided(self, options: str) -> TwoscaleError:
+    def _undecided(self, roles: Sequence[str]) -> TwoscaleError:
         return TwoscaleError(
-            f"say which array of {self} is which with {options}: it holds {self._held()}"
+            f"name the arrays of {self} that are {' and '.join(roles)}: it holds {self._held()}"
         )
 
     def _is_field(self, name: str) -> bool:
@@ -139,9 +137,7 @@ class Choice:
             names = self.archive.names()
         inside = [name for name in names if key and name.endswith(f"/{key}")]
         hint = did_you_mean(inside[0] if inside else key, names)
-        raise TwoscaleError(
-            f"{self} has no array '{key}' ({ROLES[role]}){hint}: it holds {self._held()}"
-        )
+        raise TwoscaleError(f"{self} has no array '{key}' ({role}){hint}: it holds {self._held()}")
 
     def _reading(self) -> AbstractContextManager[None]:
         return reading(self.paths[0])

@@ -65,7 +65,7 @@ class OpenedFields:
 
 @contextmanager
 def open_fields(
-    paths: Sequence[Path], asked: Reading, *, roles: Sequence[str] = tuple(ROLES)
+    paths: Sequence[Path], asked: Reading, *, roles: Sequence[str] = ROLES
 ) -> Iterator[OpenedFields]:
     """Give the fields of some files, or say what is missing to read them without a guess."""
     with open_archive(paths) as archive:
@@ -106,12 +106,12 @@ def _check_parts(fields: Sequence[FieldArray], asked: Reading, roles: Sequence[s
     present = set().union(*(field.order for field in fields)) | {"n"}
     if asked.time and "t" not in present and "output" in roles:
         raise TwoscaleError(
-            "no array has an axis of time: drop time=..., or say with axes=... which one it is (t)"
+            "no array has an axis of time: drop 'time', or say with 'axes' which one it is (t)"
         )
     for axis in parse_select(asked.select):
         if axis not in present:
             raise TwoscaleError(
-                f"no array has the axis {axis} ({LETTERS[axis]}) that select=... names"
+                f"no array has the axis {axis} ({LETTERS[axis]}) that 'select' names"
             )
 
 
@@ -171,9 +171,9 @@ def _shape(one: Chosen) -> tuple[int, ...]:
         order = {1: "w", 2: "hw", 3: "chw", 4: "tchw"}.get(len(shape), "hw")
         raise TwoscaleError(
             f"'{one.label}' comes in {count} pieces of shape {shape}, which can be read in two "
-            f"ways: each piece is one sample (axes='{order}', or another order without n), or each "
-            f"holds {shape[0] if shape else 1} samples (axes='n{order[1:]}', or another order with "
-            "n); add the axes=... that is right"
+            f"ways: each piece is one sample (axes {order}, or another order without n), or each "
+            f"holds {shape[0] if shape else 1} samples (axes n{order[1:]}, or another order with "
+            "n); set the 'axes' that are right"
         )
     return (sum(piece[0] for piece in one.array.shapes), *shape[1:])
 
@@ -233,7 +233,7 @@ def _check_counts(stacks: dict[str, Stack]) -> None:
         told = ", ".join(f"{role}: {count}" for role, count in counts.items())
         raise TwoscaleError(
             f"the numbers of samples must agree, got {told}; the first axis is that of the samples "
-            "unless axes=... says otherwise"
+            "unless 'axes' says otherwise"
         )
 
 

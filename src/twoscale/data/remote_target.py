@@ -187,7 +187,7 @@ class RemoteTarget:
         if not self._overwrite:
             raise TwoscaleError(
                 f"{self.place} holds an unfinished dataset of another command: run that command "
-                "again, or pass overwrite=True"
+                "again, or set overwrite"
             )
 
     def _continues(self, request: dict[str, Any]) -> bool:

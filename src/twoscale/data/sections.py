@@ -30,7 +30,7 @@ def parse_select(text: str | None) -> dict[str, slice]:
             or ":" not in part
         ):
             raise TwoscaleError(
-                "select=... takes ranges such as 0:1000 (samples), 0:1000:2, or by axis "
+                "'select' takes ranges such as 0:1000 (samples), 0:1000:2, or by axis "
                 f"sample=0:1000,height=::2,width=::2, got '{text}'"
             )
         found[letter] = _slice(part)
@@ -58,7 +58,7 @@ class Times:
         steps = rf"(?:{_RANGE})(?:,{_RANGE})*"
         if len(sides) != 2 or not sides[1] or not all(re.fullmatch(steps, one) for one in sides):
             raise TwoscaleError(
-                "time=... says which times are inputs and which are outputs: 0/-1 (from the first "
+                "'time' says which times are inputs and which are outputs: 0/-1 (from the first "
                 f"to the last), 0:10/10:20 (ten times each, as channels), got '{text}'"
             )
         return cls(*sides)
@@ -68,8 +68,7 @@ class Times:
         text = self.outputs if role == "output" else self.inputs
         if not text:
             raise TwoscaleError(
-                f"'{name}' has {steps} times and is an input: say which with time=..., such as "
-                "time='0/-1'"
+                f"'{name}' has {steps} times and is an input: say which with 'time', such as 0/-1"
             )
         found: list[int] = []
         for token in text.split(","):
@@ -77,7 +76,7 @@ class Times:
             some = list(range(*part.indices(steps)))
             if not some or (":" not in token and not -steps <= int(token) < steps):
                 raise TwoscaleError(
-                    f"'{name}' has the times 0 to {steps - 1}: time='{token}' is none of them"
+                    f"'{name}' has the times 0 to {steps - 1}: {token} is none of them"
                 )
             found += some
         return found

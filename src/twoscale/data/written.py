@@ -110,4 +110,4 @@ def shard_lengths(rows: Iterable[int], logged: Mapping[int, Row], name: str) -> 
 
 def refuse_existing(place: Any) -> TwoscaleError:
     """Return the error for a place that is taken."""
-    return TwoscaleError(f"{place} exists already: choose another path, or pass overwrite=True")
+    return TwoscaleError(f"{place} exists already: choose another path, or set overwrite")

@@ -55,9 +55,7 @@ def check_target(path: str | Path, *, overwrite: bool, may_replace: MayReplace) 
     if os.path.lexists(place):
         if not overwrite:
             tidy(place)
-            raise TwoscaleError(
-                f"{path} exists already: choose another path, or pass overwrite=True"
-            )
+            raise TwoscaleError(f"{path} exists already: choose another path, or set overwrite")
         if not may_replace(place):
             raise TwoscaleError(
                 f"{path} is something else, or holds other files too, and is not replaced: choose "

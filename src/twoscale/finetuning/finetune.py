@@ -81,7 +81,7 @@ class FinetunePlan:
             raise TwoscaleError(
                 f"{self.objective} differs from A1 only after a warm-up of {self.warm_up} epochs: "
                 f"pass at least {self.warm_up + 1} epochs, not {self.epochs}, "
-                "or a shorter warm-up (warm_up=...)"
+                "or a shorter warm-up"
             )
 
     @classmethod

@@ -143,8 +143,8 @@ def _check_shared(surrogate: Surrogate, dataset: Dataset, test: Dataset | None) 
     if not surrogate.parts.trains_in_shards:
         raise TwoscaleError(
             f"{processes.count()} processes were started, and only networks on fields are trained "
-            f"by several: {surrogate.parts.predictor!r} is not. Use method='fno' or "
-            "predictor=encoder, or start one process, without torchrun"
+            f"by several: {surrogate.parts.predictor!r} is not. Use the method fno or the "
+            "predictor encoder, or start one process, without torchrun"
         )
     processes.check_same(f"data {dataset.identity}, test data {test and test.identity}")
 

@@ -89,7 +89,7 @@ class Run:
         dataset = reopen_data(described)
         if dataset.identity != described.get("identity"):
             raise TwoscaleError(
-                f"{dataset.path} has changed since {self.path} was fitted on it: pass data=..."
+                f"{dataset.path} has changed since {self.path} was fitted on it: name other data"
             )
         return dataset
 

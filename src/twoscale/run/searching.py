@@ -64,7 +64,7 @@ def auto_run(
     ends the search with the best surrogate so far. A search that was killed goes on with the time
     that was left, unless `resume` is false.
     """
-    refuse_several("a search runs", "fit one method, such as method='fno'")
+    refuse_several("a search runs", "fit one method, such as fno")
     start = now()
     split = split_dataset(
         dataset, test, seed=seed, training=training_samples, shares=shares, calibrates=calibrates

@@ -104,7 +104,7 @@ def _fit_missing(
             WorkFolder(place).remove()
         raise TwoscaleError(
             f"{requests[0].out.parent} exists already, with all these runs: choose another "
-            "path, or pass overwrite=True"
+            "path, or set overwrite"
         )
     for request in missing:
         check_target(request.out, overwrite=overwrite, may_replace=is_replaceable)

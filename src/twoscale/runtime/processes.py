@@ -143,7 +143,7 @@ def own_gpu() -> int:
     if number >= devices:
         raise TwoscaleError(
             f"process {number + 1} on this machine has no GPU of its own, because there are "
-            f"{devices}: start one process per GPU, or pass device='cpu'"
+            f"{devices}: start one process per GPU, or use the device cpu"
         )
     return number
 

@@ -104,7 +104,7 @@ class Scratch:
         return TwoscaleError(
             f"this fit needs {size_text(needed)} of disk for what does not fit the memory, and "
             f"{size_text(_free(place))} are free at {place}: make room there, write to another "
-            "disk, or give more memory (memory=...)"
+            "disk, or allow more memory"
         )
 
     def rows(self, samples: int, values: int) -> int:

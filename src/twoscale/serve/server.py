@@ -116,19 +116,19 @@ and writes requests, a prediction of 100 operations would otherwise take half a 
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket at an address, or say in one sentence why there is none."""
     if not 0 <= port <= 65535:
-        raise TwoscaleError(f"a port is a number from 0 to 65535, got {port} (port=...)")
+        raise TwoscaleError(f"a port is a number from 0 to 65535, got {port}")
     try:
         known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise TwoscaleError(f"the host '{host}' is not known here (host=...)") from error
+        raise TwoscaleError(f"the host '{host}' is not known here") from error
     family, _, _, _, address = known[0]
     try:
         return socket.create_server(address, family=family, backlog=_CONNECTIONS)
     except OSError as error:
         reasons = {
-            errno.EADDRINUSE: f"port {port} of {host} is in use: choose another (port=...)",
-            errno.EACCES: f"port {port} needs more rights: choose one above 1023 (port=...)",
-            errno.EADDRNOTAVAIL: f"{host} is no address of this machine (host=...)",
+            errno.EADDRINUSE: f"port {port} of {host} is in use: choose another port",
+            errno.EACCES: f"port {port} needs more rights: choose one above 1023",
+            errno.EADDRNOTAVAIL: f"{host} is no address of this machine",
         }
         reason = reasons.get(error.errno or 0, f"the system refused {host}:{port}: {error}")
         raise TwoscaleError(reason) from error

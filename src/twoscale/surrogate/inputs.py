@@ -222,7 +222,7 @@ def _way_out(fitted: Space, given: Space) -> str:
     alike = (fitted.channels, fitted.parameters) == (given.channels, given.parameters)
     sides = zip(fitted.grid.shape, given.grid.shape, strict=True)
     alike = alike and all((one == 1) == (other == 1) for one, other in sides)
-    return ": pass resample=True to interpolate between the grids" if alike else ""
+    return ": set resample to interpolate between the grids" if alike else ""
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def resolve_device(device: str | torch.device) -> torch.device:
         raise TwoscaleError(f"the device is auto, cpu or cuda, got '{name}'")
     devices = torch.cuda.device_count() if kind == "cuda" else 1
     if int(number or 0) >= devices:
-        raise TwoscaleError(f"there is no device {name} here: use device='cpu'")
+        raise TwoscaleError(f"there is no device {name} here: use the device cpu")
     return torch.device(name)
 
 
@@ -155,7 +155,7 @@ def shared_device(workers: object | None, device: str | torch.device) -> str:
         return name
     if name not in ("auto", "cpu"):
         raise TwoscaleError(
-            f"workers share work that is done on CPUs, not on {name}: use device='cpu'"
+            f"workers share work that is done on CPUs, not on {name}: use the device cpu"
         )
     return "cpu"
 

@@ -133,7 +133,7 @@ def test_groups_and_types_are_no_arrays(file, opened):
     opened["type"] = np.dtype(np.float64)
     opened.close()
     for key in ("group", "type", "a/b", "", "/"):
-        refused(file, rf"has no array '{key}' \(outputs=...\): it holds a \(.*\)$", key)
+        refused(file, rf"has no array '{key}' \(output\): it holds a \(.*\)$", key)
 
 
 def test_names_of_many_arrays_and_of_circles(tmp_path):

@@ -66,7 +66,7 @@ def order_findings(channels: Sequence[Channel]) -> Iterator[Finding]:
             "samples_last",
             f"{swapped[0].label}: neighbouring samples are nearly the same while neighbouring "
             "columns are as different as samples",
-            "if the last axis is that of the samples, read the file with axes='hwn', or move the "
+            "if the last axis is that of the samples, read the file with the axes hwn, or move the "
             "axis to the front (numpy.moveaxis(fields, -1, 0))",
         )
     elif close and len(close) == len(seen):
@@ -168,5 +168,5 @@ def _channels_last(shape: Sequence[int]) -> str | None:
     _, first, second, last = shape
     return (
         f"{first} channels on {second}x{last} nodes: if the last axis is that of the channels, "
-        "import again with axes='nhwc'"
+        "import again with the axes nhwc"
     )

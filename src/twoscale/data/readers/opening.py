@@ -265,7 +265,7 @@ class FilesArchive(Archive):
                 if not archive.single:
                     raise TwoscaleError(
                         f"{file} holds several arrays: give one folder of such files, with "
-                        "inputs=... and outputs=..."
+                        "the names of inputs and outputs"
                     )
                 name = archive.names()[0]
             yield archive.array(name)
