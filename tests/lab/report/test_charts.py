@@ -9,8 +9,8 @@ from matplotlib.colors import to_rgb
 
 from tests.lab.study.synthetic import make_record, write_record
 from twoscale.errors import TwoscaleError
-from twoscale.report import figures
 from twoscale.report.axes import log_axis, panels, pareto_front
+from twoscale.report.picture import save_figure
 from twoscale_lab.report.charts import KINDS, draw, drawn_numbers, error_time_chart
 from twoscale_lab.report.charts.kinds import check_kind
 from twoscale_lab.report.charts.style import styles
@@ -83,9 +83,7 @@ def study(tmp_path_factory):
 
 def drawn(study, file, kind, name, options):
     """Return the bytes of a figure's file."""
-    figures.save(
-        draw(kind, study(name), options), file, kind="svg" if KINDS[kind].vector else "png"
-    )
+    save_figure(draw(kind, study(name), options), file, kind="svg" if KINDS[kind].vector else "png")
     return file.read_bytes()
 
 
