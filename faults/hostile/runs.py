@@ -18,7 +18,7 @@ from faults.hostile.mutations import mutate_file, put, sign
 from faults.hostile.reading import ODD, odd_file, read
 from faults.templates import TUNE
 from faults.trials import Place, Trial
-from twoscale.files import tensor_digests, write_sums
+from twoscale.files.checksums import tensor_digests, write_sums
 
 _NAME = "small-run"
 _EVALUATE: tuple[str, ...] = ("evaluate", _NAME)

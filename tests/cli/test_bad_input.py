@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.outcome import refused
 from tests.surrogate.sealed import edit_manifest
-from twoscale.files import write_sums
+from twoscale.files.checksums import write_sums
 from twoscale.surrogate import METHODS
 
 

@@ -8,7 +8,7 @@ from tests.cli.outcome import contents, refused
 from tests.surrogate.tiny import TINY
 from twoscale.cli.finetune import finetune
 from twoscale.data import Dataset, generate
-from twoscale.files import write_sums
+from twoscale.files.checksums import write_sums
 from twoscale.problems import Darcy
 from twoscale.run import Run, finetune_run, fit_run
 

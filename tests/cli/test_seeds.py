@@ -144,7 +144,8 @@ class Killed(BaseException):
 
 def test_a_kill_between_two_runs_costs_no_training(data, tmp_path, monkeypatch):
     """The runs that have appeared are kept; the others are not trained again."""
-    from twoscale.files import Checkpoint, Output
+    from twoscale.files import Checkpoint
+    from twoscale.files.outputs import Output
 
     monkeypatch.setattr(Checkpoint, "due", lambda self: True)
     monkeypatch.setattr(Checkpoint, "worthwhile", lambda self: True)

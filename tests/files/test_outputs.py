@@ -5,15 +5,8 @@ from pathlib import Path
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import (
-    Output,
-    atomic_files,
-    atomic_output,
-    check_target,
-    claimed,
-    is_file,
-    moves,
-)
+from twoscale.files import atomic_output, check_target, claimed, moves
+from twoscale.files.outputs import Output, atomic_files
 
 
 def names(folder):
@@ -30,7 +23,7 @@ def folder_with(path, name):
 
 
 def test_a_free_place_is_taken_as_it_is(tmp_path):
-    assert check_target(tmp_path / "x", overwrite=False, may_replace=is_file) == tmp_path / "x"
+    assert check_target(tmp_path / "x", overwrite=False) == tmp_path / "x"
     assert names(tmp_path) == []
 
 
@@ -56,11 +49,9 @@ def test_a_folder_is_never_replaced_by_a_file(tmp_path):
 
 def test_a_link_stands_for_what_it_leads_to(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert (
-        check_target(tmp_path / "link", overwrite=False, may_replace=is_file) == tmp_path / "real"
-    )
+    assert check_target(tmp_path / "link", overwrite=False) == tmp_path / "real"
     (tmp_path / "real").mkdir()
-    found = check_target(tmp_path / "link" / "x", overwrite=False, may_replace=is_file)
+    found = check_target(tmp_path / "link" / "x", overwrite=False)
     assert found == tmp_path / "real" / "x"
 
 
@@ -69,7 +60,7 @@ def test_a_loop_of_links_is_told(tmp_path):
     (tmp_path / "b").symlink_to(tmp_path / "a")
     for path in (tmp_path / "a", tmp_path / "a" / "x"):
         with pytest.raises(TwoscaleError):
-            check_target(path, overwrite=False, may_replace=is_file)
+            check_target(path, overwrite=False)
     assert names(tmp_path) == ["a", "b"]
 
 
@@ -136,9 +127,9 @@ def test_neighbours_stay(tmp_path, name):
 
 
 def test_remains_of_a_killed_attempt_are_cleared(tmp_path):
-    output = Output(tmp_path / "run")
-    folder_with(output.content, "half")
-    output.work.release()
+    with claimed(tmp_path / "run") as output:
+        folder_with(output.content, "half")
+        output.work.release()
     assert names(tmp_path) == [".run.twoscale-work"]
     with atomic_output(tmp_path / "run") as prepared:
         assert not prepared.exists()

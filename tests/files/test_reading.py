@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.damage import changed, read_or_refused, repeatable
 from twoscale.errors import TwoscaleError
-from twoscale.files import open_file, parse_json, read_json, read_text, to_json, write_json
+from twoscale.files import open_file, read_json, read_text, to_json, write_json
+from twoscale.files.reading import parse_json
 
 
 def test_json_is_readable_and_without_nan(tmp_path):

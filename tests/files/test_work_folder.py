@@ -4,8 +4,8 @@ import os
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import WorkFolder, discard, sweep, tidy, working
-from twoscale.files.work_folder import is_work_folder
+from twoscale.files import WorkFolder, working
+from twoscale.files.work_folder import discard, is_work_folder, sweep, tidy
 
 
 def names(folder):

@@ -34,13 +34,13 @@ def export(
     from twoscale.cli.paths import expect_kind
     from twoscale.data.kinds import Kind
     from twoscale.export import format_of
-    from twoscale.files import check_target, is_file
+    from twoscale.files import check_target
     from twoscale.run import Run
     from twoscale.surrogate import Surrogate
 
     kind = expect_kind(run, Kind.RUN, Kind.SURROGATE)
     format_of(out)
-    check_target(out, overwrite=overwrite, may_replace=is_file)
+    check_target(out, overwrite=overwrite)
     metrics = None
     if kind is Kind.RUN:
         opened = Run.open(run, device="cpu")

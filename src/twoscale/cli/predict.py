@@ -112,7 +112,7 @@ def predict(
     from twoscale.cli.scheduling import workers_at
     from twoscale.cli.trust import Assessor, check_beside
     from twoscale.data.kinds import Kind
-    from twoscale.files import check_target, is_file
+    from twoscale.files import check_target
     from twoscale.surrogate import Surrogate
     from twoscale.surrogate.options import shared_device
     from twoscale.trust import LEVEL
@@ -121,7 +121,7 @@ def predict(
     if inputs is not None:
         expect_kind(inputs, *PAIRS)
     surrogate = Surrogate.load(run, device=shared_device(scheduler, device))
-    check_target(out, overwrite=overwrite, may_replace=is_file)
+    check_target(out, overwrite=overwrite)
     if level is not None and not assess:
         raise TwoscaleError("--level is that of radii: pass --assess as well")
     share = (LEVEL if level is None else level) if assess else None
@@ -168,7 +168,7 @@ def _given(
 ) -> _Given:
     """Return what the files hold that a surrogate predicts from."""
     from twoscale.data import Reading
-    from twoscale.files import open_npy
+    from twoscale.files.npy import open_npy
     from twoscale.surrogate.inputs import with_samples_axis
 
     if inputs is not None and (inputs.suffix != ".npy" or asked != Reading()):
@@ -199,7 +199,8 @@ def _write(
 
     from twoscale.cli.display import progress_bar
     from twoscale.fields.samples import sample_shape
-    from twoscale.files import atomic_files, write_json
+    from twoscale.files import write_json
+    from twoscale.files.outputs import atomic_files
     from twoscale.surrogate.inputs import predicted_space
 
     fields, scalars, single = given
@@ -253,7 +254,7 @@ def _read_arrays(
     """Return the input fields and the parameters that a dataset or a file of arrays holds."""
     from twoscale.data import FileInputs, open_data
     from twoscale.data.direct import DatasetInputs, is_stored
-    from twoscale.files import open_npy
+    from twoscale.files.npy import open_npy
     from twoscale.run.folder import recorded_reading
 
     space = surrogate.input_space_

@@ -119,7 +119,7 @@ def _models(runs: list[Path], inputs: str, points: str | None, device: str) -> l
 
 def _points(given: str | None) -> str | np.ndarray | None:
     """Return the points of a file, or the text of a lattice as it is."""
-    from twoscale.files import open_npy
+    from twoscale.files.npy import open_npy
 
     if given is None or not given.endswith(".npy"):
         return given

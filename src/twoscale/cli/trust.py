@@ -13,7 +13,7 @@ import torch
 from twoscale.cli.display import print_table, say
 from twoscale.cli.quiet import is_quiet
 from twoscale.errors import TwoscaleError
-from twoscale.files import check_target, is_file
+from twoscale.files import check_target
 from twoscale.problems import describe_problem
 from twoscale.runtime.texts import percent
 from twoscale.runtime.timing import now
@@ -235,7 +235,7 @@ def check_beside(out: Path, *, writes: bool, overwrite: bool) -> Path:
     """
     path = assessment_path(out)
     if writes:
-        check_target(path, overwrite=overwrite, may_replace=is_file)
+        check_target(path, overwrite=overwrite)
     elif path.exists():
         raise TwoscaleError(
             f"{path} speaks of other fields at {out}: pass --assess or --certify as well, or "

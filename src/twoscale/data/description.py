@@ -14,7 +14,8 @@ from twoscale.data.remote import UnreachableStorageError
 from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import fits_rank, sample_shape
-from twoscale.files import content_digest, is_a
+from twoscale.files import content_digest
+from twoscale.files.reading import is_a
 from twoscale.problems import Problem
 from twoscale.runtime.memory import size_text
 

@@ -21,7 +21,9 @@ from twoscale.data.written import (
     shard_lengths,
     to_line,
 )
-from twoscale.files import Output, claimed, remove, reporting_os_errors, write_json
+from twoscale.files import claimed, remove, write_json
+from twoscale.files.outputs import Output
+from twoscale.files.work_folder import reporting_os_errors
 from twoscale.runtime.threads import file_workers, prefetch
 
 

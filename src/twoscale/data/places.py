@@ -18,8 +18,8 @@ from twoscale.data.remote import (
     read_small_object,
 )
 from twoscale.errors import TwoscaleError
-from twoscale.files import read_json, unreadable
-from twoscale.files.reading import TEXT_LIMIT, json_object
+from twoscale.files import read_json
+from twoscale.files.reading import TEXT_LIMIT, json_object, unreadable
 
 Place = Path | URL
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from twoscale.data.chunking import Chunking
 from twoscale.errors import TwoscaleError
-from twoscale.files import is_a
+from twoscale.files.reading import is_a
 
 
 class Packed(NamedTuple):

@@ -14,7 +14,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.export import onnx_file, torch_file
 from twoscale.export.checking import Predict, check, sample_inputs
 from twoscale.export.graph import graph_of, trace
-from twoscale.files import atomic_output, check_target, is_file
+from twoscale.files import atomic_output, check_target
 from twoscale.operators.operators import FieldOperator
 
 
@@ -100,7 +100,7 @@ def export_operator(
     predict what the operator predicts.
     """
     target = format_of(path)
-    check_target(path, overwrite=overwrite, may_replace=is_file)
+    check_target(path, overwrite=overwrite)
     target.require()
     with atomic_output(path, overwrite=overwrite) as prepared:
         graph, fields = graph_of(operator, space), sample_inputs(operator)

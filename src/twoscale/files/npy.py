@@ -18,11 +18,8 @@ from twoscale.runtime.memory import size_text
 
 _HEADER_LIMIT = 2**16  # bytes; NumPy itself parses no more than 10,000
 _ZIP_MAGIC = b"PK\x03\x04"
-_VERSIONS = {
-    (1, 0): (2, npy.read_array_header_1_0),
-    (2, 0): (4, npy.read_array_header_2_0),
-}
-"""By version: bytes of the header's length, and NumPy's reader. (3, 0) is for named fields only."""
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+"""By version. (3, 0) is for named fields only."""
 
 
 class NpyHeader(NamedTuple):
@@ -41,24 +38,19 @@ class NpyHeader(NamedTuple):
 
 def read_npy_header(file: IO[bytes]) -> NpyHeader:
     """Read the header of an array of plain numbers, or raise a ValueError; values are not read."""
-    start = file.read(npy.MAGIC_LEN)
-    version = npy.read_magic(io.BytesIO(start))
-    if version not in _VERSIONS:
+    start = io.BytesIO(file.read(_HEADER_LIMIT))
+    version = npy.read_magic(start)
+    if version not in _READERS:
         raise ValueError(f"its version {version} is not that of an array of numbers")
-    width, read = _VERSIONS[version]
-    length = file.read(width)
-    size = int.from_bytes(length, "little")
-    if size > _HEADER_LIMIT:
-        raise ValueError(f"its header claims {size} bytes")
-    described = length + file.read(size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on headers of Python 2, which are fine
-        shape, fortran, dtype = read(io.BytesIO(described))
+        shape, fortran, dtype = _READERS[version](start)
+    file.seek(start.tell())
     if dtype.hasobject or dtype.names or dtype.subdtype or not dtype.itemsize:
         raise ValueError(f"its values are of type {dtype}, not plain numbers")
     if any(isinstance(side, bool) or side < 0 for side in shape):
         raise ValueError(f"its header claims the shape {shape}")
-    return NpyHeader(shape, fortran, dtype, len(start) + len(described))
+    return NpyHeader(shape, fortran, dtype, start.tell())
 
 
 def open_npy(path: Path) -> np.ndarray:

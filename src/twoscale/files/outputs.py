@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
 from twoscale.files.moves import flush, flush_names, move_new, remove, replace, restore
-from twoscale.files.work_folder import (
-    MadeParents,
-    WorkFolder,
-    reporting_os_errors,
-    tidy,
-    worth_keeping,
-)
+from twoscale.files.work_folder import WorkFolder, reporting_os_errors, tidy, working
 
 MayReplace = Callable[[Path], bool]
-"""Says whether something is of the kind that a command may replace when it is asked to."""
-
-
-def is_file(path: Path) -> bool:
-    """Say whether something is a plain file: what a file may replace."""
-    return path.is_file()
+"""Says whether something is of the kind that a command may replace when it is asked to: a file."""
 
 
 def resolve_target(path: str | Path) -> Path:
@@ -46,7 +35,9 @@ def check_name(path: str | Path) -> None:
         raise TwoscaleError(f"cannot write {str(path)!r}: its name is not UTF-8 text") from error
 
 
-def check_target(path: str | Path, *, overwrite: bool, may_replace: MayReplace) -> Path:
+def check_target(
+    path: str | Path, *, overwrite: bool, may_replace: MayReplace = Path.is_file
+) -> Path:
     """Return the place a result will go to, or raise before any work is done.
 
     Something that is there already is replaced only if asked, and only if `may_replace` says so.
@@ -68,29 +59,15 @@ class Output:
     """A result under way: claimed for one command, prepared in a work folder beside its place.
 
     `content` is where the file or folder is prepared. `commit` moves it to its place in one step;
-    `close` ends the claim.
+    `check` raises if it must not go there.
     """
 
-    def __init__(
-        self, path: str | Path, *, overwrite: bool = False, may_replace: MayReplace = is_file
-    ) -> None:
-        self._check = partial(check_target, path, overwrite=overwrite, may_replace=may_replace)
+    def __init__(self, work: WorkFolder, check: Callable[[], Path], *, overwrite: bool) -> None:
+        self.work = work
+        self.place = check()
+        self.content = work.content
+        self._check = check
         self._overwrite = overwrite
-        self.place = self._check()
-        self._parents = MadeParents(self.place)
-        try:
-            with reporting_os_errors(self.place):
-                self.work = WorkFolder(self.place)
-                restore(self.place, aside=self.work.replaced)
-                remove(self.work.replaced)
-            # Only now nobody else can put anything there; but somebody may have just done so.
-            self._check()
-        except BaseException:
-            if hasattr(self, "work"):
-                self.work.release() if self.work.request.exists() else self.work.remove()
-            self._parents.remove()
-            raise
-        self.content = self.work.content
 
     def commit(self) -> None:
         """Move the content to its place; what was there is removed after that."""
@@ -110,38 +87,32 @@ class Output:
             remove(self.place)
             restore(self.place, aside=self.work.replaced)
 
-    def close(self, *, keep: bool = False) -> None:
-        """End the claim; `keep` leaves what lets the same command go on where it stopped."""
-        if keep:
-            self.work.release()
-        else:
-            self.work.remove()
-            self._parents.remove()
-
 
 @contextmanager
 def claimed(
-    path: str | Path, *, overwrite: bool = False, may_replace: MayReplace = is_file
+    path: str | Path, *, overwrite: bool = False, may_replace: MayReplace = Path.is_file
 ) -> Iterator[Output]:
     """Claim a place for the block; nothing is left of a block that fails.
 
-    What a later command can go on with stays (`worth_keeping`).
+    What a later command can go on with stays (`working`).
     """
-    output = Output(path, overwrite=overwrite, may_replace=may_replace)
-    keep = False
-    try:
-        with reporting_os_errors(output.place):
-            yield output
-    except BaseException as error:
-        keep = worth_keeping(output.work, error)
-        raise
-    finally:
-        output.close(keep=keep)
+    check = partial(check_target, path, overwrite=overwrite, may_replace=may_replace)
+    place = check()
+    with working(place) as work:
+        restore(place, aside=work.replaced)
+        remove(work.replaced)
+        try:  # only now nobody else can put anything there; but somebody may have just done so
+            output = Output(work, check, overwrite=overwrite)
+        except TwoscaleError:
+            if work.request.exists():
+                work.release()
+            raise
+        yield output
 
 
 @contextmanager
 def atomic_output(
-    path: str | Path, *, overwrite: bool = False, may_replace: MayReplace = is_file
+    path: str | Path, *, overwrite: bool = False, may_replace: MayReplace = Path.is_file
 ) -> Iterator[Path]:
     """Give a path to write a file or folder to; it appears at `path` only if all goes well."""
     with claimed(path, overwrite=overwrite, may_replace=may_replace) as output:
@@ -161,17 +132,12 @@ def atomic_files(*paths: str | Path, overwrite: bool = False) -> Iterator[list[P
         for output in outputs:
             output.work.clear()
         yield [output.content for output in outputs]
-        _commit_all(outputs)
-
-
-def _commit_all(outputs: Sequence[Output]) -> None:
-    """Move all contents to their places, or none if one of them cannot be moved."""
-    begun: list[Output] = []
-    try:
-        for output in outputs:
-            begun.append(output)
-            output.commit()
-    except BaseException:
-        for output in begun:
-            output.take_back()
-        raise
+        begun: list[Output] = []
+        try:
+            for output in outputs:
+                begun.append(output)
+                output.commit()
+        except BaseException:
+            for output in begun:
+                output.take_back()
+            raise

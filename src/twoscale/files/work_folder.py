@@ -19,8 +19,7 @@ from typing import Any
 
 from twoscale.errors import ResumableError, TwoscaleError, TwoscaleWarning
 from twoscale.files.moves import remove
-from twoscale.files.reading import read_json
-from twoscale.files.writing import to_json, write_json
+from twoscale.files.reading import read_json, to_json, write_json
 
 try:
     import fcntl
@@ -96,13 +95,6 @@ class WorkFolder:
                     os.close(descriptor)
                 raise
 
-    def _give_up(self) -> None:
-        """Remove the folder again, if nothing is in it yet."""
-        with suppress(OSError):
-            if [entry.name for entry in _entries(self.path)] == [_OWNER]:
-                (self.path / _OWNER).unlink()
-            self.path.rmdir()
-
     def _make(self) -> None:
         try:
             self.path.mkdir(parents=True)
@@ -113,10 +105,9 @@ class WorkFolder:
             if not os.path.lexists(self.path) or is_work_folder(self.path):
                 return
             time.sleep(0.01)
-        else:
-            raise TwoscaleError(
-                f"{self.path} is in the way, and is not twoscale's: move it, or choose another name"
-            )
+        raise TwoscaleError(
+            f"{self.path} is in the way, and is not twoscale's: move it, or choose another name"
+        )
 
     def _take(self, descriptor: int) -> None:
         """Write down whose folder it is."""
@@ -125,8 +116,11 @@ class WorkFolder:
         try:
             os.pwrite(descriptor, text, 0)
             os.ftruncate(descriptor, len(text))  # only now: the file is ours at any moment
-        except OSError:  # a full disk
-            self._give_up()
+        except OSError:  # a full disk: the folder goes again, if nothing is in it yet
+            with suppress(OSError):
+                if [entry.name for entry in _entries(self.path)] == [_OWNER]:
+                    (self.path / _OWNER).unlink()
+                self.path.rmdir()
             raise
 
     def has_log(self) -> bool:
@@ -141,12 +135,13 @@ class WorkFolder:
         """Remove everything that was prepared."""
         # The request first: without it the rest is of no use, and `tidy` removes it.
         kept = (self.content, self.replaced, self.log, self.checkpoints, self.scratch)
-        known = (self.request, self._committing, *kept)
-        for entry in known:
+        for entry in (self.request, self._committing, *kept):
             remove(entry)
 
     def remove(self) -> None:
-        """Remove the folder and end the lock; what is not ours stays."""
+        """Remove the folder and end the lock; what is not ours stays, and all after `release`."""
+        if self._descriptor < 0:
+            return
         self.clear()
         (self.path / _OWNER).unlink(missing_ok=True)
         with suppress(OSError):
@@ -188,43 +183,34 @@ def reporting_os_errors(place: Path) -> Iterator[None]:
         raise TwoscaleError(f"cannot write {place}: {error.strerror or error}") from error
 
 
-class MadeParents:
-    """The folders above a place that had to be made, to be removed again if nothing comes."""
-
-    def __init__(self, place: Path) -> None:
-        self.made = [parent for parent in place.parents if not parent.exists()]
-        with reporting_os_errors(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-
-    def remove(self) -> None:
-        for parent in self.made:
-            with suppress(OSError):  # not empty: it holds the result, or someone else's
-                parent.rmdir()
-
-
 @contextmanager
 def working(place: Path, *, subject: str = "", wait: Wait | None = None) -> Iterator[WorkFolder]:
     """Hold the work folder of a place for the block; it goes when the block has ended.
 
-    Of a block that was interrupted, or failed in an unexpected way, checkpoints stay.
+    Of a block that was interrupted, or failed in an unexpected way, checkpoints stay. Folders above
+    the place that had to be made go again if nothing comes into them.
     """
-    parents = MadeParents(place)
+    made = [parent for parent in place.parents if not parent.exists()]
     try:
         with reporting_os_errors(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
             work = WorkFolder(place, subject=subject, wait=wait)
-            keep = False
-            try:
+        keep = False
+        try:
+            with reporting_os_errors(place):
                 yield work
-            except BaseException as error:
-                keep = worth_keeping(work, error)
-                raise
-            finally:
-                work.release() if keep else work.remove()
+        except BaseException as error:
+            keep = _worth_keeping(work, error)
+            raise
+        finally:
+            work.release() if keep else work.remove()
     finally:
-        parents.remove()
+        for parent in made:
+            with suppress(OSError):  # not empty: it holds the result, or someone else's
+                parent.rmdir()
 
 
-def worth_keeping(work: WorkFolder, error: BaseException) -> bool:
+def _worth_keeping(work: WorkFolder, error: BaseException) -> bool:
     """Say whether a command that ended with an error can go on later, and note it there.
 
     What is wrong with the input will be wrong again. A full disk keeps checkpoints only.
@@ -242,9 +228,8 @@ def is_work_folder(path: Path) -> bool:
     """Say whether a folder is a work folder of ours: empty, or with an owner file of ours."""
     if not path.is_dir() or path.is_symlink():
         return False
-    names = [entry.name for entry in _entries(path)]
     owner = path / _OWNER
-    if not names:
+    if not any(_entries(path)):
         return True  # a process was stopped before it could write its name
     try:
         return owner.lstat().st_size == 0 or read_json(owner).get("format") == _FORMAT

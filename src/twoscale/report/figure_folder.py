@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import check_target, claimed, file_digest, is_file, read_json, tidy, write_json
+from twoscale.files import check_target, claimed, read_json, write_json
+from twoscale.files.checksums import file_digest
+from twoscale.files.work_folder import tidy
 from twoscale.report.page import Picture
 
 FIGURES = "figures"
@@ -26,7 +28,7 @@ def check_page(page: Path, *, overwrite: bool) -> None:
     if page.name == FIGURES:
         raise TwoscaleError(f"a page cannot be called {FIGURES}, as the folder beside it is")
     tidy(place.resolve())
-    check_target(page, overwrite=overwrite, may_replace=is_file)
+    check_target(page, overwrite=overwrite)
     if os.path.lexists(place) and not _are_figures_of(page)(place):
         raise TwoscaleError(
             f"{place} is not the figures of {page.name} alone, and is not replaced: move it, or "

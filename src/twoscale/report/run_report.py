@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import atomic_output, check_target, is_file
+from twoscale.files import atomic_output, check_target
 from twoscale.report.run_page import FOOTER, run_page
 from twoscale.report.run_record import RunRecord, read_run
 from twoscale.report.runs_page import run_names, runs_page
@@ -105,7 +105,7 @@ def _check_page(page: Path, *, overwrite: bool) -> None:
         raise TwoscaleError(
             f"{page} is a folder, and a report is a page: give a file, such as {page / PAGE}"
         )
-    check_target(page, overwrite=overwrite, may_replace=is_file)
+    check_target(page, overwrite=overwrite)
 
 
 def _is_own(page: Path) -> bool:

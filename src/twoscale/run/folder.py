@@ -18,7 +18,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.pairs import paired_chunks
 from twoscale.fields.source import ArraySource, first_fields
 from twoscale.fields.workers import Workers
-from twoscale.files import check_file, read_checked_json, read_sums, write_json, write_sums
+from twoscale.files import check_file, read_sums, write_json
+from twoscale.files.checksums import read_checked_json, write_sums
 from twoscale.math.measures import Batch, relative_errors
 from twoscale.run.break_even import break_even
 from twoscale.run.pairs import Pair, SplitPairs, loaded_pair, stored_pair

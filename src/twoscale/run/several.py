@@ -14,7 +14,6 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.workers import Workers
 from twoscale.files import (
     Checkpoints,
-    Output,
     WorkFolder,
     check_file,
     check_target,
@@ -23,9 +22,10 @@ from twoscale.files import (
     new_folder,
     read_sums,
     resolve_target,
-    tidy,
     working,
 )
+from twoscale.files.outputs import Output
+from twoscale.files.work_folder import tidy
 from twoscale.run.fitting import Request, fit_run, fits_asked
 from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
 from twoscale.run.pairs import (

@@ -9,15 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import (
-    Checkpoints,
-    content_digest,
-    new_folder,
-    plain_json,
-    read_json,
-    remove,
-    rewrite_json,
-)
+from twoscale.files import Checkpoints, content_digest, new_folder, plain_json, read_json, remove
+from twoscale.files.reading import rewrite_json
 from twoscale.search.attempts import RunningCandidate
 from twoscale.search.candidates import Candidate
 from twoscale.search.kept import read_kept, write_kept

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from twoscale.errors import TwoscaleError, missing_extra, unknown_name
-from twoscale.files import parse_json, read_npy_header
+from twoscale.files.npy import read_npy_header
+from twoscale.files.reading import parse_json
 from twoscale.runtime.memory import size_text
 from twoscale.serve.limits import CLOSE, Limits, Refusal
 

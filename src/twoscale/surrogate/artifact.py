@@ -17,15 +17,8 @@ from torch import Tensor
 
 from twoscale import _version
 from twoscale.errors import TwoscaleError
-from twoscale.files import (
-    SUMS,
-    content_digest,
-    open_file,
-    plain_json,
-    read_json,
-    tensor_digests,
-    write_json,
-)
+from twoscale.files import SUMS, content_digest, open_file, plain_json, read_json, write_json
+from twoscale.files.checksums import tensor_digests
 from twoscale.surrogate.options import declared_processes
 
 FORMAT = "twoscale-surrogate"

@@ -14,7 +14,8 @@ import torch
 
 from twoscale.errors import TwoscaleWarning
 from twoscale.fields.source import ArraySource, FieldSource
-from twoscale.files import Checkpoints, WorkFolder, tensor_digest, working
+from twoscale.files import Checkpoints, WorkFolder, working
+from twoscale.files.checksums import tensor_digest
 from twoscale.finetuning.finetune import FinetunePlan, finetune_operator
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.context import FieldPairs, FitContext

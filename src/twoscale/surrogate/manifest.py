@@ -13,7 +13,7 @@ from torch import Tensor
 from twoscale.domain.grid import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import fits_rank
-from twoscale.files import is_a
+from twoscale.files.reading import is_a
 from twoscale.methods.recipes import resolve
 from twoscale.methods.settings import resolve_settings
 from twoscale.operators.assembly import Assembly

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
-from twoscale.files import Checkpoint, Checkpoints, State
+from twoscale.files import Checkpoint, Checkpoints
+from twoscale.files.checkpoints import State
 from twoscale.runtime import processes
 from twoscale.training.distributed import Shard
 from twoscale.training.learner import Learner

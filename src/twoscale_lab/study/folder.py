@@ -10,16 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import (
-    atomic_output,
-    check_name,
-    content_digest,
-    plain_json,
-    read_json,
-    sweep,
-    working,
-    write_json,
-)
+from twoscale.files import atomic_output, content_digest, plain_json, read_json, working, write_json
+from twoscale.files.outputs import check_name
+from twoscale.files.work_folder import sweep
 from twoscale.run.folder import CONFIG, ENVIRONMENT, HISTORY, METRICS, SEARCH, read_run_json
 from twoscale.surrogate.artifact import MANIFEST, WEIGHTS
 from twoscale_lab.study.cells import Cell, Data

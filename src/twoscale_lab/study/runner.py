@@ -12,7 +12,7 @@ from typing import Any
 from twoscale.data import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.fields.workers import Tasks
-from twoscale.files import discard
+from twoscale.files.work_folder import discard
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate.options import resolve_device

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from twoscale.files import parsing
+from twoscale.files.reading import parsing
 
 _SHOWN = 20  # names of arrays in a sentence
 

@@ -14,7 +14,8 @@ import numpy as np
 from twoscale.data.readers.archive import Archive
 from twoscale.data.readers.base import Index, StoredArray, read_exactly, reading
 from twoscale.errors import TwoscaleError
-from twoscale.files import NpyHeader, open_file, read_npy_header
+from twoscale.files import open_file
+from twoscale.files.npy import NpyHeader, read_npy_header
 from twoscale.runtime.memory import require_memory
 
 _SUFFIX = ".npy"

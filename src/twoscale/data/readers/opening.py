@@ -20,7 +20,9 @@ from twoscale.data.readers.npz import open_npz
 from twoscale.data.readers.pieces import Pieces
 from twoscale.data.readers.torch_file import open_torch
 from twoscale.errors import TwoscaleError
-from twoscale.files import open_file, open_npy, unreadable
+from twoscale.files import open_file
+from twoscale.files.npy import open_npy
+from twoscale.files.reading import unreadable
 
 KINDS = "npz, npy, HDF5, MAT, NetCDF, Zarr, .pt, PNG or TIFF"
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
