@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from twoscale.data import description, generate, generation, remote
+from twoscale.data import description, generate, generation, places
 from twoscale.problems import Poisson
 
 
@@ -43,7 +43,7 @@ def storage(server, small_chunks, monkeypatch):
     """A module's `server`, with an empty bucket `bucket`, told by the environment; nobody waits."""
     for name, value in server.account().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(remote.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(places.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(description, "_SHARD_BYTES", 2 * CHUNK_BYTES)
     server.empty()
     yield server

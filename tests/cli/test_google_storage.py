@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli.outcome import contents, refused
-from twoscale.data import remote, services
+from twoscale.data import places, services
 
 pytest.importorskip("gcp_storage_emulator", reason="needs the package gcp-storage-emulator")
 gcsfs = pytest.importorskip("gcsfs", reason="needs the package gcsfs")
@@ -76,7 +76,7 @@ def test_refusals_are_told_at_once(twoscale, gs, kind, words):
     outcome = twoscale("check", PLACE)
     refused(outcome, f"{PLACE}/zarr.json cannot be read: {words}")
     assert "tries" not in outcome.err
-    assert len(gs.requests) < 3 * remote.TRIES  # one of a client that gave up may come late
+    assert len(gs.requests) < 3 * places.TRIES  # one of a client that gave up may come late
 
 
 def test_a_silent_server(twoscale, gs, monkeypatch):

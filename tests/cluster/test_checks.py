@@ -7,8 +7,8 @@ import pytest
 
 from tests.cluster.tools import TcpCluster
 from twoscale.cluster import connected
-from twoscale.cluster.checks import check_worker, check_workers, versions
-from twoscale.cluster.scheduler import UnreachableSchedulerError
+from twoscale.cluster.scheduler import UnreachableSchedulerError, check_workers
+from twoscale.cluster.worker import check_worker, versions
 from twoscale.errors import WorkersError
 
 WITHOUT_MODULE = """
@@ -40,7 +40,7 @@ def test_several_threads_are_refused_with_what_to_do():
         check_worker("one", versions(), 8)
 
 
-@pytest.mark.parametrize("module", ["twoscale", "twoscale.cluster.checks", "torch"])
+@pytest.mark.parametrize("module", ["twoscale", "twoscale.cluster.worker", "torch"])
 def test_a_worker_that_lacks_a_package_is_told_what_to_install(module, tmp_path):
     (tmp_path / "without.py").write_text(WITHOUT_MODULE.format(module=module))
     message = (

@@ -64,11 +64,11 @@ def end_one_process(marker):
 
 
 OTHER_VERSIONS = """
-from twoscale.cluster import checks
+from twoscale.cluster import worker
 
-versions = getattr(checks.versions, "original", checks.versions)  # run more than once
-checks.versions = lambda: {**versions(), "numpy": "0.1"}
-checks.versions.original = versions
+versions = getattr(worker.versions, "original", worker.versions)  # run more than once
+worker.versions = lambda: {**versions(), "numpy": "0.1"}
+worker.versions.original = versions
 """
 
 
@@ -216,7 +216,7 @@ def test_files_that_are_no_dataset_are_refused(workers, tmp_path):
 
 
 def test_nobody_answers(monkeypatch):
-    monkeypatch.setattr("twoscale.cluster.connection._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("twoscale.cluster.connection.CONNECT_SECONDS", 1)
     message = re.escape("no Dask scheduler answers at tcp://127.0.0.1:9: start one with")
     with pytest.raises(TwoscaleError, match=message), connected("tcp://127.0.0.1:9"):
         pass
@@ -263,21 +263,21 @@ def test_a_cluster_elsewhere_loses_workers_and_schedulers(dataset, tmp_path, mon
             else:
                 assert next(results) == 2 * item
 
-        workers.client.close()  # as Dask does, if a scheduler is away for long
+        workers.connection.client.close()  # as Dask does, if a scheduler is away for long
         with pytest.warns(TwoscaleWarning, match="was lost"):
             assert list(workers.each(double, range(2))) == [0, 2]
 
         known = set(workers.connection.places)
         (tmp_path / "old.py").write_text(OTHER_VERSIONS)
         cluster.add_worker(preload=tmp_path / "old.py")
-        workers.client.wait_for_workers(2)
-        workers.connection.places = list(set(workers.client.nthreads()) - known)
+        workers.connection.client.wait_for_workers(2)
+        workers.connection.places = list(set(workers.connection.client.nthreads()) - known)
         message = r"the worker tcp://.* has numpy 0.1, the command has .*: install the same"
         with pytest.raises(WorkersError, match=message):
             list(workers.each(double, range(2)))
 
-        monkeypatch.setattr("twoscale.cluster.waiting.PATIENCE", 0)
-        monkeypatch.setattr("twoscale.cluster.connection._CONNECT_SECONDS", 1)
+        monkeypatch.setattr("twoscale.cluster.scheduler.PATIENCE", 0)
+        monkeypatch.setattr("twoscale.cluster.connection.CONNECT_SECONDS", 1)
         cluster.stop()
         with (
             pytest.warns(TwoscaleWarning, match="was lost"),
@@ -328,7 +328,7 @@ def test_an_item_that_workers_die_of_is_lost_and_the_others_go_on():
         TcpCluster(workers=2, allowed_failures=0) as cluster,
         connected(cluster.address) as workers,
     ):
-        workers.client.wait_for_workers(2)
+        workers.connection.client.wait_for_workers(2)
         found = dict(workers.as_finished(die_at_two, following(range(5))))
         lost = found.pop(2)
         assert isinstance(lost, WorkersError)
@@ -339,8 +339,8 @@ def test_an_item_that_workers_die_of_is_lost_and_the_others_go_on():
 
 
 def test_the_loss_of_all_workers_keeps_the_progress_of_a_dataset(tmp_path, monkeypatch):
-    monkeypatch.setattr("twoscale.cluster.waiting.PATIENCE", 0)
-    monkeypatch.setattr("twoscale.cluster.waiting._CHECK", 0.2)
+    monkeypatch.setattr("twoscale.cluster.scheduler.PATIENCE", 0)
+    monkeypatch.setattr("twoscale.cluster.scheduler._CHECK", 0.2)
     path, work = tmp_path / "p.zarr", tmp_path / ".p.zarr.twoscale-work"
     with TcpCluster(workers=1) as cluster, connected(cluster.address) as workers:
 
@@ -362,14 +362,14 @@ def test_a_scheduler_that_goes_away_between_two_results_is_replaced():
     with TcpCluster(workers=1) as cluster, connected(cluster.address) as workers:
         found = workers.as_finished(double, following(range(4)))
         assert next(found) == (0, 0)
-        workers.client._timeout = 1  # after which Dask closes the client of a scheduler
+        workers.connection.client._timeout = 1  # after which Dask closes the client of a scheduler
         cluster.stop()
         end = monotonic() + 30
-        while workers.client.status != "closed":
+        while workers.connection.client.status != "closed":
             assert monotonic() < end
             sleep(0.05)
         with pytest.raises(UnreachableSchedulerError, match="does not answer"):
-            workers_now(workers.client)
+            workers_now(workers.connection.client)
         cluster.start()
         with pytest.warns(TwoscaleWarning, match="was lost: waiting"):
             assert list(found) == [(1, 2), (2, 4), (3, 6)]
@@ -382,7 +382,7 @@ def test_a_scheduler_that_answers_nothing_for_a_while_is_mended(monkeypatch):
         monkeypatch.setattr("twoscale.cluster.scheduler.ANSWER_SECONDS", 2)
         cluster.pause()
         with pytest.raises(UnreachableSchedulerError, match="does not answer"):
-            workers_now(workers.client)
+            workers_now(workers.connection.client)
         Timer(2, cluster.resume).start()
         with pytest.warns(TwoscaleWarning, match="was lost: waiting"):
             assert list(found) == [(1, 2), (2, 4), (3, 6)]

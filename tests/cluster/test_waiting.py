@@ -5,13 +5,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from twoscale.cluster import waiting
+from twoscale.cluster import scheduler
 from twoscale.errors import TwoscaleWarning, WorkersError
 
 
 @pytest.fixture(autouse=True)
 def checks_at_once(monkeypatch):
-    monkeypatch.setattr(waiting, "_CHECK", 0)
+    monkeypatch.setattr(scheduler, "_CHECK", 0)
 
 
 class Future:
@@ -33,27 +33,27 @@ class Future:
 
 
 def test_workers_that_are_there_are_waited_for():
-    assert waiting.wait_for_result(Future([{"one": 1}, {"one": 1}])) == "result"
+    assert scheduler.task_result(Future([{"one": 1}, {"one": 1}])) == "result"
 
 
 def test_the_loss_of_all_workers_is_told_once_until_others_come():
     with pytest.warns(TwoscaleWarning, match="no workers are left: waiting up to 5 min") as told:
-        assert waiting.wait_for_result(Future([{}, {}, {"one": 1}])) == "result"
+        assert scheduler.task_result(Future([{}, {}, {"one": 1}])) == "result"
     assert len(told) == 1
 
 
 def test_nobody_waits_for_ever(monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", -1)
+    monkeypatch.setattr(scheduler, "PATIENCE", -1)
     with (
         pytest.warns(TwoscaleWarning),
         pytest.raises(WorkersError, match="no others came: start some with 'dask worker'"),
     ):
-        waiting.wait_for_result(Future([{}, {}, {}]))
+        scheduler.task_result(Future([{}, {}, {}]))
 
 
 def test_an_error_of_the_task_is_its_own():
     with pytest.raises(TimeoutError, match="of the task"):
-        waiting.wait_for_result(Future([], TimeoutError("of the task")))
+        scheduler.task_result(Future([], TimeoutError("of the task")))
 
 
 def test_deaths_of_workers_are_told_in_words():
@@ -65,4 +65,4 @@ def test_deaths_of_workers_are_told_in_words():
     ):
         task = Mock(result=Mock(side_effect=error))
         with pytest.raises(WorkersError, match=message):
-            waiting.task_result(task)
+            scheduler.task_result(task)

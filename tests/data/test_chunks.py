@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.damage import changed, read_or_refused, repeatable
 from tests.data.tools import change_chunk, flip, shard_file
-from twoscale.data import Dataset, chunks, generate, shards
+from twoscale.data import Dataset, generate, shards
 from twoscale.data.places import read_range
 from twoscale.errors import TwoscaleError
 from twoscale.problems import Poisson
@@ -166,7 +166,7 @@ def test_chunks_beside_each_other_are_read_at_once(dataset, monkeypatch):
         ranges.append(length)
         return read_range(place, start, length)
 
-    monkeypatch.setattr(chunks, "read_range", counted)
+    monkeypatch.setattr(shards, "read_range", counted)
     opened = Dataset(dataset.path)
     opened.read("output", 0, 30)
     assert len(ranges) == 6  # each of three shards: its index, its chunks

@@ -10,8 +10,7 @@ import pytest
 from twoscale.data import Dataset, generate, import_fields
 from twoscale.data.direct import is_stored
 from twoscale.data.kinds import Kind, kind_of
-from twoscale.data.places import place_of
-from twoscale.data.remote import URL
+from twoscale.data.places import URL, place_of
 from twoscale.errors import TwoscaleError
 from twoscale.problems import Poisson
 

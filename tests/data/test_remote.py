@@ -16,8 +16,8 @@ from twoscale.data import (
     import_fields,
     open_data,
 )
-from twoscale.data import remote as requests
-from twoscale.data.remote import UnreachableStorageError
+from twoscale.data import places as requests
+from twoscale.data.places import UnreachableStorageError
 from twoscale.data.remote_target import RemoteTarget
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import gather

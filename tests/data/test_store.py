@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.data.tools import change_chunk, edit_description, flip, shard_file
-from twoscale.data import Dataset, generate, import_fields, parts, store
-from twoscale.data.parts import reading_samples
+from twoscale.data import Dataset, description, generate, import_fields, store
+from twoscale.data.description import reading_samples
 from twoscale.data.shards import checksum
 from twoscale.errors import (
     ResumableError,
@@ -227,13 +227,13 @@ def test_an_unknown_problem_is_no_problem(dataset):
 
 
 def test_a_dataset_is_told_from_other_folders(dataset, tmp_path):
-    assert parts.is_dataset(dataset.path)
+    assert description.is_dataset(dataset.path)
     shutil.rmtree(dataset.path / "output")
-    assert parts.is_dataset(dataset.path)
-    assert not parts.is_dataset(tmp_path)
-    assert not parts.is_dataset(tmp_path / "none")
+    assert description.is_dataset(dataset.path)
+    assert not description.is_dataset(tmp_path)
+    assert not description.is_dataset(tmp_path / "none")
     edit_description(dataset.path, lambda a: a.update(format="other"))
-    assert not parts.is_dataset(dataset.path)
+    assert not description.is_dataset(dataset.path)
 
 
 def test_only_datasets_are_replaced(dataset, tmp_path):
@@ -318,6 +318,6 @@ def test_an_array_that_cannot_be_opened_now_may_be_opened_later(dataset, monkeyp
     def fail(folder):
         raise TwoscaleError("zarr.json cannot be read") from OSError(errno.EIO, "")
 
-    monkeypatch.setattr("twoscale.data.chunks.read_json_at", fail)
+    monkeypatch.setattr("twoscale.data.shards.read_json_at", fail)
     with pytest.raises(UnreachableDataError, match=r"is damaged: zarr\.json cannot be"):
         Dataset(dataset.path)

@@ -8,9 +8,9 @@ import torch
 import zarr
 
 from tests.data.tools import flip
-from twoscale.data import Dataset, FileDataset, Reading, chunks, description, import_fields, store
+from twoscale.data import Dataset, FileDataset, Reading, description, import_fields, shards, store
 from twoscale.data.places import read_range
-from twoscale.data.shards import index_bytes, locate, read_index
+from twoscale.data.shards import index_bytes, read_index
 from twoscale.errors import TwoscaleError
 from twoscale.fields import source
 from twoscale.fields.source import gather
@@ -49,7 +49,7 @@ def read_bytes(monkeypatch):
         lengths.append(length)
         return read_range(place, start, length)
 
-    monkeypatch.setattr(chunks, "read_range", counted)
+    monkeypatch.setattr(shards, "read_range", counted)
     return lengths
 
 
@@ -118,7 +118,8 @@ def test_damage_of_a_tile_is_told_where_it_is_read(large):
     file = large.path / "output" / chunking.key(0)
     content = bytearray(file.read_bytes())
     room = len(content) - index_bytes(chunking)
-    start, length = locate(chunking, read_index(chunking, bytes(content[room:]), room), 1, 5)
+    index = read_index(chunking, bytes(content[room:]), room)
+    start, length = index[1 % chunking.rows * chunking.tiles + 5].tolist()
     tile = content[start : start + length]
     flip(tile)
     content[start : start + length] = tile

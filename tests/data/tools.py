@@ -3,7 +3,7 @@
 import json
 
 from twoscale.data.description import description_digest, layout_of
-from twoscale.data.shards import index_bytes, locate, read_index
+from twoscale.data.shards import index_bytes, read_index
 
 
 def edit_description(path, change, *, sign=True):
@@ -28,7 +28,8 @@ def change_chunk(path, name, row, change):
     file = path / name / chunking.key(row // chunking.rows)
     content = file.read_bytes()
     room = len(content) - index_bytes(chunking)
-    start, length = locate(chunking, read_index(chunking, content[room:], room), row, 0)
+    index = read_index(chunking, content[room:], room)
+    start, length = index[row % chunking.rows * chunking.tiles].tolist()
     chunk = bytearray(content[start : start + length])
     change(chunk)
     assert len(chunk) == length

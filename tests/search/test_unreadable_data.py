@@ -9,8 +9,8 @@ import pytest
 
 from tests.cluster.tools import Here
 from twoscale.data import Dataset, generate
-from twoscale.data.chunks import Damaged, StoredChunks
-from twoscale.data.remote import UnreachableStorageError
+from twoscale.data.places import UnreachableStorageError
+from twoscale.data.shards import Damaged, StoredChunks
 from twoscale.errors import UnreadableDataError
 from twoscale.files.reading import unreadable
 from twoscale.files.work_folder import CONTINUES

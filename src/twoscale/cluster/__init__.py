@@ -1,7 +1,5 @@
 """Other processes and machines, as workers on the parts of a task. Needs `twoscale[cluster]`."""
 
-from twoscale.cluster.address import Address
-from twoscale.cluster.connection import connected
-from twoscale.cluster.dask_workers import DaskWorkers
+from twoscale.cluster.dask_workers import DaskWorkers, connected
 
-__all__ = ["Address", "DaskWorkers", "connected"]
+__all__ = ["DaskWorkers", "connected"]

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import cycle, islice
 from typing import Any, Generic, TypeVar
 
-from twoscale.cluster.kept_connection import KeptConnection
-from twoscale.cluster.scheduler import lost_connection_errors, workers_now
-from twoscale.cluster.waiting import LostItemError, first_done, task_result
+from twoscale.cluster.connection import Connection, client_opener
+from twoscale.cluster.scheduler import (
+    LostItemError,
+    first_done,
+    lost_connection_errors,
+    task_result,
+    workers_now,
+)
+from twoscale.cluster.worker import silence_dask
+from twoscale.errors import missing_extra
 from twoscale.fields.source import FieldSource
 from twoscale.fields.workers import ARITY, Job, Tensors, Work, tree_sum
 from twoscale.runtime.progress import Progress
@@ -21,6 +28,40 @@ Item = TypeVar("Item")
 _GROUPS = 3  # of ranges for each worker, at least: a worker that dies loses one of them
 _AHEAD = 3  # tasks for each worker that are asked for before their results are taken
 _MANY = 256  # groups of one sum: more of them are added up by workers
+_SETTINGS = {
+    "distributed.comm.timeouts.connect": "10s",
+    "distributed.comm.retry.count": 3,
+    "distributed.scheduler.allowed-failures": 5,  # workers that may die of the same task
+}
+
+
+@contextmanager
+def connected(
+    where: str | None,
+    *,
+    progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Iterator[DaskWorkers | None]:
+    """Give the workers at an address such as local:4 or tcp://host:8786; None without an address.
+
+    Processes of this machine end with the block; a scheduler elsewhere goes on. `tell` is called
+    with a line of text that says where the dashboard is.
+    """
+    if where is None:
+        yield None
+        return
+    try:
+        import dask
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise missing_extra("distributed", "cluster") from error
+    silence_dask()
+    with dask.config.set(_SETTINGS), client_opener(where) as connect:
+        connection = Connection(connect, tell=tell)
+        try:
+            yield DaskWorkers(connection, progress=progress)
+        finally:
+            connection.close()
 
 
 @dataclass
@@ -40,14 +81,9 @@ class DaskWorkers:
     the same bytes.
     """
 
-    def __init__(self, connection: KeptConnection, *, progress: Progress | None = None) -> None:
+    def __init__(self, connection: Connection, *, progress: Progress | None = None) -> None:
         self.connection = connection
         self.progress = progress
-
-    @property
-    def client(self) -> Any:
-        """Return the present client of Dask."""
-        return self.connection.client
 
     @property
     def count(self) -> int:
@@ -80,7 +116,7 @@ class DaskWorkers:
         waiting: deque[Item] = deque()  # whose results are asked for
         futures: deque[Any] = deque()
         iterator = iter(items)
-        connection, failures = self.connection, 0
+        connection = self.connection
         loaded: Any = None
         places: Iterator[str] = iter(())
         while True:
@@ -96,11 +132,10 @@ class DaskWorkers:
                     return
                 result = task_result(futures[0])
             except lost_connection_errors() as error:
-                failures += 1
-                connection.reopen(error, failures)
+                connection.reopen(error)
                 loaded = None
                 continue
-            failures = 0
+            connection.failures = 0
             waiting.popleft()
             futures.popleft()
             yield result
@@ -113,7 +148,7 @@ class DaskWorkers:
     ) -> Iterator[tuple[Item, Any]]:
         """Yield (item, function(item)), the first that is finished first; see `Tasks`."""
         running: list[_Task[Item]] = []
-        connection, failures = self.connection, 0
+        connection = self.connection
         loaded: Any = None
         while True:
             try:
@@ -130,11 +165,10 @@ class DaskWorkers:
                 first = first_done(connection.client, futures, waiting)
                 result = _result_or_loss(futures[first], loaded)
             except lost_connection_errors() as error:
-                failures += 1
-                connection.reopen(error, failures)
+                connection.reopen(error)
                 loaded = None
                 continue
-            failures = 0
+            connection.failures = 0
             yield running.pop(first).item, result
 
     def _submit_new(self, tasks: Sequence[_Task[Item]], loaded: Any, places: set[str]) -> None:
@@ -146,14 +180,14 @@ class DaskWorkers:
 
     def _total_of_many(self, job: Job, groups: Sequence[list[slice]]) -> Tensors:
         """Return the sum over many groups, whose sums are added up by workers as well."""
-        failures = 0
         while True:
             try:
                 sums = self._sums_of_many(job, groups)
-                return tree_sum(self._counted(map(task_result, sums), sums))
+                result = tree_sum(self._counted(map(task_result, sums), sums))
+                self.connection.failures = 0
+                return result
             except lost_connection_errors() as error:
-                failures += 1
-                self.connection.reopen(error, failures)
+                self.connection.reopen(error)
 
     def _sums_of_many(self, job: Job, groups: Sequence[list[slice]]) -> list[Any]:
         """Return the futures of a few sums, which add up to that over all groups."""

@@ -79,56 +79,38 @@ class Chunking:
         return prod(self.grid[1:])
 
     @property
-    def count(self) -> int:
-        """Return the number of chunks."""
-        return prod(self.grid)
-
-    @property
     def shards(self) -> int:
         return -(-self.grid[0] // self.rows)
-
-    @property
-    def shard_shape(self) -> tuple[int, ...]:
-        """Return the shape of a shard, which a multiple of a chunk's."""
-        inner = zip(self.grid[1:], self.chunk[1:], strict=True)
-        return (self.rows * self.chunk[0], *(count * side for count, side in inner))
-
-    @property
-    def chunk_bytes(self) -> int:
-        return _BYTES * prod(self.chunk)
 
     def key(self, shard: int) -> str:
         """Return the name of a shard's file in the array's folder."""
         return "/".join(["c", str(shard), *("0" for _ in self.shape[1:])])
 
-    def samples_of(self, row: int) -> tuple[int, int]:
-        """Return the first sample of a row of chunks, and that after its last one."""
-        start = row * self.chunk[0]
-        return start, min(start + self.chunk[0], self.shape[0])
-
     def rows_of(self, shard: int) -> range:
         """Return the rows of chunks of a shard."""
         return range(shard * self.rows, min((shard + 1) * self.rows, self.grid[0]))
 
+    def shard_rows(self, row: int) -> range:
+        """Return the rows of chunks that share a shard with this one."""
+        return self.rows_of(row // self.rows)
+
     def chunks(self, row: int, region: Region | None = None) -> Iterator[Chunk]:
         """Yield the chunks of a row in the order of their tiles, or those that a region meets."""
-        start, stop = self.samples_of(row)
+        start = row * self.chunk[0]
+        samples = slice(start, min(start + self.chunk[0], self.shape[0]))
         axes = list(zip(self.shape[1:], self.chunk[1:], strict=True))
-        wanted = [range(-(-side // part)) for side, part in axes]
-        if region is not None:
-            wanted = [
-                range(cut.start // part, -(-cut.stop // part))
-                for cut, (_, part) in zip(region[1:], axes, strict=True)
-            ]
+        inner = [slice(0, side) for side in self.shape[1:]] if region is None else region[1:]
+        wanted = [
+            range(cut.start // part, -(-cut.stop // part))
+            for cut, (_, part) in zip(inner, axes, strict=True)
+        ]
         for places in product(*wanted):
-            tile = 0
-            for place, count in zip(places, self.grid[1:], strict=True):
-                tile = tile * count + place
-            inner = (
+            tile = int(np.ravel_multi_index(places, self.grid[1:])) if places else 0
+            cuts = (
                 slice(place * part, min((place + 1) * part, side))
                 for place, (side, part) in zip(places, axes, strict=True)
             )
-            yield Chunk(row, tile, (slice(start, stop), *inner))
+            yield Chunk(row, tile, (samples, *cuts))
 
     def region(self, start: int, stop: int, window: Window | None) -> Region:
         """Return the part of the array that some samples have within a window of the grid."""
@@ -141,15 +123,14 @@ class Chunking:
 
     def description(self) -> dict[str, Any]:
         """Return what Zarr's `zarr.json` says of the array."""
+        inner = zip(self.grid[1:], self.chunk[1:], strict=True)
+        shard = [self.rows * self.chunk[0], *(count * side for count, side in inner)]
         return {
             "zarr_format": 3,
             "node_type": "array",
             "shape": list(self.shape),
             "data_type": DTYPE,
-            "chunk_grid": {
-                "name": "regular",
-                "configuration": {"chunk_shape": list(self.shard_shape)},
-            },
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shard}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
             "fill_value": 0.0,
             "codecs": _codecs(self.chunk),
@@ -164,9 +145,8 @@ def is_our_array(described: dict[str, Any]) -> bool:
     Nobody else compresses in just this way: the codecs of Zarr and their settings tell.
     """
     try:
-        return bool(
-            described["codecs"] == _codecs(described["codecs"][0]["configuration"]["chunk_shape"])
-        )
+        codecs = described["codecs"]
+        return bool(codecs == _codecs(codecs[0]["configuration"]["chunk_shape"]))
     except (KeyError, IndexError, TypeError):
         return False
 
@@ -183,19 +163,10 @@ def _codecs(chunk: Sequence[int]) -> list[dict[str, Any]]:
     return [{"name": "sharding_indexed", "configuration": sharding}]
 
 
-def within(region: Region, outer: Region) -> Region:
-    """Return where a region lies in an array that holds only the region `outer`."""
-    return tuple(
-        slice(one.start - other.start, one.stop - other.start)
-        for one, other in zip(region, outer, strict=True)
-    )
-
-
-def overlap(one: Region, other: Region) -> Region:
-    """Return the part that two regions share, which must not be empty."""
-    return tuple(
-        slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(one, other, strict=True)
-    )
+def moved(region: Sequence[slice], origin: Sequence[int]) -> Region:
+    """Return a region shifted by the coordinates of an origin."""
+    pairs = zip(region, origin, strict=True)
+    return tuple(slice(part.start + by, part.stop + by) for part, by in pairs)
 
 
 def extent(region: Region) -> tuple[int, ...]:
@@ -209,34 +180,24 @@ def checked_window(window: tuple[slice, slice], grid: tuple[int, int]) -> Window
     >>> checked_window((slice(2), slice(-3, None)), (4, 8))
     Window(rows=slice(0, 2, None), columns=slice(5, 8, None))
     """
-    found = []
+    bounds = []
     for name, part, side in zip(("rows", "columns"), window, grid, strict=True):
         start, stop, step = part.indices(side)
         if step != 1 or start >= stop:
             raise TwoscaleError(
                 f"a window has consecutive {name} from 0 to {side - 1}, at least one, got {part}"
             )
-        found.append(slice(start, stop))
-    return Window(*found)
-
-
-def cut_window(values: np.ndarray, window: Window | None) -> np.ndarray:
-    """Return a window of fields whose last axes are rows and columns, or columns alone."""
-    if window is None:
-        return values
-    if values.ndim == 2:
-        return values[:, window.columns]
-    return values[..., window.rows, window.columns]
+        bounds.append(slice(start, stop))
+    return Window(*bounds)
 
 
 def _tile(sample: tuple[int, ...], most: int) -> tuple[int, ...]:
     """Return the shape of the tiles that a sample is cut into: rows and columns are halved."""
-    *outer, height, width = (1, *sample)
-    parts = [1, 1]
-    sides = [height, width] if len(sample) > 1 else [1, width]
-    tile = list(sides)
+    inner = min(2, len(sample))
+    outer, sides = sample[: len(sample) - inner], sample[len(sample) - inner :]
+    parts, tile = [1] * inner, list(sides)
     while _BYTES * prod(outer) * prod(tile) > most and max(tile) > 1:
-        axis = 0 if tile[0] >= tile[1] else 1
+        axis = tile.index(max(tile))  # rows first, of two that are equal
         parts[axis] *= 2
         tile[axis] = -(-sides[axis] // parts[axis])
-    return (*sample[:-2], *tile) if len(sample) > 1 else (tile[1],)
+    return (*outer, *tile)

@@ -1,32 +1,50 @@
-"""What a dataset says about itself: spaces, ranks, problem, checksums; none of it is believed."""
+"""What a dataset says about itself, none of which is believed, and the files that make it.
+
+A description has spaces, ranks, problem and checksums. The files say how a folder is known to be a
+dataset, or what is left of one.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from twoscale import problems
-from twoscale.data.chunking import Chunking
-from twoscale.data.parts import DESCRIPTION, FORMAT, is_remainder, lost
-from twoscale.data.places import Place, exists, read_json_at
-from twoscale.data.remote import UnreachableStorageError
+from twoscale.data.chunking import Chunking, is_our_array
+from twoscale.data.places import (
+    URL,
+    Place,
+    UnreachableStorageError,
+    absent,
+    exists,
+    object_names,
+    read_json_at,
+)
 from twoscale.domain.grid import Space
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, UnreachableDataError, UnreadableDataError
 from twoscale.fields.samples import fits_rank, sample_shape
-from twoscale.files import content_digest
+from twoscale.files import content_digest, read_json
 from twoscale.files.reading import is_a
 from twoscale.problems import Problem
-from twoscale.runtime.memory import size_text
+from twoscale.runtime.memory import is_out_of_memory, size_text
 
+FORMAT = "twoscale-dataset"
 FORMAT_VERSION = 4
+ARRAYS = ("input", "parameters", "output")
 SIDES = ("input", "output")
+DESCRIPTION = "zarr.json"  # of the dataset, and of each array
+REPAIR = "copy all its files again, or generate or import it again"
+_SHARDS = "c"
 _CHUNK_BYTES = 2**22
 _SHARD_BYTES = 2**27
 _LARGEST_SAMPLE = 2**31 - 2**20  # bytes: more than the compression of one chunk can take
 _OPTIONAL = {"seed": int, "distribution": dict, "boundary": str, "solver": str}
 """Entries of a description that are of this type or null."""
-_SIDE_ENTRIES = {"height": int, "width": int, "channels": int, "parameters": int, "periodic": list}
 
 
 @dataclass(frozen=True)
@@ -47,9 +65,7 @@ class Side:
     @property
     def sample_shape(self) -> tuple[int, ...] | None:
         """Return the shape on disk of one sample's fields; None without fields."""
-        if self.rank is None:
-            return None
-        return sample_shape(self.space, self.rank)
+        return None if self.rank is None else sample_shape(self.space, self.rank)
 
     def as_dict(self) -> dict[str, Any]:
         return self.space.as_dict() | {"rank": self.rank}
@@ -57,16 +73,15 @@ class Side:
     @classmethod
     def from_dict(cls, stored: Any) -> Side:
         """Return the side of a description, or raise a TwoscaleError."""
-        if not (
-            isinstance(stored, dict)
-            and set(stored) == {*_SIDE_ENTRIES, "names", "rank"}
-            and all(is_a(stored[key], kind) for key, kind in _SIDE_ENTRIES.items())
-            and len(stored["periodic"]) == 2
-            and (stored["rank"] is None or is_a(stored["rank"], int))
-            and _are_names(stored["names"])
-        ):
-            raise TwoscaleError("a side of a dataset has a space and a rank")
-        return cls(Space.from_dict(stored), stored["rank"])
+        try:
+            if stored["rank"] is not None and not is_a(stored["rank"], int):
+                raise TypeError("a rank is a whole number")
+            side = cls(Space.from_dict(stored), stored["rank"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise TwoscaleError(f"a side of a dataset has a space and a rank: {error}") from error
+        if content_digest(side.as_dict()) != content_digest(stored):  # also in types
+            raise TwoscaleError("a side of a dataset has a space and a rank, and nothing else")
+        return side
 
 
 @dataclass(frozen=True)
@@ -85,12 +100,12 @@ class Layout:
     def sample_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of one sample of each array there is, by the array's name."""
         count = self.input.space.parameters
-        found = {
+        shapes = {
             "input": self.input.sample_shape,
             "parameters": (count,) if count else None,
             "output": self.output.sample_shape,
         }
-        return {name: shape for name, shape in found.items() if shape is not None}
+        return {name: shape for name, shape in shapes.items() if shape is not None}
 
     @property
     def chunk(self) -> int:
@@ -129,15 +144,15 @@ class Layout:
 
     def __str__(self) -> str:
         """Say what the pairs are, such as "16x16 fields" or "2 parameters to 3x8x8 fields"."""
-        given, found = self.input.space, self.output.space
-        if given.shape == found.shape and given.grid == found.grid and not given.parameters:
-            return f"{found} fields"
-        known = []
-        if given.field_channels:
-            known.append(f"{Space(given.field_channels, given.grid)} fields")
-        if given.parameters:
-            known.append(f"{given.parameters} parameter{'s' if given.parameters > 1 else ''}")
-        return f"{' and '.join(known)} to {found} fields"
+        inputs, outputs = self.input.space, self.output.space
+        if inputs.shape == outputs.shape and inputs.grid == outputs.grid and not inputs.parameters:
+            return f"{outputs} fields"
+        parts = []
+        if inputs.field_channels:
+            parts.append(f"{Space(inputs.field_channels, inputs.grid)} fields")
+        if inputs.parameters:
+            parts.append(f"{inputs.parameters} parameter{'s' if inputs.parameters > 1 else ''}")
+        return f"{' and '.join(parts)} to {outputs} fields"
 
 
 def describe(layout: Layout, problem: Problem | None, *, seed: int | None) -> dict[str, Any]:
@@ -176,62 +191,61 @@ def read_description(path: Place) -> dict[str, Any]:
         raise
     except TwoscaleError as error:
         if not exists(path):
-            raise TwoscaleError(
-                f"{path} does not exist: make it with 'twoscale generate' or 'import'"
-            ) from error
+            text = f"{path} does not exist: make it with 'twoscale generate' or 'import'"
+            raise TwoscaleError(text) from error
         if is_remainder(path):
             raise lost(path, DESCRIPTION) from error
         raise TwoscaleError(f"{path} is not a readable Zarr group: {error}") from error
     attributes: dict[str, Any] = group["attributes"]
+    version, wrong = attributes.get("format_version"), ""
     if attributes.get("format") != FORMAT:
-        raise TwoscaleError(
-            f"{path} is not a twoscale dataset, or its {DESCRIPTION} is no longer that of one: "
-            "make one with 'twoscale generate' or 'import'"
+        wrong = (
+            f"is not a twoscale dataset, or its {DESCRIPTION} is no longer that of one: make one "
+            "with 'twoscale generate' or 'import'"
         )
-    if attributes.get("format_version") != FORMAT_VERSION:
-        raise TwoscaleError(
-            f"{path} has dataset format {attributes.get('format_version')}; this twoscale reads "
-            f"{FORMAT_VERSION}: generate or import it again"
-        )
-    if attributes.get("complete") is not True:
-        raise TwoscaleError(
-            f"{path} is not complete: run the command that makes it again, or wait for it"
-        )
-    if attributes.get("digest") != description_digest(attributes):
-        raise TwoscaleError(
-            f"{path} is damaged: its description has changed since it was written; generate or "
+    elif version != FORMAT_VERSION:
+        wrong = (
+            f"has dataset format {version}; this twoscale reads {FORMAT_VERSION}: generate or "
             "import it again"
         )
-    wrong = _wrong_entries(attributes)
+    elif attributes.get("complete") is not True:
+        wrong = "is not complete: run the command that makes it again, or wait for it"
+    elif attributes.get("digest") != description_digest(attributes):
+        wrong = (
+            "is damaged: its description has changed since it was written; generate or import it "
+            "again"
+        )
+    elif entries := _wrong_entries(attributes):
+        wrong = f"is damaged: its description lacks a proper {', '.join(entries)}"
     if wrong:
-        raise TwoscaleError(f"{path} is damaged: its description lacks a proper {', '.join(wrong)}")
+        raise TwoscaleError(f"{path} {wrong}")
     return attributes
 
 
 def _wrong_entries(attributes: dict[str, Any]) -> list[str]:
     """Return the names of entries that are missing, of a wrong type or at odds with others."""
-    wrong = [key for key, kind in _OPTIONAL.items() if not _is_optional(attributes, key, kind)]
-    if "problem" not in attributes or not _is_problem(attributes["problem"]):
-        wrong.append("problem")
-    wrong += [side for side in SIDES if not _is_side(attributes.get(side))]
-    if not _is_count(attributes.get("samples")):
-        wrong.append("samples")
-    if wrong:
+    proper = {
+        name: name in attributes and (attributes[name] is None or is_a(attributes[name], kind))
+        for name, kind in _OPTIONAL.items()
+    }
+    proper["problem"] = "problem" in attributes and _is_problem(attributes["problem"])
+    proper |= {side: _is_side(attributes.get(side)) for side in SIDES}
+    proper["samples"] = is_a(attributes.get("samples"), int) and attributes["samples"] > 0
+    if wrong := [name for name, is_proper in proper.items() if not is_proper]:
         return wrong
     try:
         layout = layout_of(attributes)
     except TwoscaleError:
         return ["output"]
     for name in ("chunk", "shard"):
-        if not _is_count(attributes.get(name)) or attributes[name] != getattr(layout, name):
+        if not is_a(attributes.get(name), int) or attributes[name] != getattr(layout, name):
             return [name]
     # As many as the file has room for: a lie about the samples ends here.
-    counts = {name: one.count for name, one in layout.chunkings.items()}
-    return [] if _are_checksums(attributes.get("checksums"), counts) else ["checksums"]
-
-
-def _are_names(stored: Any) -> bool:
-    return stored is None or (is_a(stored, list) and all(is_a(name, str) for name in stored))
+    counts = {name: prod(one.grid) for name, one in layout.chunkings.items()}
+    sums = attributes.get("checksums")
+    sound = isinstance(sums, dict) and set(sums) == set(counts)
+    sound = sound and all(_are_checksums(sums[name], count) for name, count in counts.items())
+    return [] if sound else ["checksums"]
 
 
 def _is_side(stored: Any) -> bool:
@@ -243,31 +257,123 @@ def _is_side(stored: Any) -> bool:
 
 
 def _is_problem(stored: Any) -> bool:
-    return stored is None or (
-        is_a(stored, dict)
-        and set(stored) == {"name", "parameters"}
-        and is_a(stored["name"], str)
-        and is_a(stored["parameters"], dict)
-    )
+    if not isinstance(stored, dict):
+        return stored is None
+    kinds = {name: type(value) for name, value in stored.items()}
+    return kinds == {"name": str, "parameters": dict}
 
 
-def _is_count(value: Any) -> bool:
-    return is_a(value, int) and value > 0
-
-
-def _is_optional(attributes: dict[str, Any], key: str, kind: type) -> bool:
-    return key in attributes and (attributes[key] is None or is_a(attributes[key], kind))
-
-
-def _are_checksums(value: Any, counts: dict[str, int]) -> bool:
-    """Say whether there is one text for each chunk of each array."""
+def _are_checksums(sums: Any, count: int) -> bool:
+    """Say whether there is one text for each chunk of an array."""
     return (
-        isinstance(value, dict)
-        and set(value) == set(counts)
-        and all(
-            isinstance(sums, list)
-            and len(sums) == counts[name]
-            and all(isinstance(text, str) for text in sums)
-            for name, sums in value.items()
-        )
+        isinstance(sums, list) and len(sums) == count and all(isinstance(one, str) for one in sums)
     )
+
+
+def is_dataset_file(name: str) -> bool:
+    """Say whether a file of this name, relative to the dataset, is one that we write into it."""
+    first, _, rest = name.partition("/")
+    return name == DESCRIPTION or (
+        first in ARRAYS and (rest == DESCRIPTION or rest.startswith(f"{_SHARDS}/"))
+    )
+
+
+def missing_shards(place: Place, chunkings: dict[str, Chunking]) -> list[str]:
+    """Return the names of the shards that are not there, relative to the dataset."""
+    shards = [
+        f"{name}/{chunking.key(shard)}"
+        for name, chunking in chunkings.items()
+        for shard in range(chunking.shards)
+    ]
+    return absent(place, shards)
+
+
+def is_dataset(path: Path) -> bool:
+    """Say whether a folder is a twoscale dataset, whatever its state."""
+    try:
+        attributes = read_json(path / DESCRIPTION, require={"attributes": dict})["attributes"]
+    except TwoscaleError:
+        return False
+    return bool(attributes.get("format") == FORMAT)
+
+
+def may_be_dataset(path: Path) -> bool:
+    """Say whether a folder is a twoscale dataset, is too damaged to tell, or is left of one."""
+    if not (path / DESCRIPTION).exists():
+        return is_remainder(path)
+    try:
+        attributes = read_json(path / DESCRIPTION).get("attributes", {})
+    except TwoscaleError:
+        return True
+    said = not isinstance(attributes, dict) or attributes.get("format") == FORMAT
+    return said or _has_our_arrays(path)
+
+
+def is_remainder(place: Place) -> bool:
+    """Say whether a dataset without its description is at a place, or some of its files.
+
+    A Zarr array of somebody else is none, even if it has the name of one of ours.
+    """
+    if isinstance(place, URL):  # where only datasets are read
+        names = object_names(place)
+        return DESCRIPTION not in names and any(is_dataset_file(name) for name in names)
+    if not place.is_dir() or os.path.lexists(place / DESCRIPTION):
+        return False
+    names, inside = _contents(place)
+    return _has_our_arrays(place) or (set(names) <= set(ARRAYS) and inside == {_SHARDS})
+
+
+def is_replaceable(path: Path) -> bool:
+    """Say whether a folder is a twoscale dataset, and holds nothing but what we write."""
+    names, inside = _contents(path) if is_dataset(path) else ([], set())
+    return (
+        DESCRIPTION in names
+        and set(names) <= {DESCRIPTION, *ARRAYS}
+        and inside <= {DESCRIPTION, _SHARDS}
+    )
+
+
+def _contents(path: Path) -> tuple[list[str], set[str]]:
+    """Return the names in a folder, and those inside of its folders."""
+    names = [entry.name for entry in path.iterdir()]
+    return names, {entry.name for name in names for entry in (path / name).glob("*")}
+
+
+def _has_our_arrays(path: Path) -> bool:
+    """Say whether a folder has an array of a dataset, by how it is cut and compressed."""
+    for name in ARRAYS:
+        try:
+            if is_our_array(read_json(path / name / DESCRIPTION)):
+                return True
+        except TwoscaleError:
+            continue
+    return False
+
+
+def lost(place: Place, name: str, others: int = 0) -> UnreadableDataError:
+    """Return the error for a dataset that lacks a file, and perhaps others."""
+    missing = f"{others + 1} files are missing, first {name}" if others else f"{name} is missing"
+    return UnreadableDataError(f"{place} is damaged: {missing}; {REPAIR}")
+
+
+@contextmanager
+def reading_samples() -> Iterator[None]:
+    """Turn the errors of the block into those of `unreadable_data`, but for a lack of memory."""
+    try:
+        yield
+    except UnreadableDataError:
+        raise
+    except TwoscaleError as error:
+        if is_out_of_memory(error):
+            raise
+        raise unreadable_data(str(error), error) from error.__cause__ or error
+
+
+def unreadable_data(text: str, error: BaseException) -> UnreadableDataError:
+    """Return the error for data that cannot be read because of another error.
+
+    If that came from the operating system, reading may work later.
+    """
+    number = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
+    failed = number is not None and number > 0  # libraries of file formats make their own OSErrors
+    return (UnreachableDataError if failed else UnreadableDataError)(text)

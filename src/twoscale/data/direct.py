@@ -13,15 +13,19 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from twoscale.data.arrays import StackView
-from twoscale.data.chunking import cut_window
-from twoscale.data.description import describe
+from twoscale.data.description import (
+    DESCRIPTION,
+    describe,
+    lost,
+    may_be_dataset,
+    missing_shards,
+    reading_samples,
+)
 from twoscale.data.importing import Files, file_list
 from twoscale.data.layouts import open_fields
-from twoscale.data.parts import DESCRIPTION, lost, may_be_dataset, missing_shards, reading_samples
-from twoscale.data.places import place_of
+from twoscale.data.places import URL, place_of
 from twoscale.data.readers import is_array_file
 from twoscale.data.reading import Reading
-from twoscale.data.remote import URL
 from twoscale.data.store import Dataset
 from twoscale.errors import TwoscaleError
 from twoscale.files import content_digest, open_file
@@ -83,7 +87,8 @@ class FileDataset(Dataset):
         stack, part = self._array(name), self._window(name, window)
         with self._lock, reading_samples():
             values = stack.read(slice(start, stop), finite=verify)
-        return cut_window(values.reshape(stop - start, *self.layout.sample_shapes[name]), part)
+        values = values.reshape(stop - start, *self.layout.sample_shapes[name])
+        return values if part is None else values[(..., *part[-min(2, values.ndim - 1) :])]
 
     def intact(self, name: str, first: int, values: np.ndarray) -> bool:
         """Return true: files of others have no checksums of samples."""

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from twoscale.data.description import SIDES, Layout, Side, describe
 from twoscale.data.store import Dataset
-from twoscale.data.writer import Packer, writing
-from twoscale.data.written import PackedRow
-from twoscale.domain.grid import Grid, Space
+from twoscale.data.targets import PackedRow
+from twoscale.data.writer import ChunkPacker, writing
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.fields.workers import Tasks
@@ -87,7 +86,7 @@ class _SolveAndPack:
     problem: Problem
     layout: Layout
     seed: int
-    packer: Packer
+    packer: ChunkPacker
 
     def __call__(self, part: slice) -> list[tuple[int, PackedRow]]:
         arrays = _solved(self.problem, self.layout, part, self.seed, "cpu")

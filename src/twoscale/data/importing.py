@@ -10,11 +10,12 @@ import numpy as np
 
 from twoscale.data.description import describe
 from twoscale.data.layouts import OpenedFields, open_fields
-from twoscale.data.places import local_only
+from twoscale.data.places import URL, place_of
 from twoscale.data.readers import expanded
 from twoscale.data.reading import Keys, Reading
 from twoscale.data.store import Dataset
 from twoscale.data.writer import writing
+from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import users_rank
 from twoscale.fields.source import slices
 from twoscale.problems import Problem
@@ -140,7 +141,11 @@ def file_list(files: Files) -> list[Path]:
     """Return one file or several, patterns replaced by what they match."""
     given = [files] if isinstance(files, str | Path) else files
     for file in given:
-        local_only(file)
+        if isinstance(place := place_of(file), URL):
+            raise TwoscaleError(
+                f"{place} is on a storage service, from which only datasets are read: copy it "
+                "here first, then import it"
+            )
     return expanded(given)
 
 

@@ -6,9 +6,8 @@ import os
 from enum import Enum
 from pathlib import Path
 
-from twoscale.data.parts import DESCRIPTION, is_remainder, may_be_dataset
-from twoscale.data.places import place_of
-from twoscale.data.remote import URL
+from twoscale.data.description import DESCRIPTION, is_remainder, may_be_dataset
+from twoscale.data.places import URL, place_of
 from twoscale.errors import TwoscaleError
 from twoscale.files import SUMS, open_file, read_json
 from twoscale.surrogate.artifact import MANIFEST

@@ -13,38 +13,26 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
-from twoscale.data.local_target import group
-from twoscale.data.parts import FORMAT, is_part
-from twoscale.data.places import read_json_at
-from twoscale.data.remote import (
+from twoscale.data.description import DESCRIPTION, FORMAT, is_dataset_file
+from twoscale.data.places import (
     URL,
     UnreachableStorageError,
+    file_size,
     object_names,
-    object_size,
+    read_json_at,
     read_small_object,
     remove_objects,
     write_object,
 )
-from twoscale.data.shards import index_bytes, write_index
-from twoscale.data.written import (
-    Chunkings,
-    PackedRow,
-    Row,
-    entries,
-    from_lines,
-    refuse_existing,
-    shard_lengths,
-    to_line,
-)
+from twoscale.data.shards import index_bytes
+from twoscale.data.targets import Chunkings, WrittenRow, from_lines, group, shard_lengths
 from twoscale.errors import ResumableError, TwoscaleError
 from twoscale.files import content_digest, to_json
-from twoscale.files.reading import TEXT_LIMIT
 from twoscale.files.work_folder import CONTINUES, SUFFIX
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.threads import prefetch
 
 _REQUESTS = 8  # at once
-_REQUEST = "request.json"
 
 
 @contextmanager
@@ -68,7 +56,10 @@ def remote_target(url: URL, *, overwrite: bool, resumable: bool) -> Iterator[Rem
 
 
 class RemoteTarget:
-    """Writes a dataset as objects; the chunks of one shard of each array are held in memory."""
+    """Writes a dataset as objects; one shard of each array is held in memory.
+
+    See `Target` for the methods `begin`, `append` and `finish`.
+    """
 
     def __init__(self, url: URL, *, overwrite: bool, resumable: bool) -> None:
         self.place = url
@@ -76,55 +67,66 @@ class RemoteTarget:
         self.can_go_on = False  # a shard is finished that a later command can take over
         self._overwrite, self._resumable = overwrite, resumable
         self._work = url.with_name(f".{url.name}{SUFFIX}")
+        self._request = self._work / "request.json"
         self._owner = uuid4().hex  # there are no locks: whoever comes last is the only one
-        self._rows: dict[int, Row] = {}
         self._chunkings: Chunkings = {}
         self._digest = ""  # of the request
         self._shards: dict[str, bytearray] = {}
+        self._lines = ""  # of the log, of the rows in these shards
 
     def begin(
         self, attributes: dict[str, Any], chunkings: Chunkings, request: dict[str, Any]
-    ) -> dict[int, Row]:
-        """Prepare the arrays; return the rows that an interrupted writer of the same has left."""
+    ) -> dict[int, WrittenRow]:
         self._chunkings, self._digest = chunkings, content_digest(request)
         names = object_names(self.place)
-        stored = self._stored() if "zarr.json" in names else {}
-        begun = stored == json.loads(to_json(attributes)) and all(map(is_part, names))
-        if begun and self._continues(request):
-            self._rows = self._recovered()
+        stored = self._stored() if DESCRIPTION in names else {}
+        begun = stored == json.loads(to_json(attributes)) and all(map(is_dataset_file, names))
+        noted = self._noted().get("request") if begun and self._resumable else None
+        written: dict[int, WrittenRow] = {}
+        if begun and noted == json.loads(to_json(request)):
+            written = self._recovered()
         else:
             self._refuse(names, stored)
-        self.begun, self.can_go_on = True, bool(self._rows)
-        if not self._rows:
+        self.begun, self.can_go_on = True, bool(written)
+        if not written:
             remove_objects(self._work, object_names(self._work))
-        write_object(self._work / _REQUEST, _json({"request": request, "owner": self._owner}))
-        write_object(self.place / "zarr.json", _json(group(attributes)))
-        if not self._rows:
-            remove_objects(self.place, [name for name in names if name != "zarr.json"])
+        write_object(self._request, _json({"request": request, "owner": self._owner}))
+        write_object(self.place / DESCRIPTION, _json(group(attributes)))
+        if not written:
+            remove_objects(self.place, [name for name in names if name != DESCRIPTION])
         for name, chunking in chunkings.items():
-            write_object(self.place / name / "zarr.json", _json(chunking.description()))
-        return dict(self._rows)
+            write_object(self.place / name / DESCRIPTION, _json(chunking.description()))
+        return written
 
-    def add(self, row: int, packed: PackedRow) -> None:
-        """Keep a row of chunks; with the last one of a shard, write and log the shard."""
-        self._rows[row] = entries(packed)
-        for name, chunks in packed.items():
-            shard = self._shards.setdefault(name, bytearray())
-            for one in chunks:
-                shard += one.content
-        rows = self._rows_with(row)
-        if row == rows[-1]:
-            self._write_shards(rows)
+    def append(self, row: int, contents: dict[str, list[bytes]], line: str) -> None:
+        """Keep bytes of a row; with the last row of a shard, write and log the shard."""
+        self._lines += line
+        for name, content in contents.items():
+            self._shards.setdefault(name, bytearray()).extend(b"".join(content))
+        chunking = next(iter(self._chunkings.values()))
+        if row != chunking.shard_rows(row)[-1]:
+            return
+        self._refuse_lost()
+        shard = row // chunking.rows
+
+        def write(name: str) -> None:
+            key = self._chunkings[name].key(shard)
+            write_object(self.place / name / key, bytes(self._shards.pop(name)))
+
+        for _ in prefetch(write, list(self._shards), workers=_REQUESTS):
+            pass
+        if self._resumable:
+            write_object(self._log(shard), self._lines.encode())
+            self.can_go_on = True
+        self._lines = ""
 
     def finish(self, attributes: dict[str, Any]) -> None:
         """Write the description of the complete dataset, and remove what led to it."""
         self._refuse_lost()
-        write_object(self.place / "zarr.json", _json(group(attributes)))
+        write_object(self.place / DESCRIPTION, _json(group(attributes)))
         try:
             remove_objects(self._work, object_names(self._work))
-        except (
-            UnreachableStorageError
-        ) as error:  # the dataset is complete: this is no reason to fail
+        except UnreachableStorageError as error:  # the dataset is complete: no reason to fail
             LOGGER.info("%s is left: %s", self._work, error)
 
     def remove(self) -> None:
@@ -134,9 +136,9 @@ class RemoteTarget:
         """
         if not self._owns():
             return
-        names = [name for name in object_names(self.place) if is_part(name)]
-        remove_objects(self.place, [name for name in names if name != "zarr.json"])
-        remove_objects(self.place, [name for name in names if name == "zarr.json"])
+        names = [name for name in object_names(self.place) if is_dataset_file(name)]
+        remove_objects(self.place, [name for name in names if name != DESCRIPTION])
+        remove_objects(self.place, [name for name in names if name == DESCRIPTION])
         remove_objects(self._work, object_names(self._work))
 
     def _owns(self) -> bool:
@@ -156,30 +158,21 @@ class RemoteTarget:
 
     def _noted(self) -> dict[str, Any]:
         """Return the request and the owner of the last writer; empty if nothing can be read."""
-        try:
-            return read_json_at(self._work / _REQUEST)
-        except UnreachableStorageError:
-            raise
-        except TwoscaleError:
-            return {}
+        return _read_or_nothing(self._request)
 
     def _stored(self) -> dict[str, Any]:
         """Return the attributes of the dataset that is there, if it is one."""
-        try:
-            found = read_json_at(self.place / "zarr.json", require={"attributes": dict})
-        except UnreachableStorageError:
-            raise
-        except TwoscaleError:
-            return {}
-        return found["attributes"] if found["attributes"].get("format") == FORMAT else {}
+        stored = _read_or_nothing(self.place / DESCRIPTION).get("attributes")
+        return stored if isinstance(stored, dict) and stored.get("format") == FORMAT else {}
 
     def _refuse(self, names: list[str], stored: dict[str, Any]) -> None:
         """Raise if something is at the place that this command must not replace."""
         if not names:
             return
         if not self._overwrite and stored.get("complete") is not False:
-            raise refuse_existing(self.place)
-        if not stored or not all(map(is_part, names)):
+            text = f"{self.place} exists already: choose another path, or set overwrite"
+            raise TwoscaleError(text)
+        if not stored or not all(map(is_dataset_file, names)):
             raise TwoscaleError(
                 f"{self.place} is something else, or holds other files too, and is not replaced: "
                 "choose another path"
@@ -190,63 +183,42 @@ class RemoteTarget:
                 "again, or set overwrite"
             )
 
-    def _continues(self, request: dict[str, Any]) -> bool:
-        """Say whether the state of this very request is there."""
-        return self._resumable and self._noted().get("request") == json.loads(to_json(request))
-
-    def _recovered(self) -> dict[int, Row]:
+    def _recovered(self) -> dict[int, WrittenRow]:
         """Return the rows of the shards that are logged, and whose objects have the right size."""
-        found: dict[int, Row] = {}
         first = next(iter(self._chunkings.values()))
 
-        def look(shard: int) -> dict[int, Row]:
+        def look(shard: int) -> dict[int, WrittenRow]:
             try:
-                text = read_small_object(self._log(shard), limit=TEXT_LIMIT)
-                logged = from_lines(text.decode(errors="replace"), self._chunkings)
-                rows = first.rows_of(shard)
-                if set(logged) == set(rows) and self._right_sizes(rows, logged):
+                text = read_small_object(self._log(shard)).decode(errors="replace")
+                logged, rows = from_lines(text, self._chunkings), first.rows_of(shard)
+                if set(logged) == set(rows) and all(
+                    file_size(self.place / name / chunking.key(shard))
+                    == sum(shard_lengths(rows, logged, name)) + index_bytes(chunking)
+                    for name, chunking in self._chunkings.items()
+                ):
                     return logged
             except FileNotFoundError:
                 pass
             return {}
 
+        written: dict[int, WrittenRow] = {}
         for rows in prefetch(look, range(first.shards), workers=_REQUESTS):
-            found |= rows
-        return found
+            written |= rows
+        return written
 
     def _log(self, shard: int) -> URL:
         """Return the place of a shard's log; what another request logs late is never taken up."""
         return self._work / f"{self._digest}-shard-{shard}.json"
 
-    def _right_sizes(self, rows: range, logged: dict[int, Row]) -> bool:
-        for name, chunking in self._chunkings.items():
-            expected = sum(shard_lengths(rows, logged, name)) + index_bytes(chunking)
-            if object_size(self.place / name / chunking.key(rows[0] // chunking.rows)) != expected:
-                return False
-        return True
 
-    def _rows_with(self, row: int) -> range:
-        """Return the rows that share a shard with this one."""
-        chunking = next(iter(self._chunkings.values()))
-        return chunking.rows_of(row // chunking.rows)
-
-    def _write_shards(self, rows: range) -> None:
-        """Write the shards of all arrays that hold some rows, then note that they are there."""
-        self._refuse_lost()
-
-        def write(name: str) -> None:
-            chunking = self._chunkings[name]
-            shard = self._shards.pop(name)
-            shard += write_index(chunking, shard_lengths(rows, self._rows, name))
-            write_object(self.place / name / chunking.key(rows[0] // chunking.rows), bytes(shard))
-
-        for _ in prefetch(write, list(self._shards), workers=_REQUESTS):
-            pass
-        if self._resumable:
-            shard = rows[0] // next(iter(self._chunkings.values())).rows
-            lines = "".join(to_line(row, self._rows[row]) for row in rows)
-            write_object(self._log(shard), lines.encode())
-            self.can_go_on = True
+def _read_or_nothing(url: URL) -> dict[str, Any]:
+    """Return the JSON object at a place; empty if there is none that can be read."""
+    try:
+        return read_json_at(url)
+    except UnreachableStorageError:
+        raise
+    except TwoscaleError:
+        return {}
 
 
 def _json(content: dict[str, Any]) -> bytes:

@@ -13,13 +13,19 @@ import torch
 from torch import Tensor
 
 from twoscale import problems
-from twoscale.data.chunking import Window, checked_window, extent
-from twoscale.data.chunks import Damaged, StoredChunks
-from twoscale.data.description import SIDES, Layout, layout_of, read_description
-from twoscale.data.parts import DESCRIPTION, REPAIR, reading_samples, unreadable_data
-from twoscale.data.places import Place, place_of
-from twoscale.data.remote import URL, UnreachableStorageError
-from twoscale.domain.grid import Space
+from twoscale.data.chunking import Window, checked_window, extent, moved
+from twoscale.data.description import (
+    DESCRIPTION,
+    REPAIR,
+    SIDES,
+    Layout,
+    layout_of,
+    read_description,
+    reading_samples,
+    unreadable_data,
+)
+from twoscale.data.places import URL, Place, UnreachableStorageError, place_of
+from twoscale.data.shards import Damaged, StoredChunks
 from twoscale.errors import TwoscaleError, UnreachableDataError, UnreadableDataError
 from twoscale.fields.source import (
     ArraySource,
@@ -362,7 +368,7 @@ class StoredFields:
         _, _, height, width = self.shape
         part = checked_window((rows, columns), (height, width))
         if self.part is not None:
-            part = Window(*(_moved(a, b.start) for a, b in zip(part, self.part, strict=True)))
+            part = Window(*moved(part, [cut.start for cut in self.part]))
         workers = None if self.workers in HERE else self.workers
         return StoredFields(
             self.dataset, self.side, self.indices, self.device, part=part, workers=workers
@@ -389,7 +395,3 @@ class StoredFields:
             low, high = np.searchsorted(rows, (start, start + len(values)))
             yield torch.from_numpy(values[rows[low:high] - start]).to(self.device)
             release_memory()  # fields are read on each pass where memory is short
-
-
-def _moved(part: slice, by: int) -> slice:
-    return slice(part.start + by, part.stop + by)

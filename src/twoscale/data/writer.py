@@ -12,15 +12,20 @@ import numpy as np
 import torch
 
 from twoscale.data.chunking import DTYPE
-from twoscale.data.description import FORMAT_VERSION, description_digest, layout_of
-from twoscale.data.local_target import local_target
-from twoscale.data.parts import FORMAT
-from twoscale.data.places import Place, place_of
-from twoscale.data.remote import URL
+from twoscale.data.description import FORMAT, FORMAT_VERSION, description_digest, layout_of
+from twoscale.data.places import URL, Place, place_of
 from twoscale.data.remote_target import remote_target
-from twoscale.data.shards import checksum, pack
+from twoscale.data.shards import checksum, pack, write_index
 from twoscale.data.store import Dataset
-from twoscale.data.written import Chunkings, Packed, PackedRow, Target, entries
+from twoscale.data.targets import (
+    Chunkings,
+    Packed,
+    PackedRow,
+    Target,
+    local_target,
+    log_line,
+    shard_lengths,
+)
 from twoscale.files import plain_json
 from twoscale.runtime.threads import file_workers, prefetch
 from twoscale.surrogate.artifact import environment
@@ -52,7 +57,7 @@ def writing(
 
 
 @dataclass(frozen=True)
-class Packer:
+class ChunkPacker:
     """Compresses the chunks of a dataset, here or in another process."""
 
     samples: int
@@ -69,14 +74,16 @@ class Packer:
         return {name: self._packed(name, row, start, arrays[name]) for name in self.chunkings}
 
     def _packed(self, name: str, row: int, start: int, values: np.ndarray) -> list[Packed]:
-        chunking, found = self.chunkings[name], []
-        first, last = chunking.samples_of(row)
-        whole = np.ascontiguousarray(values[first - start : last - start], dtype=DTYPE)
-        whole = whole.reshape(-1, *chunking.shape[1:])
-        for chunk in chunking.chunks(row):
+        chunking, packed = self.chunkings[name], []
+        chunks = list(chunking.chunks(row))
+        samples = chunks[0].region[0]
+        whole = np.ascontiguousarray(
+            values[samples.start - start : samples.stop - start], dtype=DTYPE
+        ).reshape(-1, *chunking.shape[1:])
+        for chunk in chunks:
             block = whole[(slice(None), *chunk.region[1:])]
-            found.append(Packed(checksum(block), pack(block, chunking.chunk)))
-        return found
+            packed.append(Packed(checksum(block), pack(block, chunking.chunk)))
+        return packed
 
 
 class DatasetWriter:
@@ -86,7 +93,7 @@ class DatasetWriter:
         self.target = target
         layout = layout_of(description)
         layout.refuse_large()
-        self.packer = Packer(layout.samples, layout.chunk, layout.chunkings)
+        self.packer = ChunkPacker(layout.samples, layout.chunk, layout.chunkings)
         head = {"format": FORMAT, "format_version": FORMAT_VERSION, "complete": False}
         sizes = {"chunk": layout.chunk, "shard": layout.shard}
         self.attributes = plain_json(head | sizes | description)
@@ -114,15 +121,27 @@ class DatasetWriter:
             self.add(row, one)
 
     def add(self, row: int, packed: PackedRow) -> None:
-        """Write a row of compressed chunks; rows come in ascending order."""
-        self.target.add(row, packed)
-        self.written[row] = entries(packed)
+        """Append a row of chunks to its shards; rows come in ascending order.
+
+        A shard gets its index with its last chunk.
+        """
+        self.written[row] = {
+            name: [(one.checksum, len(one.content)) for one in chunks]
+            for name, chunks in packed.items()
+        }
+        contents = {name: [one.content for one in chunks] for name, chunks in packed.items()}
+        for name, chunking in self.packer.chunkings.items():
+            rows = chunking.shard_rows(row)
+            if row == rows[-1]:
+                lengths = shard_lengths(rows, self.written, name)
+                contents[name].append(write_index(chunking, lengths))
+        self.target.append(row, contents, log_line(row, self.written[row]))
 
     def finish(self) -> Dataset:
         """Add the checksums to the description and let the dataset appear."""
         ordered = [self.written[row] for row in sorted(self.written)]
         sums = {
-            name: [one.checksum for row in ordered for one in row[name]]
+            name: [digest for row in ordered for digest, _ in row[name]]
             for name in self.packer.chunkings
         }
         whole = self.attributes | {"complete": True, "checksums": sums}

@@ -19,7 +19,7 @@ from twoscale.data.check.solution import distance_to_solution, solution_finding
 from twoscale.data.check.statistics import Channel
 from twoscale.data.check.symmetry import symmetry_findings
 from twoscale.data.check.values import boundary, scales, value_findings
-from twoscale.data.remote import UnreachableStorageError
+from twoscale.data.places import UnreachableStorageError
 from twoscale.data.split import split_samples
 from twoscale.data.store import Dataset
 from twoscale.errors import TwoscaleError

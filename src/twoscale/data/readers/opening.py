@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from twoscale.data.parts import DESCRIPTION, is_dataset, is_remainder, lost
+from twoscale.data.description import DESCRIPTION, is_dataset, is_remainder, lost
 from twoscale.data.readers.archive import Archive, Found, SingleArchive
 from twoscale.data.readers.base import listed, natural, reading
 from twoscale.data.readers.mat import open_mat
