@@ -144,7 +144,7 @@ class Killed(BaseException):
 
 def test_a_kill_between_two_runs_costs_no_training(data, tmp_path, monkeypatch):
     """The runs that have appeared are kept; the others are not trained again."""
-    from twoscale.files import Checkpoint
+    from twoscale.files import Checkpoint, WorkFolder
     from twoscale.files.outputs import Output
 
     monkeypatch.setattr(Checkpoint, "due", lambda self: True)
@@ -158,13 +158,9 @@ def test_a_kill_between_two_runs_costs_no_training(data, tmp_path, monkeypatch):
         commit(output)
         committed.append(output)
 
-    def close(output, *, keep=False):
-        output.work.release()
-
     with monkeypatch.context() as patch:
         patch.setattr(Output, "commit", killed)
-        patch.setattr(Output, "close", close)
-        patch.setattr("twoscale.files.work_folder.worth_keeping", lambda *arguments: True)
+        patch.setattr(WorkFolder, "remove", WorkFolder.release)
         with pytest.raises(Killed):
             fit_runs(Dataset(data), outs, method="local", settings={"epochs": 2})
     told = []

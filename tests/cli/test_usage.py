@@ -81,7 +81,7 @@ def test_any_command_can_be_interrupted(twoscale, data, run_folder, tmp_path, mo
         "evaluate": (run_folder,),
         "predict": (run_folder, tmp_path / "x.npy", "--out", tmp_path / "p.npy"),
     }
-    monkeypatch.setattr("twoscale.files.open_npy", _interrupt)
+    monkeypatch.setattr("twoscale.files.npy.open_npy", _interrupt)
     monkeypatch.setattr("twoscale.data.shards.checksum", _interrupt)
     _interrupted(twoscale(command, *arguments[command]))
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]

@@ -243,8 +243,9 @@ def _wrong_entries(attributes: dict[str, Any]) -> list[str]:
     # As many as the file has room for: a lie about the samples ends here.
     counts = {name: prod(one.grid) for name, one in layout.chunkings.items()}
     sums = attributes.get("checksums")
-    sound = isinstance(sums, dict) and set(sums) == set(counts)
-    sound = sound and all(_are_checksums(sums[name], count) for name, count in counts.items())
+    if not isinstance(sums, dict) or set(sums) != set(counts):
+        return ["checksums"]
+    sound = all(_are_checksums(sums[name], count) for name, count in counts.items())
     return [] if sound else ["checksums"]
 
 

@@ -16,6 +16,7 @@ from twoscale.data.description import SIDES, Layout, Side, describe
 from twoscale.data.store import Dataset
 from twoscale.data.targets import PackedRow
 from twoscale.data.writer import ChunkPacker, writing
+from twoscale.domain.grid import Grid, Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.fields.workers import Tasks

@@ -146,7 +146,7 @@ class LocalTarget:
                 intact.append(row)
             return intact
 
-        written = {}
+        written: dict[int, WrittenRow] = {}
         for rows, some in zip(shards, prefetch(kept, shards, workers=file_workers()), strict=True):
             written |= {row: logged[row] for row in some}
             for name in self._chunkings:
