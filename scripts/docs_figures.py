@@ -33,7 +33,7 @@ from twoscale import (
     polish,
 )
 from twoscale.domain.grid import Grid
-from twoscale.domain.patches import PatchLayout, Seams
+from twoscale.domain.patches import Seams
 from twoscale.math.measures import Batch, relative_l2
 from twoscale.report.axes import chart_style, log_axis, panels, shared_legend
 from twoscale.report.method_looks import TRUTH, colour, marker, method_title
@@ -56,7 +56,7 @@ _LINE = {"color": "black", "linewidth": 0.6, "alpha": 0.45}
 def poisson_fields() -> tuple[Tensor, Tensor]:
     """Return inputs and solutions of 1,200 Poisson problems, (samples, 1, side, side), float32."""
     problem = Poisson()
-    inputs = problem.sample(Grid(SIDE, SIDE), range(1200), seed=0)
+    inputs = problem.sample(Grid((SIDE, SIDE)), range(1200), seed=0)
     return inputs[:, None].float(), problem.solve(inputs)[:, None].float()
 
 
@@ -75,7 +75,7 @@ def show(
     for spine in axis.spines.values():
         spine.set_visible(False)
     if seams:
-        _mark(axis, PatchLayout.tiling(Grid(*values.shape), PATCHES).seams)
+        _mark(axis, Grid(values.shape).partition(PATCHES).seams)
 
 
 def _mark(axis: Axes, seams: Seams) -> None:
@@ -200,12 +200,12 @@ def seams() -> Figure:
     for axis, (name, one) in zip(axes, decoded.items(), strict=False):
         error = 100 * relative_error(one, field)
         show(axis, (one - field)[0, 0], f"{method_title(name)}\n{error:.2f} %", signed=True)
-        _mark(axis, PatchLayout.tiling(Grid(SIDE, SIDE), PATCHES).seams)
+        _mark(axis, Grid((SIDE, SIDE)).partition(PATCHES).seams)
     row = SIDE // 2 - 8
     for name, one in decoded.items():
         error = (one - field)[0, 0, row]
         axes[3].plot(error, color=colour(name), linewidth=1.2, label=method_title(name))
-    for place in PatchLayout.tiling(Grid(SIDE, SIDE), PATCHES).seams.columns:
+    for place in Grid((SIDE, SIDE)).partition(PATCHES).seams.columns:
         axes[3].axvline(place - 0.5, **_LINE)
     axes[3].set_title("errors along\none row")
     axes[3].set_xticks([])
@@ -236,7 +236,7 @@ def certificate() -> Figure:
     looks = {3: "two-scale", 30: "local", 300: "global"}
     for contrast, look in looks.items():
         problem = Darcy(high=float(contrast), low=1.0)
-        media = problem.sample(Grid(SIDE, SIDE), range(500), seed=0)
+        media = problem.sample(Grid((SIDE, SIDE)), range(500), seed=0)
         solutions = problem.solve(media)
         surrogate = Surrogate("two-scale", predictor="affine", problem=problem, device="cpu")
         surrogate.fit(media[:470], solutions[:470])

@@ -73,7 +73,7 @@ def measure(page: Path) -> dict[str, object]:
         rounds = [tab.evaluate(PAINT, SECONDS) for _ in range(REPEATS)]
         solves = {}
         for problem in (Poisson(), Darcy()):
-            field = Packer().single(problem.sample(Grid(SIDE, SIDE), [0], seed=0)[0])
+            field = Packer().single(problem.sample(Grid((SIDE, SIDE)), [0], seed=0)[0])
             asked = {"name": problem.name, "side": SIDE, "input": field}
             solves[problem.name] = min(tab.evaluate(SOLVE, asked) for _ in range(REPEATS))
         version = browser.version

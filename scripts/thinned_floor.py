@@ -107,8 +107,8 @@ def apart(one: Array, other: Array, size: Array) -> dict[str, float]:
 def measure(samples: int, sweeps: Sequence[int], side: int) -> dict[str, Any]:
     """Return the differences for media that agree at kept nodes: in values, or in signs."""
     problem, rng = DarcyFNO(), np.random.default_rng(0)
-    fine, grid = problem.fine_grid, Grid(side, side)
-    step = (fine.height - 1) // (side - 1)
+    fine, grid = problem.fine_grid, Grid((side, side))
+    step = (fine.shape[0] - 1) // (side - 1)
     medium: GaussianRandomField = problem.medium
     variances = medium._amplitude(fine).square().numpy()
     known = KnownField(variances, step)

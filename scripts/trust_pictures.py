@@ -27,7 +27,7 @@ def darcy_fields() -> tuple[Tensor, Tensor]:
     """Return media and solutions of Darcy problems, (samples, side, side), float32."""
     problem = Darcy()
     count = TRAINING + CALIBRATION + FRESH
-    media, solutions = problem.pairs(Grid(SIDE, SIDE), range(count), seed=0)
+    media, solutions = problem.pairs(Grid((SIDE, SIDE)), range(count), seed=0)
     return media.float(), solutions.float()
 
 
@@ -71,7 +71,7 @@ def trust_flags(show: Callable[[Axes, Tensor, str], None]) -> Figure:
     x, u = darcy_fields()
     surrogate = fitted("affine", Darcy(), x, u)
     usual = x[-1]
-    problem, grid = Darcy(), Grid(SIDE, SIDE)
+    problem, grid = Darcy(), Grid((SIDE, SIDE))
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(usual.shape, generator=generator)
     rough = replace(problem, medium=GaussianRandomField(tau=20.0))

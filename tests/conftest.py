@@ -39,7 +39,7 @@ class Dataset(NamedTuple):
 
 def make_poisson(shape: tuple[int, int], samples: int, *, seed: int = 0) -> Dataset:
     problem = Poisson()
-    inputs = problem.sample(Grid(*shape), range(samples), seed=seed)
+    inputs = problem.sample(Grid(shape), range(samples), seed=seed)
     return Dataset(inputs.float(), problem.solve(inputs).float())
 
 

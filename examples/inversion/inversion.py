@@ -25,7 +25,7 @@ from chains import Chain, Reference, delayed_acceptance, metropolis
 from scipy.optimize import minimize
 
 from twoscale import Darcy, Grid, Surrogate
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.files import write_json
 from twoscale.serve import ServedModel, Server
 from twoscale.serve.mappings import KarhunenLoeve, points_from
@@ -59,9 +59,7 @@ class Exact:
 
     def __init__(self, setup: Setup) -> None:
         self.problem, grid = Darcy(), Grid.square(setup.side)
-        self.field = KarhunenLoeve(
-            Space(1, grid), self.problem, setup.coefficients, width=setup.width
-        )
+        self.field = KarhunenLoeve(Space(grid), self.problem, setup.coefficients, width=setup.width)
         self.points = points_from(f"{setup.points}x{setup.points}", grid)
         self.solves = 0
 

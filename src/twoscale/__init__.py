@@ -9,8 +9,9 @@ from twoscale._version import __version__
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 
 if TYPE_CHECKING:
-    from twoscale.domain.grid import Grid, Space
+    from twoscale.domain.grid import Grid
     from twoscale.domain.patches import PatchLayout
+    from twoscale.domain.space import Space
     from twoscale.math.pca import RankRule
     from twoscale.methods.recipes import METHODS
     from twoscale.predictors import (
@@ -56,7 +57,9 @@ if TYPE_CHECKING:
     from twoscale.trust import Certificate, Polished, certify, polish
 
 _MODULES = {
-    "domain.grid": ("Grid", "Space"),
+    "domain.cuts": ("Axis",),
+    "domain.grid": ("Grid",),
+    "domain.space": ("Space",),
     "domain.patches": ("PatchLayout",),
     "math.pca": ("RankRule",),
     "methods.recipes": ("METHODS",),

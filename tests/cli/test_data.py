@@ -7,7 +7,8 @@ import pytest
 
 from tests.cli.outcome import refused
 from twoscale.data import Dataset
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 
 
 @pytest.fixture
@@ -34,8 +35,10 @@ def test_import_of_channels_parameters_and_periodic_axes(twoscale, arrays, tmp_p
     assert outcome.status == 0
     assert "11 pairs of 2x8x9p fields and 1 parameter to 5x6p fields in" in outcome.out
     dataset = Dataset(tmp_path / "d")
-    assert dataset.input_space == Space(3, Grid(8, 9, (False, True)), 1, ("vx", "vy", "nu"))
-    assert dataset.output_space == Space(1, Grid(5, 6, (False, True)), names=("p",))
+    assert dataset.input_space == Space(
+        Grid((8, 9), periodic=(False, True)), 3, names=("vx", "vy", "nu"), parameters=1
+    )
+    assert dataset.output_space == Space(Grid((5, 6), periodic=(False, True)), names=("p",))
     checked = json.loads(twoscale("check", tmp_path / "d", "--json").out)["findings"]
     assert {one["level"] for one in checked if one["code"] != "samples"} == {"ok"}
     assert any(finding["message"].startswith("parameter 'nu'") for finding in checked)

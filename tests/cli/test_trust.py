@@ -26,7 +26,7 @@ def darcy_run(tmp_path_factory):
 @pytest.fixture
 def media(tmp_path):
     """New media, in a file."""
-    fields = Darcy().sample(Grid(16, 16), range(20), seed=5).numpy()
+    fields = Darcy().sample(Grid((16, 16)), range(20), seed=5).numpy()
     np.save(tmp_path / "x.npy", fields)
     return fields
 
@@ -79,7 +79,7 @@ def test_polished_predictions(twoscale, darcy_run, media, tmp_path):
     assert fields.dtype == np.float64
     assert max(found["relative_error_upper"]) <= 1e-8
     assert min(found["steps"]) > 1
-    solution = Darcy().solve(Darcy().sample(Grid(16, 16), range(20), seed=5)).numpy()
+    solution = Darcy().solve(Darcy().sample(Grid((16, 16)), range(20), seed=5)).numpy()
     assert np.linalg.norm(fields - solution) < 1e-7 * np.linalg.norm(solution)
     assert "not learning" in outcome.out
     (prediction,), (zero,) = (
@@ -109,7 +109,7 @@ def test_one_field(twoscale, darcy_run, media, tmp_path):
 
 
 def test_another_grid_is_certified_as_it_is(twoscale, darcy_run, tmp_path):
-    media = Darcy().sample(Grid(21, 18), range(3), seed=5).numpy()
+    media = Darcy().sample(Grid((21, 18)), range(3), seed=5).numpy()
     np.save(tmp_path / "x.npy", media)
     assert predict(twoscale, darcy_run, tmp_path, "--certify", "--resample").status == 0
     expected = certify(np.load(tmp_path / "p.npy"), media, Darcy()).energy_error_upper

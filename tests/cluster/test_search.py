@@ -8,7 +8,8 @@ import math
 import pytest
 import torch
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import ArraySource, in_memory
 from twoscale.run import auto_run
@@ -198,7 +199,7 @@ def test_no_candidate_is_tried_twice_and_trainings_of_one_kind_are_not_together(
         return Outcome(0.04 / (1 + one.code), 0.03, 0.002, 60, 300)
 
     fitter = TwoAtATime(judge)
-    space = Space(1, Grid(64, 64))
+    space = Space(Grid((64, 64)))
     found = search(SearchSpace(space, space, 1600), fitter, budget=60.0, clock=fitter.clock)
     names = [one.candidate for one in found.trials]
     assert len(names) == len(set(names)) > 4

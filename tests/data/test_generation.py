@@ -7,7 +7,8 @@ import torch
 from tests.cli.outcome import contents
 from twoscale import problems
 from twoscale.data import Dataset, description, generate, generation
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.problems import Darcy, Poisson
 
@@ -199,7 +200,7 @@ class Flow(Poisson):
 
     def sample(self, grid, indices, *, seed, device="cpu"):
         assert grid.periodic == self.periodic
-        plane = Grid(*grid.shape)
+        plane = Grid(grid.shape)
         fields = Poisson().sample(plane, indices, seed=seed, device=device)
         return torch.stack([fields, -fields], dim=1)
 
@@ -211,8 +212,8 @@ class Flow(Poisson):
 def test_problems_may_have_channels_and_wrap(tmp_path):
     dataset = generate(Flow(), tmp_path / "d", resolution=16, samples=7)
     grid = Grid.square(16, periodic=True)
-    assert dataset.input_space == Space(2, grid)
-    assert dataset.output_space == Space(3, grid)
+    assert dataset.input_space == Space(grid, 2)
+    assert dataset.output_space == Space(grid, 3)
     inputs = Flow().sample(grid, range(7), seed=0)
     assert torch.equal(dataset.load("input", range(7)), inputs.float())
     assert torch.equal(dataset.load("output", range(7)), Flow().solve(inputs).float())

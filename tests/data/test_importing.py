@@ -9,7 +9,8 @@ import torch
 from scipy.io import savemat
 
 from twoscale.data import Dataset, description, import_fields
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import gather
 from twoscale.problems import Poisson
@@ -61,7 +62,7 @@ def test_every_format_gives_the_same_dataset(tmp_path, pair, write):
     for name, values in zip(("input", "output"), pair, strict=True):
         assert np.array_equal(dataset.read(name, 0, 12), values.astype(np.float32))
     assert dataset.problem is None
-    assert dataset.output_space.grid == Grid(10, 14)
+    assert dataset.output_space.grid == Grid((10, 14))
 
 
 def test_nested_hdf5_names(tmp_path, pair):
@@ -255,8 +256,8 @@ def _import(tmp_path, arrays, **options):
 def test_several_keys_are_stacked_as_channels(tmp_path):
     arrays = _channels()
     dataset = _import(tmp_path, arrays, inputs=["a", "b"], outputs=["u", "v"])
-    assert dataset.input_space == Space(3, Grid(10, 14), names=("a[0]", "a[1]", "b"))
-    assert dataset.output_space == Space(2, Grid(6, 7), names=("u", "v"))
+    assert dataset.input_space == Space(Grid((10, 14)), 3, names=("a[0]", "a[1]", "b"))
+    assert dataset.output_space == Space(Grid((6, 7)), 2, names=("u", "v"))
     inputs = np.concatenate([arrays["a"], arrays["b"][:, None]], axis=1).astype(np.float32)
     outputs = np.stack([arrays["u"], arrays["v"]], axis=1).astype(np.float32)
     assert np.array_equal(dataset.read("input", 0, 12), inputs)
@@ -268,7 +269,7 @@ def test_several_keys_are_stacked_as_channels(tmp_path):
 def test_parameters_beside_fields_are_the_last_channels(tmp_path):
     arrays = _channels()
     dataset = _import(tmp_path, arrays, inputs="b", outputs="u", parameters=["p", "q"])
-    assert dataset.input_space == Space(3, Grid(10, 14), 2, ("b", "p", "q"))
+    assert dataset.input_space == Space(Grid((10, 14)), 3, names=("b", "p", "q"), parameters=2)
     assert dataset.arrays == ("input", "parameters", "output")
     parameters = np.stack([arrays["p"], arrays["q"][:, 0]], axis=1).astype(np.float32)
     assert np.array_equal(dataset.read("parameters", 0, 12), parameters)
@@ -288,7 +289,7 @@ def test_parameters_beside_fields_are_the_last_channels(tmp_path):
 def test_parameters_alone_are_fields_on_one_node(tmp_path):
     arrays = _channels()
     dataset = _import(tmp_path, arrays, outputs="u", parameters=["p", "q"])
-    assert dataset.input_space == Space(2, Grid(1, 1), 2, ("p", "q"))
+    assert dataset.input_space == Space(Grid((1, 1)), 2, names=("p", "q"), parameters=2)
     assert dataset.arrays == ("parameters", "output")
     source = dataset.fields("input", range(12))
     assert source.shape == (12, 2, 1, 1)
@@ -304,8 +305,10 @@ def test_parameters_alone_are_fields_on_one_node(tmp_path):
 def test_fields_on_a_line_keep_their_two_axes(tmp_path):
     arrays = {"a": _channels()["b"][:, 0], "u": _channels()["u"][:, 0]}
     dataset = _import(tmp_path, arrays, inputs="a", outputs="u", periodic=(True, True))
-    assert dataset.input_space.grid == Grid(1, 14, (False, True))  # one row has nothing to wrap
-    assert dataset.output_space.grid == Grid(1, 7, (False, True))
+    assert dataset.input_space.grid == Grid(
+        (1, 14), periodic=(False, True)
+    )  # one row has nothing to wrap
+    assert dataset.output_space.grid == Grid((1, 7), periodic=(False, True))
     assert np.array_equal(dataset.read("input", 0, 12), arrays["a"].astype(np.float32))
     assert dataset.load("input", range(12)).shape == (12, 1, 1, 14)
 
@@ -313,7 +316,7 @@ def test_fields_on_a_line_keep_their_two_axes(tmp_path):
 def test_several_lines_are_channels(tmp_path):
     arrays = {"a": _channels()["b"][:, 0], "b": _channels()["b"][:, 1]}
     dataset = _import(tmp_path, arrays, inputs=["a", "b"], outputs="b")
-    assert dataset.input_space == Space(2, Grid(1, 14), names=("a", "b"))
+    assert dataset.input_space == Space(Grid((1, 14)), 2, names=("a", "b"))
     assert dataset.read("input", 0, 12).shape == (12, 2, 1, 14)
 
 

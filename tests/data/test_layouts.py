@@ -9,7 +9,8 @@ from tests.data.readers import written
 from twoscale.data import FileDataset, Reading, import_fields, load_fields
 from twoscale.data.axes import AxesOrder, named_order
 from twoscale.data.sections import Times, parse_select
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 
 RNG = np.random.default_rng(0)
@@ -51,7 +52,7 @@ def test_pdebench_lines_in_time(tmp_path):
     assert np.array_equal(found.inputs, tensor[:, 0])
     assert np.array_equal(found.outputs, tensor[:, 20])
     dataset = FileDataset(file, Reading.of(time="0:2/5,-1"))
-    assert dataset.input_space == Space(2, Grid(1, 32), names=("tensor@0", "tensor@1"))
+    assert dataset.input_space == Space(Grid((1, 32)), 2, names=("tensor@0", "tensor@1"))
     assert dataset.output_space.names == ("tensor@5", "tensor@20")
     assert np.array_equal(dataset.read("output", 3, 5)[:, :, 0], tensor[3:5][:, [5, 20]])
     with pytest.raises(TwoscaleError, match=r"'tensor' has 21 times.*0/-1"):
@@ -65,7 +66,7 @@ def test_pdebench_flow(tmp_path):
         file, Reading.of(inputs=["Vx", "Vy"], outputs="density", time="0:2/-1", select="2:12")
     )
     names = ("Vx@0", "Vx@1", "Vy@0", "Vy@1")
-    assert dataset.input_space == Space(4, Grid(8, 8), names=names)
+    assert dataset.input_space == Space(Grid((8, 8)), 4, names=names)
     assert dataset.ranks == (4, 3)
     assert np.array_equal(dataset.read("input", 0, 10)[:, 2], fields["Vy"][2:12, 0])
     assert np.array_equal(dataset.read("output", 0, 10), fields["density"][2:12, 4])
@@ -140,7 +141,7 @@ def test_the_well(well):
     asked = Reading.of(**keys, parameters="viscosity", time="0/-1")
     dataset = FileDataset(folder, asked)
     assert dataset.samples == 6
-    assert dataset.input_space.grid == Grid(8, 9, (False, True))
+    assert dataset.input_space.grid == Grid((8, 9), periodic=(False, True))
     assert dataset.input_space.names == (
         "density@0", "velocity[0]@0", "velocity[1]@0", "wall", "viscosity",
     )  # fmt: skip

@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from twoscale import TwoscaleError
-from twoscale.domain.cuts import Cuts
+from twoscale.domain.cuts import Axis, Cuts
 
 SIZES = [(8, 4), (9, 4), (10, 4), (11, 4), (17, 5), (85, 4), (97, 4), (101, 7), (6, 1), (1, 1)]
 any_size = pytest.mark.parametrize(("size", "count"), SIZES)
@@ -24,7 +23,7 @@ def covered(cuts):
 @any_size
 @any_wrap
 def test_equal_intervals_cover_every_node_once(size, count, periodic):
-    cuts = Cuts.equal(size, count, periodic=periodic)
+    cuts = Cuts.equal(Axis(size, periodic), count)
     assert cuts.count == count
     assert covered(cuts) == [1] * size
     assert not cuts.overlaps
@@ -33,23 +32,23 @@ def test_equal_intervals_cover_every_node_once(size, count, periodic):
 
 @any_size
 def test_sides_are_the_same_from_both_ends_where_they_can_be(size, count):
-    sides = Cuts.equal(size, count).sides
+    sides = Cuts.equal(Axis(size), count).sides
     assert sides == sides[::-1] or (size % 2 and count % 2 == 0)
 
 
 @any_size
 def test_sides_differ_by_at_most_one_node(size, count):
-    cuts = Cuts.equal(size, count)
+    cuts = Cuts.equal(Axis(size), count)
     assert max(cuts.sides) - min(cuts.sides) <= 1
     assert cuts.side == -(-size // count)
 
 
 def test_where_sides_divide_all_are_alike():
-    cuts = Cuts.equal(128, 4)
+    cuts = Cuts.equal(Axis(128), 4)
     assert cuts.starts == (0, 32, 64, 96)
     assert cuts.sides == (32,) * 4
     assert cuts.stride == 32
-    assert Cuts.equal(127, 4).stride is None
+    assert Cuts.equal(Axis(127), 4).stride is None
 
 
 # Overlapping
@@ -58,7 +57,7 @@ def test_where_sides_divide_all_are_alike():
 @any_size
 @any_wrap
 def test_overlapping_intervals_have_one_side_and_cover_every_node(size, count, periodic):
-    cuts = Cuts.overlapping(size, count, periodic=periodic)
+    cuts = Cuts.overlapping(Axis(size, periodic), count)
     assert len(set(cuts.sides)) == 1
     assert abs(cuts.side - size / count) <= 0.5
     assert min(covered(cuts)) >= 1
@@ -70,7 +69,7 @@ def test_overlapping_intervals_have_one_side_and_cover_every_node(size, count, p
 @any_wrap
 def test_overlapping_intervals_are_half_a_side_apart(size, count, periodic):
     """To a node, also across the wrap."""
-    cuts = Cuts.overlapping(size, count, periodic=periodic)
+    cuts = Cuts.overlapping(Axis(size, periodic), count)
     after = [*cuts.starts[1:], cuts.starts[0] + size] if periodic else cuts.starts[1:]
     distances = [b - a for a, b in zip(cuts.starts, after, strict=False)]
     assert max(distances) - min(distances) <= 1
@@ -79,33 +78,18 @@ def test_overlapping_intervals_are_half_a_side_apart(size, count, periodic):
 
 def test_overlapping_intervals_of_an_ordinary_axis_end_with_it():
     for size, count in SIZES:
-        cuts = Cuts.overlapping(size, count)
+        cuts = Cuts.overlapping(Axis(size), count)
         assert cuts.starts[0] == 0
         assert cuts.starts[-1] + cuts.side == size
 
 
 def test_half_stride_where_sides_divide():
-    cuts = Cuts.overlapping(128, 4)
+    cuts = Cuts.overlapping(Axis(128), 4)
     assert cuts.starts == (0, 16, 32, 48, 64, 80, 96)
     assert (cuts.side, cuts.stride, cuts.overlaps) == (32, 16, True)
-    wrapped = Cuts.overlapping(128, 4, periodic=True)
+    wrapped = Cuts.overlapping(Axis(128, True), 4)
     assert wrapped.starts == (*cuts.starts, 112)
     assert wrapped.stride is None
-
-
-# At a fixed stride
-
-
-def test_strided_intervals():
-    cuts = Cuts.strided(17, 5, 4)
-    assert (cuts.starts, cuts.sides, cuts.stride) == ((0, 4, 8, 12), (5,) * 4, 4)
-
-
-@pytest.mark.parametrize(("side", "stride"), [(5, 4), (4, 5), (4, 0), (17, 4), (4, 7)])
-def test_strided_intervals_that_do_not_cover_are_refused(side, stride):
-    message = f"side {side} at stride {stride} do not cover 16 nodes: the stride must be"
-    with pytest.raises(TwoscaleError, match=message):
-        Cuts.strided(16, side, stride)
 
 
 # Places and seams
@@ -115,7 +99,7 @@ def test_strided_intervals_that_do_not_cover_are_refused(side, stride):
 @any_wrap
 @pytest.mark.parametrize("make", [Cuts.equal, Cuts.overlapping])
 def test_positions_are_the_nodes_of_each_interval(make, size, count, periodic):
-    cuts = make(size, count, periodic=periodic)
+    cuts = make(Axis(size, periodic), count)
     assert cuts.positions.shape == cuts.inside.shape == (cuts.count, cuts.side)
     for k, (start, side) in enumerate(zip(cuts.starts, cuts.sides, strict=True)):
         nodes = [node % size for node in range(start, start + side)]
@@ -125,15 +109,15 @@ def test_positions_are_the_nodes_of_each_interval(make, size, count, periodic):
 
 
 def test_positions_wrap():
-    cuts = Cuts.overlapping(8, 2, periodic=True)
+    cuts = Cuts.overlapping(Axis(8, True), 2)
     assert torch.equal(cuts.positions[-1], torch.tensor([6, 7, 0, 1]))
 
 
 def test_seams_by_hand():
-    assert Cuts.equal(10, 4).seams == (3, 5, 7)
-    assert Cuts.equal(10, 4, periodic=True).seams == (0, 3, 5, 7)
-    assert Cuts.overlapping(9, 2).seams == (2, 4, 5, 6)
-    assert Cuts.overlapping(8, 2, periodic=True).seams == (0, 2, 4, 6)
-    assert Cuts.equal(10, 1).seams == ()
-    assert Cuts.equal(10, 1, periodic=True).seams == (0,)
-    assert Cuts.equal(1, 1, periodic=True).seams == ()
+    assert Cuts.equal(Axis(10), 4).seams == (3, 5, 7)
+    assert Cuts.equal(Axis(10, True), 4).seams == (0, 3, 5, 7)
+    assert Cuts.overlapping(Axis(9), 2).seams == (2, 4, 5, 6)
+    assert Cuts.overlapping(Axis(8, True), 2).seams == (0, 2, 4, 6)
+    assert Cuts.equal(Axis(10), 1).seams == ()
+    assert Cuts.equal(Axis(10, True), 1).seams == (0,)
+    assert Cuts.equal(Axis(1, True), 1).seams == ()

@@ -84,13 +84,13 @@ def test_values_are_moved_as_described():
 @pytest.mark.parametrize("name", sorted(GROUPS.keys() - {"transpose"}))
 def test_a_rectangle_keeps_those_that_fit(name, generator):
     fields = torch.randn(2, 3, 5, 7, generator=generator)
-    group = symmetry_group(name, Grid(5, 7))
+    group = symmetry_group(name, Grid((5, 7)))
     assert all(g(fields).shape == fields.shape for g in group)
     assert set(group) == set(GROUPS[name]) & set(MIRRORS)
-    assert symmetry_group(name, Grid(7, 7)) == GROUPS[name]
+    assert symmetry_group(name, Grid((7, 7))) == GROUPS[name]
 
 
-@pytest.mark.parametrize("grid", [Grid(5, 7), Grid(6, 6, (True, False))], ids=str)
+@pytest.mark.parametrize("grid", [Grid((5, 7)), Grid((6, 6), periodic=(True, False))], ids=str)
 def test_a_transposition_needs_rows_like_columns(grid):
     with pytest.raises(TwoscaleError, match=f"as many rows as columns, got {grid}"):
         symmetry_group("transpose", grid)
@@ -100,14 +100,14 @@ def test_unknown_symmetries_are_told_with_those_that_are_known():
     with pytest.raises(
         TwoscaleError, match=r"'cube': known are none, mirror-rows, .*, square, shifts"
     ):
-        symmetry_group("cube", Grid(8, 8))
+        symmetry_group("cube", Grid((8, 8)))
 
 
 def test_quarter_turns_map_all_grids_onto_themselves():
-    assert symmetry_group("square", Grid(7, 7), Grid(9, 9)) == SQUARE
-    assert symmetry_group("square", Grid(7, 7), Grid(9, 8)) == MIRRORS
+    assert symmetry_group("square", Grid((7, 7)), Grid((9, 9))) == SQUARE
+    assert symmetry_group("square", Grid((7, 7)), Grid((9, 8))) == MIRRORS
     assert symmetry_group("square", Grid.square(8, periodic=True)) == SQUARE
-    assert symmetry_group("square", Grid(8, 8, (True, False))) == MIRRORS
+    assert symmetry_group("square", Grid((8, 8), periodic=(True, False))) == MIRRORS
 
 
 # Shifts
@@ -115,10 +115,10 @@ def test_quarter_turns_map_all_grids_onto_themselves():
 PERIODIC = Grid.square(12, periodic=True)
 SHIFTED = {
     "square": (PERIODIC,),
-    "rows": (Grid(12, 7, (True, False)),),
-    "line": (Grid(1, 30, (False, True)),),
-    "two grids": (PERIODIC, Grid(18, 24, (True, True))),
-    "few": (Grid(4, 9, (True, True)), Grid(6, 15, (True, True))),
+    "rows": (Grid((12, 7), periodic=(True, False)),),
+    "line": (Grid((1, 30), periodic=(False, True)),),
+    "two grids": (PERIODIC, Grid((18, 24), periodic=(True, True))),
+    "few": (Grid((4, 9), periodic=(True, True)), Grid((6, 15), periodic=(True, True))),
 }
 any_shift = pytest.mark.parametrize("grids", SHIFTED.values(), ids=SHIFTED)
 
@@ -154,14 +154,16 @@ def test_shifts_move_by_the_same_share_of_every_grid():
 
 def test_shifts_are_along_periodic_axes_only():
     field = torch.arange(12.0 * 7).reshape(12, 7)
-    for shift in symmetry_group("shifts", Grid(12, 7, (True, False))):
+    for shift in symmetry_group("shifts", Grid((12, 7), periodic=(True, False))):
         assert shift.shift[1] == 0
         rows = int(shift.shift[0] * 12)
         assert torch.equal(shift(field), field.roll(rows, 0))
 
 
 def test_shifts_of_two_grids_are_whole_nodes_of_both():
-    group = symmetry_group("shifts", Grid(4, 9, (True, True)), Grid(6, 15, (True, True)))
+    group = symmetry_group(
+        "shifts", Grid((4, 9), periodic=(True, True)), Grid((6, 15), periodic=(True, True))
+    )
     assert {shift.shift[0].denominator for shift in group} <= {1, 2}
     assert {shift.shift[1].denominator for shift in group} <= {1, 3}
     assert len(group) == 6
@@ -170,10 +172,10 @@ def test_shifts_of_two_grids_are_whole_nodes_of_both():
 @pytest.mark.parametrize(
     "grids",
     [
-        (Grid(12, 12),),
-        (PERIODIC, Grid(12, 12)),
-        (Grid(12, 12, (True, False)), Grid(12, 12, (False, True))),
-        (PERIODIC, Grid(1, 1)),
+        (Grid((12, 12)),),
+        (PERIODIC, Grid((12, 12))),
+        (Grid((12, 12), periodic=(True, False)), Grid((12, 12), periodic=(False, True))),
+        (PERIODIC, Grid((1, 1))),
         (),
     ],
     ids=str,
@@ -185,7 +187,7 @@ def test_shifts_need_a_periodic_axis_in_common(grids):
 
 def test_shifts_are_whole_numbers_of_nodes_of_all_grids():
     with pytest.raises(TwoscaleError, match="sides have no common divisor"):
-        symmetry_group("shifts", PERIODIC, Grid(13, 13, (True, True)))
+        symmetry_group("shifts", PERIODIC, Grid((13, 13), periodic=(True, True)))
 
 
 def test_all_names_are_known():

@@ -66,7 +66,7 @@ def make(
     return surrogate, x[cut:], scalars[cut:]
 
 
-P26, D17 = (Poisson(), Grid(26, 26)), (Darcy(), Grid(17, 17))
+P26, D17 = (Poisson(), Grid((26, 26))), (Darcy(), Grid((17, 17)))
 CASES = {
     "global affine": (*P26, "global", {"predictor": "affine"}),
     "local mlp": (*P26, "local", {"predictor": "mlp", "epochs": 2}),
@@ -76,10 +76,15 @@ CASES = {
     "conforming affine-mlp": (*P26, "conforming", {"predictor": "affine-mlp", "epochs": 2}),
     "whole-field filter": (*P26, "whole-field", {"predictor": "filter"}),
     "two-scale filter": (*P26, "two-scale", {"predictor": "filter", "few_features": False}),
-    "periodic filter": (None, Grid(16, 12, (True, False)), "whole-field", {"predictor": "filter"}),
+    "periodic filter": (
+        None,
+        Grid((16, 12), periodic=(True, False)),
+        "whole-field",
+        {"predictor": "filter"},
+    ),
     "filter of channels": (
         None,
-        Grid(11, 9, (True, True)),
+        Grid((11, 9), periodic=(True, True)),
         "whole-field",
         {"predictor": "filter", "channels": 2, "parameters": 1},
     ),
@@ -88,15 +93,15 @@ CASES = {
         "two-scale",
         {"predictor": "affine", "symmetries": "square", "average_symmetries": True},
     ),
-    "channels": (None, Grid(18, 13), "conforming", {"predictor": "affine", "channels": 2}),
-    "parameters": (None, Grid(12, 15), "local", {"predictor": "kernel", "parameters": 2}),
+    "channels": (None, Grid((18, 13)), "conforming", {"predictor": "affine", "channels": 2}),
+    "parameters": (None, Grid((12, 15)), "local", {"predictor": "kernel", "parameters": 2}),
     "logarithm": (
         None,
-        Grid(16, 16),
+        Grid((16, 16)),
         "local",
         {"predictor": "affine", "input_transform": "log", "positive": True},
     ),
-    "periodic": (None, Grid(16, 12, (True, False)), "overlap", {"predictor": "affine"}),
+    "periodic": (None, Grid((16, 12), periodic=(True, False)), "overlap", {"predictor": "affine"}),
 }
 
 
@@ -151,7 +156,7 @@ SOLVE = """({name, shape, input}) =>
 )
 @pytest.mark.parametrize("shape", [(33, 33), (17, 40)], ids=str)
 def test_the_page_solves_equations(tab, problem, shape):
-    x = problem.sample(Grid(*shape), [3], seed=1).float()
+    x = problem.sample(Grid(shape), [3], seed=1).float()
     asked = {"name": problem.name, "shape": shape, "input": Packer().single(x[0])}
     assert relative(tab.evaluate(SOLVE, asked), problem.solve(x)[0]) <= 1e-8
 
@@ -166,7 +171,7 @@ CERTIFY = """({name, shape, input, field}) => {
 @pytest.mark.parametrize("problem", [Poisson(), Darcy()], ids=["poisson", "darcy"])
 @pytest.mark.parametrize("wrong", [0.0, 1e-3, 3.0])
 def test_the_page_certifies(tab, problem, wrong):
-    x = problem.sample(Grid(20, 25), [0], seed=2).float()
+    x = problem.sample(Grid((20, 25)), [0], seed=2).float()
     u = problem.solve(x)
     field = (u + wrong * u.abs().max() * smooth(1, 1, 20, 25)[0]).double().numpy()
     pack = Packer()
@@ -199,7 +204,7 @@ def test_the_page_knows_radius_and_range(tab, kind):
     problem = {"poisson": Poisson(), "darcy": Darcy()}.get(kind)
     options = {} if problem else {"parameters": 1}
     surrogate, x, scalars = make(
-        problem, Grid(18, 18), "global", samples=400, predictor="affine", **options
+        problem, Grid((18, 18)), "global", samples=400, predictor="affine", **options
     )
     given = {"parameters": scalars} if scalars.shape[1] else {}
     with pytest.warns(UserWarning, match="unlike"):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from twoscale import Grid, TwoscaleError
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.fields import arrays
 from twoscale.fields.arrays import StoredRows, as_array
 from twoscale.fields.samples import as_samples, read_shape, rows_or_channels
@@ -62,7 +62,7 @@ def test_an_array_of_a_closed_file_is_refused(tmp_path):
 def test_every_kind_gives_the_same_samples(kind, tmp_path):
     samples = as_samples(KINDS[kind](tmp_path), "input")
     assert samples.rank == 3
-    assert samples.space == Space(1, Grid(4, 6))
+    assert samples.space == Space(Grid((4, 6)))
     np.testing.assert_array_equal(samples.tensor()[:, 0].numpy(), VALUES.astype(np.float32))
 
 
@@ -114,8 +114,8 @@ def test_what_is_no_array_of_numbers_is_refused(array, message):
         as_array(array, "input fields")
 
 
-IMAGE, CHANNELS = Space(1, Grid(8, 9)), Space(2, Grid(8, 9))
-LINE, LINES = Space(1, Grid(1, 9)), Space(2, Grid(1, 9))
+IMAGE, CHANNELS = Space(Grid((8, 9))), Space(Grid((8, 9)), 2)
+LINE, LINES = Space(Grid((1, 9))), Space(Grid((1, 9)), 2)
 
 
 @pytest.mark.parametrize(

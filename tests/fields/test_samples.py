@@ -4,7 +4,7 @@ import torch
 
 from tests.representation.contract import Chunks
 from twoscale import Grid, TwoscaleError
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.fields.samples import (
     as_parameters,
     as_samples,
@@ -40,7 +40,7 @@ def test_fields_have_four_axes_inside_and_their_own_outside(rank, kind):
     assert values.shape == inside
     assert values.dtype == torch.float32
     assert (len(samples), samples.rank) == (5, rank)
-    assert samples.space == Space(inside[1], Grid(*inside[2:]))
+    assert samples.space == Space(Grid(inside[2:]), inside[1])
     np.testing.assert_array_equal(users_rank(values, rank).numpy(), array.astype(np.float32))
 
 
@@ -54,7 +54,9 @@ def test_wraps_and_names_are_part_of_the_space():
     samples = as_samples(
         numbers((5, 2, 8, 9)), "input", periodic=(True, False), names=["pressure", "speed"]
     )
-    assert samples.space == Space(2, Grid(8, 9, (True, False)), names=("pressure", "speed"))
+    assert samples.space == Space(
+        Grid((8, 9), periodic=(True, False)), 2, names=("pressure", "speed")
+    )
 
 
 def test_as_many_names_as_channels():
@@ -201,7 +203,7 @@ def test_parameters_beside_fields_are_the_last_channels():
     samples = as_samples(numbers((5, 8, 9)), "input", periodic=(True, True), names=["u"])
     wider = with_parameters(samples, as_parameters(numbers((5, 2))))
     names = ("u", "parameter 0", "parameter 1")
-    assert wider.space == Space(3, Grid(8, 9, (True, True)), 2, names)
+    assert wider.space == Space(Grid((8, 9), periodic=(True, True)), 3, names=names, parameters=2)
     assert wider.rank == 3
     values = wider.tensor()
     assert values.shape == (5, 3, 8, 9)
@@ -212,7 +214,7 @@ def test_parameters_beside_fields_are_the_last_channels():
 
 def test_parameters_alone_are_fields_of_one_node():
     alone = with_parameters(None, as_parameters(numbers((5, 3))))
-    assert alone.space == Space(3, Grid(1, 1), 3)
+    assert alone.space == Space(Grid((1, 1)), 3, parameters=3)
     assert (alone.rank, alone.tensor().shape) == (0, (5, 3, 1, 1))
 
 

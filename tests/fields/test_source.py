@@ -170,13 +170,13 @@ def test_parameters_are_constant_channels_after_the_fields(fields, parts, parame
 def test_windows_have_the_chunks_of_whole_fields(fields, parts, parameters):
     rows, columns = slice(2, 5), slice(0, 9)
     for source in (parts, ArraySource(fields), map_fields(parts, torch.square)):
-        window = windowed(source, rows, columns)
+        window = windowed(source, (rows, columns))
         assert window.shape == (11, 2, 3, 9)
         for part, whole in zip(window.chunks(), source.chunks(), strict=True):
             assert torch.equal(part, whole[:, :, 2:5])
-        assert windowed(source, slice(None), columns) is source
+        assert windowed(source, (slice(None), columns)) is source
     whole = WithParameters(parts, parameters)
-    assert torch.equal(gather(windowed(whole, rows, columns)), gather(whole)[:, :, 2:5])
+    assert torch.equal(gather(windowed(whole, (rows, columns))), gather(whole)[:, :, 2:5])
 
 
 def test_parameters_follow_their_fields_to_a_device(parts, parameters):

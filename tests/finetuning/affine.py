@@ -6,10 +6,9 @@ import torch
 from torch import nn
 
 from twoscale.domain.grid import Grid
-from twoscale.domain.patches import PatchLayout
 from twoscale.math.measures import Batch
 
-GRID = Grid(12, 16, (True, False))
+GRID = Grid((12, 16), periodic=(True, False))
 SCALES = (1.0, 1e6, 1e-3)
 
 
@@ -30,7 +29,7 @@ class AffineDecoder(nn.Module):
         inverse = (self.basis / self.unit).flatten(1).pinverse()
         self.register_buffer("inverse", inverse)
         self.code_size = code_size
-        self.layout = PatchLayout.tiling(grid, (2, 2))
+        self.layout = grid.partition((2, 2))
 
     @property
     def dtype(self):

@@ -304,7 +304,7 @@ def test_device_memory_does_not_grow_with_all_training_fields(objective, monkeyp
     """Four times the samples may add codes and seam values to the device, never whole fields."""
     for name in ("_CHUNK_VALUES", "_CHUNK_VALUES_CUDA"):
         monkeypatch.setattr(f"twoscale.fields.source.{name}", 2**18)  # chunks of 64 fields
-    darcy, grid = Darcy(), Grid(64, 64)
+    darcy, grid = Darcy(), Grid((64, 64))
     x = darcy.sample(grid, range(2000), seed=0, device="cuda")
     x, u = x.cpu(), darcy.solve(x).cpu()
     peaks = []

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from twoscale import Grid, PatchPCA, Poisson, TwoScale
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.finetuning.terms import FieldTerm, Prediction, code_term
 from twoscale.math.measures import Batch, in_unit, relative_l2, trace_error
 from twoscale.math.traces import TRACES
@@ -96,7 +96,7 @@ def test_value_and_gradient_on_codes_are_those_on_fields(decoder, pairs, name, d
 def test_channels_of_very_different_size_on_a_periodic_grid(pairs, name):
     inputs, outputs = pairs
     truth = torch.cat([outputs, 1e6 * inputs], 1)
-    space = Space(2, Grid.square(32, periodic=True))
+    space = Space(Grid.square(32, periodic=True), 2)
     decoder = PatchPCA(0.98).fit(truth[:150], space=space)
     seams = decoder.layout.seams
     assert 0 in seams.rows

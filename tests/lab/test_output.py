@@ -23,7 +23,7 @@ def commands(data, run_folder, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "x.npy", rng.random((3, 16, 16)))
     np.savez(tmp_path / "x.npz", a=rng.random((4, 8, 8)), u=rng.random((4, 8, 8)))
-    pairs = Poisson().pairs(Grid(16, 16), range(20), seed=1)
+    pairs = Poisson().pairs(Grid((16, 16)), range(20), seed=1)
     Surrogate.load(run_folder).calibrate(*pairs).save(tmp_path / "calibrated")
     write_record(tmp_path / "records", make_record("mine", ["poisson-128 local"]), fields=False)
     runs = {"local": SimpleNamespace(metrics=LEARNED_NOTHING)}

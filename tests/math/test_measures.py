@@ -22,7 +22,7 @@ from twoscale.math.measures import (
 )
 from twoscale.math.traces import TRACES, flux_trace
 
-SEAMS = Seams((0, 4, 8), (3, 7, 11), Grid(12, 14, (True, False)))
+SEAMS = Seams(((0, 4, 8), (3, 7, 11)), Grid((12, 14), periodic=(True, False)).axes)
 flux_error = affine_measure(
     lambda b: flux_trace(b.error, b.known_inputs, SEAMS), power=1, fixed=False
 )

@@ -8,7 +8,13 @@ import torch
 from twoscale.domain.grid import Grid
 from twoscale.math.series import FieldSeries, series_of
 
-GRIDS = [Grid(1, 8), Grid(7, 10), Grid(2, 3), Grid(6, 5, (True, False)), Grid(4, 7, (True, True))]
+GRIDS = [
+    Grid((1, 8)),
+    Grid((7, 10)),
+    Grid((2, 3)),
+    Grid((6, 5), periodic=(True, False)),
+    Grid((4, 7), periodic=(True, True)),
+]
 EVERY = [series for grid in GRIDS for series in series_of(grid)]
 
 
@@ -22,14 +28,16 @@ def fields_of(series, generator):
 
 
 def test_the_grid_says_which_series_there_are():
-    assert [one.names for one in series_of(Grid(9, 9))] == [
+    assert [one.names for one in series_of(Grid((9, 9)))] == [
         ("sine", "sine"),
         ("sine", "cosine"),
         ("cosine", "sine"),
         ("cosine", "cosine"),
     ]
-    assert [one.names for one in series_of(Grid(8, 1, (True, False)))] == [("fourier", "cosine")]
-    assert [one.names for one in series_of(Grid(2, 2))] == [("cosine", "cosine")]
+    assert [one.names for one in series_of(Grid((8, 1), periodic=(True, False)))] == [
+        ("fourier", "cosine")
+    ]
+    assert [one.names for one in series_of(Grid((2, 2)))] == [("cosine", "cosine")]
 
 
 @pytest.mark.parametrize("series", EVERY, ids=lambda one: f"{one.grid}-{'-'.join(one.names)}")
@@ -54,7 +62,7 @@ def test_the_norm_is_kept(names, generator):
 )
 def test_a_wave_is_one_mode(name, function):
     """Three half waves, or three periods on a periodic axis."""
-    grid = Grid(1, 16, (False, name == "fourier"))
+    grid = Grid((1, 16), periodic=(False, name == "fourier"))
     series = FieldSeries(("cosine", name), grid)
     turns = 6 if name == "fourier" else 3
     x = torch.arange(16, dtype=torch.float64) * grid.spacing[1]

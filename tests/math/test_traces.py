@@ -1,15 +1,16 @@
 import pytest
 import torch
 
+from twoscale.domain.cuts import Axis
 from twoscale.domain.grid import Grid
-from twoscale.domain.patches import PatchLayout, Seams
+from twoscale.domain.patches import Seams
 from twoscale.math.measures import Batch, seam_measures
 from twoscale.math.traces import TRACES, flux_trace, normal_derivative_trace, value_trace
 
-GRID = Grid(12, 14)
-SEAMS = Seams((4, 8), (3, 7, 11), GRID)
-PERIODIC = Grid(12, 14, (True, False))
-WRAPPED = Seams((0, 6, 11), (7, 13), PERIODIC)
+GRID = Grid((12, 14))
+SEAMS = Seams(((4, 8), (3, 7, 11)), GRID.axes)
+PERIODIC = Grid((12, 14), periodic=(True, False))
+WRAPPED = Seams(((0, 6, 11), (7, 13)), PERIODIC.axes)
 
 
 @pytest.fixture
@@ -60,11 +61,11 @@ def test_lines_wrap_along_periodic_axes_only(fields):
 def test_a_wave_on_a_periodic_grid_is_smooth_across_the_wrap():
     x = torch.arange(64, dtype=torch.float64) / 64
     wave = torch.sin(2 * torch.pi * x).expand(1, 1, 64, 64)
-    seams = PatchLayout.tiling(Grid.square(64, periodic=True), (4, 4)).seams
+    seams = Grid.square(64, periodic=True).partition((4, 4)).seams
     assert 0 in seams.rows
     assert 0 in seams.columns
     assert float(normal_derivative_trace(wave, seams).abs().max()) < 2 * (2 * torch.pi) ** 2 / 64
-    torn = Seams((), (0,), seams.grid)
+    torn = Seams(((), (0,)), seams.axes)
     ramp = x.expand(1, 1, 64, 64)
     assert value_trace(ramp, torn).unique().tolist() == [-63 / 64]
 
@@ -77,9 +78,9 @@ def test_each_axis_has_its_own_seams(axis):
     at, elsewhere = ((8,), ()), ((4,), ())
     if axis == 1:
         at, elsewhere = at[::-1], elsewhere[::-1]
-    assert value_trace(field, Seams(*at, GRID)).unique().tolist() == [2.0]
-    assert value_trace(field, Seams(*elsewhere, GRID)).unique().tolist() == [0.0]
-    jumps = normal_derivative_trace(field, Seams(*at, GRID)).unique().tolist()
+    assert value_trace(field, Seams(at, GRID.axes)).unique().tolist() == [2.0]
+    assert value_trace(field, Seams(elsewhere, GRID.axes)).unique().tolist() == [0.0]
+    jumps = normal_derivative_trace(field, Seams(at, GRID.axes)).unique().tolist()
     assert jumps == pytest.approx([-2.0 / GRID.spacing[axis]])
 
 
@@ -137,12 +138,12 @@ def test_a_perfect_prediction_has_jumps_but_no_trace_errors(fields):
 
 
 def test_traces_of_one_axis_only(fields):
-    assert value_trace(fields, Seams((), (7,), GRID)).shape == (6, 2, 12)
-    assert value_trace(fields, Seams((4,), (), GRID)).shape == (6, 2, 14)
+    assert value_trace(fields, Seams(((), (7,)), GRID.axes)).shape == (6, 2, 12)
+    assert value_trace(fields, Seams(((4,), ()), GRID.axes)).shape == (6, 2, 14)
 
 
 def test_a_line_has_seams_along_its_length():
-    seams = PatchLayout.tiling(Grid(1, 16), (4, 4)).seams
+    seams = Grid((1, 16)).partition((4, 4)).seams
     line = torch.arange(16.0).square().reshape(1, 1, 1, 16)
     assert value_trace(line, seams).tolist() == [[[7.0, 15.0, 23.0]]]
     jumps = normal_derivative_trace(line, seams)
@@ -150,7 +151,7 @@ def test_a_line_has_seams_along_its_length():
 
 
 def test_without_seams_there_is_nothing_to_measure(fields):
-    seams = PatchLayout.tiling(GRID, (1, 1)).seams
+    seams = GRID.partition((1, 1)).seams
     assert value_trace(fields, seams).shape == (6, 2, 0)
     batch = Batch(fields, fields)
     assert all(bool(measure(batch).isnan()) for measure in seam_measures(seams).values())
@@ -159,7 +160,7 @@ def test_without_seams_there_is_nothing_to_measure(fields):
 def test_a_seam_at_the_last_line_has_no_second_difference():
     """Patches at stride one stop beside the border, where only the value trace exists."""
     fields = torch.arange(12.0).square().expand(1, 1, 12, 12)
-    seams = PatchLayout.strided((12, 12), (4, 12), (1, 12)).seams
+    seams = Seams((tuple(range(1, 12)), ()), (Axis(12), Axis(12)))
     assert (seams.rows, seams.columns) == (tuple(range(1, 12)), ())
     assert value_trace(fields, seams).shape == (1, 1, 11 * 12)
     assert normal_derivative_trace(fields, seams).shape == (1, 1, 10 * 12)

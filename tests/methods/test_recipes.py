@@ -4,7 +4,7 @@ import pytest
 
 from tests.surrogate.tiny import TINY
 from twoscale import METHODS, Chain, Grid, PatchPCA, Surrogate, TwoscaleError
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.methods.recipes import assemble, defaults, get_method, resolve
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors import Affine, AffineMLP, Encoder, Kernel
@@ -13,7 +13,7 @@ from twoscale.predictors.registry import PREDICTORS, defaults_of
 from twoscale.representation import Conforming, GlobalPCA, ThreeScale, TwoScale, WholeField
 from twoscale.training import Plan
 
-SPACE = Space(1, Grid.square(32))
+SPACE = Space(Grid.square(32))
 
 # Inputs, predictor, outputs and correction of every method, with its defaults.
 RECIPES = {

@@ -5,15 +5,15 @@ import torch
 
 from tests.representation.contract import Chunks
 from tests.surrogate.tiny import STAGES, TINY, build, make
-from twoscale import METHODS, Grid, PatchLayout, TwoscaleError
-from twoscale.domain.grid import Space
+from twoscale import METHODS, Grid, TwoscaleError
+from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
 from twoscale.operators import operators as operators_module
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.operators.operators import FieldOperator
 
 any_method = pytest.mark.parametrize("method", METHODS)
-SPACE = Space(1, Grid.square(16))
+SPACE = Space(Grid.square(16))
 
 
 @pytest.fixture(scope="module")
@@ -107,11 +107,11 @@ def test_progress_names_the_stages(method, pairs):
 
 
 def test_native_seams(fitted):
-    tiling = PatchLayout.tiling(SPACE.grid, (4, 4))
+    tiling = SPACE.grid.partition((4, 4))
     expected = {
         "global": None,
         "local": tiling,
-        "overlap": PatchLayout.tiling(SPACE.grid, (4, 4), overlap=True),
+        "overlap": SPACE.grid.partition((4, 4), overlap=True),
         "refinement": tiling,
         "fno": None,
         "two-scale": tiling,

@@ -6,7 +6,7 @@ import torch
 
 from tests.covering import covering
 from twoscale import Chain, Conforming, GlobalPCA, Grid, PatchPCA, Surrogate, ThreeScale, TwoScale
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.context import FieldPairs, FitContext
@@ -93,7 +93,7 @@ def test_any_three_parts_are_fitted_described_and_restored(
     assert expected.shape == x.shape
     assert bool(torch.isfinite(expected).all())
     again = Assembly.from_description(parts.describe()).operator()
-    again.restore(operator.state_dict(), Space(1, Grid.square(16)), Space(1, Grid.square(16)))
+    again.restore(operator.state_dict(), Space(Grid.square(16)), Space(Grid.square(16)))
     with torch.no_grad():
         assert torch.equal(again(x), expected)
 
@@ -128,7 +128,7 @@ def test_with_symmetries(inputs, predictor, outputs, few_pairs, poisson16):
 @other_grids
 def test_channels_and_grids_may_differ(inputs, predictor, outputs, generator):
     """Three channels on 12 x 9 nodes to two on 17 x 14, periodic columns."""
-    spaces = (Space(3, Grid(12, 9)), Space(2, Grid(17, 14, (False, True))))
+    spaces = (Space(Grid((12, 9)), 3), Space(Grid((17, 14), periodic=(False, True)), 2))
     made = [torch.randn(40, *space.shape, generator=generator) for space in spaces]
     part = FieldPairs(*map(ArraySource, made), spaces)
     representation = TwoScale(patches=(2, 2), coarse_components=3, few_features=False)

@@ -6,7 +6,7 @@ import torch
 
 from tests.conftest import make_poisson
 from twoscale import Grid, Surrogate, TwoscaleError
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import MIRRORS, SQUARE
 from twoscale.fields.source import ArraySource
 from twoscale.operators.context import FieldPairs
@@ -46,7 +46,7 @@ class _Echo(CodePredictor):
 @pytest.mark.parametrize(("shape", "group"), [((6, 6), SQUARE), ((4, 6), MIRRORS)])
 def test_images_are_those_of_the_symmetries(shape, group):
     fields = torch.randn(5, 2, *shape)
-    images = _NumberedImages(_Echo(), fields.flatten(1), group, Space(2, Grid(*shape)))
+    images = _NumberedImages(_Echo(), fields.flatten(1), group, Space(Grid(shape), 2))
     expected = torch.cat([symmetry(fields).flatten(1) for symmetry in group])
     assert torch.equal(images(images.rows()), expected)
     some = torch.tensor([7, 0, 13])

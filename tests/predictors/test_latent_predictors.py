@@ -5,7 +5,7 @@ import torch
 
 from tests.surrogate.tiny import STAGES, build
 from twoscale import Grid, TwoscaleError
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import SQUARE
 from twoscale.fields.source import ArraySource
 from twoscale.operators.context import FieldPairs, FitContext
@@ -13,7 +13,7 @@ from twoscale.predictors.registry import PREDICTORS
 from twoscale.representation.nearest import NearestCodes
 from twoscale.training.losses import OBJECTIVES
 
-SPACE = Space(1, Grid.square(16))
+SPACE = Space(Grid.square(16))
 CLOSED_FORMS = [name for name, kind in PREDICTORS.items() if kind.closed_form]
 EQUIVARIANT = {"solver": "covariance", "symmetries": "square", "few_features": False}
 

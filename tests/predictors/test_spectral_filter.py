@@ -48,7 +48,7 @@ NAMES = [("sine", "sine"), ("sine", "cosine"), ("cosine", "cosine")]
 def test_a_multiplier_is_recovered(names, shape):
     if shape[0] == 1:
         names = ("cosine", names[1])
-    series = FieldSeries(names, Grid(*shape))
+    series = FieldSeries(names, Grid(shape))
     x = random_fields(series, 60, math.inf)
     u = 3.0 + mapped(series, x, lambda i, j: 1 / (1 + i**2 + 2 * j**2))
     surrogate = fit(x[:40].numpy(), u[:40].numpy())
@@ -61,7 +61,7 @@ def test_a_multiplier_is_recovered(names, shape):
 
 @pytest.mark.parametrize("shape", [(16, 15), (1, 32)], ids=str)
 def test_a_shift_of_periodic_fields_is_exact(shape):
-    grid = Grid(*shape, (True, True))
+    grid = Grid(shape, periodic=(True, True))
     x = random_fields(FieldSeries(("fourier", "fourier"), grid), 40, math.inf)
     u = x.roll((3 % shape[0], 5), (2, 3))
     surrogate = fit(x[:30].numpy(), u[:30].numpy(), periodic=True)
@@ -70,7 +70,7 @@ def test_a_shift_of_periodic_fields_is_exact(shape):
 
 
 def test_one_periodic_axis():
-    series = FieldSeries(("sine", "fourier"), Grid(12, 16, (False, True)))
+    series = FieldSeries(("sine", "fourier"), Grid((12, 16), periodic=(False, True)))
     x = random_fields(series, 40, math.inf)
     u = mapped(series, x, lambda i, j: torch.exp(1j * j) / (1 + i))
     surrogate = fit(x[:30].numpy(), u[:30].numpy(), periodic=(False, True))
@@ -107,7 +107,7 @@ def test_unseen_modes_of_periodic_fields():
 
 
 def test_channels_are_mixed_mode_by_mode():
-    series = FieldSeries(("sine", "sine"), Grid(12, 14))
+    series = FieldSeries(("sine", "sine"), Grid((12, 14)))
     x = random_fields(series, 60, math.inf, channels=2)
     x[:, 1] *= 1e3
     u = torch.stack([x[:, 0] + 1e-3 * x[:, 1], -1e4 * x[:, 0]], 1)
@@ -120,7 +120,7 @@ def test_channels_are_mixed_mode_by_mode():
 
 
 def test_each_channel_has_modes_of_its_own():
-    series = FieldSeries(("sine", "sine"), Grid(24, 24))
+    series = FieldSeries(("sine", "sine"), Grid((24, 24)))
     x, new = (
         torch.cat([random_fields(series, 80, n, seed=k + n) for n in (22, highest)], 1)
         for k, highest in ((0, 12), (1, 16))
@@ -135,7 +135,7 @@ def test_each_channel_has_modes_of_its_own():
 
 
 def test_parameters_add_a_field_each():
-    series = FieldSeries(("sine", "sine"), Grid(12, 12))
+    series = FieldSeries(("sine", "sine"), Grid((12, 12)))
     x = random_fields(series, 60, math.inf)
     scalars = np.random.default_rng(0).standard_normal((60, 2))
     pattern = random_fields(series, 2, math.inf, seed=5)[:, 0].numpy()
@@ -147,7 +147,7 @@ def test_parameters_add_a_field_each():
 
 def test_images_under_symmetries_are_training_fields():
     """Half of the modes are seen only in the other half's images."""
-    series = FieldSeries(("sine", "sine"), Grid(12, 12))
+    series = FieldSeries(("sine", "sine"), Grid((12, 12)))
     x = mapped(series, random_fields(series, 60, math.inf), lambda i, j: (i < j).double())
     new = random_fields(series, 10, math.inf, seed=1)
     u, truth = (mapped(series, one, lambda i, j: (i != j) / (i + j)) for one in (x, new))
@@ -158,7 +158,7 @@ def test_images_under_symmetries_are_training_fields():
 
 
 def test_series_are_chosen_by_few_fields_and_learned_from_all(monkeypatch):
-    series = FieldSeries(("cosine", "sine"), Grid(10, 12))
+    series = FieldSeries(("cosine", "sine"), Grid((10, 12)))
     x = random_fields(series, 40, math.inf)
     u = mapped(series, x, lambda i, j: 1 / (1 + i + j))
     u = u + random_fields(series, 40, math.inf, seed=1) / 100
@@ -170,7 +170,7 @@ def test_series_are_chosen_by_few_fields_and_learned_from_all(monkeypatch):
 
 
 def test_it_is_saved_and_loaded(tmp_path):
-    series = FieldSeries(("fourier", "cosine"), Grid(8, 9, (True, False)))
+    series = FieldSeries(("fourier", "cosine"), Grid((8, 9), periodic=(True, False)))
     x = random_fields(series, 30, 6).float()
     surrogate = fit(x, x.roll(2, 2), periodic=(True, False))
     surrogate.save(tmp_path / "saved")
@@ -181,7 +181,7 @@ def test_it_is_saved_and_loaded(tmp_path):
 
 
 def test_a_damaged_series_is_refused():
-    surrogate = fit(*(random_fields(FieldSeries(NAMES[0], Grid(8, 8)), 20, 5) for _ in range(2)))
+    surrogate = fit(*(random_fields(FieldSeries(NAMES[0], Grid((8, 8))), 20, 5) for _ in range(2)))
     operator = surrogate.operator_
     state = operator.state_dict() | {"predictor.series_number": torch.tensor(7)}
     fresh = surrogate.parts.operator()

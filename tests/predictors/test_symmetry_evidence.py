@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from twoscale import NavierStokes, TwoscaleError
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.fields.source import ArraySource
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence
@@ -13,7 +14,7 @@ TURNS = [name for name in SYMMETRIES if name not in ("none", "shifts")]
 def evidence(inputs, outputs, **grid):
     """Return the evidence of fields (samples, height, width) or (samples, channels, ...)."""
     sides = [one[:, None] if one.ndim == 3 else one for one in (inputs, outputs)]
-    spaces = tuple(Space(one.shape[1], Grid(*one.shape[2:], **grid)) for one in sides)
+    spaces = tuple(Space(Grid(one.shape[2:], **grid), one.shape[1]) for one in sides)
     return SymmetryEvidence(tuple(map(ArraySource, sides)), spaces)
 
 

@@ -21,7 +21,7 @@ from twoscale.problems import (
     registry,
 )
 
-GRIDS = [Grid(8, 8), Grid(9, 9), Grid(17, 17), Grid(33, 33), Grid(50, 50), Grid(12, 31)]
+GRIDS = [Grid((8, 8)), Grid((9, 9)), Grid((17, 17)), Grid((33, 33)), Grid((50, 50)), Grid((12, 31))]
 any_grid = pytest.mark.parametrize("grid", GRIDS, ids=str)
 
 
@@ -163,8 +163,8 @@ class ProblemContract:
     def test_a_grid_it_is_not_stated_on_is_refused(self):
         rows, columns = self.problem.periodic
         with pytest.raises(TwoscaleError, match=f"{self.problem.name} needs a grid with periodic"):
-            self.problem.check_grid(Grid(*self.square, (not rows, columns)))
-        assert self.small_grid(self.rectangle) == Grid(*self.rectangle, (rows, columns))
+            self.problem.check_grid(Grid(self.square, periodic=(not rows, columns)))
+        assert self.small_grid(self.rectangle) == Grid(self.rectangle, periodic=(rows, columns))
 
     def test_fewer_nodes_than_it_needs_are_refused(self):
         fewest = self.problem.fewest_nodes
@@ -264,7 +264,7 @@ class DiffusionContract(ResidualContract):
     def test_a_square_has_eight_symmetries_and_a_rectangle_four(self):
         assert self.problem.symmetries(Grid.square(20)) == SQUARE
         field = torch.rand(14, 22)
-        images = [act(field) for act in self.problem.symmetries(Grid(14, 22))]
+        images = [act(field) for act in self.problem.symmetries(Grid((14, 22)))]
         assert {tuple(image.shape) for image in images} == {(14, 22)}
         assert len({tuple(image.flatten().tolist()) for image in images}) == 4
         assert torch.equal(images[0], field)
@@ -272,6 +272,6 @@ class DiffusionContract(ResidualContract):
     @pytest.mark.parametrize("shape", [(2, 9), (9, 1)])
     def test_a_grid_without_interior_nodes_is_refused(self, shape):
         with pytest.raises(TwoscaleError, match="needs at least 3 nodes per side"):
-            self.problem.sample(Grid(*shape), [0], seed=0)
+            self.problem.sample(Grid(shape), [0], seed=0)
         with pytest.raises(TwoscaleError, match="needs at least 3 nodes per side"):
             self.problem.solve(torch.ones(1, *shape))

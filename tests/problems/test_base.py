@@ -9,8 +9,8 @@ from twoscale.problems.base import number_of
 
 
 def test_the_entropy_names_everything_a_sample_depends_on():
-    assert Poisson().entropy(Grid(9, 12), 5) == (5, 1, 9, 12)
-    assert Darcy().entropy(Grid(9, 12), 5) == (5, 2, 9, 12)
+    assert Poisson().entropy(Grid((9, 12)), 5) == (5, 1, 9, 12)
+    assert Darcy().entropy(Grid((9, 12)), 5) == (5, 2, 9, 12)
 
 
 def test_a_problem_must_state_its_equation():

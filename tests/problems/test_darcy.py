@@ -57,7 +57,7 @@ def test_the_medium_has_two_values():
 
 
 def test_the_high_value_is_where_the_random_field_is_not_negative():
-    problem, grid = Darcy(), Grid(16, 20)
+    problem, grid = Darcy(), Grid((16, 20))
     level = problem.medium.sample(
         grid, range(5), entropy=problem.entropy(grid, 3), device=torch.device("cpu")
     )
@@ -178,7 +178,7 @@ def test_rounding_that_no_solver_can_avoid_is_allowed(coefficient):
 
 
 def test_a_smooth_threshold_tends_to_the_jump():
-    problem, grid = Darcy(), Grid(16, 16)
+    problem, grid = Darcy(), Grid((16, 16))
     weights = torch.randn(40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     level = torch.tensordot(weights, problem.level_modes(grid, 40), 1)
     sharp = problem.inputs_of(level)

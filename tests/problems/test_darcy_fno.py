@@ -15,7 +15,7 @@ class TestDarcyFNO(DiffusionContract):
 
     @pytest.fixture(params=[(25, 25)], ids=str)
     def grid(self, request):
-        return Grid(*request.param)
+        return Grid(request.param)
 
     def direct_solution(self, field):
         return sparse_solution(field)
@@ -34,16 +34,16 @@ class TestDarcyFNO(DiffusionContract):
 @pytest.mark.parametrize("shape", [(25, 25), (13, 13), (9, 7)], ids=str)
 def test_coarser_fields_are_nodes_of_the_fine_ones(shape):
     problem, (rows, columns) = DarcyFNO(nodes=25), (24 // (side - 1) for side in shape)
-    fine = problem.sample(Grid(25, 25), [4, 0, 2], seed=3)
-    medium, pressure = problem.pairs(Grid(*shape), [4, 0, 2], seed=3)
+    fine = problem.sample(Grid((25, 25)), [4, 0, 2], seed=3)
+    medium, pressure = problem.pairs(Grid(shape), [4, 0, 2], seed=3)
     assert torch.equal(medium, fine[:, ::rows, ::columns])
-    assert torch.equal(medium, problem.sample(Grid(*shape), [4, 0, 2], seed=3))
+    assert torch.equal(medium, problem.sample(Grid(shape), [4, 0, 2], seed=3))
     expected = torch.from_numpy(sparse_solution(fine[1].numpy()))[::rows, ::columns]
     torch.testing.assert_close(pressure[1], expected, rtol=1e-8, atol=1e-12)
 
 
 def test_parts_of_a_batch_are_made_as_one(monkeypatch):
-    problem, grid = DarcyFNO(nodes=25), Grid(9, 9)
+    problem, grid = DarcyFNO(nodes=25), Grid((9, 9))
     whole = problem.pairs(grid, range(5), seed=0)
     monkeypatch.setattr(darcy_fno_module, "_FINE_VALUES", 2 * 25 * 25)
     for one, two in zip(problem.pairs(grid, range(5), seed=0), whole, strict=True):
@@ -54,7 +54,7 @@ def test_the_published_grids_fit_and_others_are_refused():
     problem = DarcyFNO()
     for side in (421, 211, 141, 85):
         assert problem.grid(side, side) == Grid.square(side)
-    assert problem.grid(problem.resolution, problem.resolution) == Grid(85, 85)
+    assert problem.grid(problem.resolution, problem.resolution) == Grid((85, 85))
     with pytest.raises(
         TwoscaleError, match=r"every k-th of 421 nodes .* 421, 211, 141, 106, 85, .* got 64x64"
     ):
@@ -63,13 +63,13 @@ def test_the_published_grids_fit_and_others_are_refused():
 
 def test_the_equation_is_that_of_darcy_with_another_medium():
     problem = DarcyFNO(nodes=25)
-    medium = problem.sample(Grid(25, 25), range(3), seed=0)
+    medium = problem.sample(Grid((25, 25)), range(3), seed=0)
     assert sorted(set(medium.flatten().tolist())) == [3.0, 12.0]
     assert torch.equal(problem.solve(medium), Darcy(low=3.0).solve(medium))
 
 
 def test_a_thinned_medium_has_no_solution_and_no_residual():
-    problem, grid = DarcyFNO(nodes=25), Grid(13, 13)
+    problem, grid = DarcyFNO(nodes=25), Grid((13, 13))
     assert not problem.solves(grid)
     assert not problem.has_residual(grid)
     with pytest.raises(TwoscaleError, match="solved on 25x25 nodes, got a medium thinned to 13x13"):
@@ -99,7 +99,7 @@ def test_a_thinned_dataset_is_sound_and_can_be_fitted(tmp_path):
 
 @pytest.mark.gpu
 def test_cuda_agrees_with_the_cpu_on_thinned_pairs():
-    problem, grid = DarcyFNO(nodes=61), Grid(21, 21)
+    problem, grid = DarcyFNO(nodes=61), Grid((21, 21))
     here = problem.pairs(grid, range(3), seed=0)
     there = problem.pairs(grid, range(3), seed=0, device="cuda")
     for one, two in zip(here, there, strict=True):

@@ -59,11 +59,11 @@ class TestAdvectionDiffusion(ResidualContract):
         return float(inputs[:, 0].square().mean().sqrt())
 
     def test_the_residual_is_that_of_all_nodes_but_the_left_ones(self):
-        inputs = self.problem.sample(Grid(9, 12), range(3), seed=0)
+        inputs = self.problem.sample(Grid((9, 12)), range(3), seed=0)
         assert self.problem.residual(inputs, inputs[:, :1]).shape == (3, 1, 9, 11)
 
     def test_the_solution_is_zero_at_the_left_side_only(self):
-        solution = self.problem.solve(self.problem.sample(Grid(9, 12), range(3), seed=0))
+        solution = self.problem.solve(self.problem.sample(Grid((9, 12)), range(3), seed=0))
         assert not solution[..., 0].any()
         assert bool((solution[..., 1:] != 0).all())
 

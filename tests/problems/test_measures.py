@@ -3,7 +3,7 @@ import torch
 
 from tests.finetuning.affine import Coupled
 from twoscale import Darcy, Grid, Poisson
-from twoscale.domain.patches import PatchLayout, Seams
+from twoscale.domain.patches import Seams
 from twoscale.math.measures import Batch, measure_channels
 from twoscale.problems.measures import (
     flux_measures,
@@ -24,7 +24,7 @@ def make_pairs(problem, grid, samples):
 
 @pytest.mark.parametrize("problem", [Poisson(), Darcy()], ids=lambda p: p.name)
 def test_residual_measures_vanish_at_the_solution(problem):
-    inputs, solution = make_pairs(problem, Grid(16, 20), 3)
+    inputs, solution = make_pairs(problem, Grid((16, 20)), 3)
     measures = residual_measures(problem)
     for name in ("residual_rms", "residual_mean_abs"):
         assert float(measures[name](Batch(solution, solution, inputs))) < 1e-8
@@ -68,7 +68,7 @@ def test_a_residual_without_channels_is_one_equation(generator):
 
 
 def test_darcys_operator_is_not_fixed():
-    layout = PatchLayout.tiling(Grid.square(16), (4, 4))
+    layout = Grid.square(16).partition((4, 4))
     assert not residual_rms(Darcy()).fixed
     assert not flux_trace_error(Darcy(), layout.seams).fixed
     assert residual_rms(Poisson()).fixed
@@ -93,7 +93,7 @@ def test_flux_trace_by_hand(channels):
     generator = torch.Generator().manual_seed(0)
     fields = torch.randn(2, channels, 16, 16, generator=generator).double()
     batch = Batch(fields, torch.zeros_like(fields), inputs)
-    seams = Seams((5,), (9,), Grid.square(16))
+    seams = Seams(((5,), (9,)), Grid.square(16).axes)
     jump = float(flux_measures(Darcy(), seams)["flux_jump"](batch))
     total, h = [], 1 / 15
     for sample, (a,) in zip(fields, inputs, strict=True):

@@ -32,7 +32,7 @@ def slow_field(noise, alpha, tau):
 @pytest.mark.parametrize(("alpha", "tau"), [(2.0, 3.0), (1.5, 5.0)])
 def test_the_field_is_the_sum_of_cosines(shape, alpha, tau):
     fields = GaussianRandomField(alpha, tau).sample(
-        Grid(*shape), [4, 9], entropy=ENTROPY, device=CPU
+        Grid(shape), [4, 9], entropy=ENTROPY, device=CPU
     )
     for index, field in zip([4, 9], fields.numpy(), strict=True):
         noise = standard_normals(shape, [index], entropy=ENTROPY)[0]
@@ -66,7 +66,7 @@ def test_other_words_give_other_numbers():
 
 
 def test_the_mean_of_every_field_is_zero():
-    fields = GaussianRandomField().sample(Grid(16, 20), range(6), entropy=ENTROPY, device=CPU)
+    fields = GaussianRandomField().sample(Grid((16, 20)), range(6), entropy=ENTROPY, device=CPU)
     assert float(fields.mean((1, 2)).abs().max()) < 1e-14
 
 
@@ -94,7 +94,7 @@ def test_parameters_that_are_not_positive_numbers_are_refused(name, value):
 @pytest.mark.parametrize("shape", [(8, 8), (9, 12)])
 def test_all_modes_together_have_the_covariance_of_samples(shape):
     """Var of a node is the sum of squared modes; samples have it within chance."""
-    field, grid = GaussianRandomField(), Grid(*shape)
+    field, grid = GaussianRandomField(), Grid(shape)
     modes = field.modes(grid, grid.nodes - 1)
     samples = field.sample(grid, range(4000), entropy=ENTROPY)
     expected = modes.square().sum(0)
@@ -102,7 +102,7 @@ def test_all_modes_together_have_the_covariance_of_samples(shape):
 
 
 def test_modes_are_orthogonal_and_come_in_the_order_of_their_size():
-    modes = GaussianRandomField().modes(Grid(9, 12), 20).flatten(1)
+    modes = GaussianRandomField().modes(Grid((9, 12)), 20).flatten(1)
     gram = modes @ modes.T
     sizes = gram.diagonal()
     assert bool((sizes.diff() <= 1e-12).all())
@@ -112,4 +112,4 @@ def test_modes_are_orthogonal_and_come_in_the_order_of_their_size():
 @pytest.mark.parametrize("count", [0, 72])
 def test_there_are_fewer_modes_than_nodes(count):
     with pytest.raises(TwoscaleError, match="has 1 to 71 modes"):
-        GaussianRandomField().modes(Grid(8, 9), count)
+        GaussianRandomField().modes(Grid((8, 9)), count)

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
 from twoscale.domain.patches import Seams
+from twoscale.domain.space import Space
 from twoscale.report import figures
 from twoscale.report.method_looks import colour
 from twoscale.report.picture import save_figure
 from twoscale.surrogate import METHODS
 
-SEAMS = Seams((4, 8), (4, 8, 12), Grid(12, 16))
+SEAMS = Seams(((4, 8), (4, 8, 12)), Grid((12, 16)).axes)
 NAMES = ("pressure", "speed")
 
 
@@ -54,14 +55,16 @@ def test_fields_of_any_size_are_drawn(fields, tmp_path, size):
 
 
 def test_channels_are_named_or_numbered():
-    assert figures.channel_names(Space(1, Grid(4, 4), names=("u",))) == ()
-    assert figures.channel_names(Space(2, Grid(4, 4), names=NAMES)) == NAMES
-    assert figures.channel_names(Space(2, Grid(4, 4))) == ["channel 0", "channel 1"]
+    assert figures.channel_names(Space(Grid((4, 4)), names=("u",))) == ()
+    assert figures.channel_names(Space(Grid((4, 4)), 2, names=NAMES)) == NAMES
+    assert figures.channel_names(Space(Grid((4, 4)), 2)) == ["channel 0", "channel 1"]
 
 
 def test_fields_on_a_line_are_curves():
     truth = np.random.default_rng(0).standard_normal((1, 32))
-    figure = drawn(truth, truth, {"local": 1.1 * truth}, Seams((), (8, 16, 24), Grid(1, 32)))
+    figure = drawn(
+        truth, truth, {"local": 1.1 * truth}, Seams(((), (8, 16, 24)), Grid((1, 32)).axes)
+    )
     assert not any(axis.images for axis in figure.axes)
     shown, error = figure.axes[0], figure.axes[3]
     assert len(shown.lines) == 1

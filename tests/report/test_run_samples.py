@@ -59,8 +59,8 @@ def test_few_samples_of_large_fields_are_looked_at(case, monkeypatch):
 
 
 def test_lines_inside_of_patches_are_all_others(case):
-    grid = Grid(6, 4, (False, True))
-    inside = run_samples._inside(Seams((3,), (0, 2), grid))
+    grid = Grid((6, 4), periodic=(False, True))
+    inside = run_samples._inside(Seams(((3,), (0, 2)), grid.axes))
     assert inside.rows == (1, 2, 4, 5)
     assert inside.columns == (1, 3)
     found = measure_samples(*case)

@@ -12,7 +12,8 @@ from torch import Tensor
 from tests.representation.spaces import SPACES, UNITS, poisson_fields, smooth_fields
 from tests.sources import ChunkSource
 from twoscale import Representation, TwoscaleError
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.parts import build, describe
 from twoscale.representation import BlockPCA
 from twoscale.runtime.timing import Clock
@@ -100,7 +101,7 @@ class RepresentationContract:
     @pytest.fixture(scope="class")
     @classmethod
     def space(cls, case) -> Space:
-        return SPACES.get(case, Space(1, Grid(*cls.shape)))
+        return SPACES.get(case, Space(Grid(cls.shape)))
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -161,7 +162,7 @@ class RepresentationContract:
         assert fitted.decode(torch.zeros(0, fitted.code_size)).shape == (0, *space.shape)
 
     def test_the_layout_is_of_this_grid(self, fitted, space):
-        assert fitted.layout is None or fitted.layout.grid == space.grid
+        assert fitted.layout is None or Grid.of_layout(fitted.layout) == space.grid
 
     def test_fields_of_another_shape_are_told(self, fitted, space):
         channels, height, width = space.shape
@@ -176,7 +177,7 @@ class RepresentationContract:
                 fitted.encode(torch.zeros(2, *shape))
 
     def test_a_space_that_is_not_the_fields_own_is_refused(self, fields, space):
-        wider = Space(space.channels + 1, space.grid)
+        wider = Space(space.grid, space.channels + 1)
         with pytest.raises(TwoscaleError, match=f"fields of {wider} were expected, these are"):
             self.make().fit(fields, space=wider)
 

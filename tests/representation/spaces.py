@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from tests.conftest import make_poisson
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 
 SPACES = {
-    "channels": Space(2, Grid(17, 23), names=("small", "large")),
-    "line": Space(1, Grid(1, 64)),
-    "periodic": Space(1, Grid.square(32, periodic=True)),
+    "channels": Space(Grid((17, 23)), 2, names=("small", "large")),
+    "line": Space(Grid((1, 64))),
+    "periodic": Space(Grid.square(32, periodic=True)),
 }
 UNITS = (1.0, 1e6)  # of the first and of the second channel
 _WAVES = 12  # per axis, at most; twice as many on a line

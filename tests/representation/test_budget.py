@@ -14,7 +14,8 @@ from twoscale import (
     TwoScale,
     TwoscaleError,
 )
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.representation import budget
 from twoscale.representation.budget import pooled_ranks
 
@@ -202,7 +203,7 @@ def test_a_larger_code_than_there_are_modes_is_cut_to_them():
 
 @pytest.mark.parametrize("make", [Conforming, TwoScale, ThreeScale])
 def test_a_code_longer_than_a_line_is_cut_to_what_it_can_say(make):
-    space = Space(1, Grid(1, 64))
+    space = Space(Grid((1, 64)))
     fields = smooth_fields(space)
     fitted = make(code_size=160).fit(fields, space=space)
     assert fitted.code_size <= 80

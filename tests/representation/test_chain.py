@@ -15,7 +15,8 @@ from twoscale import (
     TwoScale,
     TwoscaleError,
 )
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.runtime.timing import Clock
 
 
@@ -294,4 +295,4 @@ def test_missing_tensors_of_a_stage_are_told(fields):
     state = TwoScale().fit(fields).state_dict()
     without = {name: value for name, value in state.items() if "residual.mean" not in name}
     with pytest.raises(TwoscaleError, match=r"the weights lack \['mean'\]"):
-        TwoScale().restore(without, Space(1, Grid(32, 32)))
+        TwoScale().restore(without, Space(Grid((32, 32))))

@@ -4,8 +4,8 @@ import torch
 
 from tests.representation.contract import RepresentationContract, relative
 from tests.representation.spaces import poisson_fields
-from twoscale.domain.grid import Grid, Space
-from twoscale.domain.patches import PatchLayout
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.math.pca import SOLVERS, RankRule
 from twoscale.representation import BubblePCA, Chain, Conforming, SkeletonPCA, TwoScale
@@ -54,7 +54,7 @@ class TestByVariance(ConformingContract):
         assert list(fitted.ranks) == ["skeleton", "bubbles"]
         assert len(fitted.ranks["skeleton"]) == 1
         assert len(fitted.ranks["bubbles"]) == 16
-        assert fitted.layout == PatchLayout.tiling(Grid(32, 32), (4, 4))
+        assert fitted.layout == Grid((32, 32)).partition((4, 4))
 
 
 class TestByCodeSize(ConformingContract):
@@ -221,12 +221,12 @@ def test_bubbles_need_no_second_fit_after_the_skeleton_is_cut(fields, monkeypatc
 # Any grid, any channels
 
 ANY_GRID = [
-    (Grid(17, 23), (4, 4)),
-    (Grid(1, 64), (4, 4)),
-    (Grid(1, 65, (False, True)), (1, 4)),
+    (Grid((17, 23)), (4, 4)),
+    (Grid((1, 64)), (4, 4)),
+    (Grid((1, 65), periodic=(False, True)), (1, 4)),
     (Grid.square(32, periodic=True), (4, 4)),
-    (Grid(17, 16, (True, True)), (4, 4)),
-    (Grid(17, 16, (True, False)), (1, 3)),
+    (Grid((17, 16), periodic=(True, True)), (4, 4)),
+    (Grid((17, 16), periodic=(True, False)), (1, 3)),
 ]
 
 
@@ -240,7 +240,7 @@ def test_all_modes_express_channels_of_any_grid(grid, patches, generator):
         "skeleton": SkeletonPCA(rule, patches=patches, solver="full"),
         "bubbles": BubblePCA(rule, patches=patches, solver="full"),
     }
-    fitted = Chain(stages).fit(fields, space=Space(2, grid))
+    fitted = Chain(stages).fit(fields, space=Space(grid, 2))
     difference = fitted.reconstruct(fields) - fields
     for channel in range(2):
         assert relative(difference[:, channel], fields[:, channel]) < 2e-6
@@ -249,7 +249,7 @@ def test_all_modes_express_channels_of_any_grid(grid, patches, generator):
 @pytest.mark.parametrize(("grid", "patches"), ANY_GRID, ids=str)
 def test_any_code_is_continuous_on_any_grid(grid, patches, generator):
     fields = torch.randn(30, 2, *grid.shape, generator=generator)
-    fitted = Conforming(patches=patches, code_size=60).fit(fields, space=Space(2, grid))
+    fitted = Conforming(patches=patches, code_size=60).fit(fields, space=Space(grid, 2))
     codes = torch.randn(4, 60, generator=generator)
     part, other = codes.split(fitted.block_sizes, 1)
     skeleton, bubbles = fitted.stages["skeleton"], fitted.stages["bubbles"]
@@ -260,7 +260,7 @@ def test_any_code_is_continuous_on_any_grid(grid, patches, generator):
 
 def test_a_code_moves_with_fields_around_the_wrap(generator):
     """Patches of one size on a periodic grid have no first and no last one."""
-    space = Space(1, Grid.square(16, periodic=True))
+    space = Space(Grid.square(16, periodic=True))
     fields = torch.randn(40, 1, 16, 16, generator=generator)
     everywhere = torch.cat(
         [fields.roll((4 * k, 4 * n), (2, 3)) for k in range(4) for n in range(4)]
@@ -342,7 +342,7 @@ def test_missing_tensors_are_told(fields):
     state = Conforming(code_size=40).fit(fields).state_dict()
     del state["stages.bubbles.total"]
     with pytest.raises(TwoscaleError, match=r"the weights lack \['total'\]: .* damaged"):
-        Conforming(code_size=40).restore(state, Space(1, Grid(32, 32)))
+        Conforming(code_size=40).restore(state, Space(Grid((32, 32))))
 
 
 def test_equal_ones_look_alike_and_others_do_not():

@@ -6,11 +6,12 @@ import torch
 
 from tests.representation.contract import RepresentationContract, relative
 from tests.representation.spaces import poisson_fields
-from twoscale import GlobalPCA, PatchLayout, PatchPCA, RankRule, RestrictedPCA, TwoscaleError
-from twoscale.domain.grid import Grid, Space
+from twoscale import GlobalPCA, PatchPCA, RankRule, RestrictedPCA, TwoscaleError
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.math.pca import SOLVERS
 
-SPACE = Space(1, Grid(32, 32))
+SPACE = Space(Grid((32, 32)))
 
 
 class TestGlobal(RepresentationContract):
@@ -37,7 +38,7 @@ class TestTiling(RepresentationContract):
 
     def test_there_is_a_rank_for_each_patch(self, fitted):
         assert len(fitted.ranks["pca"]) == 16
-        assert fitted.layout == PatchLayout.tiling(Grid(32, 32), (4, 4))
+        assert fitted.layout == Grid((32, 32)).partition((4, 4))
 
 
 class TestFullSolver(RepresentationContract):
@@ -76,7 +77,7 @@ class TestUniformOverlap(RepresentationContract):
         return PatchPCA(variance, patches=(3, 2), overlap=True, window="uniform")
 
     def test_the_window_is_uniform(self, fitted):
-        assert fitted.layout == PatchLayout.tiling(Grid(32, 32), (3, 2), overlap=True)
+        assert fitted.layout == Grid((32, 32)).partition((3, 2), overlap=True)
         expected = fitted.layout.weights("uniform").float()
         torch.testing.assert_close(fitted.weights, expected)
 
@@ -266,7 +267,7 @@ def test_as_many_coarse_nodes_as_fields_are_refused(samples):
 
 def test_every_channel_has_coarse_values():
     with pytest.raises(TwoscaleError, match="factor 4 gives 192 values for 150 fields"):
-        RestrictedPCA(0.9, factor=4).check(Space(3, SPACE.grid), 150)
+        RestrictedPCA(0.9, factor=4).check(Space(SPACE.grid, 3), 150)
 
 
 def test_one_node_fewer_than_fields_is_allowed():
@@ -297,7 +298,7 @@ def test_missing_tensors_are_told():
     state = GlobalPCA(RankRule(variance=0.9)).fit(poisson_fields((16, 16), 20)).state_dict()
     del state["vectors"]
     with pytest.raises(TwoscaleError, match=r"the weights lack \['vectors'\]: .* damaged"):
-        GlobalPCA(RankRule(variance=0.9)).restore(state, Space(1, Grid(16, 16)))
+        GlobalPCA(RankRule(variance=0.9)).restore(state, Space(Grid((16, 16))))
 
 
 @pytest.mark.parametrize("kind", [GlobalPCA, PatchPCA, RestrictedPCA])

@@ -2,39 +2,38 @@ import numpy as np
 import pytest
 import torch
 
-from twoscale.domain.cuts import Cuts
+from twoscale.domain.cuts import Axis, Cuts
 from twoscale.domain.grid import Grid
-from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
 from twoscale.representation.skeleton import SeamNorm, Skeleton
 
 CASES = [
-    (Grid(32, 32), (4, 4)),
-    (Grid(16, 32), (2, 4)),
-    (Grid(18, 24), (3, 1)),
-    (Grid(9, 12), (3, 4)),
-    (Grid(17, 23), (4, 4)),
-    (Grid(30, 50), (4, 3)),
-    (Grid(1, 64), (4, 4)),
-    (Grid(22, 1), (3, 2)),
+    (Grid((32, 32)), (4, 4)),
+    (Grid((16, 32)), (2, 4)),
+    (Grid((18, 24)), (3, 1)),
+    (Grid((9, 12)), (3, 4)),
+    (Grid((17, 23)), (4, 4)),
+    (Grid((30, 50)), (4, 3)),
+    (Grid((1, 64)), (4, 4)),
+    (Grid((22, 1)), (3, 2)),
     (Grid.square(32, periodic=True), (4, 4)),
-    (Grid(17, 16, (True, True)), (4, 4)),
-    (Grid(16, 17, (False, True)), (3, 2)),
-    (Grid(9, 12, (True, True)), (1, 1)),
-    (Grid(1, 13, (False, True)), (1, 1)),
+    (Grid((17, 16), periodic=(True, True)), (4, 4)),
+    (Grid((16, 17), periodic=(False, True)), (3, 2)),
+    (Grid((9, 12), periodic=(True, True)), (1, 1)),
+    (Grid((1, 13), periodic=(False, True)), (1, 1)),
 ]
 any_grid = pytest.mark.parametrize(("grid", "patches"), CASES, ids=str)
 
 
 def make(grid, patches):
-    return Skeleton.of_grid(PatchLayout.tiling(grid, patches))
+    return Skeleton.of_grid(grid.partition(patches))
 
 
 def lines_of(size, count, periodic):
     """The lines by their definition: the first of every patch and the last of an ordinary axis."""
     if size == 1:
         return []
-    return [*Cuts.equal(size, count).starts] + ([] if periodic else [size - 1])
+    return [*Cuts.equal(Axis(size), count).starts] + ([] if periodic else [size - 1])
 
 
 def line_mask(grid, patches):
@@ -110,7 +109,7 @@ def test_linear_fields_are_their_own_extensions(grid, patches):
 
 
 def test_on_a_line_the_extension_interpolates_linearly(generator):
-    skeleton = make(Grid(1, 30), (1, 4))
+    skeleton = make(Grid((1, 30)), (1, 4))
     traces = random_traces(skeleton, generator)
     fields = skeleton.extend(traces)[:, :, 0]
     order = skeleton.places.argsort()
@@ -197,7 +196,7 @@ def squared_norm(grid, patches, fields, width):
 
 
 def test_a_single_patch_has_the_boundary_as_its_skeleton():
-    assert make(Grid(12, 12), (1, 1)).size == 44
+    assert make(Grid((12, 12)), (1, 1)).size == 44
 
 
 def test_a_single_periodic_patch_has_its_first_lines_as_its_skeleton():
@@ -206,7 +205,11 @@ def test_a_single_periodic_patch_has_its_first_lines_as_its_skeleton():
 
 @pytest.mark.parametrize(
     ("grid", "patches", "sides"),
-    [(Grid(8, 16), (4, 4), "2x4"), (Grid(11, 16), (4, 4), "2x4"), (Grid(1, 8), (1, 4), "1x2")],
+    [
+        (Grid((8, 16)), (4, 4), "2x4"),
+        (Grid((11, 16)), (4, 4), "2x4"),
+        (Grid((1, 8)), (1, 4), "1x2"),
+    ],
 )
 def test_patches_without_inside_are_refused(grid, patches, sides):
     message = f"at least 3 nodes per side, these have {sides}: use fewer patches"
@@ -216,9 +219,9 @@ def test_patches_without_inside_are_refused(grid, patches, sides):
 
 def test_a_single_node_is_refused():
     with pytest.raises(TwoscaleError, match="a grid of at least two nodes, this one has a single"):
-        make(Grid(1, 1), (1, 1))
+        make(Grid((1, 1)), (1, 1))
 
 
 def test_overlapping_patches_are_refused():
     with pytest.raises(TwoscaleError, match="patches that do not overlap"):
-        Skeleton.of_grid(PatchLayout.tiling(Grid(16, 16), (2, 2), overlap=True))
+        Skeleton.of_grid(Grid((16, 16)).partition((2, 2), overlap=True))

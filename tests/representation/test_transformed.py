@@ -3,12 +3,13 @@ import torch
 
 from tests.representation.contract import Chunks
 from twoscale import Affine, Encoder, GlobalPCA, Surrogate, TwoscaleError, WholeField
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.parts import build, describe
 from twoscale.representation import Representation, Transformed, beside_parameters
 from twoscale.representation.transformed import TRANSFORMS, worthwhile
 
-SPACE = Space(2, Grid(8, 8), names=("k", "f"))
+SPACE = Space(Grid((8, 8)), 2, names=("k", "f"))
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_transforms_that_do_not_fit(fields):
 def test_parameters_are_transformed_before_they_are_scaled(fields, generator):
     scalars = torch.randn(40, 1, 1, 1, generator=generator).exp()
     wide = torch.cat([fields, scalars.expand(-1, -1, 8, 8)], 1)
-    space = Space(3, Grid(8, 8), parameters=1)
+    space = Space(Grid((8, 8)), 3, parameters=1)
     made = beside_parameters(Transformed("log", GlobalPCA(5)), space).fit(wide, space=space)
     logs = scalars.log().flatten()
     expected = (logs - logs.mean()) / logs.std(unbiased=False)

@@ -3,7 +3,8 @@ import torch
 
 from tests.representation.contract import RepresentationContract
 from twoscale import TwoscaleError
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.representation import WholeField
 
 
@@ -55,13 +56,13 @@ def test_every_channel_has_a_scale_of_its_own(fields):
 
 def test_a_state_that_lacks_the_scale_is_refused(fields):
     state = WholeField().fit(fields).state_dict()
-    space = Space(1, Grid(6, 4))
+    space = Space(Grid((6, 4)))
     for damaged in ({}, {"scale.mean": state["scale.mean"]}):
         with pytest.raises(TwoscaleError, match="is missing"):
             WholeField().restore(damaged, space)
     with pytest.raises(TwoscaleError, match="is missing"):
-        WholeField().restore(state, Space(2, Grid(6, 4)))
+        WholeField().restore(state, Space(Grid((6, 4)), 2))
 
 
 def test_any_number_of_fields_will_do():
-    WholeField().check(Space(1, Grid(6, 4)), 1)
+    WholeField().check(Space(Grid((6, 4))), 1)

@@ -6,7 +6,8 @@ import torch
 from tests.representation.contract import RepresentationContract, relative
 from tests.representation.spaces import SPACES, poisson_fields, smooth_fields
 from twoscale import GlobalPCA, PatchPCA, TwoScale, TwoscaleError
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
 from twoscale.fields.source import WithParameters as SourceWithParameters
 from twoscale.representation import WithParameters
@@ -34,9 +35,9 @@ class ParametersContract(RepresentationContract):
     @pytest.fixture(scope="class")
     @classmethod
     def space(cls, case):
-        bare = SPACES.get(case, Space(1, Grid(*cls.shape)))
+        bare = SPACES.get(case, Space(Grid(cls.shape)))
         names = None if bare.names is None else (*bare.names, "one", "two")
-        return Space(bare.channels + 2, bare.grid, 2, names)
+        return Space(bare.grid, bare.channels + 2, names=names, parameters=2)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -71,7 +72,7 @@ class ParametersContract(RepresentationContract):
         """Other spaces have other parameters: see the representation of the fields."""
 
     def test_a_space_that_is_not_the_fields_own_is_refused(self, fields, space):
-        wider = Space(space.channels + 1, space.grid, 2)
+        wider = Space(space.grid, space.channels + 1, parameters=2)
         with pytest.raises(TwoscaleError, match=f"fields of {wider} were expected, these are"):
             self.make().fit(fields, space=wider)
 
@@ -96,7 +97,7 @@ class TestBesidePatches(ParametersContract):
 
 @pytest.fixture
 def space():
-    return Space(3, Grid(32, 32), 2, names=("u", "a", "b"))
+    return Space(Grid((32, 32)), 3, names=("u", "a", "b"), parameters=2)
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ def test_the_code_is_that_of_the_fields_and_then_the_parameters(fields, space):
     torch.testing.assert_close(codes[:, -2:], expected, rtol=1e-4, atol=1e-5)
     assert fitted.block_sizes == [*alone.block_sizes, 2]
     assert fitted.ranks == alone.ranks | {"parameters": [2]}
-    assert fitted.fields.space == Space(1, Grid(32, 32), names=("u",))
+    assert fitted.fields.space == Space(Grid((32, 32)), names=("u",))
 
 
 def test_parameters_are_expanded_chunk_by_chunk(fields, space):
@@ -128,7 +129,7 @@ def test_parameters_are_expanded_chunk_by_chunk(fields, space):
 
 def test_parameters_alone():
     parameters = scalars(20)
-    space = Space(2, Grid(1, 1), 2)
+    space = Space(Grid((1, 1)), 2, parameters=2)
     fields = parameters[:, :, None, None]
     fitted = WithParameters(None).fit(fields, space=space)
     codes = fitted.encode(fields)
@@ -145,7 +146,9 @@ def test_parameters_alone():
 
 def test_a_parameter_that_never_varies_is_only_shifted():
     fields = torch.tensor([[2.0, 7.0], [4.0, 7.0]])[:, :, None, None]
-    codes = WithParameters(None).fit(fields, space=Space(2, Grid(1, 1), 2)).encode(fields)
+    codes = (
+        WithParameters(None).fit(fields, space=Space(Grid((1, 1)), 2, parameters=2)).encode(fields)
+    )
     assert codes.tolist() == [[-1.0, 0.0], [1.0, 0.0]]
 
 
@@ -164,7 +167,7 @@ def test_fields_need_a_representation_and_parameters_alone_have_none(fields, spa
     with pytest.raises(TwoscaleError, match="there are 1 channels beside the parameters: give a"):
         WithParameters(None).fit(beside(fields, scalars(100)), space=space)
     with pytest.raises(TwoscaleError, match="there are 0 channels beside the parameters: give a"):
-        WithParameters(GlobalPCA(4)).check(Space(2, Grid(1, 1), 2), 10)
+        WithParameters(GlobalPCA(4)).check(Space(Grid((1, 1)), 2, parameters=2), 10)
 
 
 def test_missing_tensors_are_told(fields, space):

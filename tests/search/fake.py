@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.search.attempts import Attempt, Following, in_turn
 from twoscale.search.candidates import Candidate
@@ -20,7 +21,7 @@ def space_of(
     shape: tuple[int, int], samples: int, *arguments: Any, channels: int = 1, **options: Any
 ) -> SearchSpace:
     """Return the search space of inputs and outputs with one channel on the same grid."""
-    space = Space(channels, Grid(*shape))
+    space = Space(Grid(shape), channels)
     return SearchSpace(space, space, samples, *arguments, **options)
 
 

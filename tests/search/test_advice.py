@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.methods.recipes import METHODS, resolve
 from twoscale.search.advice import advise
 from twoscale.search.findings import Findings
@@ -15,8 +16,8 @@ PLAIN = Findings(
     oracle=0.001,
     method="two-scale",
     settings=resolve("two-scale", {}),
-    inputs=Space(1, Grid(16, 16)),
-    outputs=Space(1, Grid(16, 16)),
+    inputs=Space(Grid((16, 16))),
+    outputs=Space(Grid((16, 16))),
     output_code=20,
 )
 

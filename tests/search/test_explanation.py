@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import space_of
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.search.candidates import Candidate
 from twoscale.search.explanation import explain
 from twoscale.search.space import SearchSpace
@@ -119,7 +120,7 @@ def test_images_are_those_of_the_grid():
 
 def test_parameters_alone_have_no_symmetries():
     errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
-    alone = SearchSpace(Space(3, Grid(1, 1), 3), Space(1, Grid(16, 16)), 100)
+    alone = SearchSpace(Space(Grid((1, 1)), 3, parameters=3), Space(Grid((16, 16))), 100)
     assert "symmetries" not in told(found(**errors), alone)
 
 

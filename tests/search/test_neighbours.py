@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import space_of
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import METHODS, resolve
 from twoscale.search.candidates import INPUT_VARIANCES, Candidate
@@ -59,10 +60,10 @@ def test_a_function_of_the_input_is_tried_before_other_predictors():
 
 
 def test_parameters_alone_are_seen_as_a_whole():
-    space = SearchSpace(Space(3, Grid(1, 1), 3), Space(1, Grid(16, 16)), 2000)
+    space = SearchSpace(Space(Grid((1, 1)), 3, parameters=3), Space(Grid((16, 16))), 2000)
     assert list(more_input(space, Candidate())) == []
     assert list(less_input(space, Candidate(predictor="kernel"))) == []
-    beside = SearchSpace(Space(4, Grid(16, 16), 3), Space(1, Grid(16, 16)), 2000)
+    beside = SearchSpace(Space(Grid((16, 16)), 4, parameters=3), Space(Grid((16, 16))), 2000)
     assert len(list(more_input(beside, Candidate()))) == 1
 
 

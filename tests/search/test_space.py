@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import space_of
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import METHODS, assemble, defaults, resolve
 from twoscale.predictors import PREDICTORS
@@ -34,21 +35,21 @@ def test_every_grid_has_candidates_that_can_be_built(shape, channels):
 @pytest.mark.parametrize("shape", [(1, 1), (6, 64), (128, 128), (1, 200)])
 @pytest.mark.parametrize("parameters", [0, 2])
 def test_inputs_may_have_a_grid_of_their_own(shape, parameters):
-    inputs = Space(1 + parameters, Grid(*shape), parameters)
-    check_candidates(SearchSpace(inputs, Space(2, Grid(48, 48)), 100))
+    inputs = Space(Grid(shape), 1 + parameters, parameters=parameters)
+    check_candidates(SearchSpace(inputs, Space(Grid((48, 48)), 2), 100))
 
 
 def test_large_blocks_of_either_side_are_not_decomposed():
-    fine, rough = Space(1, Grid(512, 512)), Space(1, Grid(16, 16))
+    fine, rough = Space(Grid((512, 512))), Space(Grid((16, 16)))
     assert SearchSpace(rough, rough, 100).solver(FIRST_CHAIN) == "covariance"
     assert SearchSpace(fine, rough, 100).solver(FIRST_CHAIN) == "randomized"
     assert SearchSpace(fine, fine, 100).solver(FIRST_CHAIN) == "covariance"
-    many = Space(4, Grid(64, 64))
+    many = Space(Grid((64, 64)), 4)
     assert SearchSpace(many, many, 100).solver(FIRST_CHAIN) == "randomized"
 
 
 def test_large_fields_are_searched_in_patches_only():
-    small, large = Space(1, Grid(64, 64)), Space(2, Grid(64, 64))
+    small, large = Space(Grid((64, 64))), Space(Grid((64, 64)), 2)
     assert "global" in SearchSpace(small, small, 100).chains
     assert "global" not in SearchSpace(small, large, 100).chains
     assert "global" not in SearchSpace(large, small, 100).chains
@@ -111,9 +112,9 @@ def test_settings_no_candidate_has(given, words):
 
 
 def test_a_filter_is_for_fields_on_one_grid_only():
-    field, parameters = Space(1, Grid(16, 16)), Space(2, Grid(1, 1), 2)
+    field, parameters = Space(Grid((16, 16))), Space(Grid((1, 1)), 2, parameters=2)
     assert space_of((16, 16), 100).takes("filter", FIRST_CHAIN)
-    for inputs in (Space(1, Grid(16, 8)), parameters):
+    for inputs in (Space(Grid((16, 8))), parameters):
         space = SearchSpace(inputs, field, 100)
         assert not space.takes("filter", FIRST_CHAIN)
         assert space.takes("encoder", FIRST_CHAIN)

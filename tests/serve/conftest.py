@@ -28,7 +28,7 @@ def surrogate(arrays) -> Surrogate:
 @pytest.fixture(scope="session")
 def darcy() -> Surrogate:
     problem = Darcy()
-    inputs, outputs = problem.pairs(Grid(12, 12), range(60), seed=0)
+    inputs, outputs = problem.pairs(Grid((12, 12)), range(60), seed=0)
     return make("global", predictor="affine", problem=problem).fit(inputs, outputs)
 
 

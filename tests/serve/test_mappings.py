@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from twoscale import Darcy, Grid, Helmholtz, Poisson, TwoscaleError
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.serve.mappings import KarhunenLoeve, NodeValues, Points, input_map, lattice
 
-GRID = Grid(9, 12)
-SPACE = Space(1, GRID)
+GRID = Grid((9, 12))
+SPACE = Space(GRID)
 
 
 def plane(grid):
@@ -37,7 +37,7 @@ def test_nodes_are_read_as_they_are():
 
 
 def test_a_periodic_axis_wraps():
-    grid = Grid(4, 8, periodic=(False, True))
+    grid = Grid((4, 8), periodic=(False, True))
     field = torch.arange(8, dtype=torch.float64).expand(1, 1, 4, 8)
     found = Points.on(grid, [[0.5, 15 / 16], [0.5, 1.0], [0.5, 0.0]])(field)
     assert found[0].tolist() == [3.5, 0.0, 0.0]
@@ -45,7 +45,7 @@ def test_a_periodic_axis_wraps():
 
 def test_a_line_has_points_too():
     field = torch.arange(5, dtype=torch.float64)[None, None, None]
-    assert Points.on(Grid(1, 5), [[0.3, 0.5]])(field).tolist() == [[2.0]]
+    assert Points.on(Grid((1, 5)), [[0.3, 0.5]])(field).tolist() == [[2.0]]
 
 
 def test_a_lattice_lies_inside():
@@ -77,7 +77,7 @@ def test_wrong_points(points, words):
 
 
 def test_node_values_come_row_by_row():
-    mapping = NodeValues(Space(3, GRID, parameters=1))
+    mapping = NodeValues(Space(GRID, 3, parameters=1))
     assert mapping.sizes == [2 * GRID.nodes, 1]
     vector = torch.arange(2.0 * GRID.nodes)[None]
     fields = mapping([vector, torch.tensor([[7.0]])])
@@ -87,7 +87,7 @@ def test_node_values_come_row_by_row():
 
 
 def test_parameters_alone_are_one_vector():
-    mapping = NodeValues(Space(2, Grid(1, 1), parameters=2))
+    mapping = NodeValues(Space(Grid((1, 1)), 2, parameters=2))
     assert mapping.sizes == [2]
     assert mapping([torch.tensor([[1.0, 2.0]])]).shape == (1, 2, 1, 1)
     assert mapping.meaning == "2 parameters"

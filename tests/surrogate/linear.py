@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from twoscale import Representation
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 
 
 class LinearDecoder(Representation):
@@ -15,7 +16,7 @@ class LinearDecoder(Representation):
         super().__init__()
         self.register_buffer("matrix", matrix)
         self.sizes = block_sizes or [len(matrix)]
-        self.space = Space(1, Grid(1, matrix.shape[1]))
+        self.space = Space(Grid((1, matrix.shape[1])))
 
     def decode(self, codes):
         return (codes.to(self.matrix.dtype) @ self.matrix)[:, None, None]

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from tests.representation.contract import Chunks
-from twoscale import Grid, PatchLayout, Poisson, Surrogate
+from twoscale import Grid, Poisson, Surrogate
 from twoscale.errors import TwoscaleWarning
 from twoscale.methods.recipes import assemble, resolve
 from twoscale.networks import count_parameters
 from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator, warn_of_failure
 
-COMMON = PatchLayout.tiling(Grid.square(16), (4, 4))
+COMMON = Grid.square(16).partition((4, 4))
 SEAM_KEYS = {
     "value_jump",
     "normal_derivative_jump",

@@ -6,7 +6,7 @@ import torch
 
 from tests.conftest import make_poisson
 from twoscale import Grid, Surrogate, TwoscaleError
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.surrogate.resampling import Resampling
 
 
@@ -123,6 +123,6 @@ def test_other_channels_stay_refused(fitted):
 
 
 def test_a_line_does_not_become_an_image():
-    spaces = (Space(1, Grid(1, 9)), Space(1, Grid(1, 9)))
+    spaces = (Space(Grid((1, 9))), Space(Grid((1, 9))))
     with pytest.raises(TwoscaleError, match="fields on a line and images are not interpolated"):
-        Resampling.of_inputs(spaces, Grid(4, 9)).check()
+        Resampling.of_inputs(spaces, Grid((4, 9))).check()

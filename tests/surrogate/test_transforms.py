@@ -20,7 +20,7 @@ any_case = pytest.mark.parametrize(("method", "settings"), CASES, ids=str)
 @pytest.fixture(scope="module")
 def heat():
     """Conductivities from 0.04 to 20 and temperatures, (samples, 16, 16), float32."""
-    field = GaussianRandomField().sample(Grid(16, 16), range(300), entropy=[7])
+    field = GaussianRandomField().sample(Grid((16, 16)), range(300), entropy=[7])
     conductivity = torch.exp(0.6 * field / field.std())
     return conductivity.float(), Darcy().solve(conductivity).float()
 

@@ -22,7 +22,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 def darcy(generator):
     """A problem, media, solutions and predictions that are some percent off."""
     problem = Darcy()
-    media = problem.sample(Grid(12, 15), range(4), seed=0)
+    media = problem.sample(Grid((12, 15)), range(4), seed=0)
     solutions = problem.solve(media)
     noise = torch.randn(solutions.shape, dtype=torch.float64, generator=generator)
     return problem, media, solutions, solutions + 1e-4 * noise
@@ -32,7 +32,7 @@ def energy(problem, media, error):
     """h sqrt(e'Ae) of the interior values of fields."""
     inside = error[:, 1:-1, 1:-1]
     applied = problem.system(media).apply(inside)
-    rows, columns = Grid(*error.shape[1:]).spacing
+    rows, columns = Grid(error.shape[1:]).spacing
     return (rows * columns * (inside * applied).sum((1, 2))).sqrt().numpy()
 
 
@@ -73,14 +73,14 @@ def test_the_recorded_run_has_no_violation_and_sharp_bounds():
 @extended
 def test_the_reference_is_the_librarys_equation():
     """Another solver, another stencil, the same solution."""
-    medium = Darcy().sample(Grid(9, 14), [0], seed=0)
+    medium = Darcy().sample(Grid((9, 14)), [0], seed=0)
     one = record.Equation.solved(medium[0].numpy(), np.ones((9, 14)))
     np.testing.assert_allclose(one.solution.astype(float), Darcy().solve(medium)[0], atol=1e-10)
 
 
 def test_poisson_is_an_identity(generator):
     problem = Poisson()
-    forcing = problem.sample(Grid(14, 9), range(3), seed=0)
+    forcing = problem.sample(Grid((14, 9)), range(3), seed=0)
     error = torch.randn(3, 14, 9, dtype=torch.float64, generator=generator)
     found = certify(problem.solve(forcing) + error, forcing, problem)
     true = energy(problem, forcing, error)

@@ -29,7 +29,7 @@ def wrong(truth):
 
 def test_of_poisson_it_is_the_error_itself():
     problem = Poisson()
-    x = problem.sample(Grid(17, 17), range(40), seed=0)[:, None]
+    x = problem.sample(Grid((17, 17)), range(40), seed=0)[:, None]
     truth = problem.solve(x)
     predicted = wrong(truth)
     torch.testing.assert_close(
@@ -39,7 +39,7 @@ def test_of_poisson_it_is_the_error_itself():
 
 def test_each_sample_of_several_channels_has_its_own_equation():
     darcy = Darcy()
-    media = darcy.sample(Grid(17, 17), range(40), seed=0)[:, None]
+    media = darcy.sample(Grid((17, 17)), range(40), seed=0)[:, None]
     truth = darcy.solve(media)
     predicted = wrong(truth)
     both = torch.cat([media, torch.ones_like(media)], 1)

@@ -4,7 +4,7 @@ import torch
 from twoscale import Darcy, Grid
 from twoscale.trust.energy import EnergyNorm
 
-GRID = Grid(8, 10)
+GRID = Grid((8, 10))
 AREA = 1 / (7 * 9)
 
 

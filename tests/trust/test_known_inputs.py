@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
 from twoscale.problems import Darcy, Poisson
 from twoscale.problems.random_field import GaussianRandomField
@@ -17,12 +18,12 @@ USUAL = GaussianRandomField()
 
 
 def drawn(problem, count, seed):
-    fields = problem.sample(Grid(SIDE, SIDE), range(count), seed=seed)
+    fields = problem.sample(Grid((SIDE, SIDE)), range(count), seed=seed)
     return fields.float()[:, None]
 
 
 def range_of(fields, parameters=0):
-    space = Space(fields.shape[1], Grid(*fields.shape[2:]), parameters)
+    space = Space(Grid(fields.shape[2:]), fields.shape[1], parameters=parameters)
     return KnownInputs(space).fit(ArraySource(fields))
 
 
@@ -177,7 +178,7 @@ def noise_in_a_block(fields, side, draw):
 
 def test_changes_of_a_part_of_the_field_are_seen():
     """Also if they spare every eighth row and column, and all nodes of a coarse grid."""
-    problem, grid = Darcy(), Grid(64, 64)
+    problem, grid = Darcy(), Grid((64, 64))
     fields = problem.sample(grid, range(700), seed=0).float()[:, None]
     known, fresh = range_of(fields[:500]), fields[500:]
     assert share(known, fresh) <= 0.05

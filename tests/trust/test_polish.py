@@ -9,7 +9,7 @@ from twoscale import Darcy, Grid, Poisson, TwoscaleError, TwoscaleWarning, certi
 def darcy(generator):
     """A problem, media, solutions and predictions that are some percent off."""
     problem = Darcy()
-    media = problem.sample(Grid(14, 17), range(5), seed=0)
+    media = problem.sample(Grid((14, 17)), range(5), seed=0)
     solutions = problem.solve(media)
     noise = torch.randn(solutions.shape, dtype=torch.float64, generator=generator)
     return problem, media, solutions, solutions + 1e-4 * noise
@@ -70,7 +70,7 @@ def test_steps_bound_those_of_a_tolerance(darcy):
 @pytest.mark.parametrize("amount", [{"steps": 1}, {"tolerance": 1e-12}])
 def test_poisson_takes_one_step(amount, generator):
     problem = Poisson()
-    forcing = problem.sample(Grid(12, 9), range(3), seed=0)
+    forcing = problem.sample(Grid((12, 9)), range(3), seed=0)
     prediction = torch.randn(3, 12, 9, dtype=torch.float64, generator=generator)
     polished = polish(prediction, forcing, problem, **amount)
     assert polished.steps.tolist() == [1, 1, 1]

@@ -14,7 +14,7 @@ def test_every_node_counts(shape):
     """A single node that differs from all others raises the mean, and that of a block more."""
     nodes = shape[0] * shape[1]
     fields = torch.eye(nodes).reshape(nodes, 1, *shape)
-    largest, mean = NeighbourSquares(Grid(*shape))(fields)[:, 0, :2].T
+    largest, mean = NeighbourSquares(Grid(shape))(fields)[:, 0, :2].T
     assert float(mean.min()) > 0
     assert bool((largest >= mean * 0.999).all())
 
@@ -22,7 +22,7 @@ def test_every_node_counts(shape):
 @pytest.mark.parametrize("shape", GRIDS)
 def test_a_slope_has_the_same_differences_everywhere(shape):
     fields = torch.arange(shape[0] * shape[1], dtype=torch.float32).reshape(1, 1, *shape)
-    found = NeighbourSquares(Grid(*shape))(fields)[0, 0].tolist()
+    found = NeighbourSquares(Grid(shape))(fields)[0, 0].tolist()
     if 1 in shape:
         assert found == pytest.approx([1.0, 1.0, 1.0, 4.0])
     else:
@@ -34,12 +34,12 @@ def test_blocks_tell_where_a_field_is_rough():
     generator = torch.Generator().manual_seed(0)
     fields = torch.zeros(1, 1, 64, 64)
     fields[..., 16:24, 40:48] = torch.randn(8, 8, generator=generator)
-    largest, mean = NeighbourSquares(Grid(64, 64))(fields)[0, 0, :2].tolist()
+    largest, mean = NeighbourSquares(Grid((64, 64)))(fields)[0, 0, :2].tolist()
     assert largest > 30 * mean
 
 
 def test_a_single_node_has_no_differences():
-    assert NeighbourSquares(Grid(1, 1))(torch.ones(3, 2, 1, 1)).shape == (3, 2, 0)
+    assert NeighbourSquares(Grid((1, 1)))(torch.ones(3, 2, 1, 1)).shape == (3, 2, 0)
     assert lag_squares(torch.ones(3, 2, 1, 1)) == []
 
 

@@ -25,7 +25,7 @@ from twoscale.data.places import (
     object_names,
     read_json_at,
 )
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, UnreachableDataError, UnreadableDataError
 from twoscale.fields.samples import fits_rank, sample_shape
 from twoscale.files import content_digest, read_json
@@ -149,7 +149,7 @@ class Layout:
             return f"{outputs} fields"
         parts = []
         if inputs.field_channels:
-            parts.append(f"{Space(inputs.field_channels, inputs.grid)} fields")
+            parts.append(f"{Space(inputs.grid, inputs.field_channels)} fields")
         if inputs.parameters:
             parts.append(f"{inputs.parameters} parameter{'s' if inputs.parameters > 1 else ''}")
         return f"{' and '.join(parts)} to {outputs} fields"

@@ -16,7 +16,8 @@ from twoscale.data.description import SIDES, Layout, Side, describe
 from twoscale.data.store import Dataset
 from twoscale.data.targets import PackedRow
 from twoscale.data.writer import ChunkPacker, writing
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.fields.workers import Tasks
@@ -166,7 +167,7 @@ def _solved(
 
 def _side(channels: int, grid: Grid) -> Side:
     """Return the side of a problem's fields; one channel has no axis of its own."""
-    return Side(Space(channels, grid), 3 if channels == 1 else 4)
+    return Side(Space(grid, channels), 3 if channels == 1 else 4)
 
 
 def _values(fields: Tensor, side: Side, name: str) -> np.ndarray:

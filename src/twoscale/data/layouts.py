@@ -19,7 +19,8 @@ from twoscale.data.readers.base import StoredArray
 from twoscale.data.readers.pieces import Pieces
 from twoscale.data.reading import Reading
 from twoscale.data.sections import Times, parse_select
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 
 _FIELDS = {"input": "inputs", "output": "outputs", "parameters": "parameters"}
@@ -48,19 +49,22 @@ class OpenedFields:
         known = [stack for stack in (given, scalars) if stack]
         channels = sum(stack.channels for stack in known)
         parameters = scalars.channels if scalars else 0
-        return Side(Space(channels, self._grid(first), parameters, _names(known)), first.rank)
+        return Side(
+            Space(self._grid(first), channels, names=_names(known), parameters=parameters),
+            first.rank,
+        )
 
     def layout(self) -> Layout:
         """Return what the arrays are together."""
         output = self.stacks["output"]
-        space = Space(output.channels, self._grid(output), names=_names([output]))
+        space = Space(self._grid(output), output.channels, names=_names([output]))
         return Layout(output.samples, self.input_side(), Side(space, output.rank))
 
     def _grid(self, stack: Stack) -> Grid:
         """Return the grid of a stack; an axis of one node has nothing to wrap."""
         height, width = stack.grid_shape
         rows, columns = self.reading.periodic or (False, False)
-        return Grid(height, width, (rows and height > 1, columns and width > 1))
+        return Grid((height, width), periodic=(rows and height > 1, columns and width > 1))
 
 
 @contextmanager

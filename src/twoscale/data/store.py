@@ -26,7 +26,7 @@ from twoscale.data.description import (
 )
 from twoscale.data.places import URL, Place, UnreachableStorageError, place_of
 from twoscale.data.shards import Damaged, StoredChunks
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, UnreachableDataError, UnreadableDataError
 from twoscale.fields.source import (
     ArraySource,

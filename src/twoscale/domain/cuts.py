@@ -1,4 +1,4 @@
-"""One axis of a grid, cut into intervals of nodes."""
+"""One axis of a grid, and how it is cut into intervals of nodes."""
 
 from __future__ import annotations
 
@@ -11,79 +11,128 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 
+_MOST_NODES = 10**6  # per side: a field of more would not fit any memory
+
 
 @dataclass(frozen=True)
-class Cuts:
-    """Intervals of nodes that cover an axis of `size` nodes, in the order of their `starts`.
+class Axis:
+    """Uniform nodes along one direction.
 
-    Along a `periodic` axis an interval may pass the end and go on at the beginning.
+    Along an ordinary axis the nodes include both ends, so the spacing is extent / (nodes - 1).
+    Along a periodic axis the last node is followed by the first, and the spacing is extent / nodes.
+    An axis of a single node has no differences; its spacing is its extent.
+
+    Parameters
+    ----------
+    size
+        Number of nodes, from 1 to a million.
+    periodic
+        Whether the last node is followed by the first; not by default.
+    extent
+        Length of the axis, 1 by default.
     """
 
     size: int
+    periodic: bool = False
+    extent: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.size, int) or isinstance(self.size, bool):
+            raise TwoscaleError(f"a grid has whole numbers of nodes per side, got {self.size!r}")
+        if not 1 <= self.size <= _MOST_NODES:
+            raise TwoscaleError(f"a grid has 1 to {_MOST_NODES} nodes per side, got {self.size}")
+        if not isinstance(self.periodic, bool):
+            raise TwoscaleError(f"periodic says whether an axis wraps, got {self.periodic!r}")
+        if not self.extent > 0:
+            raise TwoscaleError(f"the extent of an axis is positive, got {self.extent}")
+
+    @property
+    def spacing(self) -> float:
+        return self.extent / (self.size if self.periodic else max(self.size - 1, 1))
+
+    @property
+    def weights(self) -> Tensor:
+        """Return the weights (size,), float64, of the trapezoidal rule: they sum to the extent."""
+        weights = torch.full((self.size,), self.spacing, dtype=torch.float64)
+        if not self.periodic and self.size > 1:
+            weights[[0, -1]] /= 2
+        return weights
+
+    def __str__(self) -> str:
+        return f"{self.size}{'p' if self.periodic else ''}"
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Intervals of nodes that cover an axis, in the order of their `starts`.
+
+    Along a periodic axis an interval may pass the end and go on at the beginning.
+    """
+
+    axis: Axis
     starts: tuple[int, ...]
     sides: tuple[int, ...]
-    periodic: bool = False
 
     @classmethod
-    def equal(cls, size: int, count: int, *, periodic: bool = False) -> Cuts:
+    def equal(cls, axis: Axis, count: int) -> Cuts:
         """Return `count` intervals side by side, whose sides differ by at most one node.
 
         They are the same from both ends, so that a mirrored field has mirrored patches. Only an odd
         number of nodes in an even number of intervals has no such cuts.
 
-        >>> Cuts.equal(10, 4).sides, Cuts.equal(11, 4).sides
+        >>> Cuts.equal(Axis(10), 4).sides, Cuts.equal(Axis(11), 4).sides
         ((3, 2, 2, 3), (3, 2, 3, 3))
         """
+        size = axis.size
         first = [(2 * k * size + count) // (2 * count) for k in range((count + 1) // 2)]
         middle = [] if count % 2 else [size // 2]
         edges = [*first, *middle, *(size - edge for edge in reversed(first))]
         sides = tuple(stop - start for start, stop in pairwise(edges))
-        return cls(size, tuple(edges[:-1]), sides, periodic)
+        return cls(axis, tuple(edges[:-1]), sides)
 
     @classmethod
-    def overlapping(cls, size: int, count: int, *, periodic: bool = False) -> Cuts:
+    def overlapping(cls, axis: Axis, count: int) -> Cuts:
         """Return intervals as long as those of `count` equal ones, at half their distance.
 
         There are 2 count - 1 of them, along a periodic axis 2 count. All have one side, the whole
         number next to size / count: longer ones would have more to say with as many codes.
 
-        >>> Cuts.overlapping(9, 2).starts, Cuts.overlapping(8, 2, periodic=True).starts
+        >>> Cuts.overlapping(Axis(9), 2).starts, Cuts.overlapping(Axis(8, True), 2).starts
         ((0, 2, 5), (0, 2, 4, 6))
         """
+        size = axis.size
         side = max(1, (2 * size + count - 1) // (2 * count))
-        if periodic:
+        if axis.periodic:
             starts = tuple(k * size // (2 * count) for k in range(2 * count))
         else:
             steps = max(2 * count - 2, 1)
             starts = tuple(k * (size - side) // steps for k in range(2 * count - 1))
-        return cls(size, starts, (side,) * len(starts), periodic)
-
-    @classmethod
-    def strided(cls, size: int, side: int, stride: int) -> Cuts:
-        """Return intervals of one side at a fixed stride that cover the axis exactly."""
-        if not 1 <= stride <= side <= size or (size - side) % stride:
-            raise TwoscaleError(
-                f"patches of side {side} at stride {stride} do not cover {size} nodes: "
-                "the stride must be at most the side and divide (size - side)"
-            )
-        starts = tuple(range(0, size - side + 1, stride))
-        return cls(size, starts, (side,) * len(starts))
+        return cls(axis, starts, (side,) * len(starts))
 
     def part(self, intervals: slice) -> tuple[slice, Cuts]:
         """Return the nodes that consecutive intervals cover, and these intervals of those nodes.
 
         If one of them passes the end of the axis, the nodes are all.
 
-        >>> Cuts.equal(10, 4).part(slice(1, 3))
-        (slice(3, 7, None), Cuts(size=4, starts=(0, 2), sides=(2, 2), periodic=False))
+        >>> nodes, cuts = Cuts.equal(Axis(10), 4).part(slice(1, 3))
+        >>> nodes, cuts.starts, cuts.sides
+        (slice(3, 7, None), (0, 2), (2, 2))
         """
         starts, sides = self.starts[intervals], self.sides[intervals]
         first = starts[0]
         stop = max(start + side for start, side in zip(starts, sides, strict=True))
         if stop > self.size:
-            return slice(0, self.size), Cuts(self.size, starts, sides, self.periodic)
+            return slice(0, self.size), Cuts(self.axis, starts, sides)
         moved = tuple(start - first for start in starts)
-        return slice(first, stop), Cuts(stop - first, moved, sides)
+        return slice(first, stop), Cuts(Axis(stop - first), moved, sides)
+
+    @property
+    def size(self) -> int:
+        return self.axis.size
+
+    @property
+    def periodic(self) -> bool:
+        return self.axis.periodic
 
     @property
     def count(self) -> int:

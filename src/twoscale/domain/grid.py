@@ -1,177 +1,194 @@
-"""Grids, and what fields on them are made of; spacing is always read from here."""
+"""Grids: uniform nodes along one to three axes; spacing and weights are always read from here."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
+from torch import Tensor
+
+from twoscale.domain.aggregation import Aggregation
+from twoscale.domain.cuts import Axis, Cuts
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
 
-_MOST_NODES = 10**6  # per side: a field of more would not fit any memory
+_USUAL = 4  # patches per axis, by default
+_AXIS_NAMES = ("depth", "height", "width")
 
 
-@dataclass(frozen=True)
+class Plane(NamedTuple):
+    """The shape (rows, columns) of images, and which of both axes wrap."""
+
+    shape: tuple[int, int]
+    periodic: tuple[bool, bool]
+
+
+@dataclass(frozen=True, init=False)
 class Grid:
-    """Uniform nodes of the unit square: `height` rows by `width` columns.
-
-    Along an ordinary axis the nodes include both ends, so the spacing is 1 / (nodes - 1). Along a
-    periodic axis the last node is followed by the first, and the spacing is 1 / nodes. An axis of a
-    single node has no differences; its spacing is 1.
+    """Uniform nodes along one to three axes: a line, a plane (rows, columns), or a box.
 
     Parameters
     ----------
-    height, width
-        Number of rows and of columns, from 1 to a million each.
+    axes
+        The axes in the order of a field's: numbers of nodes, or `Axis` objects.
+    mask
+        Which nodes hold values, a boolean array of the grid's shape; all by default.
     periodic
-        Whether the last row is followed by the first, and the last column by the first; (False,
-        False) by default.
+        Whether each of the axes wraps, where they are given as numbers; none by default.
 
     Examples
     --------
-    >>> Grid(5, 4, periodic=(False, True)).spacing
+    >>> Grid((5, Axis(4, periodic=True))).spacing
     (0.25, 0.25)
     """
 
-    height: int
-    width: int
-    periodic: tuple[bool, bool] = (False, False)
+    axes: tuple[Axis, ...]
+    _mask: bytes | None
 
-    def __post_init__(self) -> None:
-        if not all(isinstance(side, int) and not isinstance(side, bool) for side in self.shape):
-            raise TwoscaleError(f"a grid has whole numbers of nodes per side, got {self.shape}")
-        if min(self.shape) < 1 or max(self.shape) > _MOST_NODES:
+    def __init__(
+        self,
+        axes: Sequence[int | Axis],
+        mask: Any = None,
+        *,
+        periodic: Sequence[bool] | None = None,
+    ) -> None:
+        if not isinstance(axes, Sequence) or not 1 <= len(axes) <= 3:
+            raise TwoscaleError(f"a grid has one to three axes, such as (16, 16), got {axes!r}")
+        wraps = (False,) * len(axes) if periodic is None else tuple(periodic)
+        if len(wraps) != len(axes):
             raise TwoscaleError(
-                f"a grid has 1 to {_MOST_NODES} nodes per side, got {self.height}x{self.width}"
+                f"periodic says of each of {len(axes)} axes whether it wraps, got {wraps}"
             )
-        if len(self.periodic) != 2 or not all(isinstance(one, bool) for one in self.periodic):
+        made = tuple(
+            axis if isinstance(axis, Axis) else Axis(axis, wrap)
+            for axis, wrap in zip(axes, wraps, strict=True)
+        )
+        object.__setattr__(self, "axes", made)
+        object.__setattr__(self, "_mask", None)
+        if mask is not None:
+            object.__setattr__(self, "_mask", self._checked(mask))
+
+    def _checked(self, mask: Any) -> bytes:
+        kept = torch.as_tensor(mask)
+        if kept.dtype != torch.bool or kept.shape != self.shape or not bool(kept.any()):
             raise TwoscaleError(
-                f"periodic says of rows and columns whether they wrap, got {self.periodic}"
+                f"a mask says of each of {self} nodes whether it holds a value, true for some, got "
+                f"{kept.dtype} of shape {tuple(kept.shape)}"
             )
+        return bytes(kept.flatten().tolist())
 
     @classmethod
     def square(cls, resolution: int, *, periodic: bool = False) -> Grid:
         """Return the D x D grid, periodic along both axes or along none."""
-        return cls(resolution, resolution, (periodic, periodic))
+        return cls((resolution, resolution), periodic=(periodic, periodic))
 
     @cached_property
-    def shape(self) -> tuple[int, int]:
-        return (self.height, self.width)
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        return tuple(axis.periodic for axis in self.axes)
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        return tuple(axis.spacing for axis in self.axes)
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """Return the words for the axes: the last one is the width."""
+        return _AXIS_NAMES[-len(self.axes) :]
+
+    @classmethod
+    def of_layout(cls, layout: PatchLayout) -> Grid:
+        """Return the grid that patches cover."""
+        return cls([cuts.axis for cuts in layout.axes])
+
+    @property
+    def plane(self) -> Plane:
+        """Return the rows and columns, for what works on images: a line is a single row."""
+        if len(self.axes) > 2 or self._mask is not None:
+            raise TwoscaleError(f"this works on lines and planes without masks, not on {self}")
+        rows, columns = ((Axis(1),) * (2 - len(self.axes)) + self.axes)[:2]
+        return Plane((rows.size, columns.size), (rows.periodic, columns.periodic))
 
     @property
     def nodes(self) -> int:
+        """Return the number of places in one channel of a field, masked ones included."""
         return prod(self.shape)
 
     @property
-    def spacing(self) -> tuple[float, float]:
-        """Return (row spacing, column spacing)."""
-        rows, columns = (
-            1.0 / size if periodic else 1.0 / max(size - 1, 1)
-            for size, periodic in zip(self.shape, self.periodic, strict=True)
-        )
-        return rows, columns
-
-    def __str__(self) -> str:
-        sides = zip(self.shape, self.periodic, strict=True)
-        return "x".join(f"{size}{'p' if periodic else ''}" for size, periodic in sides)
-
-
-@dataclass(frozen=True)
-class Space:
-    """What a batch of fields (samples, channels, height, width) is made of.
-
-    Parameters
-    ----------
-    channels
-        Number of channels, at least 1, parameters included.
-    grid
-        The nodes of every channel.
-    parameters
-        How many of the channels, the last ones, are scalars: the same number at every node. 0 by
-        default.
-    names
-        Names of the channels, one each and all different. None by default: they are then numbered.
-
-    Examples
-    --------
-    >>> Space(2, Grid(8, 8), names=("pressure", "speed")).channel_names
-    ('pressure', 'speed')
-    """
-
-    channels: int
-    grid: Grid
-    parameters: int = 0
-    names: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        counts = (self.channels, self.parameters)
-        if not all(isinstance(one, int) and not isinstance(one, bool) for one in counts):
-            raise TwoscaleError(f"channels and parameters are whole numbers, got {counts}")
-        if self.names is not None and not all(isinstance(name, str) for name in self.names):
-            raise TwoscaleError(f"names of channels are texts, got {list(self.names)}")
-        if not 0 <= self.parameters <= self.channels or self.channels < 1:
-            raise TwoscaleError(
-                f"fields have at least one channel, got {self.channels} with "
-                f"{self.parameters} parameters among them"
-            )
-        if self.names is not None and (
-            len(self.names) != self.channels or len(set(self.names)) != self.channels
-        ):
-            raise TwoscaleError(
-                f"{self.channels} channels need as many different names, got {list(self.names)}"
-            )
-
-    @cached_property
-    def shape(self) -> tuple[int, int, int]:
-        """Return (channels, height, width)."""
-        return (self.channels, *self.grid.shape)
+    def mask(self) -> Tensor | None:
+        """Return which nodes hold values (shape), or None if all do."""
+        if self._mask is None:
+            return None
+        return torch.tensor(list(self._mask), dtype=torch.bool).reshape(self.shape)
 
     @property
-    def field_channels(self) -> int:
-        """Return the number of channels that vary over the grid."""
-        return self.channels - self.parameters
+    def weights(self) -> Tensor:
+        """Return the quadrature weights (shape), float64: they sum to the measure of the domain.
 
-    @property
-    def channel_names(self) -> tuple[str, ...]:
-        """Return the channels' names, or their numbers from zero."""
-        return self.names or tuple(str(channel) for channel in range(self.channels))
-
-    @property
-    def contents(self) -> str:
-        """Return what samples are made of, in words.
-
-        >>> Space(4, Grid(12, 12), parameters=3).contents
-        '12x12 fields and 3 parameters'
+        Masked nodes have none.
         """
-        count = self.field_channels
-        scalars = f"{self.parameters} parameter{'s' if self.parameters > 1 else ''}"
-        fields = f"{count}x{self.grid} fields" if count > 1 else f"{self.grid} fields"
-        if not count:
-            return scalars
-        return f"{fields} and {scalars}" if self.parameters else fields
+        weights = reduce(lambda one, axis: one[..., None] * axis, (a.weights for a in self.axes))
+        return weights if self.mask is None else torch.where(self.mask, weights, 0.0)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the space as plain values, for `from_dict`."""
-        return {
-            "height": self.grid.height,
-            "width": self.grid.width,
-            "periodic": list(self.grid.periodic),
-            "channels": self.channels,
-            "parameters": self.parameters,
-            "names": None if self.names is None else list(self.names),
-        }
+    def edges(self) -> Tensor:
+        """Return the pairs of neighbouring nodes (2, edges) that hold values, flat numbers."""
+        numbers = torch.arange(self.nodes).reshape(self.shape)
+        pairs = []
+        for k, axis in enumerate(self.axes):
+            after = numbers.roll(-1, k)
+            last = axis.size - (0 if axis.periodic and axis.size > 2 else 1)
+            pair = torch.stack([numbers.narrow(k, 0, last), after.narrow(k, 0, last)])
+            pairs.append(pair.flatten(1))
+        edges = torch.cat(pairs, 1)
+        if self.mask is None:
+            return edges
+        return edges[:, self.mask.flatten()[edges].all(0)]
 
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Space:
-        rows, columns = stored["periodic"]
-        names = stored["names"]
-        return cls(
-            stored["channels"],
-            Grid(stored["height"], stored["width"], (rows, columns)),
-            stored["parameters"],
-            None if names is None else tuple(names),
-        )
+    def partition(
+        self, counts: Sequence[int], *, overlap: bool = False, smallest: int = 2
+    ) -> PatchLayout:
+        """Return `counts` patches per axis side by side; with `overlap` also those in between.
+
+        A line takes the last of the counts. Sides differ by at most one node, and have at least
+        `smallest` nodes. On an axis that is too short, four patches or fewer become fewer still;
+        more than four are refused.
+        """
+        cut = Cuts.overlapping if overlap else Cuts.equal
+        cuts = []
+        for name, axis, count in zip(self.axis_names, self.axes, self._own(counts), strict=True):
+            most = max(axis.size // smallest, 1)
+            if count < 1 or count > max(most, _USUAL):
+                raise TwoscaleError(
+                    f"a {name} of {axis.size} nodes can be cut into 1 to {most} patches, got "
+                    f"{count}: set patches, as rows and columns"
+                )
+            cuts.append(cut(axis, min(count, most)))
+        return PatchLayout(tuple(cuts))
+
+    def common_partition(self, counts: Sequence[int]) -> PatchLayout:
+        """Return the patches on whose seams all methods are compared: fewer where nodes are few."""
+        own = zip(self._own(counts), self.shape, strict=True)
+        return self.partition([min(count, max(size // 2, 1)) for count, size in own])
+
+    def _own(self, counts: Sequence[int]) -> Sequence[int]:
+        """Return the last of the counts, as many as there are axes."""
+        return counts[-len(self.axes) :]
+
+    def coarsen(self, cells: Sequence[int]) -> Aggregation:
+        """Return the means over so many cells per axis, and the interpolation between them."""
+        return Aggregation([Cuts.equal(*one) for one in zip(self.axes, cells, strict=True)])
+
+    def __repr__(self) -> str:
+        axes = [str(axis.size) if axis == Axis(axis.size) else repr(axis) for axis in self.axes]
+        mask = "" if self._mask is None else ", mask=..."
+        return f"Grid(({', '.join(axes)}{',' if len(axes) == 1 else ''}){mask})"
 
     def __str__(self) -> str:
-        return f"{self.channels}x{self.grid}" if self.channels > 1 else str(self.grid)
+        return "x".join(map(str, ("1",) * (2 - len(self.axes)) + self.axes))

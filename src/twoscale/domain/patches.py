@@ -1,10 +1,11 @@
-"""Rectangular patches of a grid: extraction, weighted assembly, seams."""
+"""Parts of a domain: extraction, weighted assembly, seams; rectangular patches of a grid."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,16 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twoscale.domain.cuts import Cuts
-from twoscale.domain.grid import Grid
+from twoscale.domain.cuts import Axis, Cuts
 from twoscale.errors import TwoscaleError
 
-Pair = tuple[int, int]
 
-_USUAL = 4  # patches per axis, by default
-
-
-def as_pair(counts: Any) -> Pair:
+def as_pair(counts: Any) -> tuple[int, int]:
     """Return patches per axis as (rows, columns); one number stands for both.
 
     >>> as_pair(4), as_pair((2, 3))
@@ -38,162 +34,62 @@ def as_pair(counts: Any) -> Pair:
 
 @dataclass(frozen=True)
 class Seams:
-    """The rows and columns of a grid at which a patch starts, or before which one stops."""
+    """The places along each axis of a grid at which a patch starts, or before which one stops."""
 
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    grid: Grid
+    places: tuple[tuple[int, ...], ...]
+    axes: tuple[Axis, ...]
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Return the rows of a plane with a seam; a line has none."""
+        return self.places[-2] if len(self.places) > 1 else ()
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        return self.places[-1]
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.columns)
+        return any(self.places)
 
 
-@dataclass(frozen=True)
-class PatchLayout:
-    """Patches that cover a grid: every interval of rows with every interval of columns.
+class Partition:
+    """Parts of a domain that cover it, filled up with zeros to the size of the largest.
 
-    Patches are numbered row by row. Where their sizes differ, smaller ones are filled up with zeros
-    to the size of the largest, so that all patches are one tensor. All pairs are (rows, columns).
-
-    Parameters
-    ----------
-    rows, columns
-        The intervals of nodes along the height and along the width.
-
-    Examples
-    --------
-    >>> layout = PatchLayout.tiling(Grid(8, 9), (2, 2))
-    >>> layout.count, layout.patch
-    (4, (4, 5))
-    >>> layout.extract(torch.zeros(3, 1, 8, 9)).shape
-    torch.Size([3, 4, 20])
+    So all parts are one tensor. `shape` is that of one channel. Subclasses are values: equal ones
+    have the same hash.
     """
 
-    rows: Cuts
-    columns: Cuts
+    shape: tuple[int, ...]
 
-    @classmethod
-    def tiling(
-        cls, grid: Grid, counts: Pair, *, overlap: bool = False, smallest: int = 2
-    ) -> PatchLayout:
-        """Return `counts` patches per axis side by side; with `overlap` also those in between.
+    @property
+    def index(self) -> Tensor:
+        """Return the flat node numbers (count, features) of all parts."""
+        raise NotImplementedError
 
-        Sides differ by at most one node, and have at least `smallest` nodes. On an axis that is too
-        short, four patches or fewer become fewer still; more than four are refused.
-        """
-        cut = Cuts.overlapping if overlap else Cuts.equal
-        axes = []
-        for axis, size, count, periodic in zip(
-            ("height", "width"), grid.shape, counts, grid.periodic, strict=True
-        ):
-            most = max(size // smallest, 1)
-            if count < 1 or count > max(most, _USUAL):
-                raise TwoscaleError(
-                    f"a {axis} of {size} nodes can be cut into 1 to {most} patches, got {count}: "
-                    "set patches, as rows and columns"
-                )
-            axes.append(cut(size, min(count, most), periodic=periodic and size > 1))
-        return cls(*axes)
-
-    @classmethod
-    def seams_of(cls, grid: Grid, counts: Pair) -> PatchLayout:
-        """Return the patches on whose seams all methods are compared: fewer where nodes are few."""
-        rows, columns = (
-            min(count, max(size // 2, 1)) for size, count in zip(grid.shape, counts, strict=True)
-        )
-        return cls.tiling(grid, (rows, columns))
-
-    @classmethod
-    def strided(cls, shape: Pair, patch: Pair, stride: Pair) -> PatchLayout:
-        """Return patches of one size at a fixed stride that cover the grid exactly."""
-        rows, columns = (Cuts.strided(*axis) for axis in zip(shape, patch, stride, strict=True))
-        return cls(rows, columns)
-
-    @cached_property
-    def grid(self) -> Grid:
-        axes = (self.rows, self.columns)
-        height, width = (axis.size for axis in axes)
-        return Grid(height, width, (self.rows.periodic, self.columns.periodic))
-
-    @cached_property
-    def shape(self) -> Pair:
-        return (self.rows.size, self.columns.size)
-
-    @cached_property
-    def counts(self) -> Pair:
-        """Return the number of patches per axis."""
-        return (self.rows.count, self.columns.count)
+    @property
+    def inside(self) -> Tensor:
+        """Say of each place (count, features) whether it is a node of the part."""
+        raise NotImplementedError
 
     @cached_property
     def count(self) -> int:
-        return self.rows.count * self.columns.count
-
-    @cached_property
-    def patch(self) -> Pair:
-        """Return the size of the largest patch."""
-        return (self.rows.side, self.columns.side)
+        """Return the number of parts."""
+        return self.index.shape[0]
 
     @cached_property
     def features(self) -> int:
-        """Return the number of nodes of the largest patch."""
-        return self.rows.side * self.columns.side
+        """Return the number of nodes of the largest part."""
+        return self.index.shape[1]
 
     @cached_property
     def overlaps(self) -> bool:
-        return self.rows.overlaps or self.columns.overlaps
-
-    @cached_property
-    def stride(self) -> Pair | None:
-        """Return the distance of neighbours if all patches are alike, else None."""
-        rows, columns = self.rows.stride, self.columns.stride
-        return None if rows is None or columns is None else (rows, columns)
-
-    @cached_property
-    def seams(self) -> Seams:
-        return Seams(self.rows.seams, self.columns.seams, self.grid)
-
-    @cached_property
-    def inside(self) -> Tensor:
-        """Say of each place (count, features) whether it is a node of the patch."""
-        both = self.rows.inside[:, None, :, None] & self.columns.inside[None, :, None, :]
-        return both.reshape(self.count, self.features)
-
-    @cached_property
-    def nodes(self) -> Tensor:
-        """Return the flat node numbers (count, features) of all patches."""
-        rows, columns = self.rows.positions, self.columns.positions
-        both = rows[:, None, :, None] * self.columns.size + columns[None, :, None, :]
-        return both.reshape(self.count, self.features)
-
-    @cached_property
-    def _covers(self) -> Tensor:
-        """Return, for each node, the places of it in all patches; filled up with one that is none.
-
-        (most, nodes), as numbers of the flattened (count x features) places; count x features
-        stands for none.
-        """
-        places = self.inside.flatten().nonzero()[:, 0]
-        nodes = self.nodes.flatten()[places]
-        order = nodes.argsort(stable=True)
-        times = torch.bincount(nodes, minlength=self.rows.size * self.columns.size)
-        first = times.cumsum(0) - times
-        rank = torch.arange(len(order)) - first[nodes[order]]
-        shape = (int(times.max()), len(times))
-        covers = torch.full(shape, self.count * self.features)
-        covers[rank, nodes[order]] = places[order]
-        return covers
+        return int(self.inside.sum()) != prod(self.shape)
 
     def extract(self, fields: Tensor) -> Tensor:
-        """Return the patches of fields (batch, channels, height, width).
+        """Return the parts of fields (batch, channels, *shape).
 
         The result is (batch, count, channels x features): channel after channel.
         """
-        batch, channels = fields.shape[:2]
-        if self.stride is not None:
-            views = fields.unfold(2, self.rows.side, self.stride[0])
-            views = views.unfold(3, self.columns.side, self.stride[1])
-            apart = views.permute(0, 2, 3, 1, 4, 5)
-            return apart.reshape(batch, self.count, channels * self.features)
         places = _places(self, fields.device)
         values = fields.flatten(2).index_select(2, places.nodes)
         values = values.unflatten(2, (self.count, self.features))
@@ -201,36 +97,179 @@ class PatchLayout:
             values = values * places.inside.to(values.dtype)
         return values.transpose(1, 2).flatten(2)
 
-    def part(self, patches: slice) -> LayoutPart:
-        """Return consecutive patches, with the rows and columns of the grid that they lie in."""
-        across = self.columns.count
-        chosen = range(self.count)[patches]
-        first, last = chosen[0] // across, chosen[-1] // across
-        rows, row_cuts = self.rows.part(slice(first, last + 1))
-        left = chosen[0] % across if first == last else 0
-        width = len(chosen) if first == last else across
-        columns, column_cuts = self.columns.part(slice(left, left + width))
-        skipped = chosen[0] - first * across - left
-        inner = slice(skipped, skipped + len(chosen))
-        return LayoutPart(rows, columns, PatchLayout(row_cuts, column_cuts), inner, self.patch)
-
-    def assemble(self, patches: Tensor) -> Tensor:
-        """Return the sum of patches (batch, count, channels x features), placed, as fields."""
-        batch, channels = patches.shape[0], patches.shape[2] // self.features
-        if self.stride is not None and self.overlaps:
-            columns = patches.transpose(1, 2)
-            return functional.fold(columns, self.shape, self.patch, stride=self.stride)
-        if self.stride is not None:
-            tiles = patches.reshape(batch, *self.counts, channels, *self.patch)
-            return tiles.permute(0, 3, 1, 4, 2, 5).reshape(batch, channels, *self.shape)
-        values = patches.unflatten(2, (channels, self.features)).transpose(1, 2).flatten(2)
-        covers = _places(self, patches.device).covers
+    def assemble(self, parts: Tensor) -> Tensor:
+        """Return the sum of parts (batch, count, channels x features), placed, as fields."""
+        channels = parts.shape[2] // self.features
+        values = parts.unflatten(2, (channels, self.features)).transpose(1, 2).flatten(2)
+        covers = _places(self, parts.device).covers
         if len(covers) == 1:
             return values.index_select(2, covers[0]).unflatten(2, self.shape)
         values = functional.pad(values, (0, 1))
         total = sum(values.index_select(2, one) for one in covers)
         assert isinstance(total, Tensor)
         return total.unflatten(2, self.shape)
+
+    def covers(self) -> Tensor:
+        """Return, for each node, the places of it in all parts; filled up with one that is none.
+
+        (most, nodes), as numbers of the flattened (count x features) places; count x features
+        stands for none.
+        """
+        places = self.inside.flatten().nonzero()[:, 0]
+        nodes = self.index.flatten()[places]
+        order = nodes.argsort(stable=True)
+        times = torch.bincount(nodes, minlength=prod(self.shape))
+        first = times.cumsum(0) - times
+        rank = torch.arange(len(order)) - first[nodes[order]]
+        covers = torch.full((int(times.max()), len(times)), self.count * self.features)
+        covers[rank, nodes[order]] = places[order]
+        return covers
+
+
+class _Places(NamedTuple):
+    """Where the nodes of parts are, on a device."""
+
+    nodes: Tensor  # (count x features,)
+    inside: Tensor | None  # (count, features); None: all places are nodes
+    covers: Tensor  # (most, nodes)
+
+
+@lru_cache(maxsize=64)
+def _places(partition: Partition, device: torch.device) -> _Places:
+    """Return the places on the device; kept, so that neither way makes transfers."""
+    inside = None if bool(partition.inside.all()) else partition.inside.to(device)
+    index, covers = partition.index.flatten(), partition.covers()
+    return _Places(index.to(device), inside, covers.to(device))
+
+
+@dataclass(frozen=True)
+class PatchLayout(Partition):
+    """Patches that cover a grid: every interval of one axis with every interval of the others.
+
+    Patches are numbered row by row. Where their sizes differ, smaller ones are filled up with zeros
+    to the size of the largest. Tuples have one entry for each axis.
+
+    Parameters
+    ----------
+    axes
+        The intervals of nodes along each axis.
+
+    Examples
+    --------
+    >>> from twoscale import Grid
+    >>> layout = Grid((8, 9)).partition((2, 2))
+    >>> layout.count, layout.patch
+    (4, (4, 5))
+    >>> layout.extract(torch.zeros(3, 1, 8, 9)).shape
+    torch.Size([3, 4, 20])
+    """
+
+    axes: tuple[Cuts, ...]
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return tuple(cuts.size for cuts in self.axes)
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Return the number of patches per axis."""
+        return tuple(cuts.count for cuts in self.axes)
+
+    @cached_property
+    def patch(self) -> tuple[int, ...]:
+        """Return the size of the largest patch."""
+        return tuple(cuts.side for cuts in self.axes)
+
+    @cached_property
+    def count(self) -> int:
+        return prod(self.counts)
+
+    @cached_property
+    def features(self) -> int:
+        return prod(self.patch)
+
+    @cached_property
+    def overlaps(self) -> bool:
+        return any(cuts.overlaps for cuts in self.axes)
+
+    @cached_property
+    def stride(self) -> tuple[int, ...] | None:
+        """Return the distance of neighbours if all patches are alike, else None."""
+        strides = tuple(cuts.stride for cuts in self.axes if cuts.stride is not None)
+        return strides if len(strides) == len(self.axes) else None
+
+    @property
+    def rows(self) -> Cuts:
+        """Return the intervals of a plane's rows: of a line, a single one."""
+        return self.axes[-2] if len(self.axes) > 1 else Cuts(Axis(1), (0,), (1,))
+
+    @property
+    def columns(self) -> Cuts:
+        return self.axes[-1]
+
+    @cached_property
+    def seams(self) -> Seams:
+        return Seams(tuple(one.seams for one in self.axes), tuple(one.axis for one in self.axes))
+
+    @cached_property
+    def inside(self) -> Tensor:
+        inside = torch.ones(1, 1, dtype=torch.bool)
+        for cuts in self.axes:
+            both = inside[:, None, :, None] & cuts.inside[None, :, None, :]
+            inside = both.flatten(2).flatten(0, 1)
+        return inside
+
+    @cached_property
+    def index(self) -> Tensor:
+        index = torch.zeros(1, 1, dtype=torch.int64)
+        for cuts in self.axes:
+            both = index[:, None, :, None] * cuts.size + cuts.positions[None, :, None, :]
+            index = both.flatten(2).flatten(0, 1)
+        return index
+
+    def extract(self, fields: Tensor) -> Tensor:
+        if self.stride is None:
+            return super().extract(fields)
+        batch, channels = fields.shape[:2]
+        count = len(self.axes)
+        for k, stride in enumerate(self.stride):
+            fields = fields.unfold(2 + k, self.patch[k], stride)
+        places, sides = range(2, 2 + count), range(2 + count, 2 + 2 * count)
+        apart = fields.permute(0, *places, 1, *sides)
+        return apart.reshape(batch, self.count, channels * self.features)
+
+    def assemble(self, parts: Tensor) -> Tensor:
+        batch, channels, count = parts.shape[0], parts.shape[2] // self.features, len(self.axes)
+        if self.stride is None or (self.overlaps and count > 2):
+            return super().assemble(parts)
+        if self.overlaps:  # of a line, as patches of a single row
+            shape, patch, stride = (
+                ((1,) * (2 - count) + one) for one in (self.shape, self.patch, self.stride)
+            )
+            folded = functional.fold(parts.transpose(1, 2), shape, patch, stride=stride)
+            return folded.reshape(batch, channels, *self.shape)
+        tiles = parts.reshape(batch, *self.counts, channels, *self.patch)
+        order = [axis for k in range(count) for axis in (1 + k, 2 + count + k)]
+        return tiles.permute(0, 1 + count, *order).reshape(batch, channels, *self.shape)
+
+    def part(self, patches: slice) -> LayoutPart:
+        """Return consecutive patches, with the window of the grid that they lie in."""
+        chosen = range(self.count)[patches]
+        first, last = chosen[0], chosen[-1]
+        window, axes = [], []
+        for k, cuts in enumerate(self.axes):
+            across = prod(self.counts[k + 1 :])
+            one, other = first // across, last // across
+            nodes, kept = cuts.part(slice(one, other + 1))
+            window.append(nodes)
+            axes.append(kept)
+            first, last = first - one * across, last - one * across
+            if one != other:  # then all patches along the other axes
+                axes += self.axes[k + 1 :]
+                window += [slice(0, after.size) for after in self.axes[k + 1 :]]
+                break
+        inner = slice(first, first + len(chosen))
+        return LayoutPart(tuple(window), PatchLayout(tuple(axes)), inner, self.patch)
 
     def weights(self, window: str) -> Tensor:
         """Return the normalised assembly weights (count, features), float64.
@@ -245,54 +284,39 @@ class PatchLayout:
 
 @dataclass(frozen=True)
 class LayoutPart:
-    """Consecutive patches of a layout, and the part of the grid that they lie in.
+    """Consecutive patches of a layout, and the window of the grid that they lie in.
 
-    `layout` has the patches of these rows and columns, and `chosen` says which of them are meant.
-    `patch` is the size of the largest patch of the whole layout.
+    `layout` has the patches of this window, and `chosen` says which of them are meant. `patch` is
+    the size of the largest patch of the whole layout.
     """
 
-    rows: slice
-    columns: slice
+    window: tuple[slice, ...]
     layout: PatchLayout
     chosen: slice
-    patch: Pair
+    patch: tuple[int, ...]
 
     def extract(self, fields: Tensor) -> Tensor:
-        """Return the patches of fields (batch, channels, rows, columns) on this part of the grid.
+        """Return the patches of fields (batch, channels, *window) on this part of the grid.
 
         They are what `PatchLayout.extract` makes of whole fields.
         """
-        found = self.layout.extract(fields)[:, self.chosen]
-        below, beside = (a - b for a, b in zip(self.patch, self.layout.patch, strict=True))
-        if below or beside:
-            apart = found.unflatten(2, (fields.shape[1], *self.layout.patch))
-            found = functional.pad(apart, (0, beside, 0, below)).flatten(2)
-        return found
+        patches = self.layout.extract(fields)[:, self.chosen]
+        missing = [a - b for a, b in zip(self.patch, self.layout.patch, strict=True)]
+        if any(missing):
+            apart = patches.unflatten(2, (fields.shape[1], *self.layout.patch))
+            padding = [side for most in reversed(missing) for side in (0, most)]
+            patches = functional.pad(apart, padding).flatten(2)
+        return patches
 
 
-class _Places(NamedTuple):
-    """Where the nodes of patches are, on a device."""
-
-    nodes: Tensor  # (count x features,)
-    inside: Tensor | None  # (count, features); None: all places are nodes
-    covers: Tensor  # (most, nodes)
-
-
-@lru_cache(maxsize=64)
-def _places(layout: PatchLayout, device: torch.device) -> _Places:
-    """Return the places on the device; kept, so that neither way makes transfers."""
-    inside = None if bool(layout.inside.all()) else layout.inside.to(device)
-    return _Places(layout.nodes.flatten().to(device), inside, layout._covers.to(device))
-
-
-def _uniform(patch: Pair) -> Tensor:
+def _uniform(patch: tuple[int, ...]) -> Tensor:
     return torch.ones(patch, dtype=torch.float64)
 
 
-def _hann(patch: Pair) -> Tensor:
+def _hann(patch: tuple[int, ...]) -> Tensor:
     """Outer product of symmetric Hann windows, floored so that no node is left without weight."""
-    rows, columns = (torch.hann_window(side, periodic=False, dtype=torch.float64) for side in patch)
-    return torch.outer(rows, columns).clamp_min(1e-6)
+    axes = (torch.hann_window(side, periodic=False, dtype=torch.float64) for side in patch)
+    return reduce(lambda one, axis: one[..., None] * axis, axes).clamp_min(1e-6)
 
 
-WINDOWS: dict[str, Callable[[Pair], Tensor]] = {"uniform": _uniform, "hann": _hann}
+WINDOWS: dict[str, Callable[[tuple[int, ...]], Tensor]] = {"uniform": _uniform, "hann": _hann}

@@ -103,7 +103,7 @@ def symmetry_group(name: str, *grids: Grid) -> Group:
         return _shifts(grids)
     if name not in _TURNS:
         raise TwoscaleError(f"no symmetries are called '{name}': known are {', '.join(SYMMETRIES)}")
-    turns = all(grid.height == grid.width and len(set(grid.periodic)) == 1 for grid in grids)
+    turns = all(len(set(grid.shape)) == 1 and len(set(grid.periodic)) == 1 for grid in grids)
     group = tuple(g for g in _TURNS[name] if turns or not g.swaps_axes)
     if group == IDENTITY and name != "none":
         raise TwoscaleError(

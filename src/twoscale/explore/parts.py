@@ -148,8 +148,11 @@ def _cuts(layout: PatchLayout) -> Described:
 
 
 def _coarse_layout(part: Any, pack: Packer) -> Described:
-    names = ("row_means", "column_means", "row_interpolation", "column_interpolation")
-    return {"kind": "coarse", **{name: pack.single(getattr(part, name)) for name in names}}
+    found: Described = {"kind": "coarse"}
+    for axis, (means, interpolation) in zip(("row", "column"), part.cells.matrices, strict=True):
+        found[f"{axis}_means"] = pack.single(means)
+        found[f"{axis}_interpolation"] = pack.single(interpolation)
+    return found
 
 
 def _bubble_layout(part: Any, pack: Packer) -> Described:

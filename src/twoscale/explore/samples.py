@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.explore.tensors import Packer
 from twoscale.fields.source import first_fields
 from twoscale.run import Run

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.export.graph import FieldGraph, as_inputs
 from twoscale.operators.operators import FieldOperator

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.export import onnx_file, torch_file
 from twoscale.export.checking import Predict, check, sample_inputs

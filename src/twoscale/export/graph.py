@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import with_channels
 from twoscale.operators.operators import FieldOperator
@@ -65,7 +65,7 @@ def as_inputs(fields: Tensor, space: Space) -> tuple[Tensor, ...]:
     """Return a graph's inputs from fields of a space, whose last channels are its parameters.
 
     >>> from twoscale.domain.grid import Grid
-    >>> both = as_inputs(torch.zeros(5, 3, 8, 8), Space(3, Grid(8, 8), parameters=2))
+    >>> both = as_inputs(torch.zeros(5, 3, 8, 8), Space(Grid((8, 8)), 3, parameters=2))
     >>> [tuple(one.shape) for one in both]
     [(5, 1, 8, 8), (5, 2)]
     """

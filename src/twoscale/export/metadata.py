@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twoscale._version import __version__
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.export.graph import FIELDS, PARAMETERS, PREDICTION
 from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem, describe_problem

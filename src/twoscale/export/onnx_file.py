@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.export import ExportedProgram
 
 from twoscale._version import __version__
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.export.checking import Predict
 from twoscale.export.graph import PREDICTION, first_line, input_names, quiet_libraries

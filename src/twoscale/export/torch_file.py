@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.export import ExportedProgram, load, save
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.export.checking import Predict
 from twoscale.export.graph import quiet_libraries
 from twoscale.files import to_json

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import StoredRows, StoredRowsSource, as_array
 from twoscale.fields.source import (
@@ -91,8 +92,8 @@ def as_samples(
             check_finite(values, name)
             source = ArraySource(values)
     _, channels, height, width = source.shape
-    grid = Grid(height, width, periodic)
-    space = Space(channels, grid, names=None if names is None else tuple(names))
+    grid = Grid((height, width), periodic=periodic)
+    space = Space(grid, channels, names=None if names is None else tuple(names))
     return Samples(source, space, rank)
 
 
@@ -124,7 +125,7 @@ def read_shape(
 
     >>> read_shape((5, 8, 9), "input")
     ((5, 1, 8, 9), False)
-    >>> read_shape((8, 9), "input", Space(1, Grid(8, 9)))
+    >>> read_shape((8, 9), "input", Space(Grid((8, 9))))
     ((1, 1, 8, 9), True)
     """
     given = tuple(int(side) for side in shape)
@@ -138,7 +139,7 @@ def read_shape(
         for first, rest, single in ways if rank != len(given) + 1 else reversed(ways):
             if inner := _inner_shape(rest, like, any_grid=any_grid):
                 return (first, *inner), single
-        if len(given) == 2 and like.field_channels == 1 and like.grid.height > 1:
+        if len(given) == 2 and like.field_channels == 1 and like.grid.shape[0] > 1:
             return (1, 1, *given), True  # an image of another size
     if not 2 <= len(given) <= 4 or not all(given):
         raise TwoscaleError(
@@ -190,7 +191,7 @@ def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:
     count = parameters.shape[1]
     if samples is None:
         source = ArraySource(parameters[:, :, None, None])
-        return Samples(source, Space(count, Grid(1, 1), count), 0)
+        return Samples(source, Space(Grid((1, 1)), count, parameters=count), 0)
     if len(samples) != len(parameters):
         raise TwoscaleError(
             f"there are {len(samples)} input fields but parameters of {len(parameters)} samples"
@@ -199,7 +200,7 @@ def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:
     names = space.names
     if names is not None:
         names = (*names, *(f"parameter {place}" for place in range(count)))
-    wider = Space(space.channels + count, space.grid, count, names)
+    wider = Space(space.grid, space.channels + count, names=names, parameters=count)
     return Samples(WithParameters(samples.source, parameters), wider, samples.rank)
 
 
@@ -237,7 +238,7 @@ def fits_rank(space: Space, rank: int) -> bool:
     fields = space.field_channels
     fits = {
         0: not fields and space.grid.nodes == 1,
-        2: fields == 1 and space.grid.height == 1,
+        2: fields == 1 and space.grid.shape[0] == 1,
         3: fields == 1,
         4: fields > 0,
     }
@@ -247,7 +248,7 @@ def fits_rank(space: Space, rank: int) -> bool:
 def sample_shape(space: Space, rank: int) -> tuple[int, ...]:
     """Return the shape of one sample's fields with the axes that users see; without parameters.
 
-    >>> sample_shape(Space(1, Grid(8, 9)), 3)
+    >>> sample_shape(Space(Grid((8, 9))), 3)
     (8, 9)
     """
     return (space.field_channels, *space.grid.shape)[4 - rank :]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import partial
 from math import prod
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,10 +22,12 @@ _CHUNK_VALUES_CUDA = 2**24
 _RANGE_VALUES = 2**23  # of the samples that one worker takes at a time
 _RANGE_SAMPLES = 64  # at least: adding up the sums of fewer would take longer than making them
 
-Shape = tuple[int, int, int, int]
-"""(samples, channels, height, width)"""
-SampleShape = tuple[int, int, int]
-"""(channels, height, width)"""
+Shape = tuple[int, ...]
+"""(samples, channels, *shape of the domain)"""
+SampleShape = tuple[int, ...]
+"""(channels, *shape of the domain)"""
+Window = tuple[slice, ...]
+"""Consecutive nodes along each axis of a grid."""
 
 
 class FieldSource(Protocol):
@@ -33,7 +35,7 @@ class FieldSource(Protocol):
 
     @property
     def shape(self) -> Shape:
-        """Return (samples, channels, height, width)."""
+        """Return (samples, channels, *shape)."""
         ...
 
     @property
@@ -46,7 +48,7 @@ class FieldSource(Protocol):
         ...
 
     def read(self, samples: slice) -> Iterator[Tensor]:
-        """Yield consecutive batches (batch, channels, height, width) of one of the ranges."""
+        """Yield consecutive batches (batch, channels, *shape) of one of the ranges."""
         ...
 
     def chunks(self) -> Iterator[Tensor]:
@@ -69,7 +71,7 @@ def is_source(fields: Any) -> bool:
 
 
 def chunk_length(*sides: int, cuda: bool = False) -> int:
-    """Return how many samples with these sides (channels, height, width) make one chunk."""
+    """Return how many samples with these sides (channels, *shape) make one chunk."""
     return max(1, (_CHUNK_VALUES_CUDA if cuda else _CHUNK_VALUES) // prod(sides))
 
 
@@ -86,7 +88,7 @@ def slices(samples: int, length: int) -> Iterator[slice]:
 
 
 class ArraySource:
-    """Fields held in one tensor (samples, channels, height, width).
+    """Fields held in one tensor (samples, channels, *shape).
 
     Parameters without fields are held as fields on one node: `parameters[:, :, None, None]`.
     """
@@ -96,8 +98,7 @@ class ArraySource:
 
     @property
     def shape(self) -> Shape:
-        samples, channels, height, width = self.fields.shape
-        return samples, channels, height, width
+        return tuple(self.fields.shape)
 
     @property
     def workers(self) -> Workers:
@@ -145,7 +146,7 @@ class ChangedSource(ABC):
 class MappedSource(ChangedSource):
     """Another source's fields after a function; computed anew on each pass, nothing stored.
 
-    `shape` is that of one mapped sample, (channels, height, width); by default it stays the same.
+    `shape` is that of one mapped sample, (channels, *shape); by default it stays the same.
     """
 
     def __init__(
@@ -161,8 +162,7 @@ class MappedSource(ChangedSource):
     @property
     def shape(self) -> Shape:
         samples, *sides = self.source.shape
-        channels, height, width = self.sample_shape or sides
-        return samples, channels, height, width
+        return samples, *(self.sample_shape or sides)
 
     def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
         return map(self.function, chunks)
@@ -189,17 +189,17 @@ class WithParameters(ChangedSource):
 
     @property
     def shape(self) -> Shape:
-        samples, channels, height, width = self.source.shape
-        return samples, channels + self.parameters.shape[1], height, width
+        samples, channels, *sides = self.source.shape
+        return samples, channels + self.parameters.shape[1], *sides
 
     def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
         for chunk in chunks:
             yield with_channels(chunk, self.parameters[start : start + len(chunk)].to(chunk))
             start += len(chunk)
 
-    def window(self, rows: slice, columns: slice) -> WithParameters:
+    def window(self, *window: slice) -> WithParameters:
         """Return a part of each field; see `windowed`."""
-        return WithParameters(windowed(self.source, rows, columns), self.parameters)
+        return WithParameters(windowed(self.source, window), self.parameters)
 
     def to(self, device: torch.device) -> WithParameters:
         return WithParameters(self.source.to(device), self.parameters.to(device))
@@ -219,10 +219,9 @@ class ImageSource(ChangedSource):
         self.group = group
 
     @property
-    def shape(self) -> tuple[int, int, int, int]:
+    def shape(self) -> Shape:
         samples, *rest = self.source.shape
-        channels, height, width = rest
-        return len(self.group) * samples, channels, height, width
+        return len(self.group) * samples, *rest
 
     def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
         for chunk in chunks:
@@ -258,9 +257,9 @@ class SentSource:
         workers = 4 if self.device.type == "cuda" else 0
         yield from prefetch(self._send, self.source.chunks(), workers=workers)
 
-    def window(self, rows: slice, columns: slice) -> SentSource:
+    def window(self, *window: slice) -> SentSource:
         """Return a part of each field; see `windowed`."""
-        return SentSource(windowed(self.source, rows, columns), self.device)
+        return SentSource(windowed(self.source, window), self.device)
 
     def _send(self, chunk: Tensor) -> Tensor:
         if self.device.type == "cuda" and not chunk.is_cuda:
@@ -276,7 +275,7 @@ def map_fields(
 ) -> FieldSource:
     """Return `function` of every field: in memory where `source` is, otherwise on the fly.
 
-    `shape` is that of one mapped sample, (channels, height, width), where the function changes it.
+    `shape` is that of one mapped sample, (channels, *shape), where the function changes it.
     """
     mapped = MappedSource(source, function, shape)
     if in_memory(source):
@@ -284,28 +283,24 @@ def map_fields(
     return mapped
 
 
-def windowed(source: FieldSource, rows: slice, columns: slice) -> FieldSource:
-    """Return consecutive rows and columns of each field, in the ranges and chunks of whole fields.
+def windowed(source: FieldSource, window: Window) -> FieldSource:
+    """Return a window of each field, in the ranges and chunks of whole fields.
 
-    A source that is stored reads only what it needs for them; others have a method `window`, or
-    make whole fields first.
+    A source that is stored reads only what it needs for it; others have a method `window`, or make
+    whole fields first.
     """
-    _, channels, height, width = source.shape
-    shape = (channels, len(range(height)[rows]), len(range(width)[columns]))
+    _, channels, *sides = source.shape
+    shape = (channels, *(len(range(n)[one]) for n, one in zip(sides, window, strict=True)))
     if shape == source.shape[1:]:
         return source
     if hasattr(source, "window"):
-        found: FieldSource = source.window(rows, columns)
+        found: FieldSource = source.window(*window)
         return found
-    return MappedSource(source, partial(_cut, rows=rows, columns=columns), shape)
-
-
-def _cut(fields: Tensor, rows: slice, columns: slice) -> Tensor:
-    return fields[..., rows, columns]
+    return MappedSource(source, itemgetter((..., *window)), shape)
 
 
 def gather(source: FieldSource) -> Tensor:
-    """Return all fields of a source as one tensor (samples, channels, height, width)."""
+    """Return all fields of a source as one tensor (samples, channels, *shape)."""
     if isinstance(source, ArraySource):
         return source.fields
     fields = torch.empty(0, *source.shape[1:])
@@ -376,7 +371,7 @@ def in_memory(source: FieldSource) -> bool:
 
 
 def as_source(fields: Tensor | FieldSource) -> FieldSource:
-    """Return a source for a tensor (samples, channels, height, width), or the source given."""
+    """Return a source for a tensor (samples, channels, *shape), or the source given."""
     return ArraySource(fields) if isinstance(fields, Tensor) else fields
 
 

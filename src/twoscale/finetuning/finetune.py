@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
@@ -128,9 +129,13 @@ def tunable(
             raise TwoscaleError(
                 f"the {name} objective needs a known problem; this dataset has none"
             )
-    if "residual" in terms and problem is not None and not problem.has_residual(common.grid):
+    if (
+        "residual" in terms
+        and problem is not None
+        and not problem.has_residual(Grid.of_layout(common))
+    ):
         raise TwoscaleError(
-            f"{problem.name} has no residual on {common.grid}: use the objective A3"
+            f"{problem.name} has no residual on {Grid.of_layout(common)}: use the objective A3"
         )
     if "flux" in terms and problem is not None and not has_flux(problem):
         reason = (

@@ -86,7 +86,7 @@ class FieldSeries:
 def series_of(grid: Grid) -> list[FieldSeries]:
     """Return the series that fields on a grid may have.
 
-    >>> [one.names for one in series_of(Grid(1, 8))]
+    >>> [one.names for one in series_of(Grid((1, 8)))]
     [('cosine', 'sine'), ('cosine', 'cosine')]
     """
     sides = zip(grid.shape, grid.periodic, strict=True)

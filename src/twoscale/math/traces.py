@@ -1,6 +1,6 @@
 """Traces of fields on seams: linear maps from a field to its jumps.
 
-Fields are (batch, channels, height, width); a trace is (batch, channels, n).
+Fields are (batch, channels, *shape); a trace is (batch, channels, n).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Trace = Callable[[Tensor, Seams], Tensor]
 
 
 def value_trace(fields: Tensor, seams: Seams) -> Tensor:
-    """Return T_V = v[b] - v[b-1] across every seam b of both axes."""
+    """Return T_V = v[b] - v[b-1] across every seam b of all axes."""
     return _across(seams, (-1, 0), lambda spacing, before, at: at - before, fields)
 
 
 def normal_derivative_trace(fields: Tensor, seams: Seams) -> Tensor:
-    """Return T_F = (v[b+1] - v[b]) / h - (v[b] - v[b-1]) / h across every seam of both axes."""
+    """Return T_F = (v[b+1] - v[b]) / h - (v[b] - v[b-1]) / h across every seam of all axes."""
 
     def jump(spacing: float, before: Tensor, at: Tensor, after: Tensor) -> Tensor:
         return ((after - at) - (at - before)) / spacing
@@ -31,10 +31,10 @@ def normal_derivative_trace(fields: Tensor, seams: Seams) -> Tensor:
 
 
 def flux_trace(fields: Tensor, coefficient: Tensor, seams: Seams) -> Tensor:
-    """Return the jump of the flux a du/dn across every seam of both axes.
+    """Return the jump of the flux a du/dn across every seam of all axes.
 
     (a[b+1/2] (v[b+1] - v[b]) - a[b-1/2] (v[b] - v[b-1])) / h, a at faces as the mean of two nodes.
-    The coefficient a (batch, 1, height, width) is that of all channels.
+    The coefficient a (batch, 1, *shape) is that of all channels.
     """
 
     def jump(
@@ -59,18 +59,17 @@ def _across(
     Lines wrap along periodic axes. Elsewhere a seam so close to the border that a line would lie
     outside the grid is left out.
     """
-    grid, traces = seams.grid, []
-    axes = zip((seams.rows, seams.columns), grid.shape, grid.periodic, grid.spacing, strict=True)
-    for axis, (places, size, periodic, spacing) in zip((2, 3), axes, strict=True):
-        if not periodic:
-            places = tuple(place for place in places if place + max(offsets) < size)
+    traces = []
+    for k, (places, axis) in enumerate(zip(seams.places, seams.axes, strict=True), 2):
+        if not axis.periodic:
+            places = tuple(place for place in places if place + max(offsets) < axis.size)
         device = tensors[0].device
         lines = [
-            tensor.index_select(axis, _positions(places, offset, size, device))
+            tensor.index_select(k, _positions(places, offset, axis.size, device))
             for tensor in tensors
             for offset in offsets
         ]
-        traces.append(jump(spacing, *lines).flatten(2))
+        traces.append(jump(axis.spacing, *lines).flatten(2))
     return torch.cat(traces, 2)
 
 

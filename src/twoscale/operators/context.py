@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleWarning
 from twoscale.fields.source import FieldSource, first_fields
 from twoscale.files import Checkpoints

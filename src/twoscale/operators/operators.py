@@ -11,8 +11,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.domain.grid import Space
 from twoscale.domain.patches import PatchLayout
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import IDENTITY, Group, symmetry_group
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, ImageSource, map_fields

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import IDENTITY, Group
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.parts import Part

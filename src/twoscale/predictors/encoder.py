@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from torch import nn
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import unknown_name
 from twoscale.networks import FieldEncoder
 from twoscale.parts import register
@@ -124,6 +124,6 @@ class Encoder(FieldPredictor):
             blocks=self.blocks,
             cycles=self.cycles,
             cut=self.cut,
-            periodic=outputs.grid.periodic,
+            periodic=outputs.grid.plane.periodic,
             seed=seed,
         )

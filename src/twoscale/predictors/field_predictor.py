@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import Group
 from twoscale.fields.source import slices
 from twoscale.networks import Committee, FieldMap, work_shape
@@ -60,7 +60,7 @@ class FieldPredictor(CodePredictor):
 
     def _network(self, inputs: Space, outputs: Space, seed: int) -> nn.Module:
         """Return the network between two spaces; it works on the finer of both grids."""
-        one, other = inputs.grid, outputs.grid
+        one, other = inputs.grid.plane, outputs.grid.plane
         shape = work_shape(one.shape, other.shape)
         made = [
             self.make_network(shape, inputs, outputs, seed + _APART * number)

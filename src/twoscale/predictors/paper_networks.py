@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.networks import FNO2d, RefinementNet
 from twoscale.parts import register
 from twoscale.predictors.field_predictor import FieldPredictor
@@ -90,7 +90,7 @@ class FNO(FieldPredictor):
             outputs.channels,
             **self.sizes,
             shape=shape,
-            periodic=outputs.grid.periodic,
+            periodic=outputs.grid.plane.periodic,
             seed=seed,
         )
 
@@ -159,5 +159,8 @@ class Refinement(FieldPredictor):
         self, shape: tuple[int, int], inputs: Space, outputs: Space, seed: int
     ) -> nn.Module:
         return RefinementNet(
-            outputs.channels, channels=self.channels, periodic=outputs.grid.periodic, seed=seed
+            outputs.channels,
+            channels=self.channels,
+            periodic=outputs.grid.plane.periodic,
+            seed=seed,
         )

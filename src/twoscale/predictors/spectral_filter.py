@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import IDENTITY, Group
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import chunk_length, slices

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import IDENTITY, Group, is_closed, symmetry_group
 from twoscale.fields.source import FieldSource, first_fields
 from twoscale.predictors.affine import CodePairs, fit_affine

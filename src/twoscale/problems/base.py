@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import Group, symmetry_group
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
@@ -109,11 +110,11 @@ class Problem(ABC):
 
     def entropy(self, grid: Grid, seed: int) -> tuple[int, ...]:
         """Return the numbers that seed a sample, together with its index."""
-        return (seed, self.number, grid.height, grid.width)
+        return (seed, self.number, grid.shape[0], grid.shape[1])
 
     def grid(self, height: int, width: int) -> Grid:
         """Return the equation's grid with height x width nodes."""
-        grid = Grid(height, width, self.periodic)
+        grid = Grid((height, width), periodic=self.periodic)
         self.check_grid(grid)
         return grid
 

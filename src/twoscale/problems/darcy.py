@@ -33,7 +33,7 @@ class Darcy(DiffusionProblem):
     Examples
     --------
     >>> problem = Darcy(high=10.0, low=1.0)
-    >>> medium = problem.sample(Grid(9, 9), [0, 1], seed=0)
+    >>> medium = problem.sample(Grid((9, 9)), [0, 1], seed=0)
     >>> sorted(set(medium.flatten().tolist()))
     [1.0, 10.0]
     """
@@ -81,7 +81,7 @@ class Darcy(DiffusionProblem):
         return self.low + (self.high - self.low) * torch.sigmoid(level / width)
 
     def solve(self, inputs: Tensor) -> Tensor:
-        self.check_grid(Grid(*inputs.shape[-2:]))
+        self.check_grid(Grid(inputs.shape[-2:]))
         if not bool(((inputs > 0) & inputs.isfinite()).all()):
             raise TwoscaleError("Darcy needs a coefficient that is positive everywhere, and finite")
         return with_boundary(
@@ -123,7 +123,7 @@ def rounding_residual(coefficient: Tensor, interior: Tensor) -> Tensor:
     Rounding changes u by less than eps |u|, and A u at a node by less than eps |u| times the row
     sum of |A|, which is about 4 a (1 / h_y^2 + 1 / h_x^2). The right side is 1 at every node.
     """
-    inverse_squares = sum(spacing**-2 for spacing in Grid(*coefficient.shape[-2:]).spacing)
+    inverse_squares = sum(spacing**-2 for spacing in Grid(coefficient.shape[-2:]).spacing)
     rounding = 4 * torch.finfo(torch.float64).eps * inverse_squares
     change = rounding * coefficient[..., 1:-1, 1:-1] * interior
     return change.flatten(1).square().mean(1).sqrt()

@@ -40,8 +40,8 @@ class DarcyFNO(Darcy):
     Examples
     --------
     >>> problem = DarcyFNO(nodes=41)
-    >>> medium, pressure = problem.pairs(Grid(11, 11), [0, 1], seed=0)
-    >>> whole, _ = problem.pairs(Grid(41, 41), [0, 1], seed=0)
+    >>> medium, pressure = problem.pairs(Grid((11, 11)), [0, 1], seed=0)
+    >>> whole, _ = problem.pairs(Grid((41, 41)), [0, 1], seed=0)
     >>> pressure.shape, torch.equal(medium, whole[:, ::4, ::4])
     (torch.Size([2, 11, 11]), True)
     """
@@ -104,7 +104,7 @@ class DarcyFNO(Darcy):
         return torch.cat(inputs), torch.cat(outputs)
 
     def solve(self, inputs: Tensor) -> Tensor:
-        grid = Grid(*inputs.shape[-2:])
+        grid = Grid(inputs.shape[-2:])
         self.check_grid(grid)
         if not self.solves(grid):
             raise TwoscaleError(

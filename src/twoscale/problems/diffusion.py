@@ -81,7 +81,7 @@ class DiffusionSystem:
     @property
     def grid(self) -> Grid:
         rows, columns = self.right_side.shape[-2:]
-        return Grid(rows + 2, columns + 2)
+        return Grid((rows + 2, columns + 2))
 
     def apply(self, interior: Tensor) -> Tensor:
         """Return A u."""
@@ -136,7 +136,7 @@ def fluxes(fields: Tensor, faces: Faces | None = None) -> Faces:
 def divergence(flux: Faces) -> Tensor:
     """Return the differences of fluxes at the interior nodes, by the squares of the spacing."""
     down, right = flux
-    height, width = Grid(down.shape[-2] + 1, right.shape[-1] + 1).spacing
+    height, width = Grid((down.shape[-2] + 1, right.shape[-1] + 1)).spacing
     return down.diff(dim=-2) / height**2 + right.diff(dim=-1) / width**2
 
 
@@ -151,7 +151,7 @@ def solve_laplace(interior: Tensor) -> Tensor:
     Argument and result (..., height - 2, width - 2).
     """
     height, width = interior.shape[-2:]
-    eigenvalues = laplacian_eigenvalues(Grid(height + 2, width + 2), interior.device)
+    eigenvalues = laplacian_eigenvalues(Grid((height + 2, width + 2)), interior.device)
     fields = interior.reshape(-1, height, width)
     solution = sine_transform(sine_transform(fields) / eigenvalues.to(fields.dtype))
     return solution.reshape(interior.shape)

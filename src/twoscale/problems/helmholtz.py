@@ -118,14 +118,14 @@ class Helmholtz(Problem):
         return in_parts(
             lambda part: self._stencil(part).solve(load.expand_as(part)),
             inputs.double().reshape(-1, *grid.shape),
-            values=grid.height**2 * grid.width,
+            values=grid.shape[0] ** 2 * grid.shape[1],
             cpu=_SOLVE_VALUES,
             cuda=_SOLVE_VALUES_CUDA,
         ).reshape(inputs.shape)
 
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
         """Return (A u - b) / (area of a cell) at all nodes."""
-        grid = Grid(*inputs.shape[-2:])
+        grid = Grid(inputs.shape[-2:])
         load = right_side(grid, inputs.device).to(inputs.dtype)
         return (self._stencil(inputs).apply(outputs) - load) / math.prod(grid.spacing)
 
@@ -135,13 +135,13 @@ class Helmholtz(Problem):
             gauss_values(size, speeds.device).to(speeds.dtype) for size in speeds.shape[-2:]
         )
         reaction = (self.frequency / (rows @ speeds @ columns.T)).square()
-        return reaction_stencil(reaction, Grid(*speeds.shape[-2:]))
+        return reaction_stencil(reaction, Grid(speeds.shape[-2:]))
 
 
 @lru_cache(maxsize=8)
 def right_side(grid: Grid, device: torch.device) -> Tensor:
     """Return the right side b (height, width), float64."""
-    x = torch.linspace(0, 1, grid.height, dtype=torch.float64)
+    x = torch.linspace(0, 1, grid.shape[0], dtype=torch.float64)
     driven = ((x - 0.5).abs() < _DRIVEN - 1e-9).double()  # x = 0.35 is not below 0.15
     load = torch.zeros(grid.shape, dtype=torch.float64)
     load[:, -1] = side_load(driven)

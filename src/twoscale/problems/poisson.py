@@ -27,7 +27,7 @@ class Poisson(DiffusionProblem):
     Examples
     --------
     >>> problem = Poisson()
-    >>> forcing = problem.sample(Grid(9, 9), [0, 1], seed=0)
+    >>> forcing = problem.sample(Grid((9, 9)), [0, 1], seed=0)
     >>> bool(problem.residual(forcing, problem.solve(forcing)).abs().max() < 1e-9)
     True
     """
@@ -58,7 +58,7 @@ class Poisson(DiffusionProblem):
         return level
 
     def solve(self, inputs: Tensor) -> Tensor:
-        self.check_grid(Grid(*inputs.shape[-2:]))
+        self.check_grid(Grid(inputs.shape[-2:]))
         return with_boundary(solve_laplace(inputs[..., 1:-1, 1:-1].double()))
 
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:

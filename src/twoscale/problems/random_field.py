@@ -67,10 +67,10 @@ class GaussianRandomField:
         return inverse_cosine_transform(coefficients.reshape(count, *grid.shape))
 
     def _amplitude(self, grid: Grid) -> Tensor:
-        rows = torch.arange(grid.height, dtype=torch.float64).square()
-        columns = torch.arange(grid.width, dtype=torch.float64).square()
+        rows = torch.arange(grid.shape[0], dtype=torch.float64).square()
+        columns = torch.arange(grid.shape[1], dtype=torch.float64).square()
         power = math.pi**2 * (rows[:, None] + columns) + self.tau**2
-        size = math.sqrt(grid.height * grid.width)
+        size = math.sqrt(grid.shape[0] * grid.shape[1])
         amplitude = size * self.tau ** (self.alpha - 1) * power ** (-self.alpha / 2)
         amplitude[0, 0] = 0.0
         return amplitude

@@ -73,7 +73,9 @@ class SineSeriesProblem(Problem):
 
     def solve(self, inputs: Tensor) -> Tensor:
         grid = self.grid(*inputs.shape[-2:])
-        interior = inputs[..., 1:-1, 1:-1].double().reshape(-1, grid.height - 2, grid.width - 2)
+        interior = (
+            inputs[..., 1:-1, 1:-1].double().reshape(-1, grid.shape[0] - 2, grid.shape[1] - 2)
+        )
         modes = sine_transform(interior) * self.factors(squared_waves(interior))
         solution = functional.pad(sine_transform(modes), (1, 1, 1, 1))
         return solution.reshape(inputs.shape)

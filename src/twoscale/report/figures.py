@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from twoscale.domain.grid import Space
 from twoscale.domain.patches import Seams
+from twoscale.domain.space import Space
 from twoscale.report.method_looks import TRUTH
 from twoscale.runtime.texts import percent
 

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.cuts import Axis
 from twoscale.domain.patches import Seams
+from twoscale.domain.space import Space
 from twoscale.fields.source import chunk_length, first_fields, slices
 from twoscale.math.measures import (
     Batch,
@@ -179,14 +180,15 @@ def _borders(surrogate: Surrogate) -> Seams | None:
 def _inside(seams: Seams) -> Seams:
     """Return all lines of nodes that are no seams, as seams."""
 
-    def others(places: Sequence[int], size: int, periodic: bool) -> tuple[int, ...]:
-        first = 0 if periodic else 1
-        return tuple(place for place in range(first, size) if place not in places)
+    def others(places: Sequence[int], axis: Axis) -> tuple[int, ...]:
+        first = 0 if axis.periodic else 1
+        return tuple(place for place in range(first, axis.size) if place not in places)
 
-    grid: Grid = seams.grid
-    rows = others(seams.rows, grid.height, grid.periodic[0]) if grid.height > 1 else ()
-    columns = others(seams.columns, grid.width, grid.periodic[1]) if grid.width > 1 else ()
-    return Seams(rows, columns, grid)
+    lines = (
+        others(places, axis) if axis.size > 1 else ()
+        for places, axis in zip(seams.places, seams.axes, strict=True)
+    )
+    return Seams(tuple(lines), seams.axes)
 
 
 class _Sums:

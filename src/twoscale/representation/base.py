@@ -9,8 +9,9 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, as_source
 from twoscale.parts import Part, register
@@ -166,13 +167,12 @@ def subset(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
 
 def space_of(fields: FieldSource, space: Space | None) -> Space:
     """Return the space of fields, which is an ordinary one if none is given."""
-    _, channels, height, width = fields.shape
+    _, channels, *sides = fields.shape
     if space is None:
-        return Space(channels, Grid(height, width))
-    if space.shape != (channels, height, width):
-        raise TwoscaleError(
-            f"fields of {space} were expected, these are {channels}x{height}x{width}"
-        )
+        return Space(Grid(sides), channels)
+    if space.shape != (channels, *sides):
+        came = "x".join(map(str, (channels, *sides)))
+        raise TwoscaleError(f"fields of {space} were expected, these are {came}")
     return space
 
 

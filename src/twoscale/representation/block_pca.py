@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.source import FieldSource, MappedSource, chunk_length, slices
 from twoscale.math.pca import (

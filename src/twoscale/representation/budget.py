@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.fields.source import FieldSource, map_fields
 from twoscale.representation.base import residual_map
 from twoscale.representation.block_pca import BlockPCA

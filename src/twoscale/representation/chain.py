@@ -8,8 +8,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.domain.grid import Space
 from twoscale.domain.patches import PatchLayout
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, map_fields
 from twoscale.math.pca import RankRule

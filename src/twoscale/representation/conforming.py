@@ -9,8 +9,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout, as_pair
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.math.pca import RankRule, Statistics
 from twoscale.parts import register
@@ -54,7 +55,7 @@ class _SkeletonBound(BlockPCA):
         Skeleton.of_grid(self._layout_for(space.grid))  # raises
 
     def _layout_for(self, grid: Grid) -> PatchLayout:
-        return PatchLayout.tiling(grid, self.patches, smallest=3)  # two lines, and one inside
+        return grid.partition(self.patches, smallest=3)  # two lines, and one inside
 
     def _prepare(self, space: Space, device: torch.device) -> None:
         self._layout = self._layout_for(space.grid)

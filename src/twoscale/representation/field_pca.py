@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from twoscale.domain.cuts import Cuts
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.aggregation import Aggregation
+from twoscale.domain.grid import Grid
 from twoscale.domain.patches import WINDOWS, PatchLayout, as_pair
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.source import FieldSource, windowed
 from twoscale.math.pca import RankRule
@@ -122,7 +123,7 @@ class PatchPCA(BlockPCA):
         self._layout_for(space.grid)
 
     def _layout_for(self, grid: Grid) -> PatchLayout:
-        return PatchLayout.tiling(grid, self.patches, overlap=self.overlap)
+        return grid.partition(self.patches, overlap=self.overlap)
 
     def block_count(self, grid: Grid) -> int:
         return self._layout_for(grid).count
@@ -148,7 +149,7 @@ class PatchPCA(BlockPCA):
         self, source: FieldSource, blocks: slice
     ) -> tuple[FieldSource, Callable[[Tensor], Tensor]]:
         part = self._fitted_layout.part(blocks)
-        return windowed(source, part.rows, part.columns), part.extract
+        return windowed(source, part.window), part.extract
 
     def _join(self, blocks: Tensor) -> Tensor:
         if self._fitted_layout.overlaps:
@@ -198,10 +199,7 @@ class RestrictedPCA(BlockPCA):
     name = "restricted-pca"
     title = "PCA on a coarse grid"
 
-    row_means: Tensor  # (coarse rows, height)
-    column_means: Tensor  # (coarse columns, width)
-    row_interpolation: Tensor  # (height, coarse rows)
-    column_interpolation: Tensor  # (width, coarse columns)
+    cells: Aggregation
 
     def __init__(
         self,
@@ -237,69 +235,19 @@ class RestrictedPCA(BlockPCA):
             )
 
     def _features(self, space: Space, factor: int) -> int:
-        rows, columns = (_coarse_side(side, factor) for side in space.grid.shape)
-        return space.channels * rows * columns
+        return space.channels * prod(_cells(space.grid, factor))
 
     def _prepare(self, space: Space, device: torch.device) -> None:
-        shape, wraps = space.grid.shape, space.grid.periodic
-        rows, columns = (_coarse_side(side, self.factor) for side in shape)
-        self._coarse = (rows, columns)
-        whole = tuple(self.factor * count for count in self._coarse)
-        self._even = shape == whole and not any(wraps)  # the fast way will do
-        axes = zip(("row", "column"), shape, self._coarse, wraps, strict=True)
-        for name, side, count, wrap in axes:
-            cells = Cuts.equal(side, count, periodic=wrap)
-            means, interpolation = _cell_means(cells), _interpolation(cells)
-            self.register_buffer(f"{name}_means", means.float().to(device), persistent=False)
-            self.register_buffer(
-                f"{name}_interpolation", interpolation.float().to(device), persistent=False
-            )
+        self.cells = space.grid.coarsen(_cells(space.grid, self.factor)).to(device)
 
     def _split(self, fields: Tensor) -> Tensor:
-        if self._even:
-            coarse = functional.avg_pool2d(fields, self.factor)
-        else:
-            values = fields.to(self.row_means.dtype)
-            coarse = self.row_means @ values @ self.column_means.mT
-        return coarse.flatten(1)[:, None]
+        return self.cells.restrict(fields).flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
-        coarse = blocks.reshape(blocks.shape[0], self.space.channels, *self._coarse)
-        if self._even:
-            shape = self.space.grid.shape
-            return functional.interpolate(coarse, shape, mode="bilinear", align_corners=False)
-        return self.row_interpolation @ coarse @ self.column_interpolation.mT
+        means = blocks.reshape(blocks.shape[0], self.space.channels, *self.cells.shape)
+        return self.cells.prolong(means)
 
 
-def _coarse_side(side: int, factor: int) -> int:
-    """Return the number of cells of about `factor` nodes on a side."""
-    return max(1, (2 * side + factor) // (2 * factor))
-
-
-def _cell_means(cells: Cuts) -> Tensor:
-    """Return the matrix (cells, nodes) that takes values to their means over cells, float64."""
-    means = torch.zeros(cells.count, cells.size, dtype=torch.float64)
-    for cell, (start, side) in enumerate(zip(cells.starts, cells.sides, strict=True)):
-        means[cell, start : start + side] = 1 / side
-    return means
-
-
-def _interpolation(cells: Cuts) -> Tensor:
-    """Return the matrix (nodes, cells) that interpolates between the cells' centres, float64."""
-    starts, sides = (torch.tensor(one, dtype=torch.float64) for one in (cells.starts, cells.sides))
-    centres = starts + (sides - 1) / 2
-    nodes = torch.arange(cells.size, dtype=torch.float64)
-    after = torch.searchsorted(centres, nodes, right=True)  # the first centre beyond a node
-    before = after - 1
-    wrapped = before.remainder(cells.count), after.remainder(cells.count)
-    if not cells.periodic:
-        wrapped = before.clamp_min(0), after.clamp_max(cells.count - 1)
-    first, second = wrapped
-    distance = (centres[second] - centres[first]).remainder(cells.size)
-    share = torch.where(
-        distance > 0, (nodes - centres[first]).remainder(cells.size) / distance, 0.0
-    )
-    matrix = torch.zeros(cells.size, cells.count, dtype=torch.float64)
-    rows = torch.arange(cells.size)
-    matrix.index_put_((rows, first), 1 - share, accumulate=True)
-    return matrix.index_put_((rows, second), share, accumulate=True)
+def _cells(grid: Grid, factor: int) -> tuple[int, ...]:
+    """Return the number of cells of about `factor` nodes on each side."""
+    return tuple(max(1, (2 * side + factor) // (2 * factor)) for side in grid.shape)

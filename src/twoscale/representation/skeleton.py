@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -9,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from twoscale.domain.cuts import Cuts
-from twoscale.domain.patches import Pair, PatchLayout
+from twoscale.domain.cuts import Axis, Cuts
+from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
 from twoscale.math.transforms import sine_matrix
 
@@ -40,7 +41,7 @@ class Skeleton(nn.Module):
     column_loads: Tensor  # (column lines, width)
     inverse: Tensor  # (height, width): 1 / eigenvalues of the Laplacian, zero on the lines
 
-    def __init__(self, layout: PatchLayout, spacing: tuple[float, float]) -> None:
+    def __init__(self, layout: PatchLayout, spacing: Sequence[float]) -> None:
         super().__init__()
         _check_patches(layout)
         self.layout = layout
@@ -68,7 +69,7 @@ class Skeleton(nn.Module):
     @classmethod
     def of_grid(cls, layout: PatchLayout) -> Skeleton:
         """Return the skeleton of patches of the unit square."""
-        return cls(layout, layout.grid.spacing)
+        return cls(layout, [cuts.axis.spacing for cuts in (layout.rows, layout.columns)])
 
     @property
     def size(self) -> int:
@@ -98,7 +99,7 @@ class Skeleton(nn.Module):
         return fields - self.extend(self.trace(fields))
 
     @property
-    def _firsts(self) -> Pair:
+    def _firsts(self) -> tuple[int, int]:
         """Return how many lines each patch begins with along both axes."""
         height, width = self.layout.shape
         return int(height > 1), int(width > 1)
@@ -252,7 +253,7 @@ class SeamNorm:
         numbers = torch.empty(layout.shape, dtype=torch.int64)
         numbers.view(-1)[self.skeleton.places.cpu()] = torch.arange(size)
         metric = torch.eye(size, dtype=torch.float64)  # the lines themselves
-        extensions: dict[Pair, tuple[Tensor, Tensor]] = {}
+        extensions: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         for row, column in product(range(layout.rows.count), range(layout.columns.count)):
             rows, columns = _with_lines(layout.rows, row), _with_lines(layout.columns, column)
             shape = (len(rows), len(columns))
@@ -265,9 +266,9 @@ class SeamNorm:
             metric.index_put_((at[:, None], at), added, accumulate=True)
         return metric
 
-    def _of_one_patch(self, shape: Pair) -> tuple[Tensor, Tensor]:
+    def _of_one_patch(self, shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
         """Return the places around one patch, and the extensions of one value at each of them."""
-        layout = PatchLayout(Cuts.equal(shape[0], 1), Cuts.equal(shape[1], 1))
+        layout = PatchLayout(tuple(Cuts.equal(Axis(side), 1) for side in shape))
         alone = Skeleton(layout, self.skeleton.spacing)
         return alone.places, alone.extend(torch.eye(alone.size, dtype=torch.float64))
 

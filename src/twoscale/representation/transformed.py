@@ -9,8 +9,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Space
 from twoscale.domain.patches import PatchLayout
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.source import FieldSource, MappedSource
 from twoscale.parts import register

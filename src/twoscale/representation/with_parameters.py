@@ -8,8 +8,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Space
 from twoscale.domain.patches import PatchLayout
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, MappedSource
 from twoscale.parts import register
@@ -139,4 +139,4 @@ def beside_parameters(inputs: Representation, space: Space) -> Representation:
 def _without(space: Space) -> Space:
     """Return the space of the fields alone."""
     names = None if space.names is None else space.names[: space.field_channels]
-    return Space(space.field_channels, space.grid, names=names)
+    return Space(space.grid, space.field_channels, names=names)

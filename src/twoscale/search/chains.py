@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 
 CodeSettings = Callable[[int, Space, tuple[int, int]], dict[str, Any]]
 """From the place in `CODES`, the space of the outputs and the patches per axis to settings."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 
 PERFECT = 1e-6  # relative error: about the limit of single precision
 

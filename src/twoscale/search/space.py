@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import symmetry_group
 from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import defaults, resolve
@@ -49,7 +49,7 @@ class SearchSpace:
     @property
     def shape(self) -> tuple[int, int]:
         """Return the height and width of the outputs."""
-        return self.outputs.grid.shape
+        return self.outputs.grid.plane.shape
 
     @property
     def values(self) -> int:
@@ -198,7 +198,7 @@ class SearchSpace:
     @property
     def input_patch_nodes(self) -> int:
         """Return the numbers of the largest patch of an input, parameters left out."""
-        return self.inputs.field_channels * self._patch(self.inputs.grid.shape)
+        return self.inputs.field_channels * self._patch(self.inputs.grid.plane.shape)
 
     def _patch(self, shape: tuple[int, int]) -> int:
         sides = zip(shape, self.patches, strict=True)

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.problems import Problem
 
@@ -172,7 +173,7 @@ class Points:
             )
         ]
         (rows, row_share), (columns, column_share) = sides
-        nodes = rows[:, :, None] * grid.width + columns[:, None, :]
+        nodes = rows[:, :, None] * grid.shape[1] + columns[:, None, :]
         weights = row_share[:, :, None] * column_share[:, None, :]
         flat = (torch.from_numpy(one.reshape(-1, 4)) for one in (nodes, weights))
         return cls(points, *flat)

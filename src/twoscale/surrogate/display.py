@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.methods.recipes import METHODS, defaults
 from twoscale.networks import count_parameters
 from twoscale.runtime.texts import duration_text, percent

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.fields.pairs import paired_chunks
@@ -66,7 +67,7 @@ def evaluate_operator(
         if problem is not None and has_flux(problem):
             on_seams |= flux_measures(problem, layout.seams)
         measures |= {f"{prefix}.{name}": measure for name, measure in on_seams.items()}
-    if problem is not None and problem.has_residual(common.grid):
+    if problem is not None and problem.has_residual(Grid.of_layout(common)):
         measures |= residual_measures(problem)
     clock, errors = Clock(), _SampleErrors()
     passing = _batches(test, predict, clock, coverage)

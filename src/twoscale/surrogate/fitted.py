@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout, as_pair
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import Fields, check_prediction
 from twoscale.fields.source import chunk_length, slices
@@ -416,7 +417,7 @@ class FittedSurrogate:
         """Return the non-overlapping patches whose seams all methods are measured on."""
         own = self.parts.outputs.arguments.get("patches", _SEAMS)
         patches = as_pair(self.settings.get("patches", own))
-        return PatchLayout.seams_of(grid or self.output_space_.grid, patches)
+        return (grid or self.output_space_.grid).common_partition(patches)
 
     @property
     def _door(self) -> Door:

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.fields.arrays import is_labelled
 from twoscale.fields.samples import (
@@ -84,7 +85,7 @@ class Door:
             return samples
         known = self.like[side]
         samples = as_samples(
-            fields, name, periodic=known.grid.periodic, like=known, any_grid=self.any_grid
+            fields, name, periodic=known.grid.plane.periodic, like=known, any_grid=self.any_grid
         )
         names = None if known.names is None else known.names[: known.field_channels]
         if names is None or len(names) != samples.space.channels:
@@ -210,7 +211,7 @@ def check_shape(name: str, space: Space, shape: Sequence[int]) -> None:
     """Raise if fields of (channels, height, width) are not those of a fitted space."""
     if tuple(shape) != space.shape:
         channels, height, width = shape
-        came = Space(channels, Grid(height, width), min(space.parameters, channels))
+        came = Space(Grid((height, width)), channels, parameters=min(space.parameters, channels))
         raise TwoscaleError(
             f"this surrogate was fitted on {name}s of {space.contents}, these are {came.contents}"
             f"{_way_out(space, came)}"
@@ -266,7 +267,7 @@ def given_inputs(
     if inputs is not None:
         fields, single = four_axes(inputs, "input", space, any_grid=resample, rank=rank)
         if resample and fields.shape[1] == space.field_channels:
-            grid = Grid(fields.shape[2], fields.shape[3], space.grid.periodic)
+            grid = Grid((fields.shape[2], fields.shape[3]), periodic=space.grid.periodic)
             resampling = Resampling.of_inputs(spaces, grid).check()
             fields = resampling.enter(fields)
     scalars, alone = _scalars(parameters, space, single=single or inputs is None)
@@ -305,7 +306,7 @@ def predicted_space(
     if shape is None or not resample:
         return spaces[1]
     (_, _, height, width), _ = read_shape(shape, "input", spaces[0], any_grid=True)
-    given = Grid(height, width, spaces[0].grid.periodic)
+    given = Grid((height, width), periodic=spaces[0].grid.periodic)
     return on_grid(spaces[1], Resampling.of_inputs(spaces, given).given[1])
 
 

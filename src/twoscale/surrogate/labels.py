@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 
 _USUAL = ("channel", "row", "column")  # names of axes that the inputs do not have
 
@@ -25,7 +25,7 @@ def labelled_like(
     inputs, outputs = spaces
     own = [str(name) for name in given.dims]
     first = [] if single else own[:1]
-    axes = 0 if not inputs.field_channels else 1 if inputs.grid.height == 1 else 2
+    axes = 0 if not inputs.field_channels else 1 if inputs.grid.shape[0] == 1 else 2
     places = own[len(own) - axes :]
     wanted = (*_USUAL[: 3 - len(places)], *places)[3 - (values.ndim - len(first)) :]
     dims = list(first)

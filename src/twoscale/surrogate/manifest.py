@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import fits_rank
 from twoscale.files.reading import is_a
@@ -144,7 +144,7 @@ def _restored(
         parts=parts,
         seed=resolve_seed(manifest["seed"]),
         problem=problem,
-        periodic=outputs.grid.periodic,
+        periodic=outputs.grid.plane.periodic,
         operator_=operator,
         input_space_=inputs,
         output_space_=outputs,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import as_parameters, read_shape
 from twoscale.fields.source import slices

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.math.measures import ACCURACY, Batch, measure_channels
 from twoscale.networks.resample import interpolate_cubic, resample
@@ -25,8 +26,8 @@ class Resampling:
     a positive coefficient stays positive. Predictions go out by cubic interpolation, because
     solutions are smooth. Where nodes of both grids coincide the values are taken as they are.
 
-    >>> spaces = (Space(1, Grid(9, 9)), Space(1, Grid(9, 9)))
-    >>> Resampling(spaces, (Grid(17, 17), Grid(17, 17))).changes
+    >>> spaces = (Space(Grid((9, 9))), Space(Grid((9, 9))))
+    >>> Resampling(spaces, (Grid((17, 17)), Grid((17, 17)))).changes
     True
     """
 
@@ -65,16 +66,18 @@ class Resampling:
     def enter(self, inputs: Tensor) -> Tensor:
         """Return inputs (batch, channels, h, w) of the given grid on the fitted one."""
         grid = self.fitted[0].grid
-        return resample(inputs, grid.shape, grid.periodic)
+        return resample(inputs, *grid.plane)
 
     def leave(self, outputs: Tensor) -> Tensor:
         """Return outputs (batch, channels, h, w) of the fitted grid on the given one."""
-        return interpolate_cubic(outputs, self.given[1].shape, self.fitted[1].grid.periodic)
+        return interpolate_cubic(
+            outputs, self.given[1].plane.shape, self.fitted[1].grid.plane.periodic
+        )
 
     def _return(self, outputs: Tensor) -> Tensor:
         """Return outputs of the given grid on the fitted one."""
         grid = self.fitted[1].grid
-        return interpolate_cubic(outputs, grid.shape, grid.periodic)
+        return interpolate_cubic(outputs, *grid.plane)
 
     def predict(self, predict: Predict) -> Predict:
         """Return a prediction from given grid to given grid."""
@@ -134,4 +137,4 @@ class _Unlayered(nn.Module):
 
 def on_grid(space: Space, grid: Grid) -> Space:
     """Return a space on another grid that wraps along the same axes."""
-    return replace(space, grid=Grid(grid.height, grid.width, space.grid.periodic))
+    return replace(space, domain=Grid(grid.shape, periodic=space.grid.periodic))

@@ -75,7 +75,7 @@ def certify(prediction: Any, input: Any, problem: Problem | str | None) -> Certi
     --------
     >>> from twoscale import Darcy, Grid
     >>> problem = Darcy()
-    >>> medium = problem.sample(Grid(17, 17), [0, 1], seed=0)
+    >>> medium = problem.sample(Grid((17, 17)), [0, 1], seed=0)
     >>> certificate = certify(0.9 * problem.solve(medium), medium, problem)
     >>> print(certificate.relative_error_lower.round(2), certificate.relative_error_upper.round(2))
     [0.1 0.1] [0.1 0.1]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.math.krylov import conjugate_gradients
 from twoscale.operators.operators import FieldOperator, LatentOperator

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Grid, Space
+from twoscale.domain.grid import Grid
+from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import StoredRows
 from twoscale.fields.samples import read_shape, usual_array
@@ -87,7 +88,7 @@ class Given:
                 "they were predicted from"
             )
         spaces = [
-            Space(channels, Grid(height, width)) for channels, height, width in (inner, sides)
+            Space(Grid((height, width)), channels) for channels, height, width in (inner, sides)
         ]
         equation.check_spaces(*spaces)
         grid = spaces[1].grid
@@ -162,5 +163,5 @@ def _with_shape(array: Any, name: str, channels: int) -> tuple[Array, Shape]:
     The axes of one sample and of one channel may be missing. An array on disk keeps its own shape.
     """
     found = usual_array(array, f"{name} fields")
-    shape, _ = read_shape(found.shape, name, Space(channels, Grid(3, 3)), any_grid=True)
+    shape, _ = read_shape(found.shape, name, Space(Grid((3, 3)), channels), any_grid=True)
     return found if isinstance(found, StoredRows) else found.reshape(shape), shape

@@ -10,7 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource, FieldSource, fields_at, random_rows
 from twoscale.representation.base import subset
 from twoscale.trust.conformal import conformal_quantile

@@ -76,7 +76,7 @@ def polish(
     --------
     >>> from twoscale import Darcy, Grid
     >>> problem = Darcy()
-    >>> medium = problem.sample(Grid(17, 17), [0, 1], seed=0)
+    >>> medium = problem.sample(Grid((17, 17)), [0, 1], seed=0)
     >>> polished = polish(0.9 * problem.solve(medium), medium, problem, tolerance=1e-6)
     >>> bool((polished.certificate.relative_error_upper <= 1e-6).all())
     True

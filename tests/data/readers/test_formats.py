@@ -35,7 +35,7 @@ def test_every_format_gives_the_same_fields(tmp_path, pair, write):
     assert same(u, pair["u"])
     assert parameters is None
     dataset = FileDataset(path, Reading.of(**keys))
-    assert (dataset.samples, dataset.output_space.grid) == (11, Grid(10, 14))
+    assert (dataset.samples, dataset.output_space.grid) == (11, Grid((10, 14)))
     chosen = dataset.load_parts("output", [[7, 2], [0, 10]])
     assert torch.equal(chosen[0], torch.from_numpy(u[[2, 7], None]))
     assert torch.equal(chosen[1], torch.from_numpy(u[[0, 10], None]))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.study.tiny import TEXT, tiny_study
 from twoscale import Surrogate, TwoscaleError
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale_lab.study.catalogue import (
     asked_cells,
     load_study,
@@ -67,7 +67,7 @@ def test_every_case_can_be_fitted(name, scale):
     """The grids, ranks and numbers of samples are legal."""
     for cell in {cell.case: cell for cell in load_study(name).at(scale).cells()}.values():
         problem, sides = cell.data.make_problem(), 2 * [cell.case.resolution]
-        space = Space(1, problem.grid(*sides))
+        space = Space(problem.grid(*sides))
         for data in cell.tests:
             data.make_problem().check_grid(space.grid)
         if cell.searches:

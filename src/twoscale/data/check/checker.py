@@ -196,7 +196,7 @@ class _Checker:
         yield from order_findings(seen)
         if (finding := transposition(self.dataset, *self.products.correlations())) is not None:
             yield finding
-        periodic = self.dataset.output_space.grid.periodic
+        periodic = self.dataset.output_space.grid.plane.periodic
         yield from periodic_findings(seen, periodic)
         if not self.damaged and not any(one.bad for one in channels):
             yield from symmetry_findings(self.dataset)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from twoscale.data.check.finding import Finding
 from twoscale.data.store import Dataset
-from twoscale.domain.grid import Space
+from twoscale.domain.space import Space
 from twoscale.domain.symmetries import SYMMETRIES, symmetry_group
 from twoscale.errors import TwoscaleError
 from twoscale.predictors.symmetry_evidence import SymmetryEvidence

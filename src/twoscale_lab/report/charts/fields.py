@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twoscale.domain.grid import Grid
-from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
 from twoscale.report.axes import log_axis, new_figure
 from twoscale.report.figures import draw_fields
@@ -41,7 +40,7 @@ def qualitative(study: StudyResult, *, place: str | None = None) -> Figure:
     predictions = {
         fill(case.label, int(_LETTERS * side)): study.fields[_array(where, case)] for case in cases
     }
-    seams = PatchLayout.seams_of(Grid(*truth.shape), tuple(cases[0].settings["patches"])).seams
+    seams = Grid(truth.shape).common_partition(tuple(cases[0].settings["patches"])).seams
     figure = new_figure(max(side * columns + 0.8, 8), 2 * side + 3.3)
     heights = [2 * side + 0.5, 2.8]
     upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
