@@ -108,7 +108,7 @@ def test_the_command_writes_a_page(twoscale, folder, tmp_path):
 def test_the_command_serves_and_opens(twoscale, folder, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setattr("twoscale.serve.server.HttpServer.run", lambda server: None)
+    monkeypatch.setattr("twoscale.serve.HttpServer.run", lambda server: None)
     out = tmp_path / "page.html"
     served = twoscale("explore", folder / "network", "--out", out, "--serve", "--open", "--json")
     assert served.status == 0, served.err

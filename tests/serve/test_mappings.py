@@ -6,7 +6,7 @@ import torch
 
 from twoscale import Darcy, Grid, Helmholtz, Poisson, TwoscaleError
 from twoscale.domain.space import Space
-from twoscale.serve.mappings import KarhunenLoeve, NodeValues, Points, input_map, lattice
+from twoscale.serve.mappings import InputMap, KarhunenLoeve, Points, input_map, lattice
 
 GRID = Grid((9, 12))
 SPACE = Space(GRID)
@@ -77,7 +77,7 @@ def test_wrong_points(points, words):
 
 
 def test_node_values_come_row_by_row():
-    mapping = NodeValues(Space(GRID, 3, parameters=1))
+    mapping = InputMap(Space(GRID, 3, parameters=1))
     assert mapping.sizes == [2 * GRID.nodes, 1]
     vector = torch.arange(2.0 * GRID.nodes)[None]
     fields = mapping([vector, torch.tensor([[7.0]])])
@@ -87,7 +87,7 @@ def test_node_values_come_row_by_row():
 
 
 def test_parameters_alone_are_one_vector():
-    mapping = NodeValues(Space(Grid((1, 1)), 2, parameters=2))
+    mapping = InputMap(Space(Grid((1, 1)), 2, parameters=2))
     assert mapping.sizes == [2]
     assert mapping([torch.tensor([[1.0, 2.0]])]).shape == (1, 2, 1, 1)
     assert mapping.meaning == "2 parameters"

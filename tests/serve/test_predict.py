@@ -312,7 +312,7 @@ def test_a_full_queue_and_a_late_answer_are_told(surrogate, inputs, monkeypatch)
         late = pool.submit(post, server, npy(inputs), NPY)
         assert started.wait(WAIT)
         model = server.service.models["forward"]
-        waiting = model.prediction(model.read(FieldRequest(inputs, None)))
+        waiting = model.prediction(model.read(FieldRequest(model, inputs, None)))
         server.service.batcher.submit(waiting)
         answer = post(server, npy(inputs), NPY)
         refused(answer, 503, "1 requests are waiting already")

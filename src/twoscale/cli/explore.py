@@ -46,7 +46,10 @@ def explore(
     from twoscale.data.kinds import Kind
     from twoscale.explore.write import write_page
     from twoscale.report.run_report import find_runs
+    from twoscale.serve import require
 
+    if serve:
+        require()
     for path in runs:
         expect_kind(path, Kind.RUN, Kind.RUNS)
     folders = list(dict.fromkeys(run for path in runs for run in find_runs(path) or [path]))
@@ -75,7 +78,7 @@ def _serve(
     from twoscale.cli.display import print_outcome
     from twoscale.cli.serve import log_to_stderr
     from twoscale.explore.server import PageService
-    from twoscale.serve.server import HttpServer
+    from twoscale.serve import HttpServer
 
     text = page.path.read_text(encoding="utf-8")
     surrogates = [run.surrogate for run in page.runs.values()]

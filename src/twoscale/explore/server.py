@@ -7,19 +7,15 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
-from twoscale.errors import missing_extra
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
 from twoscale.explore.answers import answer, checked_question
 from twoscale.serve.bodies import RequestMemory, json_object, json_response
 from twoscale.serve.http import HttpService
 from twoscale.serve.limits import Limits
 from twoscale.surrogate import Surrogate
-
-try:
-    from starlette.requests import Request
-    from starlette.responses import HTMLResponse, Response
-    from starlette.routing import Route
-except ImportError as error:
-    raise missing_extra(error.name or "starlette", "serve") from error
 
 _LIMITS = Limits(
     request_bytes=2**25, seconds=600.0
@@ -49,10 +45,10 @@ class PageService(HttpService):
         return HTMLResponse(self.page, headers={"Cache-Control": "no-store"})
 
     async def _predict(self, request: Request, body: bytes, memory: RequestMemory) -> Response:
-        content = await json_object(body, memory)
-        return json_response(await asyncio.to_thread(self._answer, content))
+        memory.add_decoded(body)
+        return json_response(await asyncio.to_thread(self._answer, body))
 
-    def _answer(self, content: dict[str, Any]) -> dict[str, Any]:
-        asked = checked_question(content, len(self.surrogates))
+    def _answer(self, body: bytes) -> dict[str, Any]:
+        asked = checked_question(json_object(body), len(self.surrogates))
         with self._lock:
             return answer(self.surrogates[asked["run"]], asked)

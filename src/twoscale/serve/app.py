@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from twoscale._version import __version__
-from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.errors import TwoscaleError
 from twoscale.files import plain_json
+from twoscale.serve.batching import Tensors
 from twoscale.serve.bodies import (
     JSON,
     NPY,
@@ -28,14 +33,8 @@ from twoscale.serve.limits import Refusal
 from twoscale.serve.model import FieldRequest, ServedModel
 from twoscale.serve.pages import docs_page, openapi
 from twoscale.serve.service import ModelService
+from twoscale.surrogate.inputs import Given
 from twoscale.trust import LEVEL
-
-try:
-    from starlette.requests import Request
-    from starlette.responses import HTMLResponse, Response
-    from starlette.routing import Route
-except ImportError as error:
-    raise missing_extra(error.name or "starlette", "serve") from error
 
 
 def field_routes(service: ModelService) -> list[Route]:
@@ -58,28 +57,20 @@ def field_routes(service: ModelService) -> list[Route]:
     async def predict(request: Request, body: bytes, memory: RequestMemory) -> Response:
         own = kind_of_body(request)
         wanted = kind_of_answer(request, own)
-        resample = _switch(request.query_params.get("resample"))
-        name = request.query_params.get("model")
         if own == JSON:
-            content = await json_object(body, memory)
-            check_keys(content, keys, "key of a prediction")
-            model = service.model(content.get("model", name))
-            asked = await off_loop(len(body), _asked_by_json, content, resample)
-        else:
-            model = service.model(name)
-            asked = _asked_by_npy(model, npy_array(body), resample)
+            memory.add_decoded(body)
+        asked = await off_loop(len(body), _read, service, keys, request, body)
         if asked.level is not None and wanted == NPY:
             raise TwoscaleError(f"assess needs an answer in {JSON}")
-        need = model.memory_of_fields(asked)
+        need = asked.model.memory_of_fields(asked)
         if need.samples > service.limits.fields:
             most = service.limits.fields
             raise Refusal(413, f"a request has {most} fields at most, got {need.samples}")
         size = need.bytes + answer_size(need.answered, wanted)
         memory.add_expanded(size)
-        given = await off_loop(size, model.read, asked)
-        results = await service.batcher.compute(model.prediction(given, asked.level))
-        arrays = await off_loop(size, model.answer, given, results)
-        return await off_loop(size, _response, model, asked, arrays, wanted)
+        given = await off_loop(size, asked.model.read, asked)
+        results = await service.batcher.compute(asked.model.prediction(given, asked.level))
+        return await off_loop(size, _response, asked, given, results, wanted)
 
     return [
         Route("/", docs, methods=["GET"]),
@@ -90,28 +81,38 @@ def field_routes(service: ModelService) -> list[Route]:
     ]
 
 
-def _switch(text: str | None) -> bool:
-    """Return the value of a switch in an address."""
-    if text not in (None, "true", "false"):
-        raise TwoscaleError(f"resample is true or false, got '{text:.20}'")
-    return text == "true"
-
-
-def _asked_by_json(content: dict[str, Any], resample: bool) -> FieldRequest:
-    """Return what JSON asks for; its own `resample` comes before that of the address."""
-    assess, resample = content.get("assess", False), content.get("resample", resample)
-    if not isinstance(assess, bool) or not isinstance(resample, bool):
+def _read(
+    service: ModelService, keys: Collection[str], request: Request, body: bytes
+) -> FieldRequest:
+    """Return what a request asks for; the keys of a JSON body come before those of the address."""
+    query = request.query_params
+    resample = query.get("resample", "false")
+    if resample not in ("true", "false"):
+        raise TwoscaleError(f"resample is true or false, got '{resample:.20}'")
+    content: dict[str, Any] = {"model": query.get("model"), "resample": resample == "true"}
+    if is_json := kind_of_body(request) == JSON:
+        given = json_object(body)
+        check_keys(given, keys, "key of a prediction")
+        content |= given
+    model = service.model(content["model"])
+    assess, level = content.get("assess", False), content.get("level", LEVEL)
+    if not isinstance(assess, bool) or not isinstance(content["resample"], bool):
         raise TwoscaleError("assess and resample are true or false")
-    level = content.get("level", LEVEL)
     if not isinstance(level, int | float) or isinstance(level, bool):
         raise TwoscaleError("level is a number between 0 and 1")
-    fields, parameters = (
-        number_array(content.get(name), name) for name in ("fields", "parameters")
-    )
-    return FieldRequest(fields, parameters, float(level) if assess else None, resample)
+    if is_json:
+        fields, parameters = (
+            number_array(content.get(name), name) for name in ("fields", "parameters")
+        )
+    else:
+        fields, parameters = _as_fields_or_parameters(model, npy_array(body))
+    level = float(level) if assess else None
+    return FieldRequest(model, fields, parameters, level, content["resample"])
 
 
-def _asked_by_npy(model: ServedModel, array: np.ndarray, resample: bool) -> FieldRequest:
+def _as_fields_or_parameters(
+    model: ServedModel, array: np.ndarray
+) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return what an array means: fields, or parameters if the surrogate reads nothing else."""
     space = model.spaces[0]
     if space.field_channels and space.parameters:
@@ -119,16 +120,12 @@ def _asked_by_npy(model: ServedModel, array: np.ndarray, resample: bool) -> Fiel
             f"{model.name} reads fields and parameters, and an npy body holds one array: send "
             f"{JSON} with fields and parameters"
         )
-    if not space.field_channels:
-        return FieldRequest(None, array)
-    return FieldRequest(array, None, resample=resample)
+    return (array, None) if space.field_channels else (None, array)
 
 
-def _response(
-    model: ServedModel, asked: FieldRequest, arrays: tuple[np.ndarray, ...], kind: str
-) -> Response:
-    fields, *assessed = arrays
-    content: dict[str, Any] = {"model": model.name, "shape": list(fields.shape)}
+def _response(asked: FieldRequest, given: Given, results: Tensors, kind: str) -> Response:
+    fields, *assessed = asked.model.answer(given, results)
+    content: dict[str, Any] = {"model": asked.model.name, "shape": list(fields.shape)}
     if assessed:
         radius, outside = assessed
         content |= {"level": asked.level, "radius": plain_json(radius)}

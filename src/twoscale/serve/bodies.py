@@ -9,18 +9,14 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
-from twoscale.errors import TwoscaleError, missing_extra, unknown_name
+from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.files.npy import read_npy_header
 from twoscale.files.reading import parse_json
 from twoscale.runtime.memory import size_text
 from twoscale.serve.limits import CLOSE, Limits, Refusal
-
-try:
-    from starlette.requests import Request
-    from starlette.responses import Response, StreamingResponse
-except ImportError as error:
-    raise missing_extra(error.name or "starlette", "serve") from error
 
 JSON, NPY = "application/json", "application/x-npy"
 _SMALL = 2**16  # bytes: what is decoded or encoded at once, without a thread
@@ -141,11 +137,10 @@ def _media_types(header: str) -> list[str]:
     return [text.partition(";")[0].strip().lower() for text in header.split(",")]
 
 
-async def json_object(body: bytes, memory: RequestMemory) -> dict[str, Any]:
+def json_object(body: bytes) -> dict[str, Any]:
     """Return the object of a JSON body; NaN, deep nesting and anything else are refused."""
-    memory.add_decoded(body)
     try:
-        content = await off_loop(len(body), lambda: parse_json(body.decode()))
+        content = parse_json(body.decode())
     except ValueError as error:
         raise Refusal(400, f"the body is not JSON: {error}") from error
     if not isinstance(content, dict):

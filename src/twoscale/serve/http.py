@@ -9,21 +9,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
 
-from twoscale.errors import TwoscaleError, missing_extra
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
 from twoscale.serve.bodies import JSON, PendingMemory, RequestMemory, read_body
 from twoscale.serve.limits import CLOSE, Limits, Refusal
-
-try:
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.middleware import Middleware
-    from starlette.requests import ClientDisconnect, Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-    from starlette.types import ASGIApp, Receive, Scope, Send
-except ImportError as error:
-    raise missing_extra(error.name or "starlette", "serve") from error
 
 AnswerBody = Callable[[Request, bytes, RequestMemory], Awaitable[Response]]
 """Answers a request with a body, whose memory it counts further."""
@@ -75,7 +72,7 @@ class HttpService:
             routes=self.routes,
             lifespan=lifespan,
             exception_handlers={HTTPException: refused},
-            middleware=[Middleware(_OwnOrigins, service=self, hosts=hosts)],
+            middleware=[Middleware(_own_origins, service=self, hosts=hosts)],
         )
         app.router.redirect_slashes = False  # a redirect would name the host that the client claims
         return app
@@ -169,37 +166,35 @@ class _LastResponse(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class _OwnOrigins:
-    """An application that answers to its own names, and to pages of its own only.
+def _own_origins(app: ASGIApp, service: HttpService, hosts: frozenset[str] | None) -> ASGIApp:
+    """Return an application that answers to its own names, and to pages of its own only.
 
     starlette's TrustedHostMiddleware knows no ports, no origins and no sentences.
     """
 
-    def __init__(self, app: ASGIApp, service: HttpService, hosts: frozenset[str] | None) -> None:
-        self.app = app
-        self.service = service
-        self.hosts = hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.app
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        chosen = app
         if scope["type"] == "http":
             request = Request(scope, receive)
-            sentence = self._what_is_foreign(request)
+            sentence = _what_is_foreign(request, hosts)
             if sentence is not None:
-                app = self.service.refused(request, Refusal(403, sentence, headers=CLOSE))
-        await app(scope, receive, send)
+                chosen = service.refused(request, Refusal(403, sentence, headers=CLOSE))
+        await chosen(scope, receive, send)
 
-    def _what_is_foreign(self, request: Request) -> str | None:
-        host, origin = request.headers.get("host", "").lower(), request.headers.get("origin")
-        if self.hosts is not None and host not in self.hosts:
-            known = ", ".join(sorted(self.hosts))
-            return f"this server is called {known}, not '{host:.80}' (header Host)"
-        if origin is None:
-            return None
-        authority = origin.partition("://")[2].lower()
-        if authority and authority in {host, *(self.hosts or ())}:
-            return None
-        return f"pages of '{origin:.80}' may not use this server (header Origin)"
+    return checked
+
+
+def _what_is_foreign(request: Request, hosts: frozenset[str] | None) -> str | None:
+    host, origin = request.headers.get("host", "").lower(), request.headers.get("origin")
+    if hosts is not None and host not in hosts:
+        known = ", ".join(sorted(hosts))
+        return f"this server is called {known}, not '{host:.80}' (header Host)"
+    if origin is None:
+        return None
+    authority = origin.partition("://")[2].lower()
+    if authority and authority in {host, *(hosts or ())}:
+        return None
+    return f"pages of '{origin:.80}' may not use this server (header Origin)"
 
 
 def own_hosts(address: str, port: int) -> frozenset[str] | None:

@@ -6,7 +6,6 @@ UM-Bridge models map vectors to vectors. Here stands what those vectors mean.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -26,27 +25,31 @@ _LATTICE = re.compile(r"(\d+)x(\d+)")
 _MOST_POINTS = 10**6
 
 
-class InputMap(ABC):
-    """Vectors to input fields; after the vector of fields comes that of parameters, if any."""
+class InputMap:
+    """Vectors to input fields: the values at all nodes, channel by channel, row by row.
+
+    After the vector of fields comes that of parameters, if there are any.
+
+    Attributes
+    ----------
+    field_numbers
+        The length of the vector that stands for the input fields; 0 without fields.
+    meaning
+        What the first vector means, in words.
+    """
 
     differentiable = True
 
     def __init__(self, space: Space) -> None:
         self.space = space
+        self.field_numbers = space.field_channels * space.grid.nodes
+        self.meaning = f"the values of {space.contents}, row by row"
+        if not self.field_numbers:
+            self.meaning = f"{space.parameters} parameters"
 
-    @property
-    @abstractmethod
-    def field_numbers(self) -> int:
-        """Return the length of the vector that stands for the input fields; 0 without fields."""
-
-    @abstractmethod
     def _fields(self, vector: Tensor) -> Tensor:
         """Return fields (b, C, H, W) of vectors (b, n)."""
-
-    @property
-    @abstractmethod
-    def meaning(self) -> str:
-        """Return what the first vector means, in words."""
+        return vector.reshape(-1, self.space.field_channels, *self.space.grid.shape)
 
     @property
     def sizes(self) -> list[int]:
@@ -62,23 +65,6 @@ class InputMap(ABC):
             expanded = vectors[-1][:, :, None, None]
             parts.append(expanded.expand(-1, -1, *self.space.grid.shape))
         return torch.cat(parts, 1)
-
-
-class NodeValues(InputMap):
-    """The input is the values at all nodes: channel by channel, row by row."""
-
-    @property
-    def field_numbers(self) -> int:
-        return self.space.field_channels * self.space.grid.nodes
-
-    def _fields(self, vector: Tensor) -> Tensor:
-        return vector.reshape(-1, self.space.field_channels, *self.space.grid.shape)
-
-    @property
-    def meaning(self) -> str:
-        if not self.field_numbers:
-            return f"{self.space.parameters} parameters"
-        return f"the values of {self.space.contents}, row by row"
 
 
 class KarhunenLoeve(InputMap):
@@ -117,29 +103,23 @@ class KarhunenLoeve(InputMap):
         self.width = width
         self.deviation = sqrt(float(self.modes.square().sum(0).mean()))
         self.differentiable = not problem.thresholded or width > 0
-
-    @property
-    def field_numbers(self) -> int:
-        return len(self.modes)
+        self.field_numbers = len(self.modes)
+        step = f", a smooth step of width {width:g}" if width else ""
+        self.meaning = (
+            f"{len(self.modes)} standard normal coefficients of the random field behind the inputs "
+            f"of {problem.name}{step}"
+        )
 
     def _fields(self, vector: Tensor) -> Tensor:
         modes = self.modes.to(vector)
         level = torch.einsum("bk,khw->bhw", vector, modes)
         return self.problem.inputs_of(level, width=self.width * self.deviation)[:, None]
 
-    @property
-    def meaning(self) -> str:
-        step = f", a smooth step of width {self.width:g}" if self.width else ""
-        return (
-            f"{len(self.modes)} standard normal coefficients of the random field behind the inputs "
-            f"of {self.problem.name}{step}"
-        )
-
 
 def input_map(text: str | None, space: Space, problem: Problem | None) -> InputMap:
     """Return the map of a text: `fields`, `kl:64` or `kl:64,width=0.3`."""
     if text in (None, "fields"):
-        return NodeValues(space)
+        return InputMap(space)
     found = _KARHUNEN_LOEVE.fullmatch(str(text))
     if found is None:
         raise TwoscaleError(f"inputs of a model are fields, kl:64 or kl:64,width=0.3, got '{text}'")
@@ -166,17 +146,13 @@ class Points:
     def on(cls, grid: Grid, coordinates: Any) -> Points:
         """Return the points of coordinates (P, 2) on a grid, or say what is wrong with them."""
         points = _checked(coordinates)
-        sides = [
-            _neighbours(points[:, axis], size, spacing, periodic)
-            for axis, (size, spacing, periodic) in enumerate(
-                zip(grid.shape, grid.spacing, grid.periodic, strict=True)
-            )
-        ]
-        (rows, row_share), (columns, column_share) = sides
-        nodes = rows[:, :, None] * grid.shape[1] + columns[:, None, :]
-        weights = row_share[:, :, None] * column_share[:, None, :]
-        flat = (torch.from_numpy(one.reshape(-1, 4)) for one in (nodes, weights))
-        return cls(points, *flat)
+        nodes, weights = np.zeros((len(points), 1), np.int64), np.ones((len(points), 1))
+        axes = zip(points.T, grid.shape, grid.spacing, grid.periodic, strict=True)
+        for at, size, spacing, periodic in axes:
+            sides, shares = _neighbours(at, size, spacing, periodic)
+            nodes = (nodes[:, :, None] * size + sides[:, None]).reshape(len(points), -1)
+            weights = (weights[:, :, None] * shares[:, None]).reshape(len(points), -1)
+        return cls(points, torch.from_numpy(nodes), torch.from_numpy(weights))
 
     def __len__(self) -> int:
         return len(self.coordinates)

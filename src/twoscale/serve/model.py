@@ -56,6 +56,7 @@ OPERATIONS = {
 class FieldRequest(NamedTuple):
     """What a request for a prediction holds."""
 
+    model: ServedModel
     fields: np.ndarray | None
     parameters: np.ndarray | None
     level: float | None = None  # of radii, if the prediction is to be assessed

@@ -12,7 +12,11 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import Any, Self
 
-from twoscale.errors import TwoscaleError, missing_extra
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.threads import SharedSetting
 from twoscale.serve.app import field_routes
@@ -21,13 +25,6 @@ from twoscale.serve.limits import HOST, PORT, Limits
 from twoscale.serve.model import ServedModel
 from twoscale.serve.service import ModelService
 from twoscale.serve.umbridge import umbridge_routes
-
-try:
-    import h11
-    import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-except ImportError as error:
-    raise missing_extra(error.name or "uvicorn", "serve") from error
 
 _CONNECTIONS = 1024
 _START_SECONDS = 30

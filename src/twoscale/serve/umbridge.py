@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from torch import Tensor
 
-from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.errors import TwoscaleError
 from twoscale.serve.batching import QueuedCall
 from twoscale.serve.bodies import (
     JSON,
@@ -26,23 +29,16 @@ from twoscale.serve.mappings import Points
 from twoscale.serve.model import OPERATIONS
 from twoscale.serve.service import ModelService
 
-try:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-except ImportError as error:
-    raise missing_extra(error.name or "starlette", "serve") from error
-
 _STATUSES = {404: 400, 422: 400}  # the protocol's status for whatever is wrong with a request
 
 
 class VectorRequest:
     """The content of a request to one model; reading a part of it refuses what is wrong there."""
 
-    def __init__(self, service: ModelService, content: dict[str, Any]) -> None:
-        self.content = content
-        self.model = service.model(content.get("name") or "")
-        config = content.get("config")
+    def __init__(self, service: ModelService, body: bytes) -> None:
+        self.content = json_object(body)
+        self.model = service.model(self.content.get("name") or "")
+        config = self.content.get("config")
         config = {} if config is None else config
         if not isinstance(config, dict):
             raise TwoscaleError("config must be a JSON object")
@@ -93,8 +89,8 @@ def umbridge_routes(service: ModelService) -> list[Route]:
         return json_response({"protocolVersion": 1.0, "models": list(service.models)})
 
     async def read(body: bytes, memory: RequestMemory) -> VectorRequest:
-        content = await json_object(body, memory)
-        return await off_loop(len(body), VectorRequest, service, content)
+        memory.add_decoded(body)
+        return await off_loop(len(body), VectorRequest, service, body)
 
     async def model_info(request: Request, body: bytes, memory: RequestMemory) -> Response:
         return json_response({"support": (await read(body, memory)).model.support})
