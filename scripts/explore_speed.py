@@ -18,8 +18,8 @@ from playwright.sync_api import sync_playwright
 
 from twoscale import Darcy, Grid, Poisson
 from twoscale.data import generate
-from twoscale.explore.tensors import Packer
-from twoscale.explore.write import write_page
+from twoscale.explore.tensors import ArrayPacker
+from twoscale.explore.page import write_page
 from twoscale.files import write_json
 from twoscale.run import fit_run
 from twoscale.surrogate.artifact import environment
@@ -73,7 +73,7 @@ def measure(page: Path) -> dict[str, object]:
         rounds = [tab.evaluate(PAINT, SECONDS) for _ in range(REPEATS)]
         solves = {}
         for problem in (Poisson(), Darcy()):
-            field = Packer().single(problem.sample(Grid((SIDE, SIDE)), [0], seed=0)[0])
+            field = ArrayPacker()(problem.sample(Grid((SIDE, SIDE)), [0], seed=0)[0])
             asked = {"name": problem.name, "side": SIDE, "input": field}
             solves[problem.name] = min(tab.evaluate(SOLVE, asked) for _ in range(REPEATS))
         version = browser.version

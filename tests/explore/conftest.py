@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+
 import numpy as np
 import pytest
 
 from twoscale import Darcy, Poisson
 from twoscale.data import Reading, generate, open_data
-from twoscale.explore.write import write_page
+from twoscale.explore.page import write_page
 from twoscale.run import fit_run
 
+SCRIPTS = re.findall(
+    r"<!--(\w+\.js)-->",
+    (files("twoscale.explore") / "front" / "page.html").read_text(encoding="utf-8"),
+)
+"""The scripts of a page in the order in which they run."""
 RUNS = {
     "smooth": ("poisson", "two-scale", {"predictor": "affine"}),
     "seamless": ("poisson", "conforming", {"predictor": "affine", "code_size": 60}),

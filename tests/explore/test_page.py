@@ -11,7 +11,7 @@ import torch
 from tests.browser import SIZES
 from twoscale import Darcy, Poisson
 from twoscale.data import generate
-from twoscale.explore.write import write_page
+from twoscale.explore.page import write_page
 from twoscale.run import fit_run
 from twoscale.surrogate import Surrogate
 

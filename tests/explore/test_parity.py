@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.explore.conftest import SCRIPTS
 from twoscale import Darcy, Grid, Poisson, Surrogate
-from twoscale.explore.answers import field_parts
-from twoscale.explore.page import SCRIPTS
 from twoscale.explore.parts import describe_operator
-from twoscale.explore.tensors import Packer, unpacked
+from twoscale.explore.server import field_parts
+from twoscale.explore.tensors import ArrayPacker, unpacked
 from twoscale.explore.trust import describe_trust
 from twoscale.trust import certify
 
@@ -108,9 +108,9 @@ CASES = {
 def described(surrogate, fields):
     space = surrogate.input_space_
     return {
-        "model": describe_operator(surrogate.operator_, Packer()),
+        "model": describe_operator(surrogate.operator_, ArrayPacker()),
         "shape": [space.field_channels, *space.grid.shape],
-        "input": Packer().single(fields),
+        "input": ArrayPacker()(fields),
     }
 
 
@@ -141,7 +141,7 @@ def test_few_modes_and_half_precision(tab):
     wanted = field_parts(surrogate, x[:1], modes=2)
     assert all(relative(one, other[0]) <= 1e-5 for one, other in zip(found, wanted, strict=True))
     whole = tab.evaluate(PREDICT, content | {"most": None})
-    small = Packer(small=True)
+    small = ArrayPacker(small=True)
     content["model"] = describe_operator(surrogate.operator_, small)
     rounded = tab.evaluate(PREDICT, content | {"most": None})
     assert 0 < relative(np.sum(rounded, 0), np.sum(whole, 0)) < 5e-3
@@ -157,7 +157,7 @@ SOLVE = """({name, shape, input}) =>
 @pytest.mark.parametrize("shape", [(33, 33), (17, 40)], ids=str)
 def test_the_page_solves_equations(tab, problem, shape):
     x = problem.sample(Grid(shape), [3], seed=1).float()
-    asked = {"name": problem.name, "shape": shape, "input": Packer().single(x[0])}
+    asked = {"name": problem.name, "shape": shape, "input": ArrayPacker()(x[0])}
     assert relative(tab.evaluate(SOLVE, asked), problem.solve(x)[0]) <= 1e-8
 
 
@@ -174,9 +174,9 @@ def test_the_page_certifies(tab, problem, wrong):
     x = problem.sample(Grid((20, 25)), [0], seed=2).float()
     u = problem.solve(x)
     field = (u + wrong * u.abs().max() * smooth(1, 1, 20, 25)[0]).double().numpy()
-    pack = Packer()
+    pack = ArrayPacker()
     asked = {"name": problem.name, "shape": (20, 25)}
-    asked |= {"input": pack.exact(x[0]), "field": pack.exact(torch.from_numpy(field[0]))}
+    asked |= {"input": pack(x[0], "exact"), "field": pack(field[0], "exact")}
     found = tab.evaluate(CERTIFY, asked)["certificate"]
     wanted = certify(field, x, problem)
     for name, values in wanted.as_dict().items():
@@ -209,14 +209,14 @@ def test_the_page_knows_radius_and_range(tab, kind):
     given = {"parameters": scalars} if scalars.shape[1] else {}
     with pytest.warns(UserWarning, match="unlike"):
         wanted = surrogate.assess(1.6 * x, level=0.9, **given)
-    pack = Packer()
+    pack = ArrayPacker()
     for place in range(len(x)):
         asked = {
             "trust": describe_trust(surrogate, pack),
             "shape": [1, 18, 18],
             "outputs": [1, 18, 18],
-            "input": pack.single(1.6 * x[place]),
-            "field": pack.single(wanted.fields[place]),
+            "input": pack(1.6 * x[place]),
+            "field": pack(wanted.fields[place]),
             "parameters": scalars[place].tolist(),
             "name": problem.name if problem else None,
             "level": 0.9,
@@ -234,8 +234,8 @@ def test_the_page_knows_radius_and_range(tab, kind):
 
 
 def test_numbers_survive_packing(tab):
-    pack = Packer()
+    pack = ArrayPacker()
     values = torch.tensor([0.0, 1.5, -2.0e-3, 65504.0, 6e-8, float("inf")])
-    for packed in (pack.single(values), pack.half(values[:3].numpy()), pack.exact(values.double())):
+    for packed in (pack(values), pack(values[:3], "half"), pack(values.double(), "exact")):
         found = tab.evaluate("(packed) => [...Numerics.unpack(packed)].map(String)", packed)
         assert np.allclose(np.array(found, float), unpacked(packed).astype(float), equal_nan=True)

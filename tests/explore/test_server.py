@@ -12,9 +12,8 @@ import pytest
 import torch
 
 import twoscale.explore.server as server_module
-from twoscale.explore.answers import field_parts
-from twoscale.explore.server import PageService
-from twoscale.explore.tensors import Packer, unpacked
+from twoscale.explore.server import PageService, field_parts
+from twoscale.explore.tensors import ArrayPacker, unpacked
 from twoscale.serve.server import HttpServer
 
 
@@ -41,7 +40,7 @@ def field(side, positive=False):
 def test_it_predicts_solves_and_assesses(server, written, place, side):
     surrogate = list(written.runs.values())[place].surrogate
     x = field(side, positive=place == 2)
-    asked = {"run": place, "input": Packer().single(x), "wants": ["truth", "trust"]}
+    asked = {"run": place, "input": ArrayPacker()(x), "wants": ["truth", "trust"]}
     status, body = ask(server, body=json.dumps(asked))
     found = json.loads(body)
     assert status == 200
@@ -65,7 +64,7 @@ def test_parts_add_up(written):
     assert torch.allclose(sum(parts), surrogate.predict_fields(x), rtol=1e-4, atol=1e-7)
 
 
-GOOD = {"run": 0, "input": Packer().single(field(24))}
+GOOD = {"run": 0, "input": ArrayPacker()(field(24))}
 BAD_BODIES = {
     "empty": b"",
     "cut": b"{",
@@ -99,8 +98,8 @@ BAD_BODIES = {
             {"input": {"shape": [1, 24, -1], "type": "f4", "data": "AAAA"}},
         )
     },
-    "small": json.dumps(GOOD | {"input": Packer().single(field(20))}),
-    "infinite": json.dumps(GOOD | {"input": Packer().single(field(24) * np.float32(np.inf))}),
+    "small": json.dumps(GOOD | {"input": ArrayPacker()(field(20))}),
+    "infinite": json.dumps(GOOD | {"input": ArrayPacker()(field(24) * np.float32(np.inf))}),
 }
 
 

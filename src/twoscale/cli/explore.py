@@ -10,7 +10,7 @@ import typer
 from twoscale.cli.options import JsonOption, OverwriteOption
 
 if TYPE_CHECKING:
-    from twoscale.explore.write import ExplorePage
+    from twoscale.explore.page import ExplorePage
 
 
 def explore(
@@ -44,7 +44,7 @@ def explore(
     from twoscale.cli.display import print_outcome, progress_bar, say
     from twoscale.cli.paths import expect_kind
     from twoscale.data.kinds import Kind
-    from twoscale.explore.write import write_page
+    from twoscale.explore.page import write_page
     from twoscale.report.run_report import find_runs
     from twoscale.serve import require
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twoscale._version import __version__
 from twoscale.explore.parts import NotInPage, describe_operator, stage_words
 from twoscale.explore.samples import SampleBook, describe_inputs
-from twoscale.explore.tensors import Packer, unpacked
+from twoscale.explore.tensors import ArrayPacker, unpacked
 from twoscale.explore.trust import describe_trust, solved_in_page
 from twoscale.report.method_looks import method_title
 from twoscale.run import Run
@@ -21,18 +20,9 @@ MOST_BYTES = 9_500_000
 """Of the data in a page; code and styles add a tenth of a megabyte."""
 
 
-@dataclass(frozen=True)
-class Model:
-    """The weights of a run for the page, or the reason why they are not in it."""
-
-    content: dict[str, Any] | None
-    reason: str
-    bytes: int = 0
-
-
 def describe_runs(runs: Mapping[str, Run]) -> dict[str, Any]:
     """Return the data of a page: runs by name, their samples and inputs."""
-    pack = Packer()
+    pack = ArrayPacker()
     book = SampleBook(pack)
     inputs: dict[str, dict[str, Any]] = {}
     entries = []
@@ -43,13 +33,12 @@ def describe_runs(runs: Mapping[str, Run]) -> dict[str, Any]:
         entry = _entry(name, run, pack)
         entry |= {"inputs": list(inputs).index(key), "samples": book.of_run(run)}
         entries.append(entry)
-    models = affordable_models(
-        {n: one.surrogate for n, one in runs.items()}, MOST_BYTES - pack.bytes
-    )
-    for entry, run, model in zip(entries, runs.values(), models, strict=True):
-        entry |= {"model": model.content, "reason": model.reason}
-        if model.content is None:
-            entry["predictions"] = _stored(run.surrogate, entry["samples"], book, pack)
+    surrogates = [run.surrogate for run in runs.values()]
+    weights = affordable_weights(surrogates, MOST_BYTES - pack.bytes)
+    for entry, surrogate, (model, reason) in zip(entries, surrogates, weights, strict=True):
+        entry |= {"model": model, "reason": reason}
+        if model is None:
+            entry["predictions"] = _stored(surrogate, entry["samples"], book, pack)
     return {
         "version": __version__,
         "runs": entries,
@@ -58,7 +47,7 @@ def describe_runs(runs: Mapping[str, Run]) -> dict[str, Any]:
     }
 
 
-def _entry(name: str, run: Run, pack: Packer) -> dict[str, Any]:
+def _entry(name: str, run: Run, pack: ArrayPacker) -> dict[str, Any]:
     """Return what a page says of a run, without its weights."""
     surrogate = run.surrogate
     problem, space = surrogate.problem, surrogate.output_space_
@@ -83,35 +72,37 @@ def _entry(name: str, run: Run, pack: Packer) -> dict[str, Any]:
     }
 
 
-def affordable_models(surrogates: Mapping[str, Surrogate], room: int) -> list[Model]:
-    """Return the weights of each run, in float32 if there is room for all of them.
+def affordable_weights(
+    surrogates: Sequence[Surrogate], room: int
+) -> list[tuple[dict[str, Any] | None, str]]:
+    """Return the weights of each run, or None with the reason why they are not in the page.
 
-    Otherwise they are in float16. Runs whose weights still find no room, the largest first, are
-    left to the server.
+    They are in float32 if there is room for all of them, otherwise in float16. Runs whose weights
+    still find no room, the largest first, are left to the server.
     """
-    models = [_model(one, small=False) for one in surrogates.values()]
-    if sum(model.bytes for model in models) > room:
-        models = [_model(one, small=True) for one in surrogates.values()]
-    while sum(model.bytes for model in models) > room:
-        largest = max(range(len(models)), key=lambda place: models[place].bytes)
-        size = models[largest].bytes / 1e6
-        models[largest] = Model(
-            None, f"its weights have {size:.0f} MB, which is too much for a page"
-        )
-    return models
+    for small in (False, True):
+        found = [_weights(surrogate, small=small) for surrogate in surrogates]
+        if sum(size for *_, size in found) <= room:
+            break
+    while sum(size for *_, size in found) > room:
+        largest = max(range(len(found)), key=lambda place: found[place][2])
+        size = found[largest][2] / 1e6
+        found[largest] = (None, f"its weights have {size:.0f} MB, which is too much for a page", 0)
+    return [(content, reason) for content, reason, _ in found]
 
 
-def _model(surrogate: Surrogate, *, small: bool) -> Model:
-    pack = Packer(small=small)
+def _weights(surrogate: Surrogate, *, small: bool) -> tuple[dict[str, Any] | None, str, int]:
+    """Return the weights of a run with their bytes, or None and why a page cannot compute it."""
+    pack = ArrayPacker(small=small)
     try:
         content = describe_operator(surrogate.operator_, pack)
     except NotInPage as error:
-        return Model(None, str(error))
-    return Model({**content, "small": small}, "", pack.bytes)
+        return None, str(error), 0
+    return {**content, "small": small}, "", pack.bytes
 
 
 def _stored(
-    surrogate: Surrogate, places: list[int], book: SampleBook, pack: Packer
+    surrogate: Surrogate, places: list[int], book: SampleBook, pack: ArrayPacker
 ) -> dict[str, Any]:
     """Return the predictions of a run's own samples, for pages that cannot compute them."""
     found = {}
@@ -120,5 +111,5 @@ def _stored(
         given = unpacked(sample["input"])[None] if surrogate.input_space_.field_channels else None
         scalars = [sample["parameters"]] if surrogate.input_space_.parameters else None
         predicted = surrogate.predict(given, parameters=scalars)
-        found[str(place)] = pack.single(predicted.reshape(surrogate.output_space_.shape))
+        found[str(place)] = pack(predicted.reshape(surrogate.output_space_.shape))
     return found

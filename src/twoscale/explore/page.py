@@ -1,61 +1,112 @@
-"""The page as one text: markup, styles, scripts and data, without any address outside."""
+"""The page of some runs as one file: markup, styles, scripts and data; nothing from outside."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-SCRIPTS = (
-    "numerics.js",
-    "representations.js",
-    "model.js",
-    "solver.js",
-    "certificate.js",
-    "trust.js",
-    "worker.js",
-    "npy.js",
-    "colours.js",
-    "input.js",
-    "state.js",
-    "compute.js",
-    "links.js",
-    "panels.js",
-    "specs.js",
-    "cards.js",
-    "profile.js",
-    "pointers.js",
-    "controls.js",
-    "actions.js",
-    "main.js",
-)
-"""The scripts in the order in which they run; each defines one name."""
+from twoscale.errors import TwoscaleError
+from twoscale.explore.book import describe_runs
+from twoscale.files import atomic_output, check_target, is_file
+from twoscale.run import Run
+from twoscale.run.folder import CONFIG
+from twoscale.runtime.progress import Progress
+
+_MOST_RUNS = 12
+
+
+@dataclass(frozen=True)
+class ExplorePage:
+    """A page that was written.
+
+    `reasons` says of each run that the page cannot compute, by name, why.
+    """
+
+    path: Path
+    runs: dict[str, Run]
+    reasons: dict[str, str]
+    bytes: int
+
+
+def write_page(
+    folders: Sequence[Path],
+    out: Path,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> ExplorePage:
+    """Write a page on which the surrogates of some runs can be tried out."""
+    if len(folders) > _MOST_RUNS:
+        raise TwoscaleError(
+            f"{len(folders)} runs are too many for one page: give at most {_MOST_RUNS}"
+        )
+    if out.is_dir():
+        raise TwoscaleError(
+            f"{out} is a folder, and the result is a page: give a file, such as {out / 'page.html'}"
+        )
+    check_target(out, overwrite=overwrite, may_replace=is_file)
+    runs = {}
+    for done, (name, folder) in enumerate(_names(folders).items()):
+        if progress:
+            progress("runs", done, len(folders), folder.name)
+        runs[name] = _open(folder)
+    data = describe_runs(runs)
+    text = page_text(data, f"Explore {', '.join(runs)}")
+    with atomic_output(out, overwrite=overwrite) as prepared:
+        prepared.write_text(text, encoding="utf-8")
+    if progress:
+        progress("runs", len(folders), len(folders), "")
+    reasons = {one["name"]: one["reason"] for one in data["runs"] if one["reason"]}
+    return ExplorePage(out, runs, reasons, len(text.encode()))
+
+
+def _open(folder: Path) -> Run:
+    if folder.is_dir() and not (folder / CONFIG).exists():
+        raise TwoscaleError(
+            f"{folder} is a surrogate saved from Python, without its data: a page is of a run, "
+            "which 'twoscale fit' writes"
+        )
+    run = Run.open(folder, device="cpu")  # pages compute on CPUs too
+    if run.surrogate.input_space_.grid.nodes * run.surrogate.input_space_.channels > 2**22:
+        raise TwoscaleError(
+            f"the fields of {folder} are too large for a page: explore smaller ones"
+        )
+    return run
+
+
+def _names(folders: Sequence[Path]) -> dict[str, Path]:
+    """Return folders by names that tell them apart: their own, with their parents if need be."""
+    for parts in (1, 2):
+        names = ["/".join(folder.resolve().parts[-parts:]) for folder in folders]
+        if len(set(names)) == len(names):
+            return dict(zip(names, folders, strict=True))
+    return {str(folder): folder for folder in folders}
 
 
 def page_text(data: dict[str, Any], title: str) -> str:
-    """Return the page that shows some runs."""
+    """Return the page that shows some runs.
+
+    A comment of its markup stands for a script of that name, or for what is inserted by that name.
+    """
     front = files("twoscale.explore") / "front"
     colours = (files("twoscale.report") / "colours.css").read_text(encoding="utf-8")
-    scripts = "\n".join(
-        f'<script id="{name}">\n{(front / name).read_text(encoding="utf-8")}</script>'
-        for name in SCRIPTS
-    )
     content = {
-        "title": _escaped(title),
+        "title": escape(title, quote=False),
         "style": colours + (front / "page.css").read_text(encoding="utf-8"),
-        "data": _inline_json(data),
-        "scripts": scripts,
+        # `</script>` and `<!--` mean something to browsers; JSON has `<` in strings only.
+        "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     }
-    text = (front / "page.html").read_text(encoding="utf-8")
-    return re.sub(r"<!--(\w+)-->", lambda place: content[place[1]], text)
 
+    def inserted(comment: re.Match[str]) -> str:
+        name = comment[1]
+        if name in content:
+            return content[name]
+        return f'<script id="{name}">\n{(front / name).read_text(encoding="utf-8")}</script>'
 
-def _inline_json(data: dict[str, Any]) -> str:
-    """Return data as JSON without `<`: `</script>` and `<!--` mean something to browsers."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")  # JSON has this character in strings only
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"<!--([\w.]+)-->", inserted, (front / "page.html").read_text(encoding="utf-8"))

@@ -9,13 +9,12 @@ import torch
 
 from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
-from twoscale.explore.tensors import Packer
+from twoscale.explore.tensors import ArrayPacker
 from twoscale.math.series import Parts
 from twoscale.networks import DenseNetwork
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors import MLP, Affine, AffineMLP, CodePredictor, Kernel, SpectralFilter
 from twoscale.representation import (
-    BlockPCA,
     BubblePCA,
     Chain,
     GlobalPCA,
@@ -37,14 +36,14 @@ class NotInPage(TwoscaleError):
     """A part that pages cannot compute; its text says which."""
 
 
-def describe_operator(operator: FieldOperator, pack: Packer) -> Described:
+def describe_operator(operator: FieldOperator, pack: ArrayPacker) -> Described:
     """Return the parts of a fitted operator, or raise `NotInPage`."""
     if not isinstance(operator, LatentOperator):
         raise NotInPage("its correction network runs in Python only")
     predictor = describe_predictor(operator.predictor, pack)
     if predictor["kind"] == "filter":
         ends = {"input": operator.inputs.affine, "output": operator.outputs}
-        units = {f"{name}_unit": pack.single(end.unit.flatten()) for name, end in ends.items()}
+        units = {f"{name}_unit": pack(end.unit.flatten()) for name, end in ends.items()}
         predictor |= units
     grid = operator.outputs.space.grid
     return {
@@ -79,41 +78,30 @@ def stage_words(outputs: Representation) -> list[dict[str, str]]:
 # Representations
 
 
-def describe(part: Representation, pack: Packer) -> Described:
+def describe(part: Representation, pack: ArrayPacker) -> Described:
     """Return a fitted representation as the page reads it."""
     if isinstance(part, Chain):
         stages: list[Any] = list(part.stages.values())
         return {"kind": "chain", "stages": [describe(stage, pack) for stage in stages]}
     if isinstance(part, Transformed):
-        return {
-            "kind": "transformed",
-            "by": list(part.kinds),
-            "fields": describe(part.fields, pack),
-        }
+        described = describe(part.fields, pack)
+        return {"kind": "transformed", "by": list(part.kinds), "fields": described}
     if isinstance(part, WithParameters):
-        return {
-            "kind": "with-parameters",
-            "mean": pack.single(part.mean),
-            "scale": pack.single(part.scale),
-            "fields": None if part.fields is None else describe(part.fields, pack),
-        }
+        fields = None if part.fields is None else describe(part.fields, pack)
+        numbers = pack.attributes(part, "mean", "scale")
+        return {"kind": "with-parameters", **numbers, "fields": fields}
     if isinstance(part, WholeField):
-        scale = part.scale
-        return {
-            "kind": "whole",
-            "shape": list(part.space.shape),
-            "mean": pack.single(scale.mean.flatten()),
-            "std": pack.single(scale.std.flatten()),
-        }
+        mean, std = part.scale.mean.flatten(), part.scale.std.flatten()
+        shape = list(part.space.shape)
+        return {"kind": "whole", "shape": shape, "mean": pack(mean), "std": pack(std)}
     if isinstance(part, SkeletonPCA):
         return _lines(part, pack)
-    for kind, layout in _LAYOUTS.items():
-        if type(part) is kind and isinstance(part, BlockPCA):
-            return {"kind": "blocks", **_blocks(part, pack), "layout": layout(part, pack)}
+    if type(part) in _LAYOUTS:
+        return {"kind": "blocks", **_blocks(part, pack), "layout": _LAYOUTS[type(part)](part, pack)}
     raise NotInPage(f"its representation '{part.name}' is computed in Python only")
 
 
-def _blocks(part: BlockPCA, pack: Packer) -> Described:
+def _blocks(part: Any, pack: ArrayPacker) -> Described:
     """Return mean, scale and modes of each block, without the zeros beyond a block's rank."""
     ranks = [int(rank) for rank in part.rank]
     modes = [vectors[:, :rank].flatten() for vectors, rank in zip(part.vectors, ranks, strict=True)]
@@ -121,21 +109,20 @@ def _blocks(part: BlockPCA, pack: Packer) -> Described:
         "shape": list(part.space.shape),
         "ranks": ranks,
         "features": part.mean.shape[1],
-        "mean": pack.single(part.mean),
-        "scale": pack.single(part.scale),
-        "modes": pack.weights(torch.cat(modes)),
+        **pack.attributes(part, "mean", "scale"),
+        "modes": pack(torch.cat(modes), "weights"),
     }
 
 
-def _whole_layout(part: Any, pack: Packer) -> Described:
+def _whole_layout(part: GlobalPCA, pack: ArrayPacker) -> Described:
     return {"kind": "all"}
 
 
-def _patch_layout(part: Any, pack: Packer) -> Described:
-    layout: PatchLayout = part.layout
+def _patch_layout(part: PatchPCA, pack: ArrayPacker) -> Described:
+    layout = part.layout
     found = {"kind": "patches", **_cuts(layout)}
     if layout.overlaps:
-        found["weights"] = pack.single(part.weights[:, : layout.features])
+        found["weights"] = pack(part.weights[:, : layout.features])
     return found
 
 
@@ -147,45 +134,41 @@ def _cuts(layout: PatchLayout) -> Described:
     }
 
 
-def _coarse_layout(part: Any, pack: Packer) -> Described:
+def _coarse_layout(part: RestrictedPCA, pack: ArrayPacker) -> Described:
     found: Described = {"kind": "coarse"}
     for axis, (means, interpolation) in zip(("row", "column"), part.cells.matrices, strict=True):
-        found[f"{axis}_means"] = pack.single(means)
-        found[f"{axis}_interpolation"] = pack.single(interpolation)
+        found[f"{axis}_means"] = pack(means)
+        found[f"{axis}_interpolation"] = pack(interpolation)
     return found
 
 
-def _bubble_layout(part: Any, pack: Packer) -> Described:
+def _bubble_layout(part: BubblePCA, pack: ArrayPacker) -> Described:
     """Return the patches, the lines between them, and the norm's weights after the first lines."""
     return {
         "kind": "bubbles",
         **_cuts(part.skeleton.layout),
         "skeleton": _skeleton(part.skeleton, pack),
-        "weights": pack.single(part.weights[:, 0].flatten(1)),
+        "weights": pack(part.weights[:, 0].flatten(1)),
     }
 
 
-def _skeleton(skeleton: Skeleton, pack: Packer) -> Described:
+def _skeleton(skeleton: Skeleton, pack: ArrayPacker) -> Described:
     buffers = ("row_sines", "column_sines", "row_loads", "column_loads", "inverse")
     lines = ("places", "row_lines", "column_lines")
-    return {
-        **_cuts(skeleton.layout),
-        **{name: pack.single(getattr(skeleton, name)) for name in buffers},
-        **{name: pack.places(getattr(skeleton, name)) for name in lines},
-    }
+    numbers = pack.attributes(skeleton, *buffers)
+    return _cuts(skeleton.layout) | numbers | pack.attributes(skeleton, *lines, use="places")
 
 
-def _lines(part: SkeletonPCA, pack: Packer) -> Described:
+def _lines(part: SkeletonPCA, pack: ArrayPacker) -> Described:
     """Return the maps between traces and codes, with the factors of the norm multiplied in.
 
     With y = L^T g: z = V^T (y - mean) / s, and the decoded traces are L^-T (mean + s V z). The
     factors are larger than both maps: there are as many lines' nodes squared.
     """
-    channels = part.space.channels
-    mean, scale = part.mean[0].double(), part.scale[0].double()
-    vectors = part.vectors[0].double()
+    mean, scale, vectors = (one[0].double() for one in (part.mean, part.scale, part.vectors))
     factor, inverse = (
-        torch.block_diag(*[one.double()] * channels) for one in (part.factor, part.inverse_factor)
+        torch.block_diag(*[one.double()] * part.space.channels)
+        for one in (part.factor, part.inverse_factor)
     )
     seen = vectors / scale[:, None]
     return {
@@ -193,14 +176,14 @@ def _lines(part: SkeletonPCA, pack: Packer) -> Described:
         "shape": list(part.space.shape),
         "ranks": [int(part.rank[0])],
         "skeleton": _skeleton(part.skeleton, pack),
-        "analysis": pack.single(factor @ seen),
-        "offset": pack.single(mean @ seen),
-        "synthesis": pack.single(inverse.mT @ (scale[:, None] * vectors)),
-        "mean": pack.single(inverse.mT @ mean),
+        "analysis": pack(factor @ seen),
+        "offset": pack(mean @ seen),
+        "synthesis": pack(inverse.mT @ (scale[:, None] * vectors)),
+        "mean": pack(inverse.mT @ mean),
     }
 
 
-_LAYOUTS: dict[type[Representation], Callable[[Any, Packer], Described]] = {
+_LAYOUTS: dict[type[Representation], Callable[[Any, ArrayPacker], Described]] = {
     GlobalPCA: _whole_layout,
     PatchPCA: _patch_layout,
     RestrictedPCA: _coarse_layout,
@@ -211,7 +194,7 @@ _LAYOUTS: dict[type[Representation], Callable[[Any, Packer], Described]] = {
 # Predictors
 
 
-def describe_predictor(part: CodePredictor, pack: Packer) -> Described:
+def describe_predictor(part: CodePredictor, pack: ArrayPacker) -> Described:
     """Return a fitted predictor as the page reads it."""
     if isinstance(part, Affine | MLP):
         return {"kind": "sum", "networks": [_network(part.trained, pack)]}
@@ -223,36 +206,34 @@ def describe_predictor(part: CodePredictor, pack: Packer) -> Described:
     if isinstance(part, Kernel) and part.regression is not None:
         regression = part.regression
         names = ("weights", "centres", "offset", "coefficients")
-        found = {name: pack.exact(getattr(regression, name)) for name in names}
-        return {"kind": "kernel", "order": int(regression.order), **found}
+        numbers = pack.attributes(regression, *names, use="exact")
+        return {"kind": "kernel", "order": int(regression.order), **numbers}
     if isinstance(part, SpectralFilter) and part.series is not None:
         return _filter(part, pack)
     raise NotInPage(f"its predictor '{part.name}' runs in Python only")
 
 
-def _network(network: DenseNetwork, pack: Packer) -> list[Described]:
+def _network(network: DenseNetwork, pack: ArrayPacker) -> list[Described]:
     return [
-        {"weight": pack.weights(layer.weight), "bias": pack.single(layer.bias)}
+        {"weight": pack(layer.weight, "weights"), "bias": pack(layer.bias)}
         for layer in network.linear
     ]
 
 
-def _filter(part: SpectralFilter, pack: Packer) -> Described:
+def _filter(part: SpectralFilter, pack: ArrayPacker) -> Described:
     series = part.series
     assert series is not None
     axes = series.axes(torch.device("cpu"), torch.float32)
-    numbers = dict(zip(("real", "imaginary"), part.symbol.unbind(-1), strict=False))
     return {
         "kind": "filter",
         "analysis": [_by_parts(axis.analysis, pack) for axis in axes],
         "synthesis": [_by_parts(axis.synthesis, pack) for axis in axes],
-        "symbol": {name: pack.single(one) for name, one in numbers.items()},
-        "input_mean": pack.single(part.input_mean),
-        "output_mean": pack.single(part.output_mean),
+        "symbol": _by_parts(part.symbol.unbind(-1), pack),
+        **pack.attributes(part, "input_mean", "output_mean"),
     }
 
 
-def _by_parts(parts: Parts, pack: Packer) -> Described:
+def _by_parts(parts: Parts, pack: ArrayPacker) -> Described:
     """Return a matrix by its real part and, if it has one, its imaginary part."""
     names = ("real", "imaginary")
-    return {name: pack.single(part) for name, part in zip(names, parts, strict=False)}
+    return {name: pack(part) for name, part in zip(names, parts, strict=False)}

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from twoscale.domain.space import Space
-from twoscale.explore.tensors import Packer
+from twoscale.explore.tensors import ArrayPacker
 from twoscale.fields.source import first_fields
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pair
@@ -28,7 +28,7 @@ _DIGITS = 6  # distinct values are told apart by so many digits
 class SampleBook:
     """All samples of a page; runs that are tested on the same ones share them."""
 
-    def __init__(self, pack: Packer) -> None:
+    def __init__(self, pack: ArrayPacker) -> None:
         self.pack = pack
         self.samples: list[dict[str, Any]] = []
         self._known: dict[tuple[str, int], int] = {}
@@ -54,9 +54,9 @@ class SampleBook:
         fields = space.field_channels
         return {
             "number": number,
-            "input": self.pack.single(inputs[:fields]),
+            "input": self.pack(inputs[:fields]),
             "parameters": inputs[fields:, 0, 0].tolist(),
-            "truth": self.pack.single(truth),
+            "truth": self.pack(truth),
         }
 
 
@@ -65,7 +65,7 @@ def _affordable(*spaces: Space) -> int:
     return max(1, min(_MOST_SAMPLES, _SAMPLE_BYTES // size))
 
 
-def describe_inputs(run: Run, pack: Packer) -> dict[str, Any]:
+def describe_inputs(run: Run, pack: ArrayPacker) -> dict[str, Any]:
     """Return what inputs are made of: channels with their kinds, parameters, random modes."""
     space = run.surrogate.input_space_
     numbers = run.split.as_dict()["training"][:_LOOKED_AT] or run.test_samples[:_LOOKED_AT]
@@ -99,7 +99,7 @@ def _range(values: Tensor) -> dict[str, float]:
     }
 
 
-def _modes(fields: Tensor, pack: Packer) -> dict[str, Any]:
+def _modes(fields: Tensor, pack: ArrayPacker) -> dict[str, Any]:
     """Return the mean and the principal modes of inputs, each times its standard deviation.
 
     They are stored on a grid of at most 64 nodes per side; the page interpolates them.
@@ -115,7 +115,7 @@ def _modes(fields: Tensor, pack: Packer) -> dict[str, Any]:
     )
     count = _needed(sizes.square().tolist())
     scaled = (sizes[:count, None] * modes[:count]).reshape(count, *mean.shape)
-    return {"mean": pack.half(mean.numpy()), "modes": pack.half(scaled.numpy())}
+    return {"mean": pack(mean, "half"), "modes": pack(scaled, "half")}
 
 
 def _needed(variances: Sequence[float]) -> int:

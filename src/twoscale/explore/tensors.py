@@ -8,11 +8,21 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-Packed = dict[str, Any]
+PackedArray = dict[str, Any]
 """An array in a page: `shape`, `type` (f2, f4, f8 or i4) and little-endian `data` in base 64."""
 
+_TYPES = {
+    "single": ("f4", "f4"),
+    "double": ("f8", "f8"),
+    "half": ("f2", "f2"),  # where float16 keeps three digits: for numbers that are looked at
+    "weights": ("f4", "f2"),  # of a network or representation
+    "exact": ("f8", "f4"),  # what should have double precision
+    "places": ("i4", "i4"),  # whole numbers
+}
+"""The types of numbers by their use, in a large page and in a small one."""
 
-class Packer:
+
+class ArrayPacker:
     """Turns arrays into text and counts the bytes.
 
     Parameters
@@ -25,40 +35,22 @@ class Packer:
         self.small = small
         self.bytes = 0
 
-    def weights(self, values: Tensor) -> Packed:
-        """Return fitted numbers: float32, or float16 if the page is to be small."""
-        array = values.detach().cpu().numpy()
-        return self._packed(array, "f2" if self.small and _fits_half(array) else "f4")
-
-    def exact(self, values: Tensor) -> Packed:
-        """Return numbers that need double precision: float64, or float32 in a small page."""
-        return self._packed(values.detach().cpu().numpy(), "f4" if self.small else "f8")
-
-    def single(self, values: Tensor | np.ndarray) -> Packed:
-        """Return numbers in float32, however small the page is to be."""
+    def __call__(self, values: Tensor | np.ndarray, use: str = "single") -> PackedArray:
+        """Return an array as text, with the type of numbers that its use needs."""
         array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
-        return self._packed(array, "f4")
-
-    def double(self, values: Tensor) -> Packed:
-        """Return numbers in float64, however small the page is to be."""
-        return self._packed(values.detach().cpu().numpy(), "f8")
-
-    def half(self, values: np.ndarray) -> Packed:
-        """Return numbers that are only looked at, in float16."""
-        return self._packed(values, "f2" if _fits_half(values) else "f4")
-
-    def places(self, values: Tensor | np.ndarray) -> Packed:
-        """Return whole numbers."""
-        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
-        return self._packed(array, "i4")
-
-    def _packed(self, array: np.ndarray, kind: str) -> Packed:
+        kind = _TYPES[use][self.small]
+        if kind == "f2" and not _fits_half(array):
+            kind = "f4"
         data = base64.b64encode(np.ascontiguousarray(array, dtype=f"<{kind}").data).decode()
         self.bytes += len(data)
         return {"shape": list(array.shape), "type": kind, "data": data}
 
+    def attributes(self, holder: Any, *names: str, use: str = "single") -> dict[str, PackedArray]:
+        """Return arrays that an object has as attributes, by their names."""
+        return {name: self(getattr(holder, name), use) for name in names}
 
-def unpacked(packed: Packed) -> np.ndarray:
+
+def unpacked(packed: PackedArray) -> np.ndarray:
     """Return the array of a packed one."""
     values = np.frombuffer(base64.b64decode(packed["data"]), f"<{packed['type']}")
     return values.reshape(packed["shape"])

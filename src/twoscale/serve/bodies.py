@@ -155,6 +155,16 @@ def check_keys(content: dict[str, Any], known: Collection[str], kind: str) -> No
             raise unknown_name(kind, key, known)
 
 
+def whole_number(content: dict[str, Any], key: str, count: int) -> int:
+    """Return the number of one of so many things, from 0."""
+    number = content.get(key)
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < count:
+        raise TwoscaleError(
+            f"{key} must be a whole number from 0 to {count - 1}, got {number!r:.40}"
+        )
+    return number
+
+
 def npy_array(body: bytes) -> np.ndarray:
     """Return the array of an npy body; pickles, wrong lengths and other types are refused."""
     try:

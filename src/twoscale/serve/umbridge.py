@@ -23,6 +23,7 @@ from twoscale.serve.bodies import (
     json_response,
     number_array,
     off_loop,
+    whole_number,
 )
 from twoscale.serve.limits import Refusal
 from twoscale.serve.mappings import Points
@@ -59,21 +60,12 @@ class VectorRequest:
             raise TwoscaleError(f"input must be a list of {len(sizes)} lists of numbers")
         return [_vector(one, size, "input") for one, size in zip(given, sizes, strict=True)]
 
-    def number(self, name: str, count: int) -> int:
-        """Return the number of an input or of an output, from 0."""
-        number = self.content.get(name)
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < count:
-            raise TwoscaleError(
-                f"{name} must be a whole number from 0 to {count - 1}, got {number!r:.40}"
-            )
-        return number
-
     def call(self, name: str) -> QueuedCall:
         """Return what computes an operation."""
         operation, sizes = OPERATIONS[name], self.model.input_sizes
         if operation.places:
-            self.number("outWrt", 1)
-        places = [self.number(place, len(sizes)) for place in operation.places]
+            whole_number(self.content, "outWrt", 1)
+        places = [whole_number(self.content, key, len(sizes)) for key in operation.places]
         vectors = self.inputs()
         if operation.takes_sens:
             vectors.append(_vector(self.content.get("sens"), self.output_size, "sens"))

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
+from tests.explore.conftest import SCRIPTS
 from twoscale.errors import TwoscaleError
-from twoscale.explore.book import MOST_BYTES, affordable_models
-from twoscale.explore.page import SCRIPTS, page_text
-from twoscale.explore.write import write_page
+from twoscale.explore.book import MOST_BYTES, affordable_weights
+from twoscale.explore.page import page_text, write_page
 from twoscale.surrogate import Surrogate
 
 
@@ -59,14 +59,19 @@ def test_any_name_of_a_run_is_kept(name):
 
 
 def test_weights_are_rounded_and_left_out_as_room_shrinks(folder):
-    surrogates = {name: Surrogate.load(folder / name) for name in ("smooth", "seamless")}
-    exact = affordable_models(surrogates, MOST_BYTES)
-    assert not any(model.content["small"] for model in exact)
-    rounded = affordable_models(surrogates, sum(model.bytes for model in exact) - 1)
-    assert all(model.content["small"] for model in rounded)
-    one, other = affordable_models(surrogates, min(model.bytes for model in rounded))
-    assert (one.content is None) != (other.content is None)
-    assert "too much for a page" in one.reason + other.reason
+    surrogates = [Surrogate.load(folder / name) for name in ("smooth", "seamless")]
+
+    def sizes(weights):
+        texts = [re.findall('"data": "(.*?)"', json.dumps(content)) for content, _ in weights]
+        return [sum(map(len, found)) for found in texts]
+
+    exact = affordable_weights(surrogates, MOST_BYTES)
+    assert not any(content["small"] for content, _ in exact)
+    rounded = affordable_weights(surrogates, sum(sizes(exact)) - 1)
+    assert all(content["small"] for content, _ in rounded)
+    (one, why), (other, reason) = affordable_weights(surrogates, min(sizes(rounded)))
+    assert (one is None) != (other is None)
+    assert "too much for a page" in why + reason
 
 
 def test_nothing_is_replaced_unless_asked(folder, tmp_path):
