@@ -13,7 +13,7 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.explore.book import describe_runs
-from twoscale.files import atomic_output, check_target, is_file
+from twoscale.files import atomic_output, check_target
 from twoscale.run import Run
 from twoscale.run.folder import CONFIG
 from twoscale.runtime.progress import Progress
@@ -50,7 +50,7 @@ def write_page(
         raise TwoscaleError(
             f"{out} is a folder, and the result is a page: give a file, such as {out / 'page.html'}"
         )
-    check_target(out, overwrite=overwrite, may_replace=is_file)
+    check_target(out, overwrite=overwrite)
     runs = {}
     for done, (name, folder) in enumerate(_names(folders).items()):
         if progress:

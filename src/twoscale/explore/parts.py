@@ -120,6 +120,7 @@ def _whole_layout(part: GlobalPCA, pack: ArrayPacker) -> Described:
 
 def _patch_layout(part: PatchPCA, pack: ArrayPacker) -> Described:
     layout = part.layout
+    assert layout is not None  # it is fitted
     found = {"kind": "patches", **_cuts(layout)}
     if layout.overlaps:
         found["weights"] = pack(part.weights[:, : layout.features])

@@ -92,9 +92,12 @@ def read_question(content: dict[str, Any], surrogate: Surrogate) -> Question:
     if not isinstance(wants, list) or any(wanted not in _WANTS for wanted in wants):
         raise TwoscaleError(f"'wants' must be a list of any of {', '.join(_WANTS)}")
     modes = None if content.get("modes") is None else whole_number(content, "modes", 2**31)
-    packed, scalars = content.get("input"), content.get("parameters") or None
+    packed, parameters = (
+        content.get("input"),
+        number_array(content.get("parameters") or None, "parameters"),
+    )
     fields = None if packed is None else _array(packed)[None]
-    parameters = None if scalars is None else np.atleast_2d(number_array(scalars, "parameters"))
+    parameters = None if parameters is None else np.atleast_2d(parameters)
     spaces = (surrogate.input_space_, surrogate.output_space_)
     given = given_inputs(fields, parameters, spaces, surrogate.ranks_[0])
     if not bool(torch.isfinite(given.fields).all()):
@@ -120,8 +123,7 @@ def answer(surrogate: Surrogate, question: Question) -> dict[str, Any]:
     pack, problem = ArrayPacker(), surrogate.problem
     parts = field_parts(surrogate, question.inputs, question.modes)
     found: dict[str, Any] = {"parts": [pack(part[0]) for part in parts]}
-    solvable = problem is not None and problem.solves(surrogate.output_space_.grid)
-    if "truth" in question.wants and solvable:
+    if "truth" in question.wants and problem and problem.solves(surrogate.output_space_.grid):
         found["truth"] = pack(problem.solve(question.inputs[:, : problem.channels[0]])[0])
     band = None if surrogate.trust_ is None else surrogate.trust_.band
     levels = [] if band is None else allowed_levels(band)
