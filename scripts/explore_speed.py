@@ -18,8 +18,8 @@ from playwright.sync_api import sync_playwright
 
 from twoscale import Darcy, Grid, Poisson
 from twoscale.data import generate
-from twoscale.explore.tensors import ArrayPacker
 from twoscale.explore.page import write_page
+from twoscale.explore.tensors import ArrayPacker
 from twoscale.files import write_json
 from twoscale.run import fit_run
 from twoscale.surrogate.artifact import environment
