@@ -39,7 +39,7 @@ from twoscale.report.axes import chart_style, log_axis, panels, shared_legend
 from twoscale.report.method_looks import TRUTH, colour, marker, method_title
 from twoscale.representation import Representation
 from twoscale.trust.energy import EnergyNorm
-from twoscale_lab.report.charts.kinds import draw as draw_chart
+from twoscale_lab.report.charts import draw as draw_chart
 from twoscale_lab.report.charts.leaderboard import standings_chart
 from twoscale_lab.report.results import read_study
 from twoscale_lab.study.folder import read_records
@@ -222,7 +222,8 @@ def learning_curves() -> Figure:
     """Draw learned and oracle errors against the number of training fields, from the records."""
     study = read_study(Path("results/study/sample-efficiency.json"))
     shown = study.select(["* local*", "* overlap*", "* two-scale*"], {"objective": None})
-    return draw_chart("curves", shown, {"x": "training", "quantities": ["mre"], "oracle": True})
+    chart = draw_chart("curves", shown, {"x": "training", "quantities": ["mre"], "oracle": True})
+    return chart.figure
 
 
 def leaderboard() -> Figure:

@@ -71,7 +71,7 @@ def _row(case: CaseResult) -> list[str]:
 def write_images(root: Path, demo: Path) -> None:
     """Write the README's pictures: the chart from the records, the prediction from a demo."""
     images, places = root / "docs" / "images", list(dict.fromkeys(place for place, _ in ROWS))
-    chart = error_time_chart(read_studies(root / "results" / "study").results, places=places)
+    chart = error_time_chart(read_studies(root / "results" / "study").results, places=places).figure
     save_figure(chart, images / "error_time.png")
     shutil.copyfile(demo / "figures" / "prediction.png", images / "hero.png")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.report.display import ABSENT, display, number, with_spread
@@ -14,9 +15,8 @@ from twoscale.report.page import ChartTable, PageTable, Picture, Section, TableC
 from twoscale.report.picture import reporting_errors
 from twoscale_lab.report.agreement import agreement_table
 from twoscale_lab.report.best_result import best_result
-from twoscale_lab.report.charts import KINDS, draw, drawn_numbers
-from twoscale_lab.report.charts.error_time import error_time_cases, error_time_chart, main_places
-from twoscale_lab.report.charts.numbers import quantity_numbers
+from twoscale_lab.report.charts import KINDS, Chart, draw, error_time_chart
+from twoscale_lab.report.charts.error_time import error_time_cases, main_places
 from twoscale_lab.report.derived_tables import derived_tables
 from twoscale_lab.report.results import CaseResult, StudyResult
 from twoscale_lab.report.standings import standing_tables
@@ -81,24 +81,22 @@ def write_report(folder: Path, out: Path | None = None, *, overwrite: bool = Fal
 
 def _first_picture(studies: Studies) -> Picture | None:
     """Return the picture of error against time; None if no problem was solved by three methods."""
-    found = main_places(error_time_cases(studies.results))
-    if not found:
+    if not main_places(error_time_cases(studies.results)):
         return None
     with suppress(TwoscaleError), reporting_errors({}):
-        picture = Picture(
-            "error-time",
-            "Error against time",
-            _FIRST_CAPTION,
-            error_time_chart(studies.results),
-            vector=True,
-            table=quantity_numbers(
-                [case for cases in found.values() for case in cases], ("total", "mre")
-            ),
-            narrow=error_time_chart(studies.results, columns=1),
+        chart, narrow = (error_time_chart(studies.results, columns=k) for k in (2, 1))
+        return _rendered(
+            chart, "error-time", "Error against time", _FIRST_CAPTION, narrow=narrow.figure
         )
-        picture.render()
-        return picture
     return None
+
+
+def _rendered(chart: Chart, name: str, title: str, caption: str, **options: Any) -> Picture:
+    """Return a chart as a picture with its numbers; it is drawn now, so that errors come early."""
+    options = {"vector": True, "table": chart.values.table, **options}
+    picture = Picture(name, title, caption, chart.figure, **options)
+    picture.render()
+    return picture
 
 
 def _paper_section(studies: Studies) -> Section:
@@ -187,15 +185,12 @@ def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture]
 
 def _picture(study: StudyResult, asked: Asked, title: str, name: str) -> Picture | None:
     """Return a rendered figure; None if none of its cases was run."""
-    figure = draw(asked.kind, study, asked.options)
-    if figure is None:
+    chart = draw(asked.kind, study, asked.options)
+    if chart is None:
         return None
     kind = KINDS[asked.kind]
     caption = asked.options.get("caption", kind.caption)
-    numbers = drawn_numbers(asked.kind, study, asked.options)
-    picture = Picture(name, title, caption, figure, vector=kind.vector, table=numbers)
-    picture.render()
-    return picture
+    return _rendered(chart, name, title, caption, vector=kind.vector)
 
 
 def _table(table: StudyTable, origins: Mapping[str, ChartTable]) -> PageTable:

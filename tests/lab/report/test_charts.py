@@ -11,8 +11,7 @@ from tests.lab.study.synthetic import make_record, write_record
 from twoscale.errors import TwoscaleError
 from twoscale.report.axes import log_axis, panels, pareto_front
 from twoscale.report.picture import save_figure
-from twoscale_lab.report.charts import KINDS, draw, drawn_numbers, error_time_chart
-from twoscale_lab.report.charts.kinds import check_kind
+from twoscale_lab.report.charts import KINDS, check_kind, draw, error_time_chart
 from twoscale_lab.report.charts.style import styles
 from twoscale_lab.report.results import read_study
 from twoscale_lab.study.catalogue import load_study, study_names
@@ -81,45 +80,44 @@ def study(tmp_path_factory):
     return read
 
 
-def drawn(study, file, kind, name, options):
-    """Return the bytes of a figure's file."""
-    save_figure(draw(kind, study(name), options), file, kind="svg" if KINDS[kind].vector else "png")
-    return file.read_bytes()
+def drawn(kind, study, options):
+    return draw(kind, study, options).figure
 
 
 @pytest.mark.parametrize(("kind", "name", "options"), DRAWN)
-def test_every_kind_is_drawn(kind, name, options, study, tmp_path):
-    assert len(drawn(study, tmp_path / "a", kind, name, options)) > 5000
-
-
-@pytest.mark.parametrize("vector", [True, False])
-def test_a_figure_is_the_same_every_time(vector, study, tmp_path):
-    figure = next(one for one in DRAWN if KINDS[one[0]].vector is vector)
-    first, second = (drawn(study, tmp_path / attempt, *figure) for attempt in "ab")
-    assert first == second
-
-
-@pytest.mark.parametrize(("kind", "name", "options"), DRAWN)
-def test_every_kind_has_its_numbers(kind, name, options, study):
-    numbers = drawn_numbers(kind, study(name), options)
+def test_every_kind_is_drawn_and_has_its_numbers(kind, name, options, study, tmp_path):
+    chart = draw(kind, study(name), options)
+    save_figure(chart.figure, tmp_path / "a", kind="svg" if KINDS[kind].vector else "png")
+    assert (tmp_path / "a").stat().st_size > 5000
+    numbers = chart.values.table
     assert numbers.rows
     assert {len(row) for row in numbers.rows} == {len(numbers.header)}
 
 
+@pytest.mark.parametrize("vector", [True, False])
+def test_a_figure_is_the_same_every_time(vector, study, tmp_path):
+    kind, name, options = next(one for one in DRAWN if KINDS[one[0]].vector is vector)
+    for attempt in "ab":
+        figure = drawn(kind, study(name), options)
+        save_figure(figure, tmp_path / attempt, kind="svg" if vector else "png")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 def test_the_numbers_are_what_is_drawn(study):
-    numbers = drawn_numbers("effects", study("mechanism"), {"base": {"objective": None}})
-    assert numbers.header[:4] == ["case", "grid", "base", "relative error: change, %"]
-    assert [row[:3] for row in numbers.rows] == [
+    chart = draw("effects", study("mechanism"), {"base": {"objective": None}})
+    numbers = chart.values.table
+    assert numbers.header == ["case", "grid", "base", "quantity", "value", "sd"]
+    rows = [row for row in numbers.rows if row[3].startswith("relative error: change")]
+    assert [row[:3] for row in rows] == [
         ["Plain L2L + A3", "Poisson 128²", "Plain L2L"],
         ["Two-scale + A3", "Poisson 128²", "Two-scale"],
     ]
-    figure = draw("effects", study("mechanism"), {"base": {"objective": None}})
-    drawn = [bar.get_width() for bar in figure.axes[0].patches]
-    assert [float(row[3]) for row in numbers.rows] == pytest.approx(drawn, rel=1e-3)
+    drawn = [bar.get_width() for bar in chart.figure.axes[0].patches]
+    assert [row[4] for row in rows] == pytest.approx(drawn, rel=1e-3)
 
 
 def test_error_against_time_has_a_panel_for_each_place_and_names_the_best(study):
-    figure = error_time_chart([study("grids")])
+    figure = error_time_chart([study("grids")]).figure
     assert [axis.get_title() for axis in figure.axes] == ["Poisson 128²", "Poisson 256²"]
     assert [axis.get_xscale() for axis in figure.axes] == ["log", "log"]
     names = [text.get_text() for text in figure.axes[0].texts]
@@ -128,9 +126,9 @@ def test_error_against_time_has_a_panel_for_each_place_and_names_the_best(study)
     entries = [text.get_text() for text in figure.legends[0].get_texts()]
     assert entries[-1] == "best trade-offs"
     assert "Two-scale, fine-tuned" in entries
-    (one,) = error_time_chart([study("grids")], places=["poisson-64"]).axes
+    (one,) = error_time_chart([study("grids")], places=["poisson-64"]).figure.axes
     assert one.get_title() == "Poisson 64²"
-    assert error_time_chart([study("grids")], columns=1).get_figwidth() < 5
+    assert error_time_chart([study("grids")], columns=1).figure.get_figwidth() < 5
 
 
 def test_error_against_time_needs_three_methods(study):
@@ -138,8 +136,9 @@ def test_error_against_time_needs_three_methods(study):
         error_time_chart([study("solvers")])
 
 
-def test_all_kinds_are_tried():
+def test_all_kinds_are_tried_and_say_what_they_show():
     assert {kind for kind, _, _ in DRAWN} == set(KINDS)
+    assert all(kind.caption.endswith(".") for kind in KINDS.values())
 
 
 @pytest.mark.parametrize("name", study_names())
@@ -150,10 +149,10 @@ def test_every_figure_of_every_study_is_of_a_known_kind(name):
 
 
 def test_an_unknown_kind_or_option_is_refused(study):
-    with pytest.raises(TwoscaleError, match="no figure is of kind 'pie': known are quality-cost"):
-        draw("pie", study("methods"), {})
+    with pytest.raises(TwoscaleError, match=r"kind 'pie'.*quality-cost"):
+        drawn("pie", study("methods"), {})
     with pytest.raises(TwoscaleError, match="take no 'colour': they take"):
-        draw("bars", study("methods"), {"colour": "red"})
+        drawn("bars", study("methods"), {"colour": "red"})
 
 
 def test_a_chart_of_nothing_is_none(study):
@@ -162,7 +161,7 @@ def test_a_chart_of_nothing_is_none(study):
 
 def test_fields_that_are_not_there_are_named(study):
     with pytest.raises(TwoscaleError, match=r"no fields of poisson-64.*methods\.npz"):
-        draw("qualitative", study("methods"), {"place": "poisson-64"})
+        drawn("qualitative", study("methods"), {"place": "poisson-64"})
 
 
 def test_methods_differ_in_colour_marker_and_hatch_or_lightness(study):
@@ -181,7 +180,7 @@ def test_a_method_looks_the_same_in_every_chart(study):
 
 
 def test_errors_share_a_scale_and_show_the_seams(study):
-    figure = draw("qualitative", study("mechanism"), {})
+    figure = drawn("qualitative", study("mechanism"), {})
     errors = [axis for axis in figure.get_axes() if axis.get_title().startswith("error")]
     assert len(errors) == 4
     assert len({axis.images[0].get_clim() for axis in errors}) == 1
@@ -190,7 +189,7 @@ def test_errors_share_a_scale_and_show_the_seams(study):
 
 def test_what_is_projected_is_dashed_hollow_and_shaded_from_a_methods_own_last_grid(study):
     measured = study("grids").where(lambda case: case.method != "fno" or case.resolution < 256)
-    (axis,) = draw("time-projection", measured, {"to": [512, 1024]}).get_axes()
+    (axis,) = drawn("time-projection", measured, {"to": [512, 1024]}).get_axes()
     lines = [line for line in axis.lines if len(line.get_xdata())]
     solid, shaded, dashed, hollow = (lines[k::4] for k in range(4))
     labels = [line.get_label().partition(":")[0] for line in solid]
@@ -217,13 +216,13 @@ def trained_together(study, number):
 
 def test_shares_of_a_time_are_not_projected(study):
     shared = trained_together(study("grids"), lambda case: 12 if case.resolution == 64 else 1)
-    (axis,) = draw("time-projection", shared, {}).get_axes()
+    (axis,) = drawn("time-projection", shared, {}).get_axes()
     assert min(min(line.get_xdata(), default=128) for line in axis.lines) == 128
 
 
 def test_a_share_of_a_time_is_not_held_against_the_time_of_one_alone(study):
     full = trained_together(study("solvers"), lambda case: 5 if "full" in case.id else 1)
-    fit, total = draw("speed-ups", full, {"base": {"solver": "full"}}).get_axes()
+    fit, total = drawn("speed-ups", full, {"base": {"solver": "full"}}).get_axes()
     assert len(fit.patches) == 2  # of which no part is training
     assert not total.patches
     assert [text.get_text() for text in total.texts] == ["not measured alike"] * 2
@@ -232,16 +231,16 @@ def test_a_share_of_a_time_is_not_held_against_the_time_of_one_alone(study):
 def test_a_step_of_a_ladder_is_left_out_where_its_time_is_a_share(study):
     steps = study("ladder").select(properties={"resolution": 64})
     shared = trained_together(steps, lambda case: 5 if case.objective == "A2" else 1)
-    errors, times = draw("ladder", shared, {"quantities": ["mre", "total"]}).get_axes()
+    errors, times = drawn("ladder", shared, {"quantities": ["mre", "total"]}).get_axes()
     for axis, names in ((errors, ["A0", "A1", "A2", "A3"]), (times, ["A0", "A1", "A3"])):
         assert [label.get_text() for label in axis.get_xticklabels()] == names
 
 
 def test_shares_of_a_time_are_marked_in_figures(study):
     shared = trained_together(study("sizes"), lambda case: 5 if case.training == 1250 else 1)
-    (axis,) = draw("stage-costs", shared, {}).get_axes()
+    (axis,) = drawn("stage-costs", shared, {}).get_axes()
     assert [text.get_text().endswith("†") for text in axis.texts] == [True, False] * 2
-    errors, times = draw("curves", shared, {"x": "training", "quantities": ["mre", "total"]}).axes
+    errors, times = drawn("curves", shared, {"x": "training", "quantities": ["mre", "total"]}).axes
     for axis, hollow in ((errors, set()), (times, {1250})):
         lines = [line for line in axis.lines if line.get_markerfacecolor() == "white"]
         assert {at for line in lines for at in line.get_xdata()} == hollow
@@ -253,7 +252,7 @@ def test_no_line_joins_a_share_of_a_time_with_the_time_of_one_alone(kind, option
     shared = trained_together(part, lambda case: 12 if case.resolution == 64 else 1)
     if kind == "curves":
         options = {"quantities": ["mre", "total"]}
-    axis = draw(kind, shared, options).get_axes()[-1]
+    axis = drawn(kind, shared, options).get_axes()[-1]
     joined = [len(line.get_xdata()) for line in axis.lines if line.get_linestyle() == "-"]
     assert sorted(joined) == [1, 2]
     (legend,) = axis.figure.legends
@@ -269,7 +268,7 @@ def test_a_breakdown_shows_the_stages_of_every_chain(study):
         cell | {"metrics": cell["metrics"] | {"timings": cell["metrics"]["timings"] | spent}}
         for cell in case.cells
     )
-    figure = draw("pca-breakdown", replace(part, cases=(replace(case, cells=cells),)), {})
+    figure = drawn("pca-breakdown", replace(part, cases=(replace(case, cells=cells),)), {})
     (axis,) = figure.get_axes()
     handles, labels = axis.get_legend_handles_labels()
     assert {f"{stage} PCA" for stage in stages} <= set(labels)
@@ -296,7 +295,7 @@ def test_a_logarithmic_axis_has_several_numbers(values, labels):
 def test_a_ring_marks_the_lowest_learned_error(study):
     case = study("ranks")
     errors = [one.mean("mre") for one in case.cases]
-    (axis,) = draw("trainability", case, {"x": ["coarse_components"]}).get_axes()
+    (axis,) = drawn("trainability", case, {"x": ["coarse_components"]}).get_axes()
     (ring,) = (line for line in axis.lines if line.get_markersize() == 13)
     assert ring.get_xdata()[0] == errors.index(min(errors))
 
@@ -310,7 +309,7 @@ def test_effects_are_paired_changes_from_the_base(study):
             case.values("mre").values(), base.values("mre").values(), strict=True
         )
     ]
-    figure = draw("effects", mechanism, {"base": {"objective": None}, "quantities": ["mre"]})
+    figure = drawn("effects", mechanism, {"base": {"objective": None}, "quantities": ["mre"]})
     (axis,) = figure.get_axes()
     lengths = [bar.get_width() for bar in axis.patches]
     assert len(lengths) == 2  # the bases themselves are not drawn
@@ -320,11 +319,11 @@ def test_effects_are_paired_changes_from_the_base(study):
 def test_bars_become_dots_where_zero_is_not_on_the_axis(study):
     quantities = ["mre", "ssim", "total"]
     local = {"quantities": quantities, "where": {"method": ["local", "overlap"]}}
-    mre, ssim, total = draw("bars", study("methods"), local).get_axes()
+    mre, ssim, total = drawn("bars", study("methods"), local).get_axes()
     assert mre.get_xlim()[0] == total.get_xlim()[0] == 0
     assert len(mre.patches) == 2
     assert not ssim.patches
-    seams = draw("common-seams", study("methods"), {}).get_axes()
+    seams = drawn("common-seams", study("methods"), {}).get_axes()
     assert all(axis.get_xscale() == "log" and not axis.patches for axis in seams)
 
 
@@ -345,7 +344,7 @@ def test_many_points_have_numbers_and_their_names_beside(count, numbered, tmp_pa
     cases = [f"poisson-64 two-scale coarse_components={size}" for size in range(1, count + 1)]
     path = write_record(tmp_path, make_record("many", cases), fields=False)
     study = read_study(path)
-    (axis,) = draw("quality-cost", study, {}).axes
+    (axis,) = drawn("quality-cost", study, {}).axes
     names = [text.get_text() for text in axis.texts]
     labels = [case.label for case in study.cases]
     if numbered:
@@ -362,7 +361,7 @@ def test_entries_look_like_their_points_where_a_case_is_not_drawn(tmp_path):
     record = make_record("many", cases, seeds=(0,))
     del record["cells"][2]["metrics"]["oracle_mre"]
     path = write_record(tmp_path, record, fields=False)
-    (axis,) = draw("quality-cost", read_study(path), {"y": "oracle_mre"}).axes
+    (axis,) = drawn("quality-cost", read_study(path), {"y": "oracle_mre"}).axes
     points = [bars[0] for bars in axis.containers]
     entries = axis.get_legend().legend_handles
     assert len(points) == len(entries) == 11

@@ -5,7 +5,7 @@ import pytest
 from tests.lab.study.leaderboard.board import board_record
 from tests.lab.study.synthetic import write_record
 from twoscale.errors import TwoscaleError
-from twoscale_lab.report.charts import draw, drawn_numbers
+from twoscale_lab.report.charts import draw
 from twoscale_lab.report.charts.leaderboard import standings_chart
 from twoscale_lab.report.results import read_study
 from twoscale_lab.report.study_documents import leaderboard_text, results_page
@@ -28,13 +28,13 @@ def test_the_chart_names_others_and_says_what_is_not_measured():
 def test_the_study_draws_its_measurements_with_sources(tmp_path):
     write_record(tmp_path, board_record("darcy-fno*"), fields=False)
     study = read_study(tmp_path / "leaderboard.json")
-    figure = draw("leaderboard", study, {})
+    figure, table = draw("leaderboard", study, {})
     assert words(figure).count("ours: not measured yet") == 11
     labels = {text.get_text() for text in figure.legends[0].get_texts()}
     assert {"published by others", "our search", "our FNO"} <= labels
-    rows = drawn_numbers("leaderboard", study, {}).rows
-    assert any(row[2] == "our search" and "measured here, 2 seeds" in row for row in rows)
-    assert any(row[2] == "MgNO" and "not read again" in row[-1] for row in rows)
+    sources = {row.more["method"]: row.more["source"] for row in table.rows}
+    assert sources["our search"] == "measured here, 2 seeds"
+    assert "not read again" in sources["MgNO"]
 
 
 def test_a_small_record_is_not_held_against_published_errors(tmp_path):

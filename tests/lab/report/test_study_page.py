@@ -63,7 +63,7 @@ def test_the_page_starts_with_error_against_time(page):
     assert best < first < text.index("<h2>")
     assert "srcset=" in text[first : text.index("</figure>", first)]
     csv = (page.parent / "figures" / "error-time.csv").read_text()
-    assert csv.startswith("case,grid,seeds,total time (s),sd,relative error (%),sd\n")
+    assert csv.startswith("case,grid,seeds,quantity,value,sd\n")
     assert "\nPlain L2L,Poisson 128²,3," in csv
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from twoscale.report.axes import GREY, bar, log_axis, panels, shared_legend, stage_look
 from twoscale.report.display import display, number
 from twoscale.representation import pca_stages
-from twoscale_lab.report.charts.style import Style, in_display_units, require_any, styles
-from twoscale_lab.report.related import change_from, with_base
+from twoscale_lab.report.charts.kinds import chart_kind
+from twoscale_lab.report.charts.style import Style, styles
+from twoscale_lab.report.charts.values import (
+    CaseValues,
+    Chart,
+    changes,
+    measured,
+    require_any,
+    seed_by_seed,
+)
+from twoscale_lab.report.related import with_base
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title
 from twoscale_lab.study.quantities import TIMED
 
@@ -23,63 +31,120 @@ _SEAMS = tuple(
     f"common_seams.{name}" for name in ("value_trace_error", "normal_derivative_trace_error")
 )
 
+Draw = Callable[[Axes, CaseValues, Mapping[int, CaseResult], Mapping[str, Style], str], None]
+"""Draws a panel of a table: the cases by their lines, in their styles, of one quantity."""
 
-def bars(study: StudyResult, *, quantities: Sequence[str] = ("mre", "ssim")) -> Figure:
-    """Draw quantities side by side, one bar per case with one standard deviation.
 
-    Dots replace the bars if values differ by more than a factor of 20, and for SSIM: on an axis
-    without zero the length of a bar means nothing.
+def _panels(
+    study: StudyResult,
+    shown: StudyResult,
+    table: CaseValues,
+    quantities: Sequence[str],
+    draw: Draw,
+    *,
+    width: float = 2.0,
+    room: float = 0.6,
+) -> Chart:
+    """Return panels side by side, one per quantity, of the `shown` cases of a study.
+
+    The cases stand from top to bottom, under a heading each if there are several places. `width`
+    of a panel and the `room` above and below its cases are in inches.
     """
-    rows = _rows(study)
+    lines: list[CaseResult | str] = []
+    for place, cases in shown.places.items():
+        lines += [place_title(place), *cases] if len(shown.places) > 1 else cases
+    names = [line if isinstance(line, str) else line.label for line in lines]
+    columns, height = min(len(quantities), 4), room + 0.28 * max(len(lines), 2)
+    figure, axes = panels(
+        len(quantities), columns=columns, width=width, height=height, labels=names
+    )
+    by_line = {k: case for k, case in enumerate(lines) if isinstance(case, CaseResult)}
+    style = styles(study.cases)
+    for index, (axis, quantity) in enumerate(zip(axes, quantities, strict=True)):
+        draw(axis, table, by_line, style, quantity)
+        axis.set_ylim(len(lines) - 0.4, -0.6)
+        axis.set_yticks(range(len(lines)), names if index % columns == 0 else [""] * len(lines))
+        axis.tick_params(axis="y", length=0)
+        axis.grid(axis="y", visible=False)
+        for label, line in zip(axis.get_yticklabels(), lines, strict=True):
+            if isinstance(line, str):
+                label.set_fontweight("bold")
+    return Chart(figure, table)
+
+
+def _remark(axis: Axes, line: int, words: str) -> None:
+    """Write why a case has no bar."""
+    where = ("axes fraction", "data")
+    axis.annotate(words, (0.02, line), xycoords=where, va="center", color=GREY, fontsize=9)
+
+
+@chart_kind("Where the time goes")
+def stage_costs(study: StudyResult, *, stages: Sequence[str] = TIMED) -> Chart:
+    """Mean seconds of each stage. A fine-tuned case includes the run that it started from. †: a
+    shared time. Do not compare it with times without this mark.
+    """
+    require_any(study.cases, "case with these stages")
+
+    def draw(axis: Axes, table: CaseValues, cases: Mapping[int, CaseResult], *_: Any) -> None:
+        ends = dict.fromkeys(cases, 0.0)
+        for stage in stages:
+            seconds = {k: np.nan_to_num(table.value(case, stage)) for k, case in cases.items()}
+            if any(seconds.values()):
+                look = bar(*stage_look(stage)) | {"label": display(stage).words}
+                axis.barh(list(ends), list(seconds.values()), left=list(ends.values()), **look)
+                ends = {k: end + seconds[k] for k, end in ends.items()}
+        for k, case in cases.items():
+            mark = " †" if any(table.row(case, stage).shared for stage in stages) else ""
+            axis.annotate(
+                f" {number(ends[k], 'seconds')}{mark}", (ends[k], k), va="center", fontsize=9
+            )
+        axis.set(xlabel="seconds, mean over seeds", xlim=(0, 1.1 * max(*ends.values(), 1e-9)))
+
+    table = measured(study.cases, stages)
+    chart = _panels(study, study, table, ["seconds"], draw, width=4.4, room=0.9)
+    shared_legend(chart.figure, chart.figure.axes)
+    return chart
+
+
+@chart_kind("Where the time of the PCA fit goes")
+def pca_breakdown(study: StudyResult, *, stages: Sequence[str] | None = None) -> Chart:
+    """Mean seconds of each part of the PCA fit."""
+    part = study.where(lambda case: case.mean("pca_fit") is not None)
+    return stage_costs(part, stages=stages or pca_stages())
+
+
+@chart_kind("Side by side")
+def bars(study: StudyResult, *, quantities: Sequence[str] = ("mre", "ssim")) -> Chart:
+    """Each panel shows one quantity of the same cases. Dots replace bars where the axis is
+    logarithmic or does not start at zero. Error bars show one standard deviation over seeds.
+
+    An axis is logarithmic if values differ by more than a factor of 20, and has no zero for SSIM.
+    """
     usable = [name for name in quantities if any(case.mean(name) for case in study.cases)]
     require_any(usable, f"case with {' or '.join(quantities)}")
-    columns = min(len(usable), 4)
-    figure, axes = panels(
-        len(usable),
-        columns=columns,
-        width=2.0,
-        height=0.5 + 0.27 * len(rows),
-        labels=_row_names(rows),
-    )
-    style = styles(study.cases)
-    for index, (axis, name) in enumerate(zip(axes, usable, strict=True)):
-        _draw_rows(axis, rows, style, name)
-        _row_labels(axis, rows, first=index % columns == 0)
-    return figure
+    return _panels(study, study, measured(study.cases, usable), usable, _bars)
 
 
-def common_seams(study: StudyResult, *, quantities: Sequence[str] = _SEAMS) -> Figure:
-    """Draw the seam errors of all methods on the same seams, those of non-overlapping patches."""
-    return bars(study, quantities=quantities)
-
-
-Row = CaseResult | str  # a case, or the heading of a place
-
-
-def _rows(study: StudyResult) -> list[Row]:
-    """Return the cases from top to bottom, under a heading each if there are several places."""
-    rows: list[Row] = []
-    for place, cases in study.places.items():
-        rows += [place_title(place), *cases] if len(study.places) > 1 else cases
-    return rows
-
-
-def _draw_rows(axis: Axes, rows: Sequence[Row], style: Mapping[str, Style], name: str) -> None:
-    cases = {row: case for row, case in enumerate(rows) if isinstance(case, CaseResult)}
-    points = {row: in_display_units(case.spread(name), name) for row, case in cases.items()}
-    known = {row: point for row, point in points.items() if point[0] == point[0]}
-    means = [mean for mean, _ in known.values()]
+def _bars(
+    axis: Axes,
+    table: CaseValues,
+    cases: Mapping[int, CaseResult],
+    style: Mapping[str, Style],
+    name: str,
+) -> None:
+    rows = {k: table.row(case, name) for k, case in cases.items()}
+    known = {k: row for k, row in rows.items() if row.value == row.value}
+    means = [row.value for row in known.values()]
     dots = display(name).higher_is_better
     log = not dots and min(means) > 0 and max(means) > _RATIO * min(means)
-    for row in points.keys() - known.keys():
-        where = ("axes fraction", "data")
-        axis.annotate("none", (0.02, row), xycoords=where, va="center", color=GREY, fontsize=9)
-    for row, (mean, deviation) in known.items():
-        own = style[cases[row].id]
+    for k in rows.keys() - known.keys():
+        _remark(axis, k, "none")
+    for k, row in known.items():
+        own = style[cases[k].id]
         if dots or log:
-            axis.errorbar(mean, row, xerr=min(deviation, 0.95 * mean), markersize=8, **own.dots)
+            axis.errorbar(row.value, k, xerr=row.below, markersize=8, **own.dots)
         else:
-            axis.barh(row, mean, xerr=deviation, **own.bar)
+            axis.barh(k, row.value, xerr=row.deviation or 0.0, **own.bar)
     axis.margins(x=0.12)
     if log:
         log_axis(axis, "x", means, most=3)
@@ -87,132 +152,67 @@ def _draw_rows(axis: Axes, rows: Sequence[Row], style: Mapping[str, Style], name
         axis.locator_params(axis="x", nbins=4)
         axis.ticklabel_format(axis="x", scilimits=(-3, 5))
     if not (log or dots):
-        axis.set_xlim(0, 1.12 * max(map(sum, known.values())))
+        axis.set_xlim(0, 1.12 * max(sum(row.point) for row in known.values()))
     axis.set_title(fill(display(name).axis, 24), fontsize=9.5)
-    axis.grid(axis="y", visible=False)
 
 
-def _row_labels(axis: Axes, rows: Sequence[Row], *, first: bool) -> None:
-    axis.set_ylim(len(rows) - 0.4, -0.6)
-    axis.set_yticks(range(len(rows)))
-    axis.tick_params(axis="y", length=0)
-    axis.set_yticklabels(_row_names(rows) if first else [])
-    if first:
-        for label, row in zip(axis.get_yticklabels(), rows, strict=True):
-            if isinstance(row, str):
-                label.set_fontweight("bold")
+@chart_kind("The same seams for all")
+def common_seams(study: StudyResult, *, quantities: Sequence[str] = _SEAMS) -> Chart:
+    """Errors of the jumps in value and in slope. All methods are measured on the same seams: the
+    borders of patches that do not overlap. Error bars show one standard deviation over seeds.
+    """
+    return bars(study, quantities=quantities)
 
 
-def _row_names(rows: Sequence[Row]) -> list[str]:
-    return [row if isinstance(row, str) else row.label for row in rows]
-
-
-def stage_costs(study: StudyResult, *, stages: Sequence[str] = TIMED) -> Figure:
-    """Draw the mean seconds of each stage, stacked, one bar per case."""
-    rows = _rows(study)
-    require_any(rows, "case with these stages")
-    figure, (axis,) = panels(1, width=4.4, height=0.9 + 0.28 * len(rows), labels=_row_names(rows))
-    cases = [(k, row) for k, row in enumerate(rows) if isinstance(row, CaseResult)]
-    ends = np.zeros(len(rows))
-    for stage in stages:
-        seconds = {k: case.mean(stage) or 0.0 for k, case in cases}
-        if any(seconds.values()):
-            look = bar(*stage_look(stage))
-            places, lengths = list(seconds), list(seconds.values())
-            axis.barh(places, lengths, left=ends[places], label=display(stage).words, **look)
-            ends[places] += list(seconds.values())
-    for k, case in cases:
-        mark = " †" if any(case.is_shared_time(stage) for stage in stages) else ""
-        words = f" {number(ends[k], 'seconds')}{mark}"
-        axis.annotate(words, (ends[k], k), va="center", fontsize=9)
-    _row_labels(axis, rows, first=True)
-    axis.set(xlabel="seconds, mean over seeds", xlim=(0, 1.1 * max(ends.max(), 1e-9)))
-    axis.grid(axis="y", visible=False)
-    shared_legend(figure, [axis])
-    return figure
-
-
-def pca_breakdown(study: StudyResult, *, stages: Sequence[str] | None = None) -> Figure:
-    """Draw the seconds of each part of the PCA fit, stacked, a bar per case that has one."""
-    part = study.where(lambda case: case.mean("pca_fit") is not None)
-    return stage_costs(part, stages=stages or pca_stages())
-
-
+@chart_kind("Change from the base")
 def effects(
     study: StudyResult,
     *,
     base: Mapping[str, Any],
     quantities: Sequence[str] = ("mre", "value_trace_error", "normal_derivative_trace_error"),
     ratio: bool = False,
-) -> Figure:
-    """Draw the paired change of each case from its base: mean over seeds, one deviation.
+) -> Chart:
+    """Change of each quantity from the base case in percent, compared seed by seed. Negative means
+    lower. Error bars show one standard deviation over seeds.
 
-    `base` says in which properties the base differs, such as `objective: null`. In percent, or
-    with `ratio` as a speed-up, base over case. Shared and unshared times are not compared.
+    `base` says in which properties the base differs, such as `objective: null`. With `ratio` the
+    change is a speed-up, base over case. Shared and unshared times are not compared.
     """
-    found = {case.id: start for case, start in with_base(study, base)}
+    found = with_base(study, base)
     require_any(found, "case with its base")
-    part = study.where(lambda case: case.id in found)
-    rows = _rows(part)
-    columns = min(len(quantities), 4)
-    figure, axes = panels(
-        len(quantities),
-        columns=columns,
-        width=2.2,
-        height=0.6 + 0.28 * max(len(rows), 2),
-        labels=_row_names(rows),
-    )
-    style = styles(study.cases)
-    for index, (axis, name) in enumerate(zip(axes, quantities, strict=True)):
-        for k, row in enumerate(rows):
-            if isinstance(row, CaseResult):
-                _effect(axis, k, row, found[row.id], style[row.id], name, ratio=ratio)
-        _row_labels(axis, rows, first=index % columns == 0)
+    bases = {case.id: start for case, start in found}
+    words = "times as fast as the base" if ratio else "change from the base, %"
+
+    def draw(
+        axis: Axes,
+        table: CaseValues,
+        cases: Mapping[int, CaseResult],
+        style: Mapping[str, Style],
+        name: str,
+    ) -> None:
+        for k, case in cases.items():
+            if case.is_shared_time(name) != bases[case.id].is_shared_time(name):
+                _remark(axis, k, "not measured alike")
+            for row in table.rows_of(case, name):
+                axis.barh(k, row.value, xerr=row.deviation or 0.0, **style[case.id].bar)
+                _name_bar(axis, k, *row.point, ratio=ratio)
         axis.axvline(1 if ratio else 0, color=GREY, linewidth=1)
         axis.set_title(fill(display(name).words, 24), fontsize=9.5)
-        axis.set_xlabel("times as fast as the base" if ratio else "change from the base, %")
-        axis.grid(axis="y", visible=False)
+        axis.set_xlabel(words)
         axis.margins(x=0.32)
         axis.locator_params(axis="x", nbins=5)
-    return figure
+
+    table = changes(found, quantities, words, scale=1 if ratio else 100, ratio=ratio)
+    shown = study.where(lambda case: case.id in bases)
+    return _panels(study, shown, table, quantities, draw, width=2.2)
 
 
-def speed_ups(
-    study: StudyResult,
-    *,
-    base: Mapping[str, Any],
-    quantities: Sequence[str] = ("pca_fit", "total"),
-) -> Figure:
-    """Draw how many times as fast as its base each case is, stage by stage."""
-    return effects(study, base=base, quantities=quantities, ratio=True)
-
-
-def _effect(
-    axis: Axes,
-    place: int,
-    case: CaseResult,
-    base: CaseResult,
-    style: Style,
-    name: str,
-    *,
-    ratio: bool,
-) -> None:
-    if case.is_shared_time(name) != base.is_shared_time(name):
-        where = ("axes fraction", "data")
-        words = "not measured alike"
-        axis.annotate(words, (0.03, place), xycoords=where, va="center", color=GREY, fontsize=9)
-        return
-    found = change_from(base, case, name, ratio=ratio)
-    if found is None:
-        return
-    scale = 1.0 if ratio else 100.0
-    mean, deviation = scale * found.mean, scale * (found.deviation or 0.0)
-    axis.barh(place, mean, xerr=deviation, **style.bar)
-    words = f"{mean:.2f} \N{MULTIPLICATION SIGN}" if ratio else f"{mean:+.1f}"
+def _name_bar(axis: Axes, line: int, mean: float, deviation: float, *, ratio: bool) -> None:
+    """Write a change at the end of its bar."""
     end = mean + np.copysign(deviation, mean)
     axis.annotate(
-        words,
-        (end, place),
+        f"{mean:.2f} \N{MULTIPLICATION SIGN}" if ratio else f"{mean:+.1f}",
+        (end, line),
         (4 if end >= 0 else -4, 0),
         textcoords="offset points",
         va="center",
@@ -221,33 +221,41 @@ def _effect(
     )
 
 
-def weight_terms(cases: Sequence[CaseResult]) -> list[str]:
-    """Return the terms of fine-tuning objectives whose weights the cases have."""
-    return sorted({k for case in cases for cell in case.cells for k in cell.get("weights") or ()})
+@chart_kind("Speed-ups over the base")
+def speed_ups(
+    study: StudyResult,
+    *,
+    base: Mapping[str, Any],
+    quantities: Sequence[str] = ("pca_fit", "total"),
+) -> Chart:
+    """How many times as fast as the base case, compared seed by seed. Error bars show one standard
+    deviation over seeds.
+    """
+    return effects(study, base=base, quantities=quantities, ratio=True)
 
 
-def loss_weights(study: StudyResult) -> Figure:
-    """Draw the calibrated weight of each term of each objective, one dot per seed."""
-    tuned = study.where(lambda case: bool(weight_terms([case])))
-    terms = weight_terms(tuned.cases)
+@chart_kind("Calibrated weights")
+def loss_weights(study: StudyResult) -> Chart:
+    """The weight of each term of the fine-tuning objective. Each dot is a seed."""
+    weights = {
+        case.id: {k for cell in case.cells for k in cell.get("weights") or ()}
+        for case in study.cases
+    }
+    terms = [f"weights.{term}" for term in sorted(set().union(*weights.values()))]
     require_any(terms, "weights of fine-tuning objectives")
-    rows = _rows(tuned)
-    figure, axes = panels(
-        len(terms),
-        columns=4,
-        width=2.0,
-        height=0.6 + 0.27 * len(rows),
-        labels=_row_names(rows),
-    )
-    style = styles(study.cases)
-    for index, (axis, term) in enumerate(zip(axes, terms, strict=True)):
-        drawn = []
-        for k, row in enumerate(rows):
-            if isinstance(row, CaseResult):
-                values = list(row.values(f"weights.{term}").values())
-                drawn += values
-                axis.plot(values, [k] * len(values), alpha=0.8, **style[row.id].dots)
-        log_axis(axis, "x", drawn, most=4)
-        _row_labels(axis, rows, first=index % 4 == 0)
-        axis.set_title(f"weight of {term.replace('_', ' ')}", fontsize=9.5)
-    return figure
+
+    def draw(
+        axis: Axes,
+        table: CaseValues,
+        cases: Mapping[int, CaseResult],
+        style: Mapping[str, Style],
+        term: str,
+    ) -> None:
+        for k, case in cases.items():
+            values = [row.value for row in table.rows_of(case, term)]
+            axis.plot(values, [k] * len(values), alpha=0.8, **style[case.id].dots)
+        log_axis(axis, "x", [row.value for row in table.rows if row.quantity == term], most=4)
+        axis.set_title(f"weight of {term.partition('.')[2].replace('_', ' ')}", fontsize=9.5)
+
+    tuned = study.where(lambda case: bool(weights[case.id]))
+    return _panels(study, tuned, seed_by_seed(tuned.cases, terms), terms, draw)

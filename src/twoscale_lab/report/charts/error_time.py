@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import log
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from twoscale.methods.recipes import METHODS
 from twoscale.methods.roles import PROPOSED
@@ -23,7 +22,8 @@ from twoscale.report.axes import (
 )
 from twoscale.report.display import display
 from twoscale.report.method_looks import colour, marker
-from twoscale_lab.report.charts.style import require_any
+from twoscale_lab.report.charts.style import PALE
+from twoscale_lab.report.charts.values import Chart, measured, require_any
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title
 
 _PLACES = 2  # grids of each problem that are shown: those with most methods
@@ -38,7 +38,7 @@ _ACROSS, _UP = "total", "mre"
 
 def error_time_chart(
     results: Iterable[StudyResult], *, places: Sequence[str] | None = None, columns: int = 2
-) -> Figure:
+) -> Chart:
     """Draw error against time of all methods, a panel per place, both axes logarithmic.
 
     Parameters
@@ -54,6 +54,7 @@ def error_time_chart(
     found = {place: known.get(place, []) for place in places} if places else main_places(known)
     found = {place: cases for place, cases in found.items() if cases}
     require_any(found, "problem that three methods solved")
+    table = measured([case for cases in found.values() for case in cases], (_ACROSS, _UP))
     with chart_style():
         narrow = columns == 1
         figure, axes = panels(len(found), columns=columns, width=4.4 if narrow else 3.6, height=2.9)
@@ -61,7 +62,7 @@ def error_time_chart(
         shared_legend(figure, axes)
         for axis, cases in zip(axes, found.values(), strict=True):
             label_points(axis, _named(cases), others=map(_point, cases))
-    return figure
+    return Chart(figure, table)
 
 
 def error_time_cases(results: Iterable[StudyResult]) -> dict[str, list[CaseResult]]:
@@ -107,7 +108,7 @@ def main_places(found: Mapping[str, list[CaseResult]]) -> dict[str, list[CaseRes
 def _draw(axes: Sequence[Axes], found: Mapping[str, list[CaseResult]]) -> None:
     for axis, (place, cases) in zip(axes, found.items(), strict=True):
         front = [_point(case) for case in best_cases(cases)]
-        axis.plot(*zip(*front, strict=True), "--", color="#9aa3ad", linewidth=1.2, zorder=1)
+        axis.plot(*zip(*front, strict=True), "--", color=PALE, linewidth=1.2, zorder=1)
         for case in cases:
             _draw_case(axis, case)
         points = [_point(case) for case in cases]
@@ -115,7 +116,7 @@ def _draw(axes: Sequence[Axes], found: Mapping[str, list[CaseResult]]) -> None:
             log_axis(axis, which, values, most=5)
         axis.margins(0.14)
         axis.set(title=place_title(place), xlabel=display(_ACROSS).axis, ylabel=display(_UP).axis)
-    axes[-1].plot([], [], "--", color="#9aa3ad", label="best trade-offs")
+    axes[-1].plot([], [], "--", color=PALE, label="best trade-offs")
     if any(case.is_shared_time(_ACROSS) for cases in found.values() for case in cases):
         axes[-1].plot([], [], "o", color=GREY, mfc="white", label="† shared time")
 

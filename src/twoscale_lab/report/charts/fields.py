@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
 from twoscale.report.axes import log_axis, new_figure
 from twoscale.report.figures import draw_fields
 from twoscale.report.method_looks import TRUTH, colour
+from twoscale_lab.report.charts.kinds import chart_kind
 from twoscale_lab.report.charts.style import Style, styles
+from twoscale_lab.report.charts.values import CaseValue, CaseValues, Chart
 from twoscale_lab.report.results import CaseResult, StudyResult
 
 _SIDE, _SMALL_SIDE = 1.75, 1.4  # inches of one field, and of one among many
 _MANY = 5  # columns
 _LETTERS = 12  # of a title per inch
+_ENERGY, _DENSITY = "energy at wave number", "density at value"
 
 
-def qualitative(study: StudyResult, *, place: str | None = None) -> Figure:
-    """Draw one sample of a place: fields and errors, then spectra and densities of the test set.
-
-    Errors share one colour scale, so that their sizes compare; lines are the borders of patches.
+@chart_kind("One field", vector=False)
+def qualitative(study: StudyResult, *, place: str | None = None) -> Chart:
+    """One test field, chosen by the median error of Plain L2L. The first row shows the truth and
+    the predictions. The second row shows the input and the errors on one colour scale, with the
+    patch borders. Below are the spectra and densities of the whole test set.
     """
     where = place or next(iter(study.places), "")
-    cases = [case for case in study.places.get(where, []) if _array(where, case) in study.fields]
+    prediction = f"{where}/prediction/"
+    cases = [case for case in study.places.get(where, []) if prediction + case.id in study.fields]
     if not cases:
         raise TwoscaleError(
             f"the record of {study.name} has no fields of {where or 'any case'}: "
@@ -38,7 +43,7 @@ def qualitative(study: StudyResult, *, place: str | None = None) -> Figure:
     columns = 1 + len(cases)
     side = _SIDE if columns <= _MANY else _SMALL_SIDE
     predictions = {
-        fill(case.label, int(_LETTERS * side)): study.fields[_array(where, case)] for case in cases
+        fill(case.label, int(_LETTERS * side)): study.fields[prediction + case.id] for case in cases
     }
     seams = Grid(truth.shape).common_partition(tuple(cases[0].settings["patches"])).seams
     figure = new_figure(max(side * columns + 0.8, 8), 2 * side + 3.3)
@@ -52,48 +57,43 @@ def qualitative(study: StudyResult, *, place: str | None = None) -> Figure:
         seams,
     )
     left, right = lower.subplots(1, 2)
-    style = styles(cases)
-    _spectra(left, study.fields, where, cases, style)
-    _densities(right, study.fields, where, cases, style)
+    everything: list[CaseResult | str] = [TRUTH, *cases]
+    table = CaseValues(
+        [row for case in everything for row in _curves(study, where, case)],
+        "Means over the test set. The fields are in the record's .npz file.",
+    )
+    _draw_curves(left, right, table, styles(cases), study.fields[f"{where}/density/edges"])
     handles, labels = left.get_legend_handles_labels()
     lower.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5))
-    return figure
+    return Chart(figure, table)
 
 
-def _array(place: str, case: CaseResult) -> str:
-    return f"{place}/prediction/{case.id}"
+def _curves(study: StudyResult, place: str, case: CaseResult | str) -> Iterator[CaseValue]:
+    """Yield the spectrum and the density of a case or of the truth."""
+    name = case if isinstance(case, str) else case.id
+    edges = study.fields[f"{place}/density/edges"]
+    spectrum = study.fields[f"{place}/spectrum/{name}"]
+    density = study.fields[f"{place}/density/{name}"]
+    for wave, energy in enumerate(spectrum[1:], 1):
+        yield CaseValue(case, _ENERGY, float(energy), more={"at": wave})
+    for at, share in zip((edges[1:] + edges[:-1]) / 2, density, strict=True):
+        yield CaseValue(case, _DENSITY, float(share), more={"at": float(at)})
 
 
-def _spectra(
-    axis: Axes,
-    fields: Mapping[str, np.ndarray],
-    place: str,
-    cases: Sequence[CaseResult],
-    style: Mapping[str, Style],
+def _draw_curves(
+    left: Axes, right: Axes, table: CaseValues, style: Mapping[str, Style], edges: np.ndarray
 ) -> None:
-    truth = fields[f"{place}/spectrum/truth"][1:]
-    waves = np.arange(1, len(truth) + 1)
-    axis.loglog(waves, truth, color=colour(TRUTH), linewidth=3, alpha=0.35, label=TRUTH)
-    for case in cases:
-        values = fields[f"{place}/spectrum/{case.id}"][1:]
-        own = style[case.id]
-        axis.loglog(waves, values, own.line, color=own.colour, linewidth=1.2, label=case.label)
-    log_axis(axis, "x", list(waves))
-    axis.set(xlabel="radial wave number", ylabel="mean energy")
-
-
-def _densities(
-    axis: Axes,
-    fields: Mapping[str, np.ndarray],
-    place: str,
-    cases: Sequence[CaseResult],
-    style: Mapping[str, Style],
-) -> None:
-    edges = fields[f"{place}/density/edges"]
-    truth = fields[f"{place}/density/truth"]
-    axis.stairs(truth, edges, color=colour(TRUTH), linewidth=3, alpha=0.35)
-    for case in cases:
-        own = style[case.id]
-        values = fields[f"{place}/density/{case.id}"]
-        axis.stairs(values, edges, color=own.colour, linestyle=own.line, linewidth=1.2)
-    axis.set(xlabel="value", ylabel="density", yscale="log")
+    """Draw all spectra on the left and all densities on the right."""
+    for case in table.cases:
+        look: dict[str, Any] = {"color": colour(TRUTH), "linewidth": 3, "alpha": 0.35}
+        if isinstance(case, CaseResult):
+            own = style[case.id]
+            look = {"color": own.colour, "linestyle": own.line, "linewidth": 1.2}
+        spectrum, density = (table.rows_of(case, name) for name in (_ENERGY, _DENSITY))
+        waves = [float(row.more["at"]) for row in spectrum]
+        label = case if isinstance(case, str) else case.label
+        left.loglog(waves, [row.value for row in spectrum], label=label, **look)
+        right.stairs([row.value for row in density], edges, **look)
+    log_axis(left, "x", waves)
+    left.set(xlabel="radial wave number", ylabel="mean energy")
+    right.set(xlabel="value", ylabel="density", yscale="log")

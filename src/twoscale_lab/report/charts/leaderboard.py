@@ -12,10 +12,11 @@ from matplotlib.lines import Line2D
 
 from twoscale.errors import TwoscaleError
 from twoscale.report.axes import GREY, chart_style, log_axis, new_figure, shared_legend
-from twoscale.report.display import ABSENT, number
-from twoscale.report.picture import ChartTable
+from twoscale_lab.report.charts.kinds import chart_kind
+from twoscale_lab.report.charts.values import CaseValue, CaseValues, Chart
 from twoscale_lab.report.results import StudyResult
-from twoscale_lab.study.leaderboard.published import PublishedError, leaderboard
+from twoscale_lab.study.leaderboard import published
+from twoscale_lab.study.leaderboard.published import PublishedError
 from twoscale_lab.study.leaderboard.standings import NOT_MEASURED, OURS, Standing, standings_of
 
 _LOOKS = dict(
@@ -41,33 +42,34 @@ _LETTER = 0.018  # width of a letter, of the axis
 _MARGIN = 1.6  # from the least and the largest error to the ends of the axis
 
 
-def standing_of_study(study: StudyResult) -> Figure:
-    """Draw where we stand on each benchmark, from the cases of a study."""
-    return standings_chart(_standings(study))
-
-
-def numbers_of_study(study: StudyResult) -> ChartTable:
-    """Return the errors that `standing_of_study` draws, one a row, with their sources."""
-    sources = leaderboard().sources
-    rows = []
-    for one in _standings(study):
-        start = [one.benchmark.name, one.benchmark.measure]
-        for other in one.benchmark.published:
-            origin = sources[other.source].words + (f" ({other.caveat})" if other.caveat else "")
-            rows.append([*start, other.method, other.percent, ABSENT, origin])
-        for name, found in one.ours.items():
-            deviation = number(found.deviation, "percent")
-            seeds = f"measured here, {found.seeds} seeds"
-            rows.append([*start, name, number(found.mean, "percent"), deviation, seeds])
-    header = ["benchmark", "error", "method", "%", "sd", "source"]
-    note = "Others measured the published errors, on samples of their own."
-    return ChartTable(header, rows, note)
-
-
-def _standings(study: StudyResult) -> list[Standing]:
+@chart_kind("Where we stand")
+def leaderboard(study: StudyResult) -> Chart:
+    """Each row is a benchmark of other authors. Hollow marks are errors that others published, with
+    their names in the same order; the dotted line is the best of them. Filled marks are our
+    measurements, on samples of our own. Further left is better. Rows of CNO are medians of relative
+    L1 errors, all others means of relative L2 errors. Error bars show one standard deviation over
+    seeds.
+    """
     if study.scale != "paper":
         raise TwoscaleError("published errors are for the paper scale, this record is smaller")
-    return standings_of(cell for case in study.cases for cell in case.cells)
+    found = standings_of(cell for case in study.cases for cell in case.cells)
+    return Chart(standings_chart(found), _table(found))
+
+
+def _table(standings: Iterable[Standing]) -> CaseValues:
+    """Return published and measured errors in percent, with their sources."""
+    sources, rows = published.leaderboard().sources, []
+    for one in standings:
+        name, measure = one.benchmark.name, f"{one.benchmark.measure} error, %"
+        for other in one.benchmark.published:
+            source = sources[other.source].words + (f" ({other.caveat})" if other.caveat else "")
+            more = {"method": other.method, "source": source}
+            rows.append(CaseValue(name, measure, 100 * other.error, more=more))
+        for method, found in one.ours.items():
+            more = {"method": method, "source": f"measured here, {found.seeds} seeds"}
+            deviation = None if found.deviation is None else 100 * found.deviation
+            rows.append(CaseValue(name, measure, 100 * found.mean, deviation, more))
+    return CaseValues(rows, "Others measured the published errors, on samples of their own.")
 
 
 @chart_style()

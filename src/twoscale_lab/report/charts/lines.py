@@ -7,33 +7,49 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from twoscale.methods.settings import setting_text
 from twoscale.report.axes import GREY, log_axis, panels, shared_legend, ticks
 from twoscale.report.display import display
-from twoscale_lab.report.charts.style import Style, in_display_units, require_any, styles
-from twoscale_lab.report.related import Curve, base_of, change_from, curves
+from twoscale_lab.report import related
+from twoscale_lab.report.charts.kinds import chart_kind
+from twoscale_lab.report.charts.style import Style, styles
+from twoscale_lab.report.charts.values import (
+    CaseValue,
+    CaseValues,
+    Chart,
+    changes,
+    measured,
+    require_any,
+)
+from twoscale_lab.report.related import Curve, base_of
 from twoscale_lab.report.results import StudyResult, place_title
-from twoscale_lab.report.scaling import QUANTITY, Scaling, scalings
+from twoscale_lab.report.scaling import QUANTITY, scalings
 
 _AXES = {"resolution": "nodes per side", "training": "training fields"}
+_LOOKS = (
+    ("#009E73", "o", "-"),
+    ("#D55E00", "s", "--"),
+    ("#0072B2", "D", ":"),
+    ("#CC79A7", "^", "-."),
+)
 
 
-def curves_along(
+@chart_kind("Curves")
+def curves(
     study: StudyResult,
     *,
     x: str = "resolution",
     quantities: Sequence[str] = ("mre", "ssim"),
     oracle: bool = False,
-) -> Figure:
-    """Draw quantities against resolution, training size or a setting, a line per method.
+) -> Chart:
+    """One line per method. Error bars show one standard deviation over seeds.
 
-    With `oracle`, the error of the representation alone is added to the learned one, dashed and
-    hollow. Shared times are hollow, too, and no line joins them with unshared ones. Bars are one
-    standard deviation.
+    The line goes along resolution, training size or a setting. With `oracle`, the error of the
+    representation alone is added to the learned one, dashed and hollow. Shared times are hollow,
+    too, and no line joins them with unshared ones.
     """
-    parts = split(study, x)
+    parts = _parts(study, x)
     panes = [
         (title, part, name)
         for title, part in parts.items()
@@ -41,23 +57,24 @@ def curves_along(
         if any(case.mean(name) is not None for case in part.cases)
     ]
     require_any(panes, f"case with {' or '.join(quantities)}")
+    table = measured(study.cases, [*quantities, *(["oracle_mre"] if oracle else [])])
     figure, axes = panels(len(panes), columns=min(len(quantities), 3))
     for axis, (title, part, name) in zip(axes, panes, strict=True):
-        found = curves(part, x)
-        _lines(axis, found, x, name)
+        found = related.curves(part, x)
+        _lines(axis, table, found, x, name)
         if oracle and name == "mre":
-            _lines(axis, found, x, "oracle_mre", dashed=True)
+            _lines(axis, table, found, x, "oracle_mre", dashed=True)
         _axis(axis, found, x)
         axis.set(xlabel=_axis_title(x), ylabel=display(name).axis, title=title)
     if oracle:
         axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
-    if any(case.is_shared_time(name) for _, part, name in panes for case in part.cases):
+    if any(row.shared for row in table.rows):
         axes[0].plot([], [], "o", color=GREY, mfc="white", label="† shared time")
     shared_legend(figure, axes)
-    return figure
+    return Chart(figure, table)
 
 
-def split(study: StudyResult, x: str) -> dict[str, StudyResult]:
+def _parts(study: StudyResult, x: str) -> dict[str, StudyResult]:
     """Return the parts of a study that are drawn in panels of their own, by their titles."""
     if x == "resolution":
         names = list(dict.fromkeys(case.problem for case in study.cases))
@@ -65,24 +82,31 @@ def split(study: StudyResult, x: str) -> dict[str, StudyResult]:
     return {place_title(place): study.select([f"{place} *"]) for place in study.places}
 
 
-def _lines(axis: Axes, found: Sequence[Curve], x: str, name: str, dashed: bool = False) -> None:
-    drawn = []
+def _lines(
+    axis: Axes,
+    table: CaseValues,
+    found: Sequence[Curve],
+    x: str,
+    name: str,
+    dashed: bool = False,
+) -> None:
+    drawn: list[float] = []
     style = styles([curve.cases[0] for curve in found])
     for curve in found:
         own = style[curve.cases[0].id]
-        points = [in_display_units(case.spread(name), name) for case in curve.cases]
-        means, spreads = np.array(points).T
-        below = np.minimum(spreads, 0.95 * means)  # stays on a logarithmic axis
-        drawn += [*means, *(() if dashed else (*(means - below), *(means + spreads)))]
-        at = positions(found, curve, x)
-        shares = [k for k, case in enumerate(curve.cases) if case.is_shared_time(name)]
+        rows = [table.row(case, name) for case in curve.cases]
+        means, below = (np.array([getattr(row, k) for row in rows]) for k in ("value", "below"))
+        above = np.array([row.deviation or 0.0 for row in rows])
+        drawn += [*means, *(() if dashed else (*(means - below), *(means + above)))]
+        at = _positions(found, curve, x)
+        shares = [k for k, row in enumerate(rows) if row.shared]
         axis.plot([at[k] for k in shares], means[shares], mfc="white", zorder=3, **own.dots)
         look = own.points | ({"linestyle": "--"} if dashed else {})
         for number, part in enumerate(curve.comparable_parts(name)):
             axis.errorbar(
                 at[part],
                 means[part],
-                yerr=None if dashed else [below[part], spreads[part]],
+                yerr=None if dashed else [below[part], above[part]],
                 label=None if dashed or number else curve.label,
                 linewidth=1.0 if dashed else 1.5,
                 mfc="white" if dashed else own.colour,
@@ -92,7 +116,7 @@ def _lines(axis: Axes, found: Sequence[Curve], x: str, name: str, dashed: bool =
         log_axis(axis, "y", drawn)
 
 
-def positions(found: Sequence[Curve], curve: Curve, x: str) -> list[float]:
+def _positions(found: Sequence[Curve], curve: Curve, x: str) -> list[float]:
     """Return where a curve's points stand: numbers as they are, settings side by side."""
     if x in _AXES:
         return [float(value) for value in curve.at]
@@ -114,124 +138,137 @@ def _axis_title(x: str) -> str:
     return _AXES.get(x, x.split(".")[-1].replace("_", " "))
 
 
-def trainability(study: StudyResult, *, x: Sequence[str]) -> Figure:
-    """Draw learned and oracle error against settings, and shade the gap between them.
+@chart_kind("What is represented and what is learned")
+def trainability(study: StudyResult, *, x: Sequence[str]) -> Chart:
+    """Filled markers show the learned error, hollow markers the oracle error. The shaded gap is the
+    error that training leaves. A ring marks the lowest learned error. Error bars show one standard
+    deviation over seeds.
 
-    A panel per setting and problem; a ring marks the setting with the lowest learned error.
+    A panel per setting and problem.
     """
-    panes = [(name, title, part) for title, part in split(study, "").items() for name in x]
+    coded = study.where(lambda case: case.mean("oracle_mre") is not None)
+    table = measured(coded.cases, ("oracle_mre", "mre", "learned_to_oracle"))
+    panes = [(name, place) for place in study.places for name in x]
     figure, axes = panels(len(panes), columns=len(x) if len(x) > 1 else 3)
-    for axis, (name, title, part) in zip(axes, panes, strict=True):
-        coded = part.where(lambda case: case.mean("oracle_mre") is not None)
-        found = curves(coded, name)
+    for axis, (name, place) in zip(axes, panes, strict=True):
+        found = related.curves(coded.select([f"{place} *"]), name)
         require_any(found, f"case with an oracle and a {name}")
         style = styles([curve.cases[0] for curve in found])
         drawn: list[float] = []
         for curve in found:
-            drawn += _gap(axis, curve, positions(found, curve, name), style[curve.cases[0].id])
+            rows = [table.row(case, k) for k in ("mre", "oracle_mre") for case in curve.cases]
+            drawn += [row.value for row in rows]
+            _gap(axis, _positions(found, curve, name), rows, style[curve.cases[0].id])
         log_axis(axis, "y", drawn)
         _axis(axis, found, name)
+        title = place_title(place)
         axis.set(xlabel=_axis_title(name), ylabel=display("mre").axis, title=title)
     shared_legend(figure, axes)
-    return figure
+    return Chart(figure, table)
 
 
-def _gap(axis: Axes, curve: Curve, at: list[float], style: Style) -> list[float]:
-    """Draw a curve's learned and oracle error, the gap between them, and the best point."""
-    learned, oracle = (
-        np.array([in_display_units(case.spread(name), name) for case in curve.cases]).T
-        for name in ("mre", "oracle_mre")
-    )
-    axis.fill_between(at, oracle[0], learned[0], color=style.colour, alpha=0.12, linewidth=0)
-    axis.errorbar(at, *learned, label="learned", **style.points)
-    axis.plot(at, oracle[0], "--", color=GREY, marker="D", mfc="white", label="oracle")
-    best = int(np.nanargmin(learned[0]))
-    axis.plot(at[best], learned[0][best], "o", ms=13, mfc="none", color="black", zorder=3)
-    return [*learned[0], *oracle[0]]
+def _gap(axis: Axes, at: Sequence[float], rows: Sequence[CaseValue], style: Style) -> None:
+    """Draw learned errors, then oracle errors, the gap between them, and the best point."""
+    values, deviations = np.array([row.point for row in rows]).reshape(2, -1, 2).transpose(2, 0, 1)
+    learned, oracle = values
+    axis.fill_between(at, oracle, learned, color=style.colour, alpha=0.12, linewidth=0)
+    axis.errorbar(at, learned, deviations[0], label="learned", **style.points)
+    axis.plot(at, oracle, "--", color=GREY, marker="D", mfc="white", label="oracle")
+    best = int(np.nanargmin(learned))
+    axis.plot(at[best], learned[best], "o", ms=13, mfc="none", color="black", zorder=3)
 
 
+@chart_kind("Ladder")
 def ladder(
     study: StudyResult,
     *,
     base: Mapping[str, Any] | None = None,
     quantities: Sequence[str] = ("mre", "normal_derivative_jump", "residual_rms", "total"),
-) -> Figure:
-    """Draw the steps of a ladder as percentages of its base, a line per resolution.
+) -> Chart:
+    """Each step as a percentage of its base, compared seed by seed. Error bars show one standard
+    deviation over seeds.
 
-    Shared and unshared times are not compared.
+    A line per resolution. Shared and unshared times are not compared.
     """
-    changes = {"objective": None} if base is None else base
-    starts = {case.id: base_of(study, case, changes) for case in study.cases}
-    require_any([start for start in starts.values() if start], "case with its base")
+    wanted = {"objective": None} if base is None else base
+    starts = [(case, base_of(study, case, wanted)) for case in study.cases]
+    found = [(case, start) for case, start in starts if start is not None]
+    require_any(found, "case with its base")
+    table = changes(found, quantities, "% of the base", offset=100)
     figure, axes = panels(len(quantities), columns=2, width=4.2)
     for axis, name in zip(axes, quantities, strict=True):
         for number, (place, cases) in enumerate(study.places.items()):
-            found = [
-                (case, change)
-                for case in cases
-                if (start := starts[case.id]) is not None
-                and (change := change_from(start, case, name)) is not None
-            ]
+            rows = {case.id: row for case in cases for row in table.rows_of(case, name)}
+            colour, marker, line = _LOOKS[number % 4]
             axis.errorbar(
-                range(len(found)),
-                [100 * (1 + change.mean) for _, change in found],
-                yerr=[100 * (change.deviation or 0.0) for _, change in found],
+                range(len(rows)),
+                [row.value for row in rows.values()],
+                yerr=[row.deviation or 0.0 for row in rows.values()],
                 label=place_title(place),
-                color=("#009E73", "#D55E00", "#0072B2", "#CC79A7")[number % 4],
-                marker="osD^"[number % 4],
-                linestyle=("-", "--", ":", "-.")[number % 4],
+                color=colour,
+                marker=marker,
+                linestyle=line,
             )
-            ticks(axis, range(len(found)), [case.objective or "A0" for case, _ in found])
+            steps = [case.objective or "A0" for case in cases if case.id in rows]
+            ticks(axis, range(len(steps)), steps)
         axis.axhline(100, color=GREY, linewidth=0.9, linestyle=":")
-        axis.set(title=display(name).words, ylabel="% of the base")
+        axis.set(title=display(name).words, ylabel=table.words)
     shared_legend(figure, axes)
-    return figure
+    return Chart(figure, table)
 
 
+@chart_kind("Time against resolution")
 def time_projection(
     study: StudyResult, *, quantity: str = QUANTITY, to: Sequence[int] = (512, 1024)
-) -> Figure:
-    """Draw time against resolution, its power law, and the law's extrapolation.
+) -> Chart:
+    """Filled markers and solid lines were measured. Hollow markers and dashed lines were not: they
+    continue the power law that was fitted to the measured times of that method.
 
-    Solid lines and filled markers were measured. Dashed lines and hollow markers continue a
-    method's least-squares power law from the largest grid on which it was measured.
+    They start at the largest grid on which it was measured.
     """
     found = scalings(study, quantity=quantity)
     require_any(found, "times on several grids")
-    problems = list(dict.fromkeys(one.problem for one in found))
+    problems = {one.problem: [o for o in found if o.problem == one.problem] for one in found}
     figure, axes = panels(len(problems), width=5.4, height=3.8, columns=2)
-    for axis, problem in zip(axes, problems, strict=True):
-        own = [one for one in found if one.problem == problem]
+    rows: list[CaseValue] = []
+    for axis, (problem, own) in zip(axes, problems.items(), strict=True):
         style = styles([one.curve.cases[0] for one in own])
         grids = sorted({at for one in own for at in one.curve.at} | set(to))
-        drawn = [
-            seconds
-            for one in own
-            for seconds in _projected(axis, one, style[one.curve.cases[0].id], grids)
-        ]
+        drawn: list[float] = []
+        for one in own:
+            case, last = one.curve.cases[0], max(one.measured)
+            ahead = {
+                at: one.law.extrapolate(at, anchored=True).estimate for at in grids if at > last
+            }
+            for origin, times in (("measured", one.measured), ("extrapolated", ahead)):
+                rows += [
+                    CaseValue(case, quantity, time, more={"nodes per side": at, "origin": origin})
+                    for at, time in times.items()
+                ]
+            drawn += [*one.measured.values(), *ahead.values()]
+            label = f"{one.curve.label}: $D^{{{one.law.exponent:.2f}}}$"
+            _projected(axis, one.measured, ahead, style[case.id], label)
         axis.set_xscale("log")
         ticks(axis, grids, [f"{grid}²" for grid in grids])
         log_axis(axis, "y", drawn)
         axis.set(xlabel="grid", ylabel=display(quantity).axis, title=problem.capitalize())
     axes[0].plot([], [], "--o", color=GREY, mfc="white", label="not measured")
     shared_legend(figure, axes)
-    return figure
+    return Chart(figure, CaseValues(rows))
 
 
-def _projected(axis: Axes, scaling: Scaling, style: Style, grids: Sequence[int]) -> list[float]:
-    """Draw one method's measured and extrapolated times; return both."""
-    measured, law = scaling.measured, scaling.law
+def _projected(
+    axis: Axes,
+    measured: Mapping[float, float],
+    ahead: Mapping[float, float],
+    style: Style,
+    label: str,
+) -> None:
+    """Draw one method's measured times, and the extrapolated ones that follow."""
+    look = style.points | {"linestyle": "-"}
+    axis.plot(list(measured), list(measured.values()), label=label, **look)
     last = max(measured)
-    ahead = {at: law.extrapolate(at, anchored=True).estimate for at in grids if at > last}
-    axis.plot(
-        list(measured),
-        list(measured.values()),
-        label=f"{scaling.curve.label}: $D^{{{law.exponent:.2f}}}$",
-        **(style.points | {"linestyle": "-"}),
-    )
-    beyond = {last: measured[last]} | ahead
-    path = (list(beyond), list(beyond.values()))
+    path = ([last, *ahead], [measured[last], *ahead.values()])
     axis.plot(*path, color=style.colour, linewidth=9, alpha=0.15, solid_capstyle="butt", zorder=1)
     axis.plot(*path, "--", linewidth=1, color=style.colour)
     axis.plot(list(ahead), list(ahead.values()), style.marker, color=style.colour, mfc="white")
-    return [*measured.values(), *ahead.values()]

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from matplotlib.figure import Figure
-
 from twoscale.report.axes import GREY, label_width, log_axis, panels, shared_legend, ticks
 from twoscale.report.display import display
-from twoscale_lab.report.charts.style import in_display_units, require_any, styles
+from twoscale_lab.report.charts.kinds import chart_kind
+from twoscale_lab.report.charts.style import PALE, styles
+from twoscale_lab.report.charts.values import Chart, measured, require_any, seed_by_seed
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title
 
 _WIDE = 2.0  # inches of labels that leave no room for a second panel
 
 
-def oracle_against_learned(study: StudyResult) -> Figure:
-    """Draw the error of each representation alone (hollow) and as learned (filled), joined.
-
-    The number is their ratio, learned over oracle.
+@chart_kind("Oracle error and learned error")
+def oracle_learned(study: StudyResult) -> Chart:
+    """Hollow markers show the oracle error: the true field is encoded and decoded. Filled markers
+    show the learned error. The number is learned over oracle.
     """
-    places = {
-        place: [case for case in cases if case.mean("oracle_mre")]
-        for place, cases in study.places.items()
-    }
-    places = {place: cases for place, cases in places.items() if cases}
+    places = study.where(lambda case: bool(case.mean("oracle_mre"))).places
     require_any(places, "case with an oracle")
-    labels = [case.label for cases in places.values() for case in cases]
+    coded = [case for cases in places.values() for case in cases]
+    table = measured(coded, ("oracle_mre", "mre", "learned_to_oracle"))
+    labels = [case.label for case in coded]
     columns = 2 if label_width(labels) < _WIDE else 1
     sizes = [len(cases) for cases in places.values()]
     figure, axes = panels(
@@ -40,8 +37,8 @@ def oracle_against_learned(study: StudyResult) -> Figure:
         drawn: list[float] = []
         for row, case in enumerate(cases):
             own = style[case.id]
-            learned, deviation = in_display_units(case.spread("mre"), "mre")
-            oracle, _ = in_display_units(case.spread("oracle_mre"), "oracle_mre")
+            learned, deviation = table.row(case, "mre").point
+            oracle = table.value(case, "oracle_mre")
             drawn += [learned, oracle]
             axis.plot([oracle, learned], [row, row], color=own.colour, linewidth=2, alpha=0.45)
             axis.plot(oracle, row, marker=own.marker, color=own.colour, mfc="white", ms=8)
@@ -63,18 +60,19 @@ def oracle_against_learned(study: StudyResult) -> Figure:
         axis.plot([], [], "o", color=GREY, mfc="white", label="oracle: the representation alone")
         axis.plot([], [], "o", color=GREY, label="learned")
     shared_legend(figure, axes)
-    return figure
+    return Chart(figure, table)
 
 
+@chart_kind("Representation and fine-tuning")
 def interaction(
     study: StudyResult,
     *,
     quantities: Sequence[str] = ("mre", "value_trace_error", "normal_derivative_trace_error"),
-) -> Figure:
-    """Draw each representation before (grey circles) and after fine-tuning (green squares).
-
-    Lines join the representations: parallel lines would mean that the two act independently.
+) -> Chart:
+    """Each representation as trained and after fine-tuning. Parallel lines mean that fine-tuning
+    helps both alike. Error bars show one standard deviation over seeds.
     """
+    table = measured(study.cases, quantities)
     figure, axes = panels(len(quantities))
     methods = list(dict.fromkeys(case.method for case in study.cases))
     objectives = list(dict.fromkeys(case.objective for case in study.cases))
@@ -83,15 +81,14 @@ def interaction(
         for number, objective in enumerate(objectives):
             cases = {case.method: case for case in study.cases if case.objective == objective}
             places = [k for k, method in enumerate(methods) if method in cases]
-            points = [in_display_units(cases[methods[k]].spread(name), name) for k in places]
-            if not points:
+            rows = [table.row(cases[methods[k]], name) for k in places]
+            if not rows:
                 continue
-            means, deviations = np.array(points).T
-            drawn += list(means)
+            drawn += [row.value for row in rows]
             axis.errorbar(
                 places,
-                means,
-                yerr=np.minimum(deviations, 0.95 * means),
+                [row.value for row in rows],
+                yerr=[row.below for row in rows],
                 color=GREY
                 if objective is None
                 else ("#009E73", "#0072B2", "#D55E00")[number % 3 - 1],
@@ -106,14 +103,16 @@ def interaction(
         axis.set_xlim(-0.35, len(methods) - 0.65)
         axis.set(ylabel=display(name).axis)
     shared_legend(figure, axes)
-    return figure
+    return Chart(figure, table)
 
 
-def paired_seeds(study: StudyResult, *, quantities: Sequence[str] = ("mre",)) -> Figure:
-    """Draw each seed's value in each case of a method, joined by seed.
+@chart_kind("Seed by seed")
+def paired_seeds(study: StudyResult, *, quantities: Sequence[str] = ("mre",)) -> Chart:
+    """Each dot is a seed. Lines join the same seed within a method.
 
     A panel per method, each with a scale of its own: seeds are compared within a method only.
     """
+    table = seed_by_seed(study.cases, quantities)
     parts = [
         (place, method, name)
         for place, cases in study.places.items()
@@ -123,18 +122,18 @@ def paired_seeds(study: StudyResult, *, quantities: Sequence[str] = ("mre",)) ->
     figure, axes = panels(len(parts), width=2.9, height=3.0)
     for axis, (place, method, name) in zip(axes, parts, strict=True):
         cases = [case for case in study.places[place] if case.method == method]
-        style, scale = styles(cases), display(name).scale
-        values = [case.values(name) for case in cases]
+        style = styles(cases)
+        rows = [table.rows_of(case, name) for case in cases]
+        values = [{row.more["seed"]: row.value for row in own} for own in rows]
         for seed in sorted({seed for own in values for seed in own}):
-            heights = [scale * own.get(seed, float("nan")) for own in values]
-            axis.plot(range(len(cases)), heights, color="#9aa3ad", linewidth=0.9, zorder=1)
+            heights = [own.get(seed, float("nan")) for own in values]
+            axis.plot(range(len(cases)), heights, color=PALE, linewidth=0.9, zorder=1)
         for at, (case, own) in enumerate(zip(cases, values, strict=True)):
-            heights = [scale * value for value in own.values()]
-            axis.plot([at] * len(heights), heights, **style[case.id].dots)
+            axis.plot([at] * len(own), list(own.values()), **style[case.id].dots)
         ticks(axis, range(len(cases)), [_variant(case) for case in cases])
         axis.set_xlim(-0.4, len(cases) - 0.6)
         axis.set(ylabel=display(name).axis, title=f"{cases[0].title}\n{place_title(place)}")
-    return figure
+    return Chart(figure, table)
 
 
 def _variant(case: CaseResult) -> str:

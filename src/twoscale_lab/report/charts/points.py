@@ -6,29 +6,41 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from twoscale.report.axes import GREY, label_points, log_axis, panels, pareto_front, shared_legend
 from twoscale.report.display import display
-from twoscale_lab.report.charts.style import Style, in_display_units, require_any, styles
+from twoscale_lab.report.charts.kinds import chart_kind
+from twoscale_lab.report.charts.style import PALE, Style, styles
+from twoscale_lab.report.charts.values import CaseValues, Chart, measured, require_any
 from twoscale_lab.report.related import along_variances, curves
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title
 
 _NAMED = 10  # points beside which there is room for their names
 
 
-def trade_off(
+@chart_kind("Error against time")
+def quality_cost(
     study: StudyResult, *, x: str = "total", y: str = "mre", joined: bool = False
-) -> Figure:
-    """Draw a quantity against another, a point per case with one standard deviation each way.
-
-    A dashed line joins the cases that no other case beats in both; many cases have numbers, with
-    their names beside. With `joined`, all resolutions share a panel, finer grids have larger
-    points, and a line joins those of a method.
+) -> Chart:
+    """Relative error against total time. Both axes are logarithmic. Lower left is better. The
+    dashed line joins the best trade-offs: no other case is better in both. Error bars show one
+    standard deviation over seeds.
     """
+    return pareto(study, x=x, y=y, joined=joined)
+
+
+@chart_kind("Trade-off")
+def pareto(study: StudyResult, *, x: str = "total", y: str = "mre", joined: bool = False) -> Chart:
+    """Each point is a case. Lower left is better. The dashed line joins the best trade-offs: no
+    other case is better in both. Error bars show one standard deviation over seeds.
+
+    Many cases have numbers, with their names beside. With `joined`, all resolutions share a panel,
+    finer grids have larger points, and a line joins those of a method.
+    """
+    table = measured(study.cases, (x, y))
     places = study.places if not joined else {"": list(study.cases)}
-    points = {case.id: _place(case, x, y) for case in study.cases}
+    points = {case.id: (table.value(case, x), table.value(case, y)) for case in study.cases}
     drawn = {
         place: [case for case in cases if not np.isnan(points[case.id]).any()]
         for place, cases in places.items()
@@ -44,25 +56,28 @@ def trade_off(
     for axis, (place, cases) in zip(axes, places.items(), strict=True):
         style = styles(cases)
         if joined:
-            _join(axis, study, x, y)
+            _join(axis, study, x, y, points)
         else:
-            _front(axis, cases, x, y)
+            best = pareto_front([points[case.id] for case in drawn[place]])
+            if len(best) > 1:
+                axis.plot(*zip(*best, strict=True), color=PALE, ls="--", linewidth=1, zorder=1)
             axis.set_title(place_title(place))
-        for case in cases:
-            _point(axis, case, style[case.id], x, y, size=_size(case) if joined else 8)
-        for which, name in (("x", x), ("y", y)):
-            log_axis(axis, which, [in_display_units(case.spread(name), name)[0] for case in cases])
+        for case in drawn[place]:
+            size = 1.5 * float(np.log2(case.resolution)) - 3 if joined else 8
+            _point(axis, table, case, style[case.id], x, y, size=size)
+        log_axis(axis, "x", [points[case.id][0] for case in cases])
+        log_axis(axis, "y", [points[case.id][1] for case in cases])
         axis.set(xlabel=display(x).axis, ylabel=display(y).axis)
         axis.margins(0.12)
     if joined:
         shared_legend(figure, axes)
-        return figure
+        return Chart(figure, table)
     for axis, (place, cases) in zip(axes, drawn.items(), strict=True):
         names = [case.label for case in cases]
         if many:
             names = _numbered(axis, cases, styles(places[place]))
         label_points(axis, dict(zip(names, (points[case.id] for case in cases), strict=True)))
-    return figure
+    return Chart(figure, table)
 
 
 def _numbered(axis: Axes, cases: Sequence[CaseResult], style: Mapping[str, Style]) -> list[str]:
@@ -74,24 +89,15 @@ def _numbered(axis: Axes, cases: Sequence[CaseResult], style: Mapping[str, Style
     return numbers
 
 
-def _place(case: CaseResult, x: str, y: str) -> tuple[float, float]:
-    return (in_display_units(case.spread(x), x)[0], in_display_units(case.spread(y), y)[0])
-
-
-def _size(case: CaseResult) -> float:
-    return 1.5 * float(np.log2(case.resolution)) - 3
-
-
-def _point(axis: Axes, case: CaseResult, style: Style, x: str, y: str, *, size: float) -> None:
-    across, across_spread = in_display_units(case.spread(x), x)
-    up, up_spread = in_display_units(case.spread(y), y)
-    if np.isnan([across, up]).any():
-        return
+def _point(
+    axis: Axes, table: CaseValues, case: CaseResult, style: Style, x: str, y: str, *, size: float
+) -> None:
+    across, up = table.row(case, x), table.row(case, y)
     axis.errorbar(
-        across,
-        up,
-        xerr=min(across_spread, 0.95 * across),  # stays on a logarithmic axis
-        yerr=min(up_spread, 0.95 * up),
+        across.value,
+        up.value,
+        xerr=across.below,
+        yerr=up.below,
         markersize=1.4 * size if style.marker == "*" else size,
         markeredgecolor="white",
         markeredgewidth=0.7,
@@ -99,38 +105,34 @@ def _point(axis: Axes, case: CaseResult, style: Style, x: str, y: str, *, size: 
     )
 
 
-def _front(axis: Axes, cases: Sequence[CaseResult], x: str, y: str) -> None:
-    """Draw the line of cases that none beats in both quantities."""
-    points = [_place(case, x, y) for case in cases]
-    best = pareto_front([point for point in points if not np.isnan(point).any()])
-    if len(best) > 1:
-        axis.plot(*zip(*best, strict=True), color="#9aa3ad", linestyle="--", linewidth=1, zorder=1)
-
-
-def _join(axis: Axes, study: StudyResult, x: str, y: str) -> None:
+def _join(
+    axis: Axes, study: StudyResult, x: str, y: str, points: Mapping[str, tuple[float, float]]
+) -> None:
     """Draw lines through the resolutions of each method, and name the methods."""
     found = curves(study, "resolution")
     style = styles([curve.cases[0] for curve in found])
     for curve in found:
         own = style[curve.cases[0].id]
-        points = [_place(case, x, y) for case in curve.cases]
         for number, part in enumerate(curve.comparable_parts(x, y)):
             label = None if number else curve.label
-            across, up = zip(*points[part], strict=True)
+            across, up = zip(*(points[case.id] for case in curve.cases[part]), strict=True)
             axis.plot(across, up, linewidth=1, zorder=1, label=label, **own.points)
 
 
+@chart_kind("Error against size and cost")
 def frontier(
     study: StudyResult,
     *,
     against: Sequence[str] = ("output_code", "pca_fit", "model_megabytes"),
     y: str = "mre",
     oracle: str = "oracle_mre",
-) -> Figure:
-    """Draw learned (solid) and oracle error (dashed, hollow) against sizes and costs.
+) -> Chart:
+    """Filled markers and solid lines show the learned error. Hollow markers and dashed lines show
+    the error of the representation alone.
 
     A panel per cost and problem; a line joins the settings of a method.
     """
+    table = measured(study.cases, (y, oracle, *against))
     usable = [x for x in against if any(case.mean(x) for case in study.cases)]
     require_any(usable, f"case with {' or '.join(against)}")
     parts = [(place, x) for place in study.places for x in usable]
@@ -140,45 +142,38 @@ def frontier(
         lines = along_variances(cases)
         style = styles([line[0] for line in lines.values()])
         for label, line in lines.items():
-            _frontier_lines(axis, line, style[line[0].id], label, x, {y: "-", oracle: "--"})
-        log_axis(axis, "x", [in_display_units(case.spread(x), x)[0] for case in cases])
-        log_axis(
-            axis,
-            "y",
-            [in_display_units(case.spread(k), k)[0] for case in cases for k in (y, oracle)],
-        )
+            _frontier_line(axis, table, line, x, y, style[line[0].id], label)
+            _frontier_line(axis, table, line, x, oracle, style[line[0].id])
+        log_axis(axis, "x", [table.value(case, x) for case in cases])
+        log_axis(axis, "y", [table.value(case, k) for case in cases for k in (y, oracle)])
         axis.set(xlabel=display(x).axis, ylabel=display(y).axis, title=place_title(place))
     axes[0].plot([], [], color=GREY, linestyle="-", marker="o", label="learned")
     axes[0].plot([], [], color=GREY, linestyle="--", marker="o", mfc="white", label="oracle")
     shared_legend(figure, axes)
-    return figure
+    return Chart(figure, table)
 
 
-def _frontier_lines(
+def _frontier_line(
     axis: Axes,
+    table: CaseValues,
     cases: Sequence[CaseResult],
-    style: Style,
-    label: str,
     x: str,
-    lines: dict[str, str],
+    y: str,
+    style: Style,
+    label: str | None = None,
 ) -> None:
-    for name, line in lines.items():
-        points = [
-            (in_display_units(case.spread(x), x)[0], *in_display_units(case.spread(name), name))
-            for case in cases  # in the order of the variance, also where times do not follow it
-            if case.mean(x) is not None and case.mean(name) is not None
-        ]
-        if points:
-            across, up, spread = zip(*points, strict=True)
-            solid = line == "-"
-            axis.errorbar(
-                across,
-                up,
-                yerr=np.minimum(spread, 0.95 * np.array(up)) if solid else None,
-                color=style.colour,
-                marker=style.marker,
-                linestyle=line,
-                linewidth=1.4 if solid else 1.0,
-                mfc=style.colour if solid else "white",
-                label=label if solid else None,
-            )
+    """Draw a line of cases in the order of their variances; without a label dashed and hollow."""
+    rows = [(table.value(case, x), table.row(case, y)) for case in cases]
+    known = [(across, row) for across, row in rows if not np.isnan([across, row.value]).any()]
+    if known:
+        axis.errorbar(
+            [across for across, _ in known],
+            [row.value for _, row in known],
+            yerr=[row.below for _, row in known] if label else None,
+            color=style.colour,
+            marker=style.marker,
+            linestyle="-" if label else "--",
+            linewidth=1.4 if label else 1.0,
+            mfc=style.colour if label else "white",
+            label=label,
+        )

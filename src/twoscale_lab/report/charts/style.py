@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twoscale.errors import TwoscaleError
 from twoscale.report.axes import bar, lighten, shade
-from twoscale.report.display import display
 from twoscale.report.method_looks import colour, marker
 from twoscale_lab.report.results import CaseResult
-from twoscale_lab.study.statistics import Spread
+
+PALE = "#9aa3ad"
+"""The colour of lines that join points."""
 
 _HATCHES = ("", "////", "\\\\\\\\", "xxxx", "||||", "----", "++++")
 
@@ -70,17 +70,3 @@ def _style(case: CaseResult, number: int) -> Style:
         line=lines[(start + number) % len(lines)],
         hatch=_HATCHES[(start + number) % len(_HATCHES)],
     )
-
-
-def require_any(found: Collection[Any], what: str) -> None:
-    """Raise if nothing was found; `what` is what the chart needs."""
-    if not found:
-        raise TwoscaleError(f"the record has no {what}")
-
-
-def in_display_units(spread: Spread | None, name: str) -> tuple[float, float]:
-    """Return mean and deviation in the quantity's unit, such as percent; NaN for no spread."""
-    if spread is None:
-        return (float("nan"), 0.0)
-    scale = display(name).scale
-    return (scale * spread.mean, scale * (spread.deviation or 0.0))

@@ -1,0 +1,167 @@
+"""The values of a chart: the picture, the numbers beside it and the CSV follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+
+from twoscale.errors import TwoscaleError
+from twoscale.report.display import display
+from twoscale.report.picture import ChartTable, ChartValue
+from twoscale_lab.report.related import change_from
+from twoscale_lab.report.results import CaseResult, place_title
+
+_NONE = float("nan")
+_SHARED = "shared"  # the column that marks such times
+
+
+@dataclass(frozen=True)
+class CaseValue:
+    """A value of a chart, in the unit in which it is shown: NaN if it was not measured.
+
+    `case` is a case of a study or, where there is none, words; `more` has the values of further
+    columns by their headings.
+    """
+
+    case: CaseResult | str
+    quantity: str
+    value: float = _NONE
+    deviation: float | None = None  # of the seeds, where there are several
+    more: Mapping[str, str | float] = field(default_factory=dict)
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """Return the value and its deviation, which is 0 where it is not known."""
+        return self.value, self.deviation or 0.0
+
+    @property
+    def below(self) -> float:
+        """Return the length of an error bar that stays on a logarithmic axis."""
+        return min(self.deviation or 0.0, 0.95 * self.value)
+
+    @property
+    def shared(self) -> bool:
+        """Say whether it is a time that other work shared."""
+        return _SHARED in self.more
+
+
+@dataclass(frozen=True)
+class CaseValues:
+    """All values of a chart, one a row; `words` say what was computed of the quantities."""
+
+    rows: Sequence[CaseValue]
+    note: str = ""
+    words: str = ""
+
+    def row(self, case: CaseResult, quantity: str) -> CaseValue:
+        """Return the first value of a case, or a row without value."""
+        return next(iter(self.rows_of(case, quantity)), CaseValue(case, quantity))
+
+    def value(self, case: CaseResult, quantity: str) -> float:
+        """Return the first value of a case, NaN if there is none."""
+        return self.row(case, quantity).value
+
+    def rows_of(self, case: CaseResult | str, quantity: str) -> list[CaseValue]:
+        """Return all values of a case, such as those of its seeds."""
+        return self._index.get((_key(case), quantity), [])
+
+    @cached_property
+    def _index(self) -> dict[tuple[str, str], list[CaseValue]]:
+        found: dict[tuple[str, str], list[CaseValue]] = {}
+        for row in self.rows:
+            found.setdefault((_key(row.case), row.quantity), []).append(row)
+        return found
+
+    @property
+    def cases(self) -> list[CaseResult | str]:
+        """Return the cases in order, each once."""
+        return list({_key(row.case): row.case for row in self.rows}.values())
+
+    @property
+    def table(self) -> ChartTable:
+        """Return the rows as the table of a picture."""
+        more = list(dict.fromkeys(name for row in self.rows for name in row.more))
+        header = ["case", "grid", *more, "quantity", "value", "sd"]
+        return ChartTable(header, [self._values(row, more) for row in self.rows], self.note)
+
+    def _values(self, row: CaseValue, more: Iterable[str]) -> list[ChartValue]:
+        case, shown = row.case, display(row.quantity)
+        return [
+            *((case, "") if isinstance(case, str) else (case.label, place_title(case.place))),
+            *(row.more.get(name) for name in more),
+            f"{shown.words}: {self.words}" if self.words else shown.axis,
+            row.value,
+            row.deviation,
+        ]
+
+
+def _key(case: CaseResult | str) -> str:
+    return case if isinstance(case, str) else case.id
+
+
+class Chart(NamedTuple):
+    """A figure and the values that it shows."""
+
+    figure: Figure
+    values: CaseValues
+
+
+def measured(cases: Iterable[CaseResult], quantities: Sequence[str]) -> CaseValues:
+    """Return mean and deviation over seeds of the quantities that each case has."""
+    rows = []
+    for case in cases:
+        for name in dict.fromkeys(quantities):
+            found = case.spread(name)
+            if found is not None:
+                scale = display(name).scale
+                deviation = None if found.deviation is None else scale * found.deviation
+                more: dict[str, str | float] = {"seeds": found.seeds}
+                if case.is_shared_time(name):
+                    more[_SHARED] = "†"
+                rows.append(CaseValue(case, name, scale * found.mean, deviation, more))
+    note = "Means over seeds, and sample standard deviations (sd)."
+    shared = any(row.shared for row in rows)
+    return CaseValues(rows, f"{note} †: a shared time." if shared else note)
+
+
+def seed_by_seed(cases: Iterable[CaseResult], quantities: Sequence[str]) -> CaseValues:
+    """Return the value of each seed."""
+    return CaseValues(
+        [
+            CaseValue(case, name, display(name).scale * value, more={"seed": seed})
+            for case in cases
+            for name in quantities
+            for seed, value in case.values(name).items()
+        ]
+    )
+
+
+def changes(
+    bases: Iterable[tuple[CaseResult, CaseResult]],
+    quantities: Sequence[str],
+    words: str,
+    *,
+    scale: float = 100.0,
+    offset: float = 0.0,
+    ratio: bool = False,
+) -> CaseValues:
+    """Return offset + scale · change of each case from its base, seed by seed; or speed-ups."""
+    rows = []
+    for case, base in bases:
+        for name in quantities:
+            found = change_from(base, case, name, ratio=ratio)
+            if found is not None:
+                deviation = None if found.deviation is None else scale * found.deviation
+                value = offset + scale * found.mean
+                rows.append(CaseValue(case, name, value, deviation, {"base": base.label}))
+    return CaseValues(rows, "Changes are taken seed by seed.", words)
+
+
+def require_any(found: Collection[Any], what: str) -> None:
+    """Raise if nothing was found; `what` is what the chart needs."""
+    if not found:
+        raise TwoscaleError(f"the record has no {what}")
