@@ -1,7 +1,6 @@
 """Usage errors, interruptions, and what --overwrite replaces."""
 
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -23,11 +22,10 @@ from tests.cli.outcome import contents, refused
         (("generate", "poisson", "--seed", "one", "--out", "d"), ("--seed", "integer")),
         (("generate", "poisson", "--resolution", "0", "--out", "d"), ("--resolution", "1")),
         (("demo", "--samples", "5"), ("--samples",)),
-        (("fit", "d", "--colour", "red", "--out", "r"), ("no option is called '--colour'",)),
-        (("fit", "d", "--metod", "x"), ("no option is called '--metod' (did you mean --method?)",)),
+        (("fit", "d", "--colour", "red", "--out", "r"), ("--colour", "fit --help")),
+        (("fit", "d", "--metod", "x"), ("--metod", "--method")),
         (("--colour",), ("--colour",)),
-        (("ftt",), ("no command is called 'ftt' (did you mean fit?)",)),
-        (("study", "lst"), ("no command is called 'lst' (did you mean list?)",)),
+        (("ftt",), ("'ftt'", "'fit'")),
     ],
 )
 def test_usage_errors(twoscale, tmp_path, monkeypatch, arguments, words):
@@ -35,14 +33,14 @@ def test_usage_errors(twoscale, tmp_path, monkeypatch, arguments, words):
     outcome = twoscale(*arguments)
     refused(outcome, *words)
     assert outcome.err.startswith("twoscale: ")
-    assert re.search(r"\. Try twoscale( \w+)? --help\.\n$", outcome.err)
+    assert outcome.err.endswith(" --help)\n")
     assert outcome.out == ""
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_arguments_there_is_help(twoscale):
     outcome = twoscale()
-    assert outcome.status == 2
+    assert outcome.status == 0
     assert "Usage" in outcome.out
     assert "demo" in outcome.out
     assert outcome.err == ""

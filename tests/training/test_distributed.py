@@ -13,7 +13,7 @@ import torch
 from tests.free_port import free_port
 from tests.training.together import fit, make_fields, make_surrogates
 from twoscale import Surrogate, fit_auto
-from twoscale.cli.scheduling import workers_at
+from twoscale.cli.workers import workers_at
 from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import ArraySource

@@ -11,16 +11,16 @@ import traceback
 import warnings
 from _thread import interrupt_main
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from threading import Timer
 from types import FrameType
 from typing import Any, NoReturn
 
-from twoscale.cli.layout import wrap
-from twoscale.cli.quiet import is_quiet
-from twoscale.errors import TwoscaleError, TwoscaleWarning, did_you_mean, missing_extra
+from twoscale.cli.terminal import is_quiet, muted, terminal_width, wrap
+from twoscale.errors import TwoscaleError, TwoscaleWarning, missing_extra
 
-_DEBUG = "--debug"
+_DEBUG, _QUIET = "--debug", ("-q", "--quiet")
+_COMPLETE = "_TWOSCALE_COMPLETE"  # set by the shell that asks for words
 _BAD_INPUT, _INTERRUPTED = 2, 130
 _SOON = 0.01  # seconds
 
@@ -39,16 +39,18 @@ _stops: list[_Stopped] = []  # the requests to stop that have come
 def main() -> NoReturn:
     """Run the command line: whatever goes wrong becomes one sentence and an exit status.
 
-    `--debug`, anywhere in the command, shows the traceback too.
+    `--quiet` and `--debug`, which shows the traceback of an error, may stand anywhere in a command.
     """
     _stops.clear()
-    debug = _DEBUG in sys.argv
-    sys.argv = [argument for argument in sys.argv if argument != _DEBUG]
+    arguments = sys.argv[1:]
+    debug = _DEBUG in arguments
+    quiet = any(one in arguments for one in _QUIET) and "--help" not in arguments
+    arguments = [one for one in arguments if one not in (_DEBUG, *_QUIET)]
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        with _stopped_by_signals(), _warnings_in_one_line():
-            status = _run()
+        with _stopped_by_signals(), _warnings_in_one_line(), muted() if quiet else nullcontext():
+            status = _run(arguments or ["--help"])
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough
         _silence()
@@ -58,43 +60,30 @@ def main() -> NoReturn:
     sys.exit(status)
 
 
-def _run() -> int:
+def _run(arguments: list[str]) -> int:
     try:
         import typer
 
         from twoscale.cli.app import app
-        from twoscale.cli.group import PassedOn
     except ImportError as error:
         raise missing_extra(error.name or "typer", "cli") from error
-    try:
-        status = app(prog_name="twoscale", standalone_mode=False) or 0
-    except PassedOn as passed:
-        raise passed.error from passed.error.__cause__
-    except typer.Abort as error:
-        raise KeyboardInterrupt from error
+    commands = typer.main.get_command(app)
+    if _COMPLETE in os.environ:
+        commands.main(prog_name="twoscale")
+    try:  # not by Typer's own `main`, which makes an exit status of interruptions and broken pipes
+        width = shutil.get_terminal_size((80, 24)).columns
+        with commands.make_context("twoscale", arguments, terminal_width=width) as context:
+            commands.invoke(context)
+    except typer.Exit as stop:
+        return stop.exit_code
     except Exception as error:
         # Typer brings its own copy of click's exceptions: told by what they can do.
         if not hasattr(error, "format_message"):
             raise
-        if type(error).__name__ == "NoArgsIsHelpError":
-            print(error.format_message())
-            return _BAD_INPUT
-        raise TwoscaleError(_usage_error(error)) from error
-    if status == _INTERRUPTED:  # while the arguments were read: Typer's own answer
-        raise _stops[-1] if _stops else KeyboardInterrupt
-    return status
-
-
-def _usage_error(error: Any) -> str:
-    """Return an error of Typer's in our words: what is wrong, and where to look it up."""
-    if name := getattr(error, "option_name", None):
-        hint = did_you_mean(name, getattr(error, "possibilities", None) or ())
-        message = f"no option is called '{name}'{hint}"
-    else:
         message = error.format_message().rstrip(".")
-        message = message[:1].lower() + message[1:]
-    context = getattr(error, "ctx", None)
-    return f"{message}. Try {context.command_path if context else 'twoscale'} --help."
+        path = getattr(getattr(error, "ctx", None), "command_path", "twoscale")
+        raise TwoscaleError(f"{message[:1].lower()}{message[1:]} (see {path} --help)") from error
+    return 0
 
 
 def _tell(error: BaseException, debug: bool) -> int:
@@ -114,8 +103,7 @@ def _tell(error: BaseException, debug: bool) -> int:
 
 def _complain(sentence: str) -> None:
     """Print a sentence to stderr; on a terminal its lines end between words."""
-    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-    print("\n".join(wrap(f"twoscale: {sentence}", width)), file=sys.stderr)
+    print(wrap(f"twoscale: {sentence}", terminal_width(sys.stderr)), file=sys.stderr)
 
 
 def _sentence(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from twoscale._version import __version__
-from twoscale.cli.common import Application, DebugOption, QuietOption
+from twoscale.cli.application import Application
 from twoscale.cli.data import check, generate, import_
 from twoscale.cli.demo import demo
 from twoscale.cli.evaluate import evaluate
@@ -23,7 +23,7 @@ from twoscale.cli.serve import serve
 
 app = Application(
     help="Learn a PDE solver from pairs of fields, and predict new solutions in milliseconds.",
-    epilog="First steps: twoscale demo",
+    examples=("twoscale demo", "twoscale fit pairs.npz --out runs/mine"),
 )
 
 
@@ -35,53 +35,56 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _main(
-    ctx: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
-    quiet: QuietOption = False,
-    debug: DebugOption = False,  # the door has taken it out of the arguments
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Print only errors and the result's path, or its JSON with --json. This option "
+            "and the next one may stand anywhere in a command.",
+        ),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
 ) -> None:
-    ctx.obj = {"quiet": quiet}
+    """Both options are for the help: `main` has taken them out of the arguments."""
 
 
-app.command(epilog="Example: twoscale demo --out demo")(demo)
-app.command(
-    epilog="Example: twoscale generate poisson --resolution 64 --samples 2500 --out data/p64.zarr"
-)(generate)
-app.command(
-    "import",
-    epilog="Examples: twoscale import pairs.npz --input a --output u --out data/mine.zarr · "
-    "twoscale import flow.h5 --input vx,vy --parameters viscosity --output p --out data/flow.zarr",
+app.add("twoscale demo --out demo")(demo)
+app.add("twoscale generate poisson --resolution 64 --samples 2500 --out data/p64.zarr")(generate)
+app.add(
+    "twoscale import pairs.npz --input a --output u --out data/mine.zarr",
+    "twoscale import flow.h5 --input vx,vy --parameters nu --output p --out data/flow.zarr",
+    name="import",
 )(import_)
-app.command(
-    epilog="Examples: twoscale check pairs.npz --input a --output u · "
-    "twoscale check data/p64.zarr · twoscale check runs/a"
+app.add(
+    "twoscale check pairs.npz --input a --output u",
+    "twoscale check data/p64.zarr",
+    "twoscale check runs/a",
 )(check)
-app.command(
-    epilog="Examples: twoscale fit pairs.npz --input a --output u --out runs/mine --budget 1min · "
-    "twoscale fit data/p64.zarr --method two-scale --out runs/b --set epochs=200"
+app.add(
+    "twoscale fit pairs.npz --input a --output u --out runs/mine --budget 1min",
+    "twoscale fit data/p64.zarr --method two-scale --out runs/b --set epochs=200",
 )(fit)
-app.command(epilog="Example: twoscale finetune runs/a --objective A3 --out runs/b")(finetune)
-app.command(epilog="Example: twoscale evaluate runs/a --data data/other.zarr --json")(evaluate)
-app.command(
-    epilog="Examples: twoscale predict runs/a input.npy --out prediction.npy · "
-    "twoscale predict runs/b --parameters parameters.npy --out prediction.npy"
+app.add("twoscale finetune runs/a --objective A3 --out runs/b")(finetune)
+app.add("twoscale evaluate runs/a --data data/other.zarr --json")(evaluate)
+app.add(
+    "twoscale predict runs/a input.npy --out prediction.npy",
+    "twoscale predict runs/b --parameters parameters.npy --out prediction.npy",
 )(predict)
-app.command(
-    epilog="Examples: twoscale export runs/a model.onnx · twoscale export runs/a model.pt2"
-)(export)
-app.command(
-    epilog="Examples: twoscale serve runs/a · twoscale serve runs/a runs/b --port 0 · "
-    "twoscale serve runs/darcy --inputs kl:64,width=0.3 --points 13x13"
+app.add("twoscale export runs/a model.onnx", "twoscale export runs/a model.pt2")(export)
+app.add(
+    "twoscale serve runs/a",
+    "twoscale serve runs/a runs/b --port 0",
+    "twoscale serve runs/darcy --inputs kl:64,width=0.3 --points 13x13",
 )(serve)
-app.command(
-    epilog="Examples: twoscale report runs/a · twoscale report runs/a runs/b --out compared.html"
-)(report)
-app.command(
-    epilog="Examples: twoscale explore runs/a --out explore.html --open · "
-    "twoscale explore runs/a runs/b --out compared.html --serve"
+app.add("twoscale report runs/a", "twoscale report runs/a runs/b --out compared.html")(report)
+app.add(
+    "twoscale explore runs/a --out explore.html --open",
+    "twoscale explore runs/a runs/b --out compared.html --serve",
 )(explore)
 
 # Other packages add commands: an entry point names a function that takes the application.

@@ -7,28 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.completion import complete_problem
+from twoscale.cli import options
 from twoscale.cli.names import PROBLEMS
-from twoscale.cli.options import (
-    DeviceOption,
-    JsonOption,
-    OutDataset,
-    OverwriteOption,
-    SchedulerOption,
-    SeedOption,
-)
-from twoscale.cli.reading import (
-    AxesOption,
-    InputKeys,
-    OutputKeys,
-    ParameterKeys,
-    PeriodicOption,
-    SelectOption,
-    TimeOption,
-    one_or_all,
-    reading_of,
-    reading_options,
-)
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
@@ -37,9 +17,9 @@ if TYPE_CHECKING:
 
 def generate(
     problem: Annotated[
-        str, typer.Argument(help=f"{', '.join(PROBLEMS)}.", autocompletion=complete_problem)
+        str, typer.Argument(help=f"{', '.join(PROBLEMS)}.", autocompletion=options.complete_problem)
     ],
-    out: OutDataset,
+    out: options.OutDataset,
     resolution: Annotated[
         int | None,
         typer.Option(
@@ -47,21 +27,21 @@ def generate(
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs.")] = 2500,
-    seed: SeedOption = 0,
+    seed: options.Seed = 0,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set", metavar="KEY=VALUE", help="A parameter of the problem; may be repeated."
         ),
     ] = None,
-    scheduler: SchedulerOption = None,
-    device: DeviceOption = "auto",
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    scheduler: options.Scheduler = None,
+    device: options.Device = "auto",
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Sample and solve a known problem; an interrupted call continues where it stopped."""
     from twoscale.cli.display import print_outcome, progress_bar
-    from twoscale.cli.scheduling import workers_at
+    from twoscale.cli.workers import workers_at
     from twoscale.data import generate as generate_dataset
     from twoscale.data.places import place_of
     from twoscale.problems import make_problem
@@ -94,28 +74,24 @@ def import_(
             "or two, the inputs and the outputs; or one file for each sample."
         ),
     ],
-    out: OutDataset,
-    input_keys: InputKeys = None,
-    output_keys: OutputKeys = None,
-    parameter_keys: ParameterKeys = None,
-    axes: AxesOption = None,
-    select: SelectOption = None,
-    time: TimeOption = None,
-    periodic: PeriodicOption = None,
+    out: options.OutDataset,
+    *,
+    layout: options.GridLayout,
     problem: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="The equation that the pairs solve, if twoscale knows it.",
-            autocompletion=complete_problem,
+            autocompletion=options.complete_problem,
         ),
     ] = None,
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
-    from twoscale.cli.display import print_outcome, progress_bar, say
+    from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.cli.paths import ARRAYS, expect_kind
+    from twoscale.cli.terminal import say
     from twoscale.data import import_fields
     from twoscale.data.check import layout_findings
     from twoscale.data.places import place_of
@@ -123,13 +99,11 @@ def import_(
 
     for file in files:
         expect_kind(file, *ARRAYS)
-    asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
-    options = reading_options(*asked)
     with progress_bar() as progress:
         dataset = import_fields(
             files,
             out,
-            **options,
+            **layout.arguments(),
             problem=get_problem(problem) if problem else None,
             overwrite=overwrite,
             progress=progress,
@@ -163,7 +137,7 @@ def check(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DATA|RUN...",
+            metavar="DATA|RUN",
             help="A dataset, run or saved surrogate; or files and folders as for import.",
         ),
     ],
@@ -171,14 +145,9 @@ def check(
         Path | None,
         typer.Option(help="A test set whose samples must not be in DATA.", metavar="DATA"),
     ] = None,
-    input_keys: InputKeys = None,
-    output_keys: OutputKeys = None,
-    parameter_keys: ParameterKeys = None,
-    axes: AxesOption = None,
-    select: SelectOption = None,
-    time: TimeOption = None,
-    periodic: PeriodicOption = None,
-    json: JsonOption = False,
+    *,
+    layout: options.GridLayout,
+    json: options.Json = False,
 ) -> None:
     """Read every value of data or a run, and report errors, warnings and what is fine."""
     from twoscale.cli.display import print_findings, print_json, progress_bar
@@ -194,12 +163,11 @@ def check(
     kinds = [expect_kind(one, *runs, *PAIRS) for one in paths]
     if test is not None:
         expect_kind(test, *PAIRS)
-    asked = reading_of(input_keys, output_keys, parameter_keys, axes, select, time, periodic)
     with progress_bar() as progress:
         if kinds[0] in runs:
             findings = check_run(path)
         else:
-            dataset, other = open_with_test(one_or_all(paths), test, asked)
+            dataset, other = open_with_test(options.one_or_all(paths), test, layout.reading())
             findings = check_dataset(dataset, test=other, progress=progress)
     if json:
         print_json({"findings": [vars(finding) for finding in findings]})

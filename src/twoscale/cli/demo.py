@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption, SeedOption
-from twoscale.cli.quiet import is_quiet, print_answer
+from twoscale.cli import options
+from twoscale.cli.terminal import is_quiet, print_answer
 
 
 def demo(
@@ -30,14 +30,15 @@ def demo(
     epochs: Annotated[
         int, typer.Option(min=1, metavar="N", help="Epochs of each of the paper's methods.")
     ] = 150,
-    seed: SeedOption = 0,
-    device: DeviceOption = "auto",
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Make data, search for a surrogate, fit the paper's methods, write a page. About a minute."""
     from twoscale.cli.demo_parts import PAGE, Asked, run_demo
-    from twoscale.cli.display import print_json, print_table, say
+    from twoscale.cli.display import print_json
+    from twoscale.cli.terminal import print_table, say
     from twoscale.report.comparison import Shown, table_rows
     from twoscale.runtime.timing import parse_duration
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from twoscale.cli.display import progress_bar, search_bars
-from twoscale.cli.quiet import is_quiet
+from twoscale.cli.display import progress_bar
+from twoscale.cli.terminal import is_quiet
 from twoscale.data import Dataset, generate, open_data
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, read_json, working, write_json
@@ -122,7 +122,7 @@ class _Demo:
         return run
 
     def _searched(self, dataset: Dataset, path: Path, _: str) -> Run:
-        with search_bars() as progress:
+        with progress_bar("search", over="seconds") as progress:
             run = auto_run(
                 dataset, path, budget=self.asked.budget, progress=progress, **self._options
             )

@@ -2,72 +2,38 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from twoscale.cli.layout import table_lines, wrap
-from twoscale.cli.quiet import is_quiet, print_answer
+from twoscale.cli.terminal import (
+    is_quiet,
+    print_answer,
+    print_coloured,
+    print_table,
+    say,
+    terminal_width,
+    wrap,
+)
 from twoscale.data.check import Finding
 from twoscale.data.places import Place
-from twoscale.errors import missing_extra
 from twoscale.files import to_json
 from twoscale.report.display import metric_cells, metric_header
 from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.runtime.progress import Progress, progress_bars
 from twoscale.search.record import CAPTION, HEADINGS, table_rows
 
-try:
-    from rich.console import Console
-    from rich.text import Text
-except ImportError as error:
-    raise missing_extra(error.name or "rich", "cli") from error
 
+def progress_bar(label: str = "", *, over: str | None = None) -> AbstractContextManager[Progress]:
+    """Give a progress function that draws one bar per stage on stderr, if that is a terminal.
 
-class _Terminal(Console):
-    """A console that passes on that nobody reads it; by itself it would exit with an error."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
-def progress_bar(label: str = "") -> AbstractContextManager[Progress]:
-    """Give a progress function that draws one bar per stage on stderr, if that is a terminal."""
-    return bars(label, terminal_only=True)
-
-
-def search_bars() -> AbstractContextManager[Progress]:
-    """Give a progress function with one bar over a search's seconds and one for what runs now."""
-    return bars("search", over="seconds")
-
-
-def bars(label: str, **options: Any) -> AbstractContextManager[Progress]:
-    """Give a progress function; a quiet command draws nothing."""
-    return nullcontext(_ignore) if is_quiet() else progress_bars(label, **options)
-
-
-def _ignore(stage: str, done: int, total: int, remark: str) -> None:
-    pass
-
-
-def terminal_width(stream: TextIO | None = None) -> int | None:
-    """Return the columns of the terminal that a stream is, None if it is a file or a pipe."""
-    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
-
-
-def say(text: str) -> None:
-    """Print a sentence; on a terminal its lines end between words."""
-    print("\n".join(wrap(text, terminal_width())))
-
-
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> None:
-    """Print rows of text under headings; the first `words` columns to the left, others right."""
-    print()
-    print("\n".join(table_lines(headings, rows, words=words, width=terminal_width())))
-    print()
+    With `over`, the name of a stage such as the seconds of a search, there is one bar for it and
+    one for what runs now, on files too. A quiet command draws nothing.
+    """
+    if is_quiet():
+        return nullcontext(lambda stage, done, total, remark: None)
+    return progress_bars(label, over=over, terminal_only=over is None)
 
 
 def print_search(record: Mapping[str, Any]) -> None:
@@ -134,10 +100,8 @@ def show_metrics(
 def print_findings(findings: Sequence[Finding]) -> None:
     """Print levels and messages, the levels in colour."""
     colours = {"ok": "green", "note": "cyan", "warning": "yellow", "error": "red"}
-    console, indent = _Terminal(), len("warning ")
+    indent = len("warning ")
     for finding in findings:
         sentence = f"{finding.level:<{indent}}{finding.text}"
-        lines = wrap(sentence, terminal_width(), indent=indent)
-        text = Text("\n".join(lines))
-        text.stylize(colours[finding.level], 0, len(finding.level))
-        console.print(text, soft_wrap=True)
+        text = wrap(sentence, terminal_width(), indent=indent)
+        print_coloured(text, colours[finding.level], len(finding.level))

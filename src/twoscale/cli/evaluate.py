@@ -7,44 +7,32 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption, ResampleOption, SchedulerOption
-from twoscale.cli.reading import (
-    AxesOption,
-    InputKeys,
-    OutputKeys,
-    ParameterKeys,
-    SelectOption,
-    TimeOption,
-    reading_of,
-)
+from twoscale.cli import options
 
 _GRIDS = ("resampled_from", "resampled_to")
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     data: Annotated[
         Path | None,
         typer.Option(metavar="DATA", help="Another dataset, or a file, with the same channels."),
     ] = None,
-    resample: ResampleOption = False,
+    resample: options.Resample = False,
     per_sample: Annotated[
         bool, typer.Option("--per-sample", help="Add the error of each sample to the JSON.")
     ] = False,
-    input_keys: InputKeys = None,
-    output_keys: OutputKeys = None,
-    parameter_keys: ParameterKeys = None,
-    axes: AxesOption = None,
-    select: SelectOption = None,
-    time: TimeOption = None,
-    scheduler: SchedulerOption = None,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    *,
+    layout: options.PairLayout,
+    scheduler: options.Scheduler = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> None:
     """Measure a run on its test split, or on all samples of another dataset or file."""
-    from twoscale.cli.display import say, show_metrics
+    from twoscale.cli.display import show_metrics
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.cli.scheduling import workers_at
+    from twoscale.cli.terminal import say
+    from twoscale.cli.workers import workers_at
     from twoscale.data.kinds import Kind
     from twoscale.errors import TwoscaleError
     from twoscale.report.display import display, number
@@ -56,9 +44,8 @@ def evaluate(
         expect_kind(data, *PAIRS)
     if per_sample and not json:
         raise TwoscaleError("--per-sample adds arrays to the JSON: pass --json as well")
-    asked = reading_of(input_keys, output_keys, parameter_keys, axes, select, time)
     opened = Run.open(run, device=shared_device(scheduler, device))
-    other = opened.open_data(data, asked) if data else None
+    other = opened.open_data(data, layout.reading()) if data else None
     with workers_at(scheduler) as workers:
         metrics = opened.evaluate(
             other, resample=resample, per_sample=per_sample, times_solver=True, workers=workers

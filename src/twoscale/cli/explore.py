@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.options import JsonOption, OverwriteOption
+from twoscale.cli import options
 
 if TYPE_CHECKING:
     from twoscale.explore.page import ExplorePage
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def explore(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Run folders, or folders of runs."),
+        typer.Argument(metavar="RUN", help="Run folders, or folders of runs."),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the result goes: a new page.")],
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
@@ -32,8 +32,8 @@ def explore(
         int,
         typer.Option(min=0, max=65535, metavar="N", help="Port of --serve; 0 takes a free one."),
     ] = 0,
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Write a page to paint inputs and see predictions, errors and their parts at once.
 
@@ -41,8 +41,9 @@ def explore(
     """
     import webbrowser
 
-    from twoscale.cli.display import print_outcome, progress_bar, say
+    from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.cli.paths import expect_kind
+    from twoscale.cli.terminal import say
     from twoscale.data.kinds import Kind
     from twoscale.explore.page import write_page
     from twoscale.report.run_report import find_runs

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.options import JsonOption
+from twoscale.cli import options
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run folder or saved surrogate.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or saved surrogate.")],
     out: Annotated[
         Path,
         typer.Argument(
@@ -21,7 +21,7 @@ def export(
         ),
     ],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.")] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Write a run as one file that predicts without twoscale.
 
@@ -30,8 +30,9 @@ def export(
     'prediction'. Its metadata tell grid, channels, method and errors. Before the file appears, its
     predictions are compared with those of the run.
     """
-    from twoscale.cli.display import print_outcome, say
+    from twoscale.cli.display import print_outcome
     from twoscale.cli.paths import expect_kind
+    from twoscale.cli.terminal import say
     from twoscale.data.kinds import Kind
     from twoscale.export import format_of
     from twoscale.files import check_target

@@ -7,26 +7,19 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.completion import one_of
+from twoscale.cli import options
 from twoscale.cli.names import OBJECTIVES, Finetuning
-from twoscale.cli.options import (
-    DeviceOption,
-    JsonOption,
-    MemoryOption,
-    OutRun,
-    OverwriteOption,
-    ResumeOption,
-)
-from twoscale.cli.quiet import is_quiet
+from twoscale.cli.terminal import is_quiet
 
 _DEFAULTS = Finetuning()
 
 
 def finetune(
     run: Annotated[Path, typer.Argument(help="A run whose predictor has weights to train.")],
-    out: OutRun,
+    out: options.OutRun,
     objective: Annotated[
-        str, typer.Option(help=", ".join(OBJECTIVES) + ".", autocompletion=one_of(OBJECTIVES))
+        str,
+        typer.Option(help=", ".join(OBJECTIVES) + ".", autocompletion=options.one_of(OBJECTIVES)),
     ] = _DEFAULTS.objective,
     epochs: Annotated[
         int, typer.Option(min=1, metavar="N", help="Passes over the training set.")
@@ -49,15 +42,15 @@ def finetune(
             metavar="DATA", help="Another dataset, or a file, with the same channels and grids."
         ),
     ] = None,
-    memory: MemoryOption = None,
-    device: DeviceOption = "auto",
-    resume: ResumeOption = True,
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    memory: options.Memory = None,
+    device: options.Device = "auto",
+    resume: options.Resume = True,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Train a run's predictor further on an objective of the decoded field; PCAs stay frozen."""
     from twoscale.cli.display import print_metrics, progress_bar, show_metrics
-    from twoscale.cli.next_steps import print_next
+    from twoscale.cli.fit import print_next
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.data.kinds import Kind
     from twoscale.report.run_page import illustrate_run

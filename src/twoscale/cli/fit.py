@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from warnings import warn
 
 import typer
 
-from twoscale.cli.completion import complete_setting, one_of
+from twoscale.cli import options
 from twoscale.cli.names import METHODS, SEARCH_SECONDS
-from twoscale.cli.options import (
-    DeviceOption,
-    JsonOption,
-    MemoryOption,
-    OverwriteOption,
-    ResumeOption,
-    SchedulerOption,
-    SeedOption,
-)
-from twoscale.cli.processes import in_every_process
-from twoscale.cli.reading import (
-    AxesOption,
-    InputKeys,
-    OutputKeys,
-    ParameterKeys,
-    PeriodicOption,
-    SelectOption,
-    TimeOption,
-    one_or_all,
-    reading_of,
-)
+from twoscale.cli.workers import in_every_process
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 
 if TYPE_CHECKING:
@@ -52,7 +33,7 @@ def fit(
     data: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DATA]...",
+            metavar="DATA",
             help="A dataset; a file or folder of fields; the input's and the output's file.",
         ),
     ] = None,
@@ -77,8 +58,9 @@ def fit(
     method: Annotated[
         str,
         typer.Option(
+            metavar="METHOD",
             help=", ".join((_AUTO, *METHODS)) + "; auto searches for the best one.",
-            autocompletion=one_of((_AUTO, *METHODS)),
+            autocompletion=options.one_of((_AUTO, *METHODS)),
         ),
     ] = _AUTO,
     budget: Annotated[
@@ -88,10 +70,12 @@ def fit(
             help=f"Time of a search, such as 90s, 2min or 1h; {SEARCH_SECONDS:.0f}s by default.",
         ),
     ] = None,
-    seed: SeedOption = 0,
+    seed: options.Seed = 0,
     seeds: Annotated[
         str | None,
-        typer.Option(help="Several seeds, such as 0-4 or 0,3; each gets a folder in --out."),
+        typer.Option(
+            metavar="SEEDS", help="Several seeds, such as 0-4 or 0,3; each gets a folder in --out."
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -99,25 +83,20 @@ def fit(
             "--set",
             metavar="KEY=VALUE",
             help="A setting, such as epochs=200; may be repeated. The docs list the keys.",
-            autocompletion=complete_setting,
+            autocompletion=options.complete_setting,
         ),
     ] = None,
     train_samples: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Use only this many training samples.")
     ] = None,
-    input_keys: InputKeys = None,
-    output_keys: OutputKeys = None,
-    parameter_keys: ParameterKeys = None,
-    axes: AxesOption = None,
-    select: SelectOption = None,
-    time: TimeOption = None,
-    periodic: PeriodicOption = None,
-    memory: MemoryOption = None,
-    scheduler: SchedulerOption = None,
-    device: DeviceOption = "auto",
-    resume: ResumeOption = True,
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    *,
+    layout: options.GridLayout,
+    memory: options.Memory = None,
+    scheduler: options.Scheduler = None,
+    device: options.Device = "auto",
+    resume: options.Resume = True,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Fit a surrogate, measure it on test samples, and write a run folder with a report."""
     from twoscale.cli.paths import PAIRS, expect_kind
@@ -131,7 +110,7 @@ def fit(
     files = _one_of(data, train)
     for place in [*files, *([test] if test else [])]:
         expect_kind(place, *PAIRS)
-    options: dict[str, Any] = {
+    choices: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,
         "shares": Shares.parse(split) if split else None,
@@ -140,8 +119,7 @@ def fit(
         "overwrite": overwrite,
         "resume": resume,
     }
-    asked = (input_keys, output_keys, parameter_keys, axes, select, time, periodic)
-    dataset, options["test"] = open_with_test(one_or_all(files), test, reading_of(*asked))
+    dataset, choices["test"] = open_with_test(options.one_or_all(files), test, layout.reading())
     for finding in layout_findings(dataset):
         warn(finding.text, TwoscaleWarning, stacklevel=2)
     if method == _AUTO:
@@ -151,12 +129,12 @@ def fit(
                 "it finds with --seeds"
             )
         budget_seconds = parse_duration(budget or SEARCH_SECONDS)
-        _search(dataset, out, budget_seconds, seed, scheduler, options, json)
+        _search(dataset, out, budget_seconds, seed, scheduler, choices, json)
         return
     if budget is not None:
         raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
     several = None if seeds is None else parse_seeds(seeds)
-    _fit_method(dataset, out, method, seed, several, scheduler, options, json)
+    _fit_method(dataset, out, method, seed, several, scheduler, choices, json)
 
 
 def _fit_method(
@@ -166,13 +144,12 @@ def _fit_method(
     seed: int,
     seeds: list[int] | None,
     scheduler: str | None,
-    options: dict[str, Any],
+    choices: dict[str, Any],
     json: bool,
 ) -> None:
     """Fit one method for one seed or several, and show its metrics."""
     from twoscale.cli.display import print_json, progress_bar, show_metrics
-    from twoscale.cli.next_steps import print_next
-    from twoscale.cli.scheduling import workers_at
+    from twoscale.cli.workers import workers_at
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import fit_runs
     from twoscale.runtime.processes import is_first
@@ -186,7 +163,7 @@ def _fit_method(
             workers=workers,
             progress=progress,
             illustrate=illustrate_run,
-            **options,
+            **choices,
         )
     if not is_first():
         return
@@ -210,17 +187,16 @@ def _search(
     budget: float,
     seed: int,
     scheduler: str | None,
-    options: dict[str, Any],
+    choices: dict[str, Any],
     json: bool,
 ) -> None:
     """Fit what a search finds, and show how it was found."""
-    from twoscale.cli.display import print_search, search_bars, show_metrics
-    from twoscale.cli.next_steps import print_next
-    from twoscale.cli.scheduling import workers_at
+    from twoscale.cli.display import print_search, progress_bar, show_metrics
+    from twoscale.cli.workers import workers_at
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import auto_run
 
-    with search_bars() as progress, workers_at(scheduler) as workers:
+    with progress_bar("search", over="seconds") as progress, workers_at(scheduler) as workers:
         run = auto_run(
             data,
             out,
@@ -229,7 +205,7 @@ def _search(
             workers=workers,
             progress=progress,
             illustrate=illustrate_run,
-            **options,
+            **choices,
         )
     if not json:
         print_search(run.search or {})
@@ -256,3 +232,21 @@ def _title(run: Run) -> str:
     ]
     remark = "" if part == "test" else ", because there are no test samples"
     return f"{run.path}: {part} split of {where['path']}{remark}"
+
+
+def print_next(runs: Sequence[Run], folder: Path | None = None) -> None:
+    """Print what to do next with a run, or with those of several seeds in a folder."""
+    from twoscale.cli.terminal import say
+    from twoscale.report.run_commands import compare_command, next_commands
+    from twoscale.report.run_record import read_run
+    from twoscale.surrogate.artifact import PAGE
+
+    steps = next_commands(read_run(runs[0], look=False))
+    if folder is not None and len(runs) > 1:
+        steps[0] = ("Compare the seeds", compare_command(folder))
+    elif not (runs[0].path / PAGE).exists():
+        del steps[0]  # a warning has told why there is none
+    print("Next:")
+    for words, command in steps:
+        say(f"{words.rstrip('.')}:")
+        print(f"    {command}")

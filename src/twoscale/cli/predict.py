@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from twoscale.cli.options import (
-    DeviceOption,
-    JsonOption,
-    OverwriteOption,
-    ResampleOption,
-    SchedulerOption,
-)
-from twoscale.cli.reading import AxesOption, InputKeys, SelectOption, TimeOption, reading_of
+from twoscale.cli import options
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
@@ -32,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run folder or saved surrogate.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or saved surrogate.")],
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Where the result goes: a new npy file.")
     ],
     inputs: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[INPUT]",
+            metavar="INPUT",
             help="Input fields: a dataset, or any file or folder that 'twoscale import' reads. In "
             "an npy file the axis of a single sample or channel may be missing. Not needed if the "
             "surrogate reads parameters only.",
@@ -92,15 +85,13 @@ def predict(
             "--polish, for at most K steps. Implies --certify.",
         ),
     ] = None,
-    resample: ResampleOption = False,
-    input_keys: InputKeys = None,
-    axes: AxesOption = None,
-    select: SelectOption = None,
-    time: TimeOption = None,
-    scheduler: SchedulerOption = None,
-    device: DeviceOption = "auto",
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    resample: options.Resample = False,
+    *,
+    layout: options.InputLayout,
+    scheduler: options.Scheduler = None,
+    device: options.Device = "auto",
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Predict solution fields from the inputs in a file, a part at a time.
 
@@ -109,8 +100,8 @@ def predict(
     """
     from twoscale.cli.display import print_outcome
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.cli.scheduling import workers_at
     from twoscale.cli.trust import Assessor, check_beside
+    from twoscale.cli.workers import workers_at
     from twoscale.data.kinds import Kind
     from twoscale.files import check_target
     from twoscale.surrogate import Surrogate
@@ -130,7 +121,7 @@ def predict(
     scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
     if scalar_file is not None:
         expect_kind(scalar_file, Kind.NPY, or_else=(Kind.FILE,))
-    asked = reading_of(input_keys, None, None if scalar_file else parameters, axes, select, time)
+    asked = layout.reading(parameters=options.keys(None if scalar_file else parameters))
     given = _given(surrogate, run, inputs, scalar_file, asked, resample=resample)
     # Numbers are moved to their place first, so that fields never lie there without theirs.
     places = (beside, out) if assessor.writes else (out,)

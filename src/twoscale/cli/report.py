@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption, OverwriteOption
+from twoscale.cli import options
 
 if TYPE_CHECKING:
     from twoscale.report.run_record import RunRecord
@@ -17,7 +17,7 @@ def report(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="Runs, or folders of runs such as several seeds.",
         ),
     ],
@@ -35,16 +35,17 @@ def report(
             help="Another dataset or file to measure runs on, instead of their test samples.",
         ),
     ] = None,
-    device: DeviceOption = "auto",
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    device: options.Device = "auto",
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Write a page on runs: errors in pictures, numbers, what to do next.
 
     The page needs no other file and no network.
     """
-    from twoscale.cli.display import print_outcome, progress_bar, say
+    from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.cli.terminal import say
     from twoscale.data.kinds import Kind
     from twoscale.report.run_report import find_runs, write_run_report
 

@@ -10,7 +10,7 @@ from warnings import warn
 
 import typer
 
-from twoscale.cli.options import DeviceOption, JsonOption
+from twoscale.cli import options
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.serve.limits import HOST, PORT, Limits
 
@@ -24,7 +24,7 @@ def serve(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN [RUN ...]",
+            metavar="RUN",
             help="Run folders or saved surrogates. One is the model 'forward'; several are models "
             "with the names of their folders.",
         ),
@@ -68,16 +68,16 @@ def serve(
     timeout: Annotated[
         float, typer.Option(metavar="S", help="Most seconds until a request is answered.")
     ] = Limits.seconds,
-    device: DeviceOption = "auto",
-    json: JsonOption = False,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> None:
     """Serve predictions by HTTP: fields as JSON or npy, vectors and derivatives by UM-Bridge.
 
     The server's own page, at its address, says how to ask. Errors of requests are printed to
     stderr. Ctrl-C or SIGTERM stops it once the requests that have begun are answered.
     """
-    from twoscale.cli.display import print_json, say
-    from twoscale.cli.quiet import is_quiet, print_answer
+    from twoscale.cli.display import print_json
+    from twoscale.cli.terminal import is_quiet, print_answer, say
     from twoscale.runtime.memory import parse_size
     from twoscale.serve import Server
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from twoscale.cli.display import print_table, say
-from twoscale.cli.quiet import is_quiet
+from twoscale.cli.terminal import is_quiet, print_table, say
 from twoscale.errors import TwoscaleError
 from twoscale.files import check_target
 from twoscale.problems import describe_problem

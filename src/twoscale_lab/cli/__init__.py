@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from twoscale.cli.common import Application
+    from twoscale.cli.application import Application
 
 
 def add_commands(app: Application) -> None:
@@ -14,4 +14,4 @@ def add_commands(app: Application) -> None:
     from twoscale_lab.cli.study import study_app
 
     app.add_typer(study_app, name="study")
-    app.command(epilog="Example: twoscale bench train --json")(bench)
+    app.add("twoscale bench train --json")(bench)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twoscale.cli.completion import one_of
-from twoscale.cli.options import DeviceOption, JsonOption, SchedulerOption
+from twoscale.cli import options
 from twoscale_lab.cli.names import BENCHMARKS, SCALES, ScaleOption
 
 if TYPE_CHECKING:
@@ -22,20 +21,20 @@ def bench(
         typer.Argument(
             metavar="[NAME]...",
             help=f"{', '.join(BENCHMARKS)}; all of them by default.",
-            autocompletion=one_of(BENCHMARKS),
+            autocompletion=options.one_of(BENCHMARKS),
         ),
     ] = None,
     scale: ScaleOption = SCALES[0],
-    device: DeviceOption = "auto",
-    scheduler: SchedulerOption = None,
-    json: JsonOption = False,
+    device: options.Device = "auto",
+    scheduler: options.Scheduler = None,
+    json: options.Json = False,
 ) -> None:
     """Measure our speed against named peers, on the same data in the same run.
 
     With --scheduler the benchmark scaling compares workers with this process alone.
     """
     from twoscale.cli.display import print_json, progress_bar
-    from twoscale.cli.scheduling import workers_at
+    from twoscale.cli.workers import workers_at
     from twoscale.surrogate.artifact import environment
     from twoscale.surrogate.options import resolve_device, shared_device
     from twoscale_lab.bench import Setup, run_benchmarks
@@ -53,7 +52,7 @@ def bench(
 
 def print_comparisons(results: Sequence[Comparison]) -> None:
     """Print one row per benchmark: ours, the peer's, the ratio with its spread, the agreement."""
-    from twoscale.cli.display import print_table
+    from twoscale.cli.terminal import print_table
 
     rows = []
     for result in results:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from twoscale.cli.completion import one_of
+from twoscale.cli import options
 
 BENCHMARKS = (
     "generate",
@@ -43,6 +43,7 @@ SCALES = ("paper", "small")
 ScaleOption = Annotated[
     str,
     typer.Option(
-        help="paper, or small for a few minutes on two cores.", autocompletion=one_of(SCALES)
+        help="paper, or small for a few minutes on two cores.",
+        autocompletion=options.one_of(SCALES),
     ),
 ]

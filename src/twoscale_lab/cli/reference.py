@@ -5,14 +5,14 @@ Run as `python -m twoscale_lab.cli.reference` in the repository's root, or by `m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
-from typing import Any
+from textwrap import dedent
 
 import typer
+from typer.cli import get_docs_for_click
 
 from twoscale.cli.app import app
-from twoscale.cli.help import Entry, Page, describe
 
 PAGE = Path("docs/reference/cli.md")
 
@@ -74,18 +74,19 @@ _INTRODUCTION = """\
 
 def reference() -> str:
     """Return the page."""
-    root: Any = typer.main.get_command(app)
-    lines = [_INTRODUCTION, *_json_lines()]
-    for path, command in _commands(root, "twoscale"):
-        lines += _page_lines(path, describe(command, path))
-    return "\n".join(lines).rstrip() + "\n"
+    commands = typer.main.get_command(app)
+    described = get_docs_for_click(
+        obj=commands, ctx=typer.Context(commands), indent=1, name="twoscale"
+    )
+    lines = [line for line in described.splitlines() if not line.startswith("* `--help`")]
+    return "\n".join([_INTRODUCTION, *_json_lines(), _with_blocks(lines)]).rstrip() + "\n"
 
 
-def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the commands of a group, and those of the groups inside."""
-    for name, inside in getattr(command, "commands", {}).items():
-        yield f"{path} {name}", inside
-        yield from _commands(inside, f"{path} {name}")
+def _with_blocks(lines: list[str]) -> str:
+    """Return help as Markdown whose examples are blocks."""
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines).replace("\b", ""))
+    examples = r"Examples:\n((?:  .*\n?)+)"
+    return re.sub(examples, lambda match: f"```bash\n{dedent(match[1])}```\n", text)
 
 
 def _json_lines() -> list[str]:
@@ -105,27 +106,6 @@ def _json_lines() -> list[str]:
         *rows,
         "",
     ]
-
-
-def _page_lines(path: str, page: Page) -> list[str]:
-    lines = [f"## {path}", "", *(f"{text}\n" for text in page.paragraphs)]
-    lines += ["```", page.usage, "```", ""]
-    for title, entries in page.sections.items():
-        rows = [f"| `{_cell(entry.name)}` | {_cell(entry.text)} |" for entry in _own(entries)]
-        if rows:
-            lines += [f"| {title.lower().removesuffix('s')} | meaning |", "|---|---|", *rows, ""]
-    if page.examples:
-        lines += ["```bash", *page.examples, "```", ""]
-    return lines
-
-
-def _own(entries: list[Entry]) -> list[Entry]:
-    """Return the entries but for the options that every command has."""
-    return [one for one in entries if one.name not in ("-q, --quiet", "--debug", "--help")]
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":

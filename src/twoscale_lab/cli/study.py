@@ -7,27 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from twoscale.cli.common import Application
-from twoscale.cli.completion import one_of
+from twoscale.cli import options
+from twoscale.cli.application import Application
 from twoscale.cli.names import METHODS
-from twoscale.cli.options import (
-    DeviceOption,
-    JsonOption,
-    OverwriteOption,
-    ResumeOption,
-    SchedulerOption,
-)
 from twoscale.errors import TwoscaleError
 from twoscale_lab.cli.names import SCALES, STUDIES, ScaleOption
 
 study_app = Application(
     help="Repeat the paper's experiments, and two beyond it.",
-    epilog="Example: twoscale study list",
+    examples=("twoscale study list",),
 )
 
 
-@study_app.command("list", epilog="Example: twoscale study list")
-def list_(scale: ScaleOption = SCALES[0], json: JsonOption = False) -> None:
+@study_app.add("twoscale study list", name="list")
+def list_(scale: ScaleOption = SCALES[0], json: options.Json = False) -> None:
     """List the studies, their questions and their numbers of cells."""
     from twoscale_lab.cli.study_display import show_studies
     from twoscale_lab.study.catalogue import load_study, study_names
@@ -36,14 +29,14 @@ def list_(scale: ScaleOption = SCALES[0], json: JsonOption = False) -> None:
     show_studies([load_study(name) for name in study_names()], get_scale(scale), json=json)
 
 
-@study_app.command(epilog="Example: twoscale study run headline --out studies --scale small")
+@study_app.add("twoscale study run headline --out studies --scale small")
 def run(
     names: Annotated[
         list[str],
         typer.Argument(
             metavar="NAME...",
             help="Names of studies, all, or your own YAML files.",
-            autocompletion=one_of((*STUDIES, "all")),
+            autocompletion=options.one_of((*STUDIES, "all")),
         ),
     ],
     out: Annotated[
@@ -63,7 +56,7 @@ def run(
         typer.Option(
             metavar="METHOD",
             help="Run this method only, or cases such as 'poisson-128 *'; may be repeated.",
-            autocompletion=one_of(METHODS),
+            autocompletion=options.one_of(METHODS),
         ),
     ] = None,
     dry_run: Annotated[
@@ -77,17 +70,18 @@ def run(
             "twoscale_lab.study.worker` on a machine without pydantic, PyYAML and Zarr.",
         ),
     ] = None,
-    scheduler: SchedulerOption = None,
-    device: DeviceOption = "auto",
-    resume: ResumeOption = True,
-    json: JsonOption = False,
+    scheduler: options.Scheduler = None,
+    device: options.Device = "auto",
+    resume: options.Resume = True,
+    json: options.Json = False,
 ) -> None:
     """Run the unfinished cells of studies; an interrupted study continues where it stopped."""
+    from twoscale.cli.display import progress_bar
     from twoscale.cli.paths import expect_kind
-    from twoscale.cli.scheduling import workers_at
+    from twoscale.cli.workers import workers_at
     from twoscale.data.kinds import Kind
     from twoscale.methods.settings import parse_seeds
-    from twoscale_lab.cli.study_display import show_outcomes, show_plans, study_bars, write_plan
+    from twoscale_lab.cli.study_display import show_outcomes, show_plans, write_plan
     from twoscale_lab.study.catalogue import load_study, study_names
     from twoscale_lab.study.definition import get_scale
     from twoscale_lab.study.runner import run_studies
@@ -107,7 +101,7 @@ def run(
         show_plans(studies, out, get_scale(scale), wanted, json=json)
         return
     label = studies[0].name if len(studies) == 1 else "studies"
-    with study_bars(label) as progress, workers_at(scheduler) as workers:
+    with progress_bar(label, over="cells") as progress, workers_at(scheduler) as workers:
         outcomes = run_studies(
             studies,
             out,
@@ -128,7 +122,7 @@ def run(
         )
 
 
-@study_app.command(epilog="Example: twoscale study merge first second --out studies")
+@study_app.add("twoscale study merge first second --out studies")
 def merge(
     folders: Annotated[
         list[Path],
@@ -140,11 +134,12 @@ def merge(
             metavar="DIR", help="The study folder that gets all records; it may have some."
         ),
     ],
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Put records of the same studies together, such as those of several machines."""
-    from twoscale.cli.display import print_json, say
+    from twoscale.cli.display import print_json
     from twoscale.cli.paths import expect_kind
+    from twoscale.cli.terminal import say
     from twoscale.data.kinds import Kind
     from twoscale_lab.study.merging import merge_folders
 
@@ -158,7 +153,7 @@ def merge(
         say(f"merged: {file}")
 
 
-@study_app.command(epilog="Example: twoscale study compare studies --json")
+@study_app.add("twoscale study compare studies --json")
 def compare(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A study folder, or a folder of records.")
@@ -173,14 +168,15 @@ def compare(
         Path | None, typer.Option("--csv", metavar="FILE", help="Write everything to a CSV file.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the CSV file.")] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Compare the records of studies with the paper's numbers: a summary, or every value.
 
     The study leaderboard is compared with errors that others published.
     """
-    from twoscale.cli.display import print_json, say
+    from twoscale.cli.display import print_json
     from twoscale.cli.paths import expect_kind
+    from twoscale.cli.terminal import say
     from twoscale.data.kinds import Kind
     from twoscale_lab.cli.study_display import (
         as_json,
@@ -220,7 +216,7 @@ def compare(
         show_summary(rows, known)
 
 
-@study_app.command(epilog="Example: twoscale study report studies")
+@study_app.add("twoscale study report studies")
 def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A study folder, or a folder of records.")
@@ -233,8 +229,8 @@ def report(
             "Figures go to a folder beside it.",
         ),
     ] = None,
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Write a page on studies: tables, figures, and the comparison with the paper.
 

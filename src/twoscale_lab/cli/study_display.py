@@ -6,16 +6,20 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from twoscale.cli.display import bars, print_json, print_table, say, terminal_width
-from twoscale.cli.layout import table_lines
-from twoscale.cli.quiet import is_quiet, print_answer
+from twoscale.cli.display import print_json
+from twoscale.cli.terminal import (
+    is_quiet,
+    print_answer,
+    print_table,
+    say,
+    table_text,
+    terminal_width,
+)
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, plain_json, write_json
-from twoscale.runtime.progress import Progress
 from twoscale_lab.study.catalogue import asked_cells, load_study, study_names
 from twoscale_lab.study.definition import Scale, Study
 from twoscale_lab.study.folder import StudyFolder
@@ -99,7 +103,8 @@ def _first_values(off: list[Row]) -> list[list[str]]:
 
 
 def _height(rows: list[list[str]]) -> int:
-    return len(table_lines(_WORST_HEADINGS, rows, words=3, width=terminal_width()))
+    text = table_text(_WORST_HEADINGS, rows, words=3, width=terminal_width())
+    return len(text.splitlines())
 
 
 def show_standings(found: list[Standing]) -> None:
@@ -297,8 +302,3 @@ def _plan(plan: Plan, folder: StudyFolder, shared: int) -> dict[str, Any]:
 
 def _seeds(seeds: list[int]) -> str:
     return ",".join(map(str, seeds)) or "-"
-
-
-def study_bars(label: str) -> AbstractContextManager[Progress]:
-    """Give a progress function with one bar over the cells of a study and one for what runs now."""
-    return bars(label, over="cells")

@@ -1,13 +1,14 @@
-"""The workers that a command's `--scheduler` names."""
+"""Who does the work of a command: workers of `--scheduler`, or processes of torchrun."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
-from twoscale.cli.quiet import is_quiet
+from twoscale.cli.terminal import is_quiet, muted
 from twoscale.runtime.progress import Progress
 
 if TYPE_CHECKING:
@@ -37,3 +38,19 @@ def workers_at(where: str | None, progress: Progress | None = None) -> Iterator[
 
 def _tell(text: str) -> None:
     print(text, file=sys.stderr)
+
+
+def in_every_process(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that joins the processes of torchrun; only the first one prints."""
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        from twoscale.runtime import processes
+
+        if processes.launched() == 1:
+            command(**options)
+            return
+        with processes.process_group(), nullcontext() if processes.is_first() else muted():
+            command(**options)
+
+    return run
