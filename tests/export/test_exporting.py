@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ import torch
 
 from tests.export.files import BATCHES, LARGEST_DIFFERENCE, fitted, make_data
 from twoscale import Poisson, Surrogate, TwoscaleError
-from twoscale.export import FORMATS, checking, onnx_file
-from twoscale.export.checking import sample_inputs
+from twoscale.export import exporting, onnx_file, torch_file
+from twoscale.export.exporting import sample_inputs
 from twoscale.export.torch_file import METADATA
 
 
@@ -188,24 +187,24 @@ def test_without_onnxruntime_the_result_says_so(surrogate, tmp_path, monkeypatch
 
 
 def test_a_file_that_predicts_something_else_is_not_written(surrogate, tmp_path, monkeypatch):
-    right = FORMATS[".pt2"]
+    right = torch_file.prediction
 
     def wrong(file):
-        predict, name = right.prediction(file)
+        predict, name = right(file)
         return lambda inputs: 1.001 * predict(inputs), name
 
-    monkeypatch.setitem(FORMATS, ".pt2", replace(right, prediction=wrong))
+    monkeypatch.setattr(torch_file, "prediction", wrong)
     with pytest.raises(TwoscaleError, match=r"differs from the surrogate by 1\.0e-03"):
         surrogate.export(tmp_path / "model.pt2")
     assert names_in(tmp_path) == []
 
 
 def test_a_graph_with_another_shape_is_not_written(surrogate, tmp_path, monkeypatch):
-    graph = checking.FieldGraph(surrogate.operator_)
+    graph = exporting.FieldGraph(surrogate.operator_)
     fields, space = sample_inputs(surrogate.operator_), surrogate.input_space_
     monkeypatch.setattr(graph, "forward", lambda *inputs: torch.zeros(1, 1, 8, 9))
     with pytest.raises(TwoscaleError, match="where the surrogate gives"):
-        checking.check(graph, lambda inputs: torch.zeros(1, 1, 9, 8), fields, space)
+        exporting.check(graph, lambda inputs: torch.zeros(1, 1, 9, 8), fields, space)
 
 
 def test_what_cannot_be_traced_is_refused_in_one_sentence(surrogate, tmp_path, monkeypatch):

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from torch.export import ExportedProgram
+import torch
+from torch import Tensor
 
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.export import onnx_file, torch_file
-from twoscale.export.checking import Predict, check, sample_inputs
-from twoscale.export.graph import graph_of, trace
+from twoscale.export.graph import FieldGraph, Predict, as_inputs, graph_of, trace
 from twoscale.files import atomic_output, check_target
 from twoscale.operators.operators import FieldOperator
 
+FORMATS: dict[str, ModuleType] = {".onnx": onnx_file, ".pt2": torch_file}
+"""The formats by the suffix of the file.
 
-@dataclass(frozen=True)
-class Format:
-    """How a traced graph becomes a file, and how the file predicts."""
+Each has a TITLE, `require` for its packages, `content` of a traced graph's file, and `prediction`
+from a file.
+"""
 
-    title: str
-    require: Callable[[], None]
-    content: Callable[[ExportedProgram, Space, Mapping[str, Any]], bytes]
-    prediction: Callable[[bytes], tuple[Predict, str] | None]
-
-
-FORMATS = {
-    ".onnx": Format("ONNX", onnx_file.require, onnx_file.content, onnx_file.prediction),
-    ".pt2": Format("torch.export", torch_file.require, torch_file.content, torch_file.prediction),
-}
-"""The formats by the suffix of the file."""
+LARGEST_DIFFERENCE = 1e-5
+"""The largest difference to the surrogate's own prediction, relative to its norm."""
+_BATCHES = (1, 3, 8)
+_ROUNDING = 4.0  # times the surrogate's own rounding errors are explained by other sums
 
 
 @dataclass(frozen=True)
@@ -75,11 +71,11 @@ class Exported:
         )
 
 
-def format_of(path: str | Path) -> Format:
+def format_of(path: str | Path) -> ModuleType:
     """Return the format of a file, or raise if its suffix stands for none."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
-        known = " or ".join(f"{name} ({one.title})" for name, one in FORMATS.items())
+        known = " or ".join(f"{name} ({one.TITLE})" for name, one in FORMATS.items())
         raise TwoscaleError(
             f"the suffix decides the format of an exported file, got '{path}': end it in {known}"
         )
@@ -115,3 +111,51 @@ def export_operator(
         difference=difference,
         metadata=metadata,
     )
+
+
+@torch.no_grad()
+def sample_inputs(operator: FieldOperator, *, seed: int = 0) -> Tensor:
+    """Return inputs like those of the training: decoded from random codes as wide as theirs."""
+    inputs = operator.latent.inputs
+    spread = inputs.code_spread.cpu()
+    noise = torch.randn(max(_BATCHES), len(spread), generator=torch.Generator().manual_seed(seed))
+    device = next(inputs.buffers()).device
+    fields = inputs.decode((noise * spread).to(device)).cpu()
+    if inputs.affine is not inputs:  # transforms are of positive values
+        fields = fields.abs()
+    return fields.float()
+
+
+@torch.no_grad()
+def check(graph: FieldGraph, predict: Predict, fields: Tensor, space: Space) -> float:
+    """Return the largest relative difference of predictions to those of the graph's operator.
+
+    Raise if it is more than 1e-5, and more than rounding in single precision explains.
+    """
+    worst = 0.0
+    for batch in _BATCHES:
+        inputs = as_inputs(fields[:batch], space)
+        expected, found = graph(*inputs), predict(inputs)
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            raise TwoscaleError(
+                f"the exported graph gives {found.dtype} {tuple(found.shape)} where the surrogate "
+                f"gives {expected.dtype} {tuple(expected.shape)}: nothing was written"
+            )
+        worst = max(worst, difference(found, expected))
+    allowed = LARGEST_DIFFERENCE
+    if not worst <= allowed:
+        inputs = as_inputs(fields, space)
+        exact = copy.deepcopy(graph).double()(*(one.double() for one in inputs))
+        allowed = max(allowed, _ROUNDING * difference(graph(*inputs), exact))
+    if not worst <= allowed:
+        raise TwoscaleError(
+            f"the exported graph differs from the surrogate by {worst:.1e} of the prediction's "
+            f"norm, more than {LARGEST_DIFFERENCE:.0e}: nothing was written"
+        )
+    return worst
+
+
+def difference(found: Tensor, expected: Tensor) -> float:
+    """Return ||found - expected|| / ||expected||; NaN unless both are finite."""
+    size = float(expected.double().norm())
+    return float((found.double() - expected.double()).norm()) / (size or 1.0)

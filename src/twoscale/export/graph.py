@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from logging import ERROR, getLogger
 from typing import Any
@@ -17,6 +17,9 @@ from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import with_channels
 from twoscale.operators.operators import FieldOperator
+
+Predict = Callable[[tuple[Tensor, ...]], Tensor]
+"""Predicts from the inputs of a graph."""
 
 FIELDS, PARAMETERS, PREDICTION = "fields", "parameters", "prediction"
 _EXAMPLES = 3  # samples that a graph is traced with; it takes any number

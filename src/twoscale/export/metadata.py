@@ -80,14 +80,10 @@ def _inputs(operator: FieldOperator, space: Space) -> dict[str, Any]:
         }
     read = operator.latent.inputs
     if isinstance(read, Transformed):  # values that are not positive give NaN
-        positive = [
-            name
-            for name, kind in zip(space.channel_names, read.kinds, strict=True)
-            if kind != "none"
-        ]
-        for one in found.values():
-            names = one.get("channels", one.get("names"))
-            one["positive"] = [name for name in names if name in positive]
+        kinds = dict(zip(space.channel_names, read.kinds, strict=True))
+        for described in found.values():
+            names = described.get("channels", described.get("names"))
+            described["positive"] = [name for name in names if kinds[name] != "none"]
     return found
 
 

@@ -13,10 +13,10 @@ from torch.export import ExportedProgram
 from twoscale._version import __version__
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, missing_extra
-from twoscale.export.checking import Predict
-from twoscale.export.graph import PREDICTION, first_line, input_names, quiet_libraries
+from twoscale.export.graph import PREDICTION, Predict, first_line, input_names, quiet_libraries
 from twoscale.files import to_json
 
+TITLE = "ONNX"
 _BATCH = "batch"
 _LARGEST = 2**31  # bytes of one protobuf message
 

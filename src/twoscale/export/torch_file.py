@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.export import ExportedProgram, load, save
 
 from twoscale.domain.space import Space
-from twoscale.export.checking import Predict
-from twoscale.export.graph import quiet_libraries
+from twoscale.export.graph import Predict, quiet_libraries
 from twoscale.files import to_json
 
+TITLE = "torch.export"
 METADATA = "metadata.json"
 """The name of the extra file with the metadata."""
 
