@@ -12,9 +12,9 @@ from torch import nn
 
 from tests.surrogate.tiny import TINY
 from twoscale import METHODS, Surrogate, TwoscaleError
-from twoscale.runtime import replay
+from twoscale.runtime import cuda_graphs as replay
+from twoscale.runtime.cuda_graphs import Recordings, replayed
 from twoscale.runtime.precision import precision_flags, tensor_cores
-from twoscale.runtime.replay import Recordings, replayed
 
 any_method = pytest.mark.parametrize("method", METHODS)
 

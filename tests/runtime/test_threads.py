@@ -1,11 +1,8 @@
 import threading
-import time
-from threading import Event
 
 import pytest
 import torch
 
-from twoscale.runtime import threads
 from twoscale.runtime.threads import one_thread, prefetch, worthwhile_threads
 
 pytestmark = pytest.mark.usefixtures("two_threads")
@@ -132,30 +129,3 @@ def test_threads_are_used_where_they_pay_off(steps, threads, monkeypatch):
     with worthwhile_threads(ticking(*steps)):
         assert torch.get_num_threads() == threads
     assert torch.get_num_threads() == 2
-
-
-def test_work_is_done_to_its_end_even_if_the_waiting_is_interrupted(monkeypatch):
-    begun, done = Event(), []
-
-    def work():
-        begun.set()
-        time.sleep(0.05)
-        done.append(True)
-        return 7
-
-    assert threads.run_to_completion(work) == 7
-
-    def interrupted(self, timeout=None):
-        begun.wait()
-        raise KeyboardInterrupt
-
-    done.clear()
-    monkeypatch.setattr("twoscale.runtime.threads.Future.result", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        threads.run_to_completion(work)
-    assert done == [True]
-
-
-def test_an_error_of_such_work_is_raised():
-    with pytest.raises(ZeroDivisionError):
-        threads.run_to_completion(lambda: 1 // 0)

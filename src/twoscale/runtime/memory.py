@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from time import monotonic
 
+import psutil
 import torch
 
 from twoscale.errors import TwoscaleError
@@ -23,8 +24,8 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 def available_memory() -> int:
     """Return the bytes of host memory that are free, including the system's file cache."""
-    known = [size for size in (_system_memory(), _group_limit()) if size]
-    return min(known) if known else 8 * 10**9
+    limit = _group_limit()
+    return min(_system_memory(), limit) if limit else _system_memory()
 
 
 def free_memory(device: torch.device) -> int:
@@ -50,8 +51,6 @@ def peak_memory() -> int:
     if peak is not None:
         return peak
     if sys.platform == "win32":
-        import psutil
-
         return psutil.Process().memory_info().peak_wset
     import resource  # which Windows does not have
 
@@ -92,13 +91,9 @@ def _release_call() -> Callable[[int], int] | None:
     return found
 
 
-def _system_memory() -> int | None:
-    """Return the machine's available bytes; on Linux also without psutil, which images may lack."""
-    try:
-        import psutil
-    except ImportError:
-        return _kernel("/proc/meminfo", "MemAvailable")
-    return psutil.virtual_memory().available
+def _system_memory() -> int:
+    """Return the machine's available bytes."""
+    return _kernel("/proc/meminfo", "MemAvailable") or psutil.virtual_memory().available
 
 
 def _kernel(path: str, name: str) -> int | None:

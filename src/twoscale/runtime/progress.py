@@ -174,24 +174,20 @@ def _rich_bars(label: str, over: str | None) -> Iterator[Progress]:
         TextColumn("{task.fields[remark]}"),
     )
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str | None, Any] = {}
+        tasks: dict[str, Any] = {}
 
-        def task(key: str | None, name: str) -> Any:
+        def report(stage: str, done: int, total: int, remark: str) -> None:
+            inside = over is not None and stage != over
+            name = f"  {stage}" if inside else label if over else f"{label} {stage}".strip()
+            key = "inside" if inside else stage
             if key not in tasks:
                 tasks[key] = bars.add_task(name, total=None, remark="")
-            return tasks[key]
+            if "inside" in tasks and not inside:
+                bars.update(tasks["inside"], visible=False)  # until it tells something
+            place = tasks[key]
+            bars.update(place, description=name, completed=done, total=total, visible=True)
+            bars.update(place, remark=remark)
 
-        def each(stage: str, done: int, total: int, remark: str) -> None:
-            place = task(stage, f"{label} {stage}".strip())
-            bars.update(place, completed=done, total=total, remark=remark)
-
-        def nested(stage: str, done: int, total: int, remark: str) -> None:
-            outer, inside = task(over, label), task(None, "")
-            is_inside = stage != over
-            bars.update(inside, visible=is_inside)  # until it tells something
-            place, name = (inside, f"  {stage}") if is_inside else (outer, label)
-            bars.update(place, description=name, completed=done, total=total, remark=remark)
-
-        if over is not None:
-            task(over, label)  # it is there from the start
-        yield each if over is None else nested
+        if over is not None:  # it is there from the start
+            tasks[over] = bars.add_task(label, total=None, remark="")
+        yield report

@@ -33,28 +33,17 @@ TRAINING = Stage(
 )
 CORRECTION = Stage("refinement", "refinement", "#E69F00", "////", trains=True)
 FINETUNE_PREPARE = Stage(
-    "finetune_prepare",
-    "fine-tuning, preparation",
-    "#F0E442",
-    trains=True,
-    heading="preparation",
+    "finetune_prepare", "fine-tuning, preparation", "#F0E442", trains=True, heading="preparation"
 )
 FINETUNING = Stage("finetuning", "fine-tuning", "#009E73", "xxxx", trains=True)
 CALIBRATION = Stage("calibration", "calibration", "#56B4E9")
 INFERENCE = Stage("inference", "inference", "#D55E00")
 
-STAGES = {
-    stage.name: stage
-    for stage in (
-        TRANSFORM,
-        TRAINING,
-        CORRECTION,
-        FINETUNE_PREPARE,
-        FINETUNING,
-        CALIBRATION,
-        INFERENCE,
-    )
-}
+_IN_ORDER = (
+    *(TRANSFORM, TRAINING, CORRECTION),
+    *(FINETUNE_PREPARE, FINETUNING, CALIBRATION, INFERENCE),
+)
+STAGES = {stage.name: stage for stage in _IN_ORDER}
 """The stages by name, in the order in which they happen."""
 
 PCA = "pca_"

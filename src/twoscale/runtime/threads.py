@@ -7,8 +7,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from threading import Lock, Thread
+from contextlib import contextmanager
+from threading import Lock
 from time import perf_counter
 from typing import Generic, TypeVar
 
@@ -121,28 +121,6 @@ def prefetch(
         finally:
             for future in pending:
                 future.cancel()
-
-
-def run_to_completion(function: Callable[[], Result]) -> Result:
-    """Return function(), which runs to its end even if the caller is interrupted meanwhile.
-
-    For work that starts threads of its own: they must not write after the caller has cleaned up.
-    """
-    outcome: Future[Result] = Future()
-
-    def work() -> None:
-        try:
-            outcome.set_result(function())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    thread = Thread(target=work)
-    try:
-        thread.start()
-        return outcome.result()
-    finally:
-        with suppress(RuntimeError):  # it was not even started
-            thread.join()
 
 
 def file_workers() -> int:

@@ -15,8 +15,8 @@ from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import as_parameters, read_shape
 from twoscale.fields.source import slices
+from twoscale.runtime.cuda_graphs import replayed
 from twoscale.runtime.progress import Progress
-from twoscale.runtime.replay import replayed
 
 Predict = Callable[[Tensor], Tensor]
 
