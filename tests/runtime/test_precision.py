@@ -13,10 +13,6 @@ def test_a_unit_is_a_power_of_four_near_the_size(size):
     assert math.log2(unit) % 2 == 0
 
 
-def test_nothing_has_unit_one():
-    assert unit_of(0.0) == 1
-
-
 @pytest.mark.parametrize("largest", [3e38, math.inf, math.nan])
 def test_values_near_the_end_of_single_precision_are_refused(largest):
     check_range(1e36)

@@ -3,7 +3,7 @@ import threading
 import pytest
 import torch
 
-from twoscale.runtime.threads import one_thread, prefetch, worthwhile_threads
+from twoscale.runtime.threads import SharedSetting, one_thread, prefetch, worthwhile_threads
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 DEADLINE = 60  # seconds, after which a test that would hang fails
@@ -11,6 +11,8 @@ DEADLINE = 60  # seconds, after which a test that would hang fails
 
 def test_there_is_one_thread_inside_and_as_many_as_before_outside():
     with one_thread():
+        with one_thread():
+            pass
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
 
@@ -18,14 +20,6 @@ def test_there_is_one_thread_inside_and_as_many_as_before_outside():
 def test_threads_come_back_after_an_error():
     with pytest.raises(RuntimeError, match="boom"), one_thread():
         raise RuntimeError("boom")
-    assert torch.get_num_threads() == 2
-
-
-def test_blocks_can_be_nested():
-    with one_thread():
-        with one_thread():
-            pass
-        assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
 
 
@@ -129,3 +123,15 @@ def test_threads_are_used_where_they_pay_off(steps, threads, monkeypatch):
     with worthwhile_threads(ticking(*steps)):
         assert torch.get_num_threads() == threads
     assert torch.get_num_threads() == 2
+
+
+def test_the_last_block_restores_a_shared_setting():
+    values = [5]
+    setting = SharedSetting(lambda: values[-1], values.append, 1)
+    first, second = setting.changed(), setting.changed()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert values[-1] == 1
+    second.__exit__(None, None, None)
+    assert values[-1] == 5
