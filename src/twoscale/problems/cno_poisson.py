@@ -15,6 +15,7 @@ from twoscale.problems.registry import register
 from twoscale.problems.sine_series import SineSeriesProblem
 
 
+@register
 @dataclass(frozen=True)
 class CNOPoisson(SineSeriesProblem):
     """-Laplace(u) = f with u = 0 on the boundary; from f to u.
@@ -65,6 +66,3 @@ def second_derivative(size: int, device: torch.device) -> Tensor:
     sines = sine_matrix(size, torch.device("cpu"))
     numbers = torch.arange(1, size + 1, dtype=torch.float64)
     return (-(sines * (math.pi * numbers).square()) @ sines).to(device)
-
-
-register(CNOPoisson())

@@ -9,11 +9,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from twoscale.problems.parameters import positive
 from twoscale.problems.registry import register
 from twoscale.problems.sine_series import SineSeriesProblem
 
 
+@register
 @dataclass(frozen=True)
 class CNOWave(SineSeriesProblem):
     """u_tt = c^2 Laplace(u) with u = 0 on the boundary and u_t(0) = 0; from u(0) to u(T).
@@ -49,13 +49,5 @@ class CNOWave(SineSeriesProblem):
     power: ClassVar[float] = -1.0
     solver: ClassVar[str] = "exact for the sine series through the nodes, by DST-I, float64"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("speed", "time"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
-
     def factors(self, squares: Tensor) -> Tensor:
         return torch.cos(self.speed * math.pi * self.time * squares.sqrt())
-
-
-register(CNOWave())

@@ -13,11 +13,12 @@ from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
 from twoscale.math.krylov import CGResult, conjugate_gradients
 from twoscale.problems.diffusion import DiffusionProblem, in_solver_parts, with_boundary
-from twoscale.problems.parameters import positive
+from twoscale.problems.parameters import check_positive
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.problems.registry import register
 
 
+@register
 @dataclass(frozen=True)
 class Darcy(DiffusionProblem):
     """-div(a grad u) = 1 with u = 0 on the boundary; a takes two positive values.
@@ -52,8 +53,7 @@ class Darcy(DiffusionProblem):
     )
 
     def __post_init__(self) -> None:
-        for name in ("high", "low"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        check_positive(self)
 
     @property
     def distribution(self) -> dict[str, Any]:
@@ -127,6 +127,3 @@ def rounding_residual(coefficient: Tensor, interior: Tensor) -> Tensor:
     rounding = 4 * torch.finfo(torch.float64).eps * inverse_squares
     change = rounding * coefficient[..., 1:-1, 1:-1] * interior
     return change.flatten(1).square().mean(1).sqrt()
-
-
-register(Darcy())

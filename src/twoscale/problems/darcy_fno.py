@@ -13,13 +13,13 @@ from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.problems.darcy import Darcy
-from twoscale.problems.parameters import count
 from twoscale.problems.registry import register
 
 _FINE_VALUES = 2**22  # nodes of fine fields held together, on a GPU more
 _FINE_VALUES_CUDA = 2**27
 
 
+@register
 @dataclass(frozen=True)
 class DarcyFNO(Darcy):
     """-div(a grad u) = 1, u = 0 on the boundary, solved on a fine grid and then thinned.
@@ -55,7 +55,7 @@ class DarcyFNO(Darcy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if count("nodes", self.nodes) < self.fewest_nodes:
+        if self.nodes < self.fewest_nodes:
             raise TwoscaleError(f"nodes must be at least {self.fewest_nodes}, got {self.nodes}")
 
     @property
@@ -129,6 +129,3 @@ def thinned(fields: Tensor, grid: Grid) -> Tensor:
         for fine, coarse in zip(fields.shape[-2:], grid.shape, strict=True)
     )
     return fields[..., ::rows, ::columns].contiguous()
-
-
-register(DarcyFNO())

@@ -21,7 +21,7 @@ from twoscale.problems.finite_elements import (
     reaction_stencil,
     side_load,
 )
-from twoscale.problems.parameters import count, positive
+from twoscale.problems.parameters import check_positive
 from twoscale.problems.random_field import standard_normals
 from twoscale.problems.registry import register
 
@@ -31,6 +31,7 @@ _SOLVE_VALUES = 2**24  # of the factors held together while systems are solved
 _SOLVE_VALUES_CUDA = 2**30
 
 
+@register
 @dataclass(frozen=True)
 class Helmholtz(Problem):
     """-Laplace(u) - (omega / c)^2 u = 0 on the unit square; from the wave speed c to u.
@@ -75,11 +76,9 @@ class Helmholtz(Problem):
     )
 
     def __post_init__(self) -> None:
-        for name in ("frequency", "speed"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        check_positive(self)
         if self.speed <= 1:
             raise TwoscaleError(f"speed must be above 1, got {self.speed}")
-        count("modes", self.modes)
 
     @property
     def distribution(self) -> dict[str, Any]:
@@ -153,6 +152,3 @@ def wave_numbers(modes: int) -> list[tuple[int, int]]:
     numbers = range(math.isqrt(2 * modes) + 2)  # the quarter of a disc that holds them is smaller
     near = [(i, j) for i in numbers for j in numbers if (i, j) != (0, 0)]
     return sorted(near, key=lambda pair: (pair[0] ** 2 + pair[1] ** 2, pair))[:modes]
-
-
-register(Helmholtz())

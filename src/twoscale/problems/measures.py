@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeGuard
+from typing import TypeGuard
 
 from torch import Tensor
 
@@ -10,34 +10,23 @@ from twoscale.domain.patches import Seams
 from twoscale.math.measures import AffineMeasure, Batch, Measure, affine_measure, mean_of
 from twoscale.math.traces import flux_trace
 from twoscale.problems.base import Problem
+from twoscale.problems.diffusion import DiffusionProblem
 
 
-class Diffusion(Protocol):
-    """A problem with a diffusion coefficient."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def fixed_operator(self) -> bool: ...
-
-    def coefficient(self, inputs: Tensor) -> Tensor: ...
-
-
-def has_coefficient(problem: object) -> TypeGuard[Diffusion]:
+def has_coefficient(problem: object) -> TypeGuard[DiffusionProblem]:
     """Say whether a problem has a diffusion coefficient."""
-    return getattr(problem, "coefficient", None) is not None
+    return hasattr(problem, "coefficient")
 
 
-def has_flux(problem: Problem | None) -> TypeGuard[Diffusion]:
+def has_flux(problem: Problem | None) -> TypeGuard[DiffusionProblem]:
     """Say whether a flux is worth measuring: there is a coefficient, and it varies with the input.
 
     With a fixed operator the flux is the normal derivative.
     """
-    return problem is not None and has_coefficient(problem) and not problem.fixed_operator
+    return has_coefficient(problem) and not problem.fixed_operator
 
 
-def flux_trace_error(problem: Diffusion, seams: Seams) -> AffineMeasure:
+def flux_trace_error(problem: DiffusionProblem, seams: Seams) -> AffineMeasure:
     """Return the mean error of the coefficient-weighted flux's jump across seams."""
     return affine_measure(
         lambda b: flux_trace(b.error, _coefficient(problem, b), seams),
@@ -46,7 +35,7 @@ def flux_trace_error(problem: Diffusion, seams: Seams) -> AffineMeasure:
     )
 
 
-def flux_measures(problem: Diffusion, seams: Seams) -> dict[str, Measure]:
+def flux_measures(problem: DiffusionProblem, seams: Seams) -> dict[str, Measure]:
     """Return jump and trace error of the coefficient-weighted flux across seams."""
     jump = mean_of(lambda b: flux_trace(b.prediction, _coefficient(problem, b), seams).abs())
     return {"flux_jump": jump, "flux_trace_error": flux_trace_error(problem, seams)}
@@ -76,7 +65,7 @@ def _residual(problem: Problem, batch: Batch) -> Tensor:
     return _with_channels(problem.residual(batch.known_inputs, batch.prediction))
 
 
-def _coefficient(problem: Diffusion, batch: Batch) -> Tensor:
+def _coefficient(problem: DiffusionProblem, batch: Batch) -> Tensor:
     """Return the coefficient (batch, 1, height, width)."""
     return _with_channels(problem.coefficient(batch.known_inputs))
 

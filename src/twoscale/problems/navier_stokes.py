@@ -15,7 +15,7 @@ from torch import Tensor
 
 from twoscale.domain.grid import Grid
 from twoscale.problems.base import Problem, in_parts
-from twoscale.problems.parameters import count, positive
+from twoscale.problems.parameters import check_positive
 from twoscale.problems.random_field import standard_normals
 from twoscale.problems.registry import register
 
@@ -24,6 +24,7 @@ _SOLVE_VALUES = 2**17  # nodes solved for together: few enough to stay in a CPU'
 _SOLVE_VALUES_CUDA = 2**25
 
 
+@register
 @dataclass(frozen=True)
 class NavierStokes(Problem):
     """dw/dt + v . grad(w) - nu Laplace(w) = f on the periodic square (0, 2 pi)^2; f to w(T).
@@ -66,9 +67,7 @@ class NavierStokes(Problem):
     )
 
     def __post_init__(self) -> None:
-        for name in ("viscosity", "time"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
-        count("steps", self.steps)
+        check_positive(self)
 
     @property
     def distribution(self) -> dict[str, Any]:
@@ -175,6 +174,3 @@ def _step(w: Tensor, forcing: Tensor, waves: _Waves, step: float, half: Tensor) 
     fourth = forcing - waves.advection(half * (decayed + step * third))
     slopes = whole * first + 2 * half * (second + third) + fourth
     return whole * w + step / 6 * slopes
-
-
-register(NavierStokes())

@@ -40,6 +40,19 @@ def count(name: str, value: Any) -> int:
     return value
 
 
+def check_positive(problem: Any) -> None:
+    """Make the numbers among a dataclass's fields floats, or refuse those that are not positive.
+
+    Fields whose default is a whole number count something, from 1; the others are finite.
+    """
+    for field in fields(problem):
+        value = getattr(problem, field.name)
+        if isinstance(field.default, float):
+            object.__setattr__(problem, field.name, positive(field.name, value))
+        elif isinstance(field.default, int):
+            count(field.name, value)
+
+
 def plain(value: Any, name: str) -> Any:
     """Return `value` made of what JSON knows; a dataclass becomes a dictionary of its fields.
 

@@ -15,6 +15,7 @@ from twoscale.problems.random_field import GaussianRandomField
 from twoscale.problems.registry import register
 
 
+@register
 @dataclass(frozen=True)
 class Poisson(DiffusionProblem):
     """Laplace(u) = f with u = 0 on the boundary.
@@ -73,6 +74,3 @@ class Poisson(DiffusionProblem):
 
     def faces(self, inputs: Tensor) -> None:
         return None
-
-
-register(Poisson())

@@ -16,7 +16,7 @@ from torch import Tensor
 from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
 from twoscale.math.transforms import inverse_cosine_transform
-from twoscale.problems.parameters import positive
+from twoscale.problems.parameters import check_positive
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class GaussianRandomField:
     tau: float = 3.0
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "tau"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        check_positive(self)
 
     def sample(
         self,

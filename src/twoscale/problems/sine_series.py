@@ -16,7 +16,7 @@ from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
 from twoscale.math.transforms import sine_transform
 from twoscale.problems.base import Problem
-from twoscale.problems.parameters import count
+from twoscale.problems.parameters import check_positive
 from twoscale.problems.random_field import uniforms
 
 
@@ -30,7 +30,7 @@ class SineSeriesProblem(Problem):
     error of discretisation is made.
     """
 
-    waves: int
+    waves: int = 16
 
     boundary: ClassVar[str] = "u = 0 on the boundary"
     symmetric_under: ClassVar[str] = "square"
@@ -38,7 +38,7 @@ class SineSeriesProblem(Problem):
     power: ClassVar[float]
 
     def __post_init__(self) -> None:
-        count("waves", self.waves)
+        check_positive(self)
 
     @property
     def distribution(self) -> dict[str, Any]:
