@@ -8,13 +8,16 @@ import torch
 from torch import Tensor
 
 from tests.conftest import make_poisson
+from twoscale.domain.cuts import Axis
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 
 SPACES = {
     "channels": Space(Grid((17, 23)), 2, names=("small", "large")),
-    "line": Space(Grid((1, 64))),
+    "row": Space(Grid((1, 64))),
+    "line": Space(Grid((64,))),
     "periodic": Space(Grid.square(32, periodic=True)),
+    "box": Space(Grid((8, Axis(9, periodic=True), 10))),
 }
 UNITS = (1.0, 1e6)  # of the first and of the second channel
 _WAVES = 12  # per axis, at most; twice as many on a line
@@ -29,19 +32,21 @@ def poisson_fields(shape: tuple[int, int], samples: int, seed: int = 0) -> Tenso
 
 @lru_cache(maxsize=32)
 def smooth_fields(space: Space, samples: int = _SAMPLES, seed: int = 0) -> Tensor:
-    """Random waves of decreasing size (samples, channels, height, width), about a mean field."""
+    """Random waves of decreasing size (samples, channels, *shape), about a mean field."""
     generator = torch.Generator().manual_seed(100 + seed)
-    waves, decay = (2 * _WAVES, 1.3) if 1 in space.grid.shape else (_WAVES, 1.5)
-    rows, columns = (
-        _waves(size, periodic, waves)
-        for size, periodic in zip(space.grid.shape, space.grid.periodic, strict=True)
-    )
-    order = torch.arange(rows.shape[1])[:, None] ** 2 + torch.arange(columns.shape[1]) ** 2
+    lines = sum(side > 1 for side in space.grid.shape) == 1
+    most, decay = (2 * _WAVES, 1.3) if lines else (_WAVES, 1.5)
+    axes = [_waves(axis.size, axis.periodic, most) for axis in space.grid.axes]
+    numbers = torch.meshgrid(*(torch.arange(axis.shape[1]) for axis in axes), indexing="ij")
+    order = sum(number**2 for number in numbers)
     shape = (samples, space.channels, *order.shape)
     weights = torch.randn(shape, generator=generator, dtype=torch.float64) / (1 + order) ** decay
-    unit = torch.tensor(UNITS[: space.channels], dtype=torch.float64)[:, None, None]
-    mean = rows[:, :3].sum(1)[:, None] + columns[:, :3].sum(1)
-    return (unit * (rows @ weights @ columns.T + 0.1 * mean)).float()
+    mean = torch.zeros(())
+    for place, axis in enumerate(axes):
+        weights = (weights.movedim(2 + place, -1) @ axis.T).movedim(-1, 2 + place)
+        mean = mean[..., None] + axis[:, :3].sum(1)
+    unit = torch.tensor(UNITS[: space.channels], dtype=torch.float64).reshape(-1, *space.ones)
+    return (unit * (weights + 0.1 * mean)).float()
 
 
 def _waves(size: int, periodic: bool, most: int) -> Tensor:

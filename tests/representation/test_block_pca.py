@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from tests.representation.contract import RepresentationContract, relative
-from tests.representation.spaces import poisson_fields
+from tests.spaces import poisson_fields
 from twoscale import GlobalPCA, PatchPCA, RankRule
 from twoscale.fields.source import as_source
 from twoscale.runtime.timing import Clock

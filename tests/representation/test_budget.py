@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from tests.representation.contract import Chunks, RepresentationContract, relative
-from tests.representation.spaces import poisson_fields, smooth_fields
+from tests.spaces import poisson_fields, smooth_fields
 from twoscale import (
     Chain,
     Conforming,

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from tests.representation.contract import RepresentationContract, relative
-from tests.representation.spaces import poisson_fields
 from tests.representation.test_field_pca import half_pixel_matrix
+from tests.spaces import poisson_fields
 from twoscale import (
     Chain,
     GlobalPCA,

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from tests.representation.contract import RepresentationContract, relative
-from tests.representation.spaces import poisson_fields
+from tests.spaces import poisson_fields
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError

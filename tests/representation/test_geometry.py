@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from tests.representation.spaces import SPACES, poisson_fields, smooth_fields
+from tests.spaces import SPACES, poisson_fields, smooth_fields
 from twoscale import GlobalPCA, PatchPCA, Surrogate, TwoscaleError
 from twoscale.representation import geometry
 from twoscale.representation.geometry import decoder_isometry, one_isometry

@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 
-from tests.representation.spaces import poisson_fields
+from tests.spaces import poisson_fields
 from twoscale import GlobalPCA, PatchPCA, RankRule, TwoScale
 from twoscale.representation.nearest import NearestCodes
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.representation.contract import relative, worst_channel
-from tests.representation.spaces import SPACES, poisson_fields, smooth_fields
+from tests.spaces import SPACES, poisson_fields, smooth_fields
 from twoscale import RestrictedPCA
 from twoscale.domain.aggregation import _interpolation, _means
 from twoscale.domain.cuts import Axis, Cuts

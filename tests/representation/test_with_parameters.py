@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.representation.contract import RepresentationContract, relative
-from tests.representation.spaces import SPACES, poisson_fields, smooth_fields
+from tests.spaces import SPACES, poisson_fields, smooth_fields
 from twoscale import GlobalPCA, PatchPCA, TwoScale, TwoscaleError
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
@@ -23,7 +23,8 @@ def scalars(samples, seed=0):
 
 def beside(fields, parameters):
     """Fields with parameters as their last channels."""
-    constant = parameters[:, :, None, None].expand(-1, -1, *fields.shape[2:])
+    constant = parameters.reshape(*parameters.shape, *[1] * (fields.ndim - 2))
+    constant = constant.expand(-1, -1, *fields.shape[2:])
     return torch.cat([fields, constant], 1)
 
 
@@ -59,7 +60,7 @@ class ParametersContract(RepresentationContract):
 
     def test_the_unit_of_a_channel_does_not_matter(self, fields, new_fields, space):
         """The code is the same in other units."""
-        unit = torch.tensor([1e4] * space.field_channels + [1e2, 1e-3])[:, None, None]
+        unit = torch.tensor([1e4] * space.field_channels + [1e2, 1e-3]).reshape(-1, *space.ones)
         here = self.make().fit(fields, space=space)
         there = self.make().fit(fields / unit, space=space)
         expected = here.encode(new_fields)

@@ -27,6 +27,18 @@ class Plane(NamedTuple):
     periodic: tuple[bool, bool]
 
 
+def is_planar(domain: object) -> bool:
+    """Say whether a domain is a line or a plane without a mask: what images can show."""
+    return isinstance(domain, Grid) and len(domain.axes) < 3 and domain.mask is None
+
+
+def as_planes(fields: Tensor) -> Tensor:
+    """Return fields (batch, channels, *shape) as images: those on a line become a single row."""
+    if fields.ndim not in (3, 4):
+        raise TwoscaleError(f"this works on lines and planes, got {fields.ndim - 2} dimensions")
+    return fields[:, :, None] if fields.ndim == 3 else fields
+
+
 @dataclass(frozen=True, init=False)
 class Grid:
     """Uniform nodes along one to three axes: a line, a plane (rows, columns), or a box.
@@ -111,7 +123,7 @@ class Grid:
     @property
     def plane(self) -> Plane:
         """Return the rows and columns, for what works on images: a line is a single row."""
-        if len(self.axes) > 2 or self._mask is not None:
+        if not is_planar(self):
             raise TwoscaleError(f"this works on lines and planes without masks, not on {self}")
         rows, columns = ((Axis(1),) * (2 - len(self.axes)) + self.axes)[:2]
         return Plane((rows.size, columns.size), (rows.periodic, columns.periodic))
@@ -178,8 +190,9 @@ class Grid:
         return self.partition([min(count, max(size // 2, 1)) for count, size in own])
 
     def _own(self, counts: Sequence[int]) -> Sequence[int]:
-        """Return the last of the counts, as many as there are axes."""
-        return counts[-len(self.axes) :]
+        """Return the last of the counts, or the first one again, as many as there are axes."""
+        missing = max(0, len(self.axes) - len(counts))
+        return [*counts[:1]] * missing + [*counts[-len(self.axes) :]]
 
     def coarsen(self, cells: Sequence[int]) -> Aggregation:
         """Return the means over so many cells per axis, and the interpolation between them."""

@@ -207,6 +207,11 @@ class PatchLayout(Partition):
     def columns(self) -> Cuts:
         return self.axes[-1]
 
+    @property
+    def plane(self) -> PatchLayout:
+        """Return the same patches of a plane: a line becomes a single row."""
+        return PatchLayout((self.rows, self.columns))
+
     @cached_property
     def seams(self) -> Seams:
         return Seams(tuple(one.seams for one in self.axes), tuple(one.axis for one in self.axes))

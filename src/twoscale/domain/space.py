@@ -104,6 +104,11 @@ class Space:
         return (self.channels, *self.domain.shape)
 
     @property
+    def ones(self) -> tuple[int, ...]:
+        """Return a 1 for each axis: one number per channel has the shape (channels, *ones)."""
+        return (1,) * len(self.domain.shape)
+
+    @property
     def field_channels(self) -> int:
         """Return the number of channels that vary over the domain."""
         return self.channels - self.parameters

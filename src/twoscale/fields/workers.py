@@ -24,7 +24,7 @@ ARITY = 8  # sums that are added one after the other in `tree_sum`
 
 Tensors = tuple[Tensor, ...]
 Work = Callable[[Iterator[Tensor]], Any]
-"""What is done with the fields of a range, which come in chunks (batch, channels, height, width).
+"""What is done with the fields of a range, which come in chunks (batch, channels, *shape).
 
 Its result is any value; of work that is summed up, tensors of the same shapes for each range.
 """

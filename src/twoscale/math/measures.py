@@ -3,7 +3,7 @@
 A measure starts from `parts`: per channel two sums over a batch, which simply add up over batches.
 `channels` turns the sums into a number per channel, and `finish` into one over all channels. As a
 loss a measure is `finish(*parts(batch))`, differentiable; as a metric the parts are added over the
-whole test set first. Fields are (batch, channels, height, width).
+whole test set first. Fields are (batch, channels, *shape).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Finish = Callable[[Tensor, Tensor], Tensor]
 class Batch:
     """What a measure may look at; `inputs` only where an equation is involved."""
 
-    prediction: Tensor  # (batch, channels, height, width)
+    prediction: Tensor  # (batch, channels, *shape)
     truth: Tensor
     inputs: Tensor | None = None  # with channels and a grid of their own
 
@@ -41,7 +41,7 @@ class Batch:
         return self.inputs
 
     def in_unit(self, unit: Tensor) -> Batch:
-        """Return the same with prediction and truth in units (channels, 1, 1); inputs stay."""
+        """Return the same with prediction and truth in units (channels, 1, ...); inputs stay."""
         unit = unit.to(self.truth)
         return replace(self, prediction=self.prediction / unit, truth=self.truth / unit)
 
@@ -103,10 +103,11 @@ def affine_measure(
 def in_unit(measure: AffineMeasure, unit: Tensor) -> AffineMeasure:
     """Return a measure that takes each channel's values in its unit, so that squares stay finite.
 
-    Units are (channels, 1, 1). A mean is then in those units as well; what is relative stays the
+    Units are (channels, 1, ...). A mean is then in those units as well; what is relative stays the
     same. Equations have no channel of the fields: all of them take the largest unit.
     """
-    size = unit.amax(0) if measure.equations else unit[:, 0]  # (1, 1) or (channels, 1)
+    size = unit.flatten(1)  # (channels, 1)
+    size = size.amax(0, keepdim=True) if measure.equations else size
 
     def weigh(batch: Batch, values: Tensor) -> Tensor:
         return measure.weight(batch.in_unit(unit), values)
@@ -228,7 +229,7 @@ def _channel_sums(values: Tensor) -> Tensor:
 # Accuracy
 
 relative_l2 = affine_measure(
-    lambda b: b.error.flatten(2), power=2, weight=lambda b, _: b.truth.square().sum((2, 3))
+    lambda b: b.error.flatten(2), power=2, weight=lambda b, _: b.truth.square().flatten(2).sum(2)
 )
 """||prediction - truth|| / ||truth||, one ratio over all samples: the MRE and the loss L_R.
 
@@ -259,7 +260,7 @@ ACCURACY: dict[str, Measure] = {
 def unexplained_share(mean: Tensor) -> Measure:
     """Return ||prediction - truth||² / ||truth - mean||², one ratio over all samples: 1 - R².
 
-    `mean` (channels, height, width) is the mean of the true fields. Over all channels it is the
+    `mean` (channels, *shape) is the mean of the true fields. Over all channels it is the
     mean of their ratios.
     """
 

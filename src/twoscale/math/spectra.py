@@ -7,6 +7,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from twoscale.domain.grid import as_planes
+
 
 @lru_cache(maxsize=8)
 def _radial_bins(shape: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
@@ -26,8 +28,9 @@ def _radial_bins(shape: tuple[int, int], device: torch.device) -> tuple[Tensor, 
 def radial_spectrum(fields: Tensor) -> Tensor:
     """Return |FFT2|^2 averaged in integer radial bins, (batch, channels, bins).
 
-    Fields are (batch, channels, height, width). On a line the bins are |k|.
+    Fields are (batch, channels, *shape) of a line or a plane. On a line the bins are |k|.
     """
+    fields = as_planes(fields)
     height, width = fields.shape[2:]
     bins, multiplicity, counts = _radial_bins((height, width), fields.device)
     energy = torch.view_as_real(torch.fft.rfft2(fields)).square().sum(-1).flatten(2)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from twoscale.domain.grid import as_planes
 from twoscale.fields.source import slices
 
 _WINDOW = 7  # nodes per axis
@@ -14,15 +15,15 @@ _ROUNDING = 1e-6  # of the largest value, in single precision
 
 
 def structural_similarity(prediction: Tensor, truth: Tensor) -> Tensor:
-    """Return the SSIM (batch, channels) of fields (batch, channels, height, width).
+    """Return the SSIM (batch, channels) of fields (batch, channels, *shape).
 
     Wang et al. (2004) with a uniform window of 7 x 7 nodes, unbiased covariances, K1 = 0.01,
     K2 = 0.03, the border of half a window left out, and the range of the true channel as data
     range. Along a side of fewer than 7 nodes the window has the largest odd number that fits.
     Computed in float64: variances of smooth fields cancel.
     """
-    x, y = (fields.flatten(0, 1)[:, None] for fields in (prediction, truth))
-    height, width = (_window(side) for side in truth.shape[2:])
+    x, y = (as_planes(fields).flatten(0, 1)[:, None] for fields in (prediction, truth))
+    height, width = (_window(side) for side in y.shape[2:])
     parts = slices(len(y), max(1, _SSIM_VALUES // y[0].numel()))
     values = [_ssim(x[part].double(), y[part].double(), (height, width)) for part in parts]
     return torch.cat(values).unflatten(0, truth.shape[:2])

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout
-from twoscale.domain.space import Space
+from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, as_source
 from twoscale.parts import Part, register
@@ -21,7 +21,7 @@ from twoscale.runtime.timing import Clock
 class Representation(Part, nn.Module, ABC):
     """A pair of maps, fitted on fields and then frozen; affine, but for `Transformed` inputs.
 
-    `encode` takes fields (batch, channels, height, width) to codes (batch, code_size); `decode`
+    `encode` takes fields (batch, channels, *shape) to codes (batch, code_size); `decode`
     takes codes to fields and is differentiable. Everything fitted is a buffer of the module,
     float32; both maps compute in the buffers' type, whatever comes in (`.double()` makes it
     float64). `space` says what the fields are made of, once it is fitted.
@@ -34,8 +34,17 @@ class Representation(Part, nn.Module, ABC):
 
     space: Space
 
+    def supports(self, domain: Domain) -> bool:
+        """Say whether it works on fields that live there: on grids without masks by default."""
+        return isinstance(domain, Grid) and domain.mask is None
+
     def check(self, space: Space, samples: int) -> None:
         """Raise if the representation cannot be fitted on this many fields of a space."""
+        if not self.supports(space.domain):
+            raise TwoscaleError(
+                f"{self.name} does not work on {space.domain}: use a representation that does, "
+                "such as global-pca on a grid without a mask"
+            )
         if samples < 2:
             raise TwoscaleError(f"a PCA needs at least 2 training fields, got {samples}")
 
@@ -48,7 +57,7 @@ class Representation(Part, nn.Module, ABC):
         clock: Clock | None = None,
         name: str = "output",
     ) -> Self:
-        """Fit on training fields (samples, channels, height, width), a tensor or a chunked source.
+        """Fit on training fields (samples, channels, *shape), a tensor or a chunked source.
 
         Without a `space` the grid is an ordinary one, periodic nowhere. Time is kept on `clock` as
         `pca_<name>`; a chain uses its stages' names instead.
@@ -65,11 +74,11 @@ class Representation(Part, nn.Module, ABC):
 
     @abstractmethod
     def encode(self, fields: Tensor) -> Tensor:
-        """Return the codes (batch, code_size) of `fields` (batch, channels, height, width)."""
+        """Return the codes (batch, code_size) of `fields` (batch, channels, *shape)."""
 
     @abstractmethod
     def decode(self, codes: Tensor) -> Tensor:
-        """Return the fields (batch, channels, height, width) of `codes` (batch, code_size)."""
+        """Return the fields (batch, channels, *shape) of `codes` (batch, code_size)."""
 
     def check_values(self, fields: Tensor) -> None:
         """Raise if fields have values that cannot be encoded; most representations take any."""
@@ -105,12 +114,12 @@ class Representation(Part, nn.Module, ABC):
 
     @property
     def unit(self) -> Tensor:
-        """Return each channel's unit (channels, 1, 1): the size of its deviations from the mean.
+        """Return each channel's unit (channels, 1, ...): the size of its deviations from the mean.
 
         Divide decoded fields by the unit before squaring them. Then every channel counts, whatever
         it is measured in. The unit of a single channel is a power of four, which changes no digit.
         """
-        return torch.ones(self.space.channels, 1, 1)
+        return torch.ones(self.space.channels, *self.space.ones)
 
     @property
     def mean_and_spread(self) -> tuple[float, float] | None:

@@ -198,7 +198,7 @@ class BlockPCA(Representation):
         """Return the energy (blocks, largest rank) of each mode, float64: zero beyond its rank.
 
         It is what the mode contributes to the mean square of the decoded training fields, each
-        channel in its `unit` (channels, 1, 1), summed over nodes: its variance times the squared
+        channel in its `unit` (channels, 1, ...), summed over nodes: its variance times the squared
         norm of the field that a unit of it decodes to.
         """
         self._require_fit()
@@ -207,7 +207,7 @@ class BlockPCA(Representation):
             places = torch.arange(part.start, part.stop, device=self.places.device)
             units = functional.one_hot(places, self.code_size).to(self.mean.dtype)
             fields = self._join(self._deviations(units)) / unit
-            norms[self.places[part]] = fields.square().sum((1, 2, 3))
+            norms[self.places[part]] = fields.square().flatten(1).sum(1)
         return (self.variances * norms.reshape(self.variances.shape)).double()
 
     def truncate(self, ranks: Sequence[int]) -> bool:
@@ -242,7 +242,7 @@ class BlockPCA(Representation):
     def unit(self) -> Tensor:
         self._require_fit()
         shown = (self.vectors != 0).any(2)  # features that never vary have scale 1, and no part
-        return channel_units(self.scale, shown, self.space.channels)
+        return channel_units(self.scale, shown, self.space)
 
     @property
     def mean_and_spread(self) -> tuple[float, float]:
@@ -297,18 +297,19 @@ def _standardised(
     return found
 
 
-def channel_units(scale: Tensor, shown: Tensor, channels: int) -> Tensor:
-    """Return the units (channels, 1, 1) of channels from the features' scales (blocks, features).
+def channel_units(scale: Tensor, shown: Tensor, space: Space) -> Tensor:
+    """Return the units (channels, 1, ...) of channels from the features' scales (blocks, features).
 
     It is the root mean square of the scales that are `shown`; of a single channel the power of four
     next to the largest.
     """
-    if channels == 1:
-        return scale.new_tensor(unit_of(float(torch.where(shown, scale, 0).max()))).reshape(1, 1, 1)
-    apart = (len(scale), channels, -1)
+    if space.channels == 1:
+        unit = scale.new_tensor(unit_of(float(torch.where(shown, scale, 0).max())))
+        return unit.reshape(1, *space.ones)
+    apart = (len(scale), space.channels, -1)
     squares = torch.where(shown, scale.double(), 0).square().reshape(apart).sum((0, 2))
     mean = (squares / shown.reshape(apart).sum((0, 2)).clamp_min(1)).sqrt()
-    return torch.where(mean > 0, mean, 1.0).to(scale.dtype).reshape(-1, 1, 1)
+    return torch.where(mean > 0, mean, 1.0).to(scale.dtype).reshape(-1, *space.ones)
 
 
 def least_varying(means: Tensor, spreads: Tensor) -> tuple[float, float]:

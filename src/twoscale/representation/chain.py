@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.domain.patches import PatchLayout
-from twoscale.domain.space import Space
+from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, map_fields
 from twoscale.math.pca import RankRule
@@ -72,6 +72,9 @@ class Chain(Representation):
             raise TwoscaleError(
                 "a code size can be shared among PCAs only: give each stage a rule of its own"
             )
+
+    def supports(self, domain: Domain) -> bool:
+        return all(stage.supports(domain) for _, stage in self._named())
 
     def _named(self) -> list[tuple[str, Representation]]:
         return [(name, stage) for name, stage in self.stages.items()]  # type: ignore[misc]

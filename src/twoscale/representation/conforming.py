@@ -9,9 +9,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from twoscale.domain.grid import Grid
+from twoscale.domain.grid import Grid, as_planes, is_planar
 from twoscale.domain.patches import PatchLayout, as_pair
-from twoscale.domain.space import Space
+from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError
 from twoscale.math.pca import RankRule, Statistics
 from twoscale.parts import register
@@ -50,16 +50,19 @@ class _SkeletonBound(BlockPCA):
         self.seam_width = seam_width
         self._layout: PatchLayout | None = None
 
+    def supports(self, domain: Domain) -> bool:
+        return is_planar(domain)
+
     def check(self, space: Space, samples: int) -> None:
         super().check(space, samples)
-        Skeleton.of_grid(self._layout_for(space.grid))  # raises
+        Skeleton.of_grid(self._layout_for(space.grid).plane)  # raises
 
     def _layout_for(self, grid: Grid) -> PatchLayout:
         return grid.partition(self.patches, smallest=3)  # two lines, and one inside
 
     def _prepare(self, space: Space, device: torch.device) -> None:
         self._layout = self._layout_for(space.grid)
-        skeleton = Skeleton.of_grid(self._layout)
+        skeleton = Skeleton.of_grid(self._layout.plane)
         self._use_norm(SeamNorm(skeleton, self.seam_width), device)
         self.skeleton = skeleton.float().to(device)
 
@@ -71,7 +74,7 @@ class _SkeletonBound(BlockPCA):
         """Return the energy (blocks, largest rank) of each mode in the norm that sees seams.
 
         It is float64, and zero beyond a block's rank. Channels are measured in a `unit`
-        (channels, 1, 1): stages can be compared in the same unit only.
+        (channels, 1, ...): stages can be compared in the same unit only.
         """
         scales, shares = self.channel_scales, self._channel_shares()
         scales = scales / unit.flatten().to(scales)
@@ -146,12 +149,15 @@ class SkeletonPCA(_SkeletonBound):
         self.register_buffer("inverse_factor", inverse.float().to(device), persistent=False)
 
     def _split(self, fields: Tensor) -> Tensor:
-        traces = self.skeleton.trace(fields.to(self.factor.dtype))  # (batch, channels, size)
+        traces = self.skeleton.trace(
+            as_planes(fields).to(self.factor.dtype)
+        )  # (batch, channels, size)
         return (traces @ self.factor).flatten(1)[:, None]
 
     def _join(self, blocks: Tensor) -> Tensor:
         traces = blocks[:, 0].unflatten(1, (-1, self.skeleton.size))
-        return self.skeleton.extend(traces @ self.inverse_factor)
+        extended = self.skeleton.extend(traces @ self.inverse_factor)
+        return extended.reshape(-1, *self.space.shape)
 
 
 @register
@@ -225,12 +231,12 @@ class BubblePCA(_SkeletonBound):
         self.register_buffer("weights", weights, persistent=False)
 
     def _split(self, fields: Tensor) -> Tensor:
-        bubbles = self.skeleton.bubbles(fields.to(self.weights.dtype))
+        bubbles = self.skeleton.bubbles(as_planes(fields).to(self.weights.dtype))
         return (self.skeleton.tiles(bubbles) * self.weights).flatten(2)
 
     def _join(self, blocks: Tensor) -> Tensor:
         tiles = blocks.unflatten(2, (-1, *self.weights.shape[2:]))
-        return self.skeleton.join(tiles / self.weights)
+        return self.skeleton.join(tiles / self.weights).reshape(-1, *self.space.shape)
 
 
 @register

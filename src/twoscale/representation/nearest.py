@@ -24,7 +24,7 @@ class NearestCodes:
         self.unit = representation.unit
 
     def __call__(self, fields: Tensor) -> Tensor:
-        """Return the codes (batch, code_size) of fields (batch, channels, height, width)."""
+        """Return the codes (batch, code_size) of fields (batch, channels, *shape)."""
         with torch.no_grad():
             codes = self.representation.encode(fields)
         with torch.enable_grad():

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from twoscale.domain.patches import PatchLayout
-from twoscale.domain.space import Space
+from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.source import FieldSource, MappedSource
 from twoscale.parts import register
@@ -107,6 +107,9 @@ class Transformed(Representation):
         self.register_buffer("applied", None)
         self.kinds: tuple[str, ...] = ()
 
+    def supports(self, domain: Domain) -> bool:
+        return self.fields.supports(domain)
+
     def check(self, space: Space, samples: int) -> None:
         lengths = {space.channels, space.field_channels}
         if not isinstance(self.transform, str) and len(self.transform) not in lengths:
@@ -143,7 +146,7 @@ class Transformed(Representation):
         self.applied = torch.tensor(places, dtype=torch.uint8, device=device)
 
     def check_values(self, fields: Tensor) -> None:
-        """Raise if a value of fields (batch, channels, height, width) cannot be transformed."""
+        """Raise if a value of fields (batch, channels, *shape) cannot be transformed."""
         self._refuse_values(_least(fields.detach()).tolist())
 
     def _refuse_values(self, least: Sequence[float]) -> None:
@@ -239,4 +242,6 @@ def worthwhile(fields: FieldSource) -> tuple[str, ...]:
 
 def _least(fields: Tensor) -> Tensor:
     """Return the least value of each channel."""
-    return fields.amin((0, 2, 3)) if len(fields) else fields.new_full(fields.shape[1:2], torch.inf)
+    if not len(fields):
+        return fields.new_full(fields.shape[1:2], torch.inf)
+    return fields.flatten(2).amin((0, 2))

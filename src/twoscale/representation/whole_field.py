@@ -23,8 +23,8 @@ from twoscale.runtime.timing import Clock
 class Normaliser(nn.Module):
     """One mean and one standard deviation per channel, for all nodes of all training fields."""
 
-    mean: Tensor  # (channels, 1, 1)
-    std: Tensor  # (channels, 1, 1)
+    mean: Tensor  # (channels, 1, ...)
+    std: Tensor  # (channels, 1, ...)
 
     def __init__(self, channels: int = 1) -> None:
         super().__init__()
@@ -34,25 +34,27 @@ class Normaliser(nn.Module):
 
     def fit(self, fields: FieldSource) -> Self:
         count = 0
+        ones: tuple[int, ...] = ()
         shift = total = square = torch.zeros(0)
         for chunk in fields.chunks():
             if not count:  # the first value of all, which may be zero: one shift for all sums
-                shift = chunk[0, :, 0, 0].double()
+                shift = chunk[0].flatten(1)[:, 0].double()
+                ones = (1,) * (chunk.ndim - 2)
                 total, square = torch.zeros_like(shift), torch.zeros_like(shift)
-            values = chunk.double() - shift[:, None, None]
-            total += values.sum((0, 2, 3))
-            square += values.square().sum((0, 2, 3))
+            values = chunk.flatten(2).double() - shift[:, None]
+            total += values.sum((0, 2))
+            square += values.square().sum((0, 2))
             count += values[:, 0].numel()
         mean = total / count
         spread = (square / count - mean.square()).clamp_min(0).sqrt()
         check_range(float(((shift + mean).abs() + spread * count**0.5).max()))
-        self.mean = (shift + mean).float().reshape(-1, 1, 1)
-        self.std = torch.where(spread > 0, spread, 1.0).float().reshape(-1, 1, 1)
+        self.mean = (shift + mean).float().reshape(-1, *ones)
+        self.std = torch.where(spread > 0, spread, 1.0).float().reshape(-1, *ones)
         self._spread = spread  # zero where `std` is one in its place
         return self
 
     def restore(self, mean: Tensor, std: Tensor) -> Self:
-        """Take over the mean and the deviation of each channel (channels, 1, 1)."""
+        """Take over the mean and the deviation of each channel (channels, 1, ...)."""
         self.mean, self.std, self._spread = mean, std, std.flatten().double()
         return self
 
@@ -111,7 +113,7 @@ class WholeField(Representation):
         return self.scale.undo(codes.to(self.dtype).unflatten(1, self.space.shape))
 
     def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
-        wanted = (space.channels, 1, 1)
+        wanted = (space.channels, *space.ones)
         found = [tensors.get(f"scale.{name}") for name in ("mean", "std")]
         if any(one is None or one.shape != wanted for one in found):
             raise TwoscaleError("the scale of the fields is missing: the artifact is damaged")
@@ -122,7 +124,7 @@ class WholeField(Representation):
     @property
     def unit(self) -> Tensor:
         flat = self.scale.std.reshape(1, -1)
-        return channel_units(flat, torch.ones_like(flat, dtype=torch.bool), self.space.channels)
+        return channel_units(flat, torch.ones_like(flat, dtype=torch.bool), self.space)
 
     @property
     def mean_and_spread(self) -> tuple[float, float]:

@@ -51,7 +51,9 @@ class WithParameters(Representation):
 
     def _fit(self, source: FieldSource, *, seed: int, clock: Clock, name: str) -> None:
         count, kept = self.space.parameters, self.space.field_channels
-        values = torch.cat([chunk[:, kept:, 0, 0].double() for chunk in source.chunks()])
+        values = torch.cat(
+            [chunk[:, kept:].flatten(2)[..., 0].double() for chunk in source.chunks()]
+        )
         spread = values.std(0, unbiased=False)
         self.mean = values.mean(0).float()
         self.scale = torch.where(spread > 0, spread, torch.ones(count).to(spread)).float()
@@ -63,7 +65,7 @@ class WithParameters(Representation):
     def encode(self, fields: Tensor) -> Tensor:
         self._check_fields(fields)
         kept = self.space.field_channels
-        scores = (fields[:, kept:, 0, 0].to(self.mean.dtype) - self.mean) / self.scale
+        scores = (fields[:, kept:].flatten(2)[..., 0].to(self.mean.dtype) - self.mean) / self.scale
         if self.fields is None:
             return scores
         return torch.cat([self.fields.encode(fields[:, :kept]), scores], 1)
@@ -72,8 +74,9 @@ class WithParameters(Representation):
         self._check_codes(codes)
         codes = codes.to(self.mean.dtype)
         scores = codes[:, codes.shape[1] - self.space.parameters :]
-        values = (self.mean + self.scale * scores)[:, :, None, None]
-        constant = values.expand(-1, -1, *self.space.grid.shape)
+        values = self.mean + self.scale * scores
+        constant = values.reshape(*values.shape, *self.space.ones)
+        constant = constant.expand(-1, -1, *self.space.domain.shape)
         if self.fields is None:
             return constant
         inside = self.fields.decode(codes[:, : codes.shape[1] - self.space.parameters])
@@ -96,7 +99,7 @@ class WithParameters(Representation):
 
     @property
     def unit(self) -> Tensor:
-        own = self.scale[:, None, None]
+        own = self.scale.reshape(-1, *self.space.ones)
         return own if self.fields is None else torch.cat([self.fields.unit, own])
 
     @property

@@ -35,7 +35,7 @@ class Band(nn.Module):
 
     powers: Tensor  # (scores,)
     ratios: Tensor  # (samples,): error / difficulty
-    profile: Tensor  # (channels, height, width): usual error of each node
+    profile: Tensor  # (channels, *shape): usual error of each node
     node_ratios: Tensor  # (samples,): the same of nodes, at their quantile `NODES`
 
     def __init__(self) -> None:
@@ -58,7 +58,8 @@ class Band(nn.Module):
         found = self._deviations(scores, prediction, truth)
         told = found.isfinite().flatten(1).all(1)  # of a prediction of zeros there is no size
         usual_errors = found[told].square().mean(0).sqrt()
-        least = (_STEADIEST * usual_errors.mean((1, 2), keepdim=True)).nan_to_num(1.0)
+        axes = tuple(range(1, usual_errors.ndim))
+        least = (_STEADIEST * usual_errors.mean(axes, keepdim=True)).nan_to_num(1.0)
         profile = usual_errors.nan_to_num(1.0).maximum(least).float()
         self.profile = profile.clamp_min(torch.finfo(torch.float32).tiny)
         return self
@@ -86,7 +87,7 @@ class Band(nn.Module):
     def half_width(self, scores: Tensor, prediction: Tensor, level: float) -> Tensor:
         """Return how far the truth is from the prediction at most, at `NODES` of the nodes."""
         size = self._quantile(self.node_ratios, level) * self.difficulty(scores)
-        widths = _never_nan(size[:, None, None, None] * self.profile * _sizes(prediction))
+        widths = _never_nan(_each(size, prediction) * self.profile * _sizes(prediction))
         return widths.to(prediction.dtype)
 
     def check_level(self, level: float) -> None:
@@ -104,7 +105,7 @@ class Band(nn.Module):
     def _deviations(self, scores: Tensor, prediction: Tensor, truth: Tensor) -> Tensor:
         """Return the errors of nodes in units of the prediction's size and the difficulty."""
         found = ratio((prediction.double() - truth.double()).abs(), _sizes(prediction))
-        return ratio(found, self.difficulty(scores)[:, None, None, None])
+        return ratio(found, _each(self.difficulty(scores), found))
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the state from tensors, named as in `state_dict`."""
@@ -153,5 +154,11 @@ def positive(scores: Tensor) -> Tensor:
 
 
 def _sizes(fields: Tensor) -> Tensor:
-    """Return the root mean square of each sample's channels, (samples, channels, 1, 1)."""
-    return fields.double().square().mean((2, 3), keepdim=True).sqrt()
+    """Return the root mean square of each sample's channels, (samples, channels, 1, ...)."""
+    axes = tuple(range(2, fields.ndim))
+    return fields.double().square().mean(axes, keepdim=True).sqrt()
+
+
+def _each(values: Tensor, fields: Tensor) -> Tensor:
+    """Return numbers (samples,) as factors of fields."""
+    return values.reshape(-1, *[1] * (fields.ndim - 1))

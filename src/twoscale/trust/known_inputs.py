@@ -10,6 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from twoscale.domain.grid import as_planes
 from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource, FieldSource, fields_at, random_rows
 from twoscale.representation.base import subset
@@ -96,7 +97,7 @@ class KnownInputs(nn.Module):
         """
         samples, *sides = inputs.shape
         seen = min(_SEEN, max(1, _VALUES // math.prod(sides)))
-        fields = fields_at(inputs, random_rows(samples, seen))
+        fields = as_planes(fields_at(inputs, random_rows(samples, seen)))
         fitted, others = _thirds(len(fields), fields.device)
         self.register_buffer("unit", _units(fields))
         self._prepare()
@@ -118,8 +119,8 @@ class KnownInputs(nn.Module):
 
     @torch.no_grad()
     def forward(self, fields: Tensor) -> Familiarity:
-        """Return how familiar inputs (samples, channels, height, width) are."""
-        squares, extremes, coarse, rest = self._seen(fields)
+        """Return how familiar inputs (samples, channels, *shape) are."""
+        squares, extremes, coarse, rest = self._seen(as_planes(fields))
         distances = self.scores(self._numbers(squares, extremes))
         return Familiarity(distances.view(len(fields), 4, self.space.channels), coarse, rest)
 
@@ -196,7 +197,7 @@ class KnownInputs(nn.Module):
 
 
 def _units(fields: Tensor) -> Tensor:
-    """Return what each channel is divided by, (channels, 1, 1): 1 if its size is usual.
+    """Return what each channel of images is divided by, (channels, 1, 1): 1 if its size is usual.
 
     Else it is its standard deviation; of a constant channel its size.
     """

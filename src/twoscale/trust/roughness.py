@@ -23,8 +23,9 @@ class NeighbourSquares:
     """
 
     def __init__(self, grid: Grid) -> None:
-        height, self._width = sorted(grid.shape) if 1 in grid.shape else grid.shape
-        self._turned = (height, self._width) != grid.shape  # a line is always a row
+        shape = grid.plane.shape
+        height, self._width = sorted(shape) if 1 in shape else shape
+        self._turned = (height, self._width) != shape  # a line is always a row
         self._rows = -(-height // 2)
 
     def __call__(self, fields: Tensor) -> Tensor:
