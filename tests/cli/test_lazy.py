@@ -40,13 +40,6 @@ def test_importing_the_package_loads_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_package_lists_its_names_once_each():
-    assert {*twoscale._WHERE, "TwoscaleError", "TwoscaleWarning", "__version__"} == {
-        *twoscale.__all__
-    }
-    assert set(twoscale.__all__) <= set(dir(twoscale))
-
-
 def test_names_that_are_not_there():
     with pytest.raises(AttributeError, match="no attribute 'Surogate'"):
         twoscale.Surogate  # noqa: B018
