@@ -16,8 +16,8 @@ from twoscale.math.measures import Batch
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.report.axes import panels, shared_legend
 from twoscale.report.method_looks import colour
-from twoscale.report.run_trust import Radii, TrustLook
-from twoscale.report.trust_figures import draw_errors, draw_reliability
+from twoscale.report.run_trust import Radii, measure_trust
+from twoscale.report.trust_charts import draw_errors, draw_reliability
 
 SIDE = 32
 TRAINING, CALIBRATION, FRESH = 600, 400, 400
@@ -41,12 +41,11 @@ def fitted(predictor: str, problem: Darcy | None, x: Tensor, u: Tensor) -> Surro
 def radii_of(surrogate: Surrogate, x: Tensor, u: Tensor) -> Radii:
     """Return errors and radii of the last fields."""
     inputs, truth = x[-FRESH:, None], u[-FRESH:, None]
-    look = TrustLook(surrogate)
     predicted = surrogate.predict_fields(inputs)
-    look.add(Batch(predicted.double(), truth.double(), inputs))
-    radii = look.result().radii
-    assert radii is not None
-    return radii
+    known = measure_trust(surrogate, [Batch(predicted.double(), truth.double(), inputs)])
+    assert known is not None
+    assert known.radii is not None
+    return known.radii
 
 
 def trust_radii() -> Figure:

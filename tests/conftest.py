@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tests.browser import ARGUMENTS, BROWSER
+from tests.golden import check_golden
 from tests.surrogate.tiny import make
 from twoscale import METHODS, Grid, Poisson
 from twoscale.fields.source import ArraySource
@@ -149,6 +150,16 @@ def without_drawing(monkeypatch):
     from matplotlib.figure import Figure
 
     monkeypatch.setattr(Figure, "savefig", small_picture)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--renew", action="store_true", help="Write the words of pages anew.")
+
+
+@pytest.fixture
+def golden(request):
+    """Compare the words of a page with a reviewed file in `tests/golden`."""
+    return partial(check_golden, renew=request.config.getoption("--renew"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

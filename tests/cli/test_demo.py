@@ -13,7 +13,7 @@ from twoscale.files import WorkFolder, working
 
 SMALL = ("--resolution", 16, "--samples", 100, "--budget", "0.1s", "--epochs", 1)
 RUNS = ["search", "local", "overlap", "two-scale"]
-PICTURES = {"prediction", "error-time", "errors", "zoom", "profile", "seams"}
+PICTURES = {"median", "error-time", "errors", "zoom", "profile", "seams"}
 
 
 @pytest.mark.usefixtures("drawn_figures")
@@ -98,7 +98,7 @@ def made(monkeypatch):
     monkeypatch.setattr(demo_parts, "auto_run", lambda data, path, **_: make(path.name))
     monkeypatch.setattr(demo_parts, "fit_run", lambda data, path, **_: make(path.name))
     monkeypatch.setattr(
-        demo_parts, "write_comparison", lambda page, *_, **__: parts.append(page.name)
+        demo_parts, "write_demo_page", lambda page, *_, **__: parts.append(page.name)
     )
     return parts
 
@@ -129,7 +129,7 @@ def test_demo_is_made_anew_on_request(twoscale, tmp_path, made):
 def test_a_demo_of_other_options_takes_nothing_over(twoscale, tmp_path, made, monkeypatch):
     command = ("demo", "--out", tmp_path / "demo", "--json")
     with monkeypatch.context() as patch:
-        patch.setattr(demo_parts, "write_comparison", interrupt)
+        patch.setattr(demo_parts, "write_demo_page", interrupt)
         assert twoscale(*command).status == 130
     assert made == ALL[:-1]
     made.clear()
@@ -141,7 +141,7 @@ def test_a_demo_whose_data_lack_a_file_begins_anew(twoscale, tmp_path, made, mon
     out = tmp_path / "demo"
     command = ("demo", "--out", out, "--json")
     with monkeypatch.context() as patch:
-        patch.setattr(demo_parts, "write_comparison", interrupt)
+        patch.setattr(demo_parts, "write_demo_page", interrupt)
         patch.setattr(demo_parts, "generate", lambda problem, path, **_: generate(
             problem, path, resolution=8, samples=20
         ))  # fmt: skip

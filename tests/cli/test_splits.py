@@ -8,7 +8,7 @@ import pytest
 from tests.cli.outcome import refused
 from twoscale.data import Dataset, generate
 from twoscale.problems import Poisson
-from twoscale.report.run_page import origin_section
+from twoscale.report.run_page import run_sections
 from twoscale.report.run_record import read_run
 from twoscale.run import Run
 
@@ -86,7 +86,7 @@ def test_a_test_set_of_its_own(twoscale, data, other, tmp_path):
     assert opened.evaluate(Dataset(data))["measured_on"] == "validation"
     shown = read_run(opened)
     assert shown.judging_identity == shown.judging_dataset().identity == Dataset(test).identity
-    assert ("Test data", f"d.zarr, {Dataset(test).identity}") in origin_section(shown).facts
+    assert ("Test data", f"d.zarr, {Dataset(test).identity}") in list(run_sections(shown))[-1].facts
     assert read_run(opened, Dataset(data), look=False).judging_identity == Dataset(data).identity
     tuned = tmp_path / "tuned"
     plan = ("--objective", "A3", "--epochs", 1, "--warm-up", 0, "--ramp", 0)

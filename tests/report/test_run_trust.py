@@ -8,9 +8,9 @@ import pytest
 from tests.surrogate.tiny import make
 from twoscale import Darcy
 from twoscale.fields.samples import as_samples
-from twoscale.report import run_trust, trust_figures
+from twoscale.report import run_trust
 from twoscale.report.run_samples import measure_samples
-from twoscale.report.run_trust import TrustSamples
+from twoscale.report.trust_charts import trust_charts
 from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.trust.break_even import FULL, BreakEven
 
@@ -96,20 +96,17 @@ def test_chance_is_what_exchangeable_samples_do(trust):
     assert 0.94 < inside.mean() < 0.985
 
 
-def test_all_pictures_are_drawn(trust):
+def test_all_charts_are_drawn(trust):
     outside = np.arange(FRESH) == 3
     radii = replace(trust.radii, errors=np.where(outside, np.inf, trust.radii.errors))
-    drawn = [
-        trust_figures.reliability(radii),
-        trust_figures.errors_and_radii(radii, outside),
-        trust_figures.certificates(trust.proofs),
-        trust_figures.distances(trust),
-        trust_figures.distances(TrustSamples(np.array([0.2, 0.4, 300.0]))),
-    ]
-    labels = [figure.axes[0].get_xlabel() for figure in drawn]
-    assert labels[1] == "radius at level 0.95 (%)"
-    legend = drawn[-1].legends[0]
-    assert [one.get_text() for one in legend.texts] == ["known: 2", "outside: 1", "limit"]
+    far = replace(trust, radii=radii, distances=np.where(outside, 300.0, trust.distances))
+    charts = {chart.name: chart for chart in trust_charts(np.arange(FRESH), far)}
+    assert list(charts) == ["reliability", "radii", "certificates", "distances"]
+    drawn = {name: chart.picture().figure for name, chart in charts.items()}
+    assert drawn["radii"].axes[0].get_xlabel() == "radius at level 0.95 (%)"
+    legend = [one.get_text() for one in drawn["distances"].legends[0].texts]
+    assert legend[-2:] == [f"outside: {far.outside.sum()}", "limit"]
+    assert charts["radii"].table["radius %"] == pytest.approx(100 * radii.radii)
 
 
 # Words

@@ -39,7 +39,8 @@ def demo(
     from twoscale.cli.demo_parts import PAGE, Asked, run_demo
     from twoscale.cli.display import print_json
     from twoscale.cli.terminal import print_table, say
-    from twoscale.report.comparison import Shown, table_rows
+    from twoscale.report.demo_page import demo_table
+    from twoscale.report.run_record import read_run
     from twoscale.runtime.timing import parse_duration
 
     asked = Asked(samples, resolution, parse_duration(budget), epochs, seed, device)
@@ -50,10 +51,10 @@ def demo(
     if is_quiet():
         print_answer(out)
         return
-    shown = [Shown.of(run) for run in runs.values()]
-    tests = shown[0].metrics["samples"]
+    shown = {name: read_run(run, look=False) for name, run in runs.items()}
+    tests = next(iter(shown.values())).metrics["samples"]
     say(f"Errors on {tests} test fields of Poisson's equation, {resolution}\u00b2 nodes:")
-    print_table(*table_rows(shown))
+    print_table(*demo_table(shown))
     say(f"The page with pictures: {out / PAGE}")
     say("Your own data next:")
     print("  twoscale fit PAIRS.npz --input a --output u --out runs/mine --budget 1min")

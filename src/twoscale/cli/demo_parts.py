@@ -16,7 +16,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, read_json, working, write_json
 from twoscale.files.work_folder import SUFFIX, is_work_folder
 from twoscale.problems import Poisson
-from twoscale.report.comparison import SEARCH, write_comparison
+from twoscale.report.demo_page import SEARCH, write_demo_page
 from twoscale.report.figure_folder import check_page
 from twoscale.report.method_looks import method_title
 from twoscale.run import Run, auto_run, fit_run
@@ -82,7 +82,7 @@ class _Demo:
             runs[method] = self._run(dataset, method, self._fitted)
         _tell(4, "drawing the page")
         with progress_bar() as progress:
-            write_comparison(self.out / PAGE, dataset, runs, overwrite=True, progress=progress)
+            write_demo_page(self.out / PAGE, dataset, runs, overwrite=True, progress=progress)
         self._note(complete=True)
         return runs
 

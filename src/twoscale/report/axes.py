@@ -37,7 +37,8 @@ _PCA_LOOKS = (
     ("#CC79A7", "++++"),
     ("#BBBBBB", "||||"),
 )
-GREY = "#555555"
+GREY, LEARNED, ERROR, ORACLE = "#555555", "#0072B2", "#D55E00", "#999999"
+HALF = 4.5  # inches: half of a page, and all of a phone
 _WIDTH, _HEIGHT = 3.4, 2.7  # inches of one panel
 _AT_MOST = 3  # panels in a row
 _RANGE = 2.5  # from here on an axis is logarithmic
@@ -105,6 +106,12 @@ def new_figure(width: float, height: float) -> Figure:
         raise TwoscaleError(f"it would be {width:.0f} by {height:.0f} inches large")
     room = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
     return Figure(figsize=(width, height), layout=room)
+
+
+def one_panel(height: float) -> tuple[Figure, Axes]:
+    """Return a figure that fits half of a page or a phone, and its only axis."""
+    figure = new_figure(HALF, height)
+    return figure, figure.subplots()
 
 
 def label_width(labels: Collection[str]) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from twoscale.errors import missing_extra
-from twoscale.report.picture import ChartTable, Picture
+from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.report.picture import Chart, ChartTable, Picture
 
 try:
     from jinja2 import Environment, PackageLoader
@@ -75,7 +76,8 @@ class NextStep:
 class Section:
     """A part of the page: question, steps, tables, pictures, tables that are hidden at first.
 
-    A section with `fold` shows only its title and lead until it is opened.
+    A section with `fold` shows only its title and lead until it is opened. `charts` are drawn after
+    its pictures.
     """
 
     title: str
@@ -88,6 +90,28 @@ class Section:
     folded: Sequence[PageTable] = ()
     fold: bool = False
     anchor: str = field(default="", kw_only=True)
+    charts: Sequence[Chart] = field(default=(), kw_only=True)
+
+    def drawn(self, prefix: str = "", room: float = math.inf, elsewhere: str = "") -> Section:
+        """Return the same with its charts as pictures; one that cannot be drawn is a remark.
+
+        Pictures that have no room, in letters of the page, are left out: `elsewhere` says where
+        they are.
+        """
+        pictures, remarks = list(self.pictures), list(self.remarks)
+        for place, chart in enumerate(self.charts):
+            try:
+                picture = chart.picture(prefix)
+            except TwoscaleError as error:
+                remarks.append(f"Not drawn: {chart.title} ({error}).")
+                continue
+            room -= len(picture.source)
+            if room < 0:
+                left = len(self.charts) - place
+                remarks.append(f"{left} pictures are left out to keep the page small: {elsewhere}.")
+                break
+            pictures.append(picture)
+        return replace(self, charts=(), pictures=pictures, remarks=remarks)
 
 
 @dataclass(frozen=True)

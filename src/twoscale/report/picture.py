@@ -7,8 +7,9 @@ import csv
 import io
 import math
 import re
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from twoscale.errors import TwoscaleError, missing_extra
-from twoscale.report.axes import Figure, matplotlib
+from twoscale.report.axes import Figure, chart_style, matplotlib
 from twoscale.report.display import ABSENT
 from twoscale.runtime.texts import short_number
 
@@ -171,6 +172,29 @@ class Picture:
             (folder / f"{self.name}.{kind}").write_bytes(content)
         if self.table is not None:
             (folder / f"{self.name}.csv").write_text(self.table.csv, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture that is not drawn yet; the options are those of `Picture`."""
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], Figure]
+    table: ChartTable | None = None
+    vector: bool = True
+    narrow: Callable[[], Figure] | None = None
+
+    def picture(self, prefix: str = "") -> Picture:
+        """Return the drawn picture, or raise a TwoscaleError that says why it cannot be drawn."""
+        with reporting_errors({}), warnings.catch_warnings(), chart_style():
+            warnings.simplefilter("ignore")  # letters that the font lacks, empty axes
+            figures = (self.draw(), self.narrow() if self.narrow else None)
+            words = (f"{prefix}{self.name}", self.title, self.caption)
+            drawn = Picture(*words, figures[0], self.vector, self.table, figures[1])
+            _ = drawn.source
+        return drawn
 
 
 def _rendered(figure: Figure, kind: str) -> bytes:

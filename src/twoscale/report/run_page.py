@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from twoscale._version import __version__
 from twoscale.errors import TwoscaleWarning
 from twoscale.methods.settings import setting_text
-from twoscale.report import run_figures, run_numbers
-from twoscale.report.display import ABSENT
-from twoscale.report.page import ChartTable, NextStep, PageTable, Section, Tile, page_text
+from twoscale.report import run_charts
+from twoscale.report.display import ABSENT, METRIC_NOTE, metric_cells, metric_header
+from twoscale.report.page import NextStep, PageTable, Section, Tile, page_text
+from twoscale.report.picture import Chart
 from twoscale.report.run_commands import (
     next_commands,
     python_line,
     repeat_command,
     suggested_command,
 )
-from twoscale.report.run_pictures import Drawings
 from twoscale.report.run_record import RunRecord, fresh_run
-from twoscale.report.run_words import limits_text, result_sentences, used_text
+from twoscale.report.run_samples import RunSamples
+from twoscale.report.trust_charts import trust_charts
+from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.run.folder import Fitted
 from twoscale.runtime.texts import duration_text, percent, short_duration_text
+from twoscale.search.findings import shares_text
 from twoscale.search.record import HEADINGS, table_rows
 from twoscale.surrogate.artifact import PAGE
 
@@ -44,54 +48,115 @@ def illustrate_run(folder: Path, fitted: Fitted) -> None:
 
 def run_page(run: RunRecord) -> str:
     """Return the page of one run."""
-    drawn = Drawings(run)
-    first = drawn.first()
-    sections = list(run_sections(run, drawn))
+    first = Section("", charts=median_charts(run)).drawn()
     return page_text(
         title=f"{run.name}: {run.title}",
         best=result_sentences(run),
-        first=first,
-        summary=[one for one in (limits_text(run), used_text(run)) if one],
-        tiles=tiles(run),
-        sections=sections,
+        first=next(iter(first.pictures), None),
+        summary=[*first.remarks, *filter(None, (limits_text(run), used_text(run)))],
+        tiles=_tiles(run),
+        sections=[section.drawn() for section in run_sections(run)],
         footer=FOOTER,
     )
 
 
-def run_sections(run: RunRecord, drawn: Drawings) -> Iterator[Section]:
-    """Yield the sections of a run's page; those that do not apply are left out."""
-    yield next_section(run)
-    yield from drawn.sections()
+def median_charts(run: RunRecord) -> list[Chart]:
+    """Return the picture of the median sample, with which a page begins, in a list."""
+    sample = None if run.samples is None else run.samples.median
+    if sample is None:
+        return []
+    return [run_charts.sample_chart(run, "median", "The median sample", sample, columns=4)]
+
+
+def run_sections(run: RunRecord) -> Iterator[Section]:
+    """Yield the sections of a run, which are not drawn yet; what does not apply is left out."""
+    yield _next_section(run)
+    if run.samples is not None and run.samples.best is not None:
+        yield from _error_sections(run, run.samples)
     if run.search is not None:
-        yield _search_section(run.search, drawn)
-    yield _training_section(run, drawn)
-    yield origin_section(run)
+        explanation, rows = run.search["explanation"], table_rows(run.search)
+        note = "Relative errors of the validation fields in %; * marks the chosen one."
+        title = f"All {len(run.search['trials'])} candidates"
+        yield Section(
+            "The search",
+            " ".join(explanation[:1]),
+            steps=[NextStep(sentence) for sentence in explanation[1:]],
+            charts=list(run_charts.candidate_charts(run.search)),
+            folded=[PageTable(HEADINGS, rows, title, note, words=(0, 1))],
+            anchor="search",
+        )
+    charts = [run_charts.timing_chart(run)]
+    charts += [run_charts.loss_chart(run.history)] if run.history else []
+    yield Section("Training and time", charts=charts, anchor="training")
+    yield _origin_section(run)
 
 
-def tiles(run: RunRecord) -> list[Tile]:
+def _error_sections(run: RunRecord, samples: RunSamples) -> Iterator[Section]:
+    """Yield the sections on errors: samples, channels, places, scales, seams, trust."""
+    assert samples.best is not None
+    assert samples.worst is not None
+    yield Section(
+        "Best and worst sample",
+        "Does the worst input look unusual, or does the error sit in one place?",
+        charts=[
+            run_charts.sample_chart(run, "best", "The best sample", samples.best),
+            run_charts.sample_chart(run, "worst", "The worst sample", samples.worst),
+        ],
+        anchor="samples",
+    )
+    charts = [run_charts.error_chart(run, samples)]
+    if findings := run.findings:
+        charts.append(run_charts.share_chart(findings.shares))
+    rows = [[run.title, *metric_cells(run.metrics)]]
+    if channels := run.metrics.get("channels"):
+        charts.append(run_charts.channel_chart(channels))
+        rows += [[f"channel {name}", *metric_cells(one)] for name, one in channels.items()]
+    table = PageTable(metric_header(), rows, note=METRIC_NOTE)
+    yield Section("How large the error is", tables=[table], charts=charts, anchor="errors")
+    charts = [run_charts.map_chart(run, samples), run_charts.spectrum_chart(run, samples)]
+    yield Section("Where the error is", charts=charts, anchor="places")
+    if samples.jumps:
+        charts = [run_charts.seam_chart(samples.jumps)]
+        yield Section("Seams", _seam_text(samples.seam_ratio), charts=charts, anchor="seams")
+    if samples.trust is not None:
+        texts = (trust_text(run.metrics), break_even_text(run.metrics))
+        charts = list(trust_charts(samples.numbers, samples.trust))
+        lead = " ".join(filter(None, texts))
+        yield Section("How far to trust it", lead, charts=charts, anchor="trust")
+
+
+def _seam_text(ratio: float | None) -> str:
+    lead = "Patches meet at borders. A jump of the error there is a seam."
+    if ratio is None:
+        return lead
+    times = f"{ratio:.2g} times as large" if abs(ratio - 1) > 0.15 else "about as large"
+    return f"{lead} Jumps in the slope of the error are {times} there as inside patches."
+
+
+def _tiles(run: RunRecord) -> list[Tile]:
     """Return the numbers at the top of the page."""
     metrics = run.metrics
     errors = {
         f"mean relative error, {run.judged_by}": run.error,
         "MRE: all of them together": metrics["mre"],
     }
-    found = [
+    tiles = [
         Tile(ABSENT if error is None else percent(error), words) for words, error in errors.items()
     ]
     oracle = metrics["oracle_mean_relative_l2"]
     if oracle is not None:
-        found.append(Tile(percent(oracle), "oracle: mean error of the representation alone"))
-    found.append(Tile(duration_text(run.fit_seconds), "search" if run.search else "fit"))
+        tiles.append(Tile(percent(oracle), "oracle: mean error of the representation alone"))
+    tiles.append(Tile(duration_text(run.fit_seconds), "search" if run.search else "fit"))
     if run.prediction_seconds is not None:
         time = short_duration_text(run.prediction_seconds)
-        found.append(Tile(time, "per prediction, in a batch"))
+        tiles.append(Tile(time, "per prediction, in a batch"))
     if metrics["output_code"] is not None:
         code = f"{metrics['input_code']} → {metrics['output_code']}"
-        found.append(Tile(code, "numbers in the codes"))
-    return found
+        tiles.append(Tile(code, "numbers in the codes"))
+    return tiles
 
 
-def next_section(run: RunRecord) -> Section:
+def _next_section(run: RunRecord) -> Section:
     """Return what to do next: what would help, then how the run is used."""
     steps = [NextStep(one.text, suggested_command(run, one)) for one in run.suggestions[:4]]
     steps += [NextStep(f"{words}.", command) for words, command in next_commands(run)[1:2]]
@@ -99,90 +164,71 @@ def next_section(run: RunRecord) -> Section:
     return Section("What to do next", steps=steps, anchor="next")
 
 
-def _search_section(search: Mapping[str, Any], drawn: Drawings) -> Section:
-    pictures = drawn.picture(
-        "candidates",
-        "Candidates of the search",
-        "Validation error against the time of each candidate. The ring marks the chosen one. The "
-        "dashed line joins candidates that no other one beats in both. Numbers are table rows.",
-        lambda: run_figures.candidates(search),
-        ChartTable(HEADINGS, table_rows(search)),
-    )
-    return Section(
-        "The search",
-        " ".join(search["explanation"][:1]),
-        steps=[NextStep(sentence) for sentence in search["explanation"][1:]],
-        pictures=pictures,
-        folded=[
-            PageTable(
-                HEADINGS,
-                table_rows(search),
-                title=f"All {len(search['trials'])} candidates",
-                note="Relative errors of the validation fields in %; * marks the chosen one.",
-                words=(0, 1),
-            )
-        ],
-        remarks=drawn.take_remarks(),
-        anchor=f"{drawn.prefix}search",
-    )
-
-
-def _training_section(run: RunRecord, drawn: Drawings) -> Section:
-    timings: Mapping[str, float] = run.metrics["timings"]
-    pictures = drawn.picture(
-        "timings",
-        "Time by stage",
-        "Seconds of the fit and of predicting all test samples."
-        + (" The fit is that of the chosen candidate." if run.search else ""),
-        lambda: run_figures.timing_bar(timings),
-        run_numbers.timing_numbers(timings),
-    )
-    if run.history:
-        pictures += drawn.picture(
-            "losses",
-            "Loss during training",
-            "Training and validation loss of each epoch. If validation stays above training, more "
-            "samples help. If both still fall at the end, longer training helps.",
-            lambda: run_figures.losses(run.history),
-            run_numbers.loss_numbers(run.history),
-        )
-    return Section(
-        "Training and time",
-        pictures=pictures,
-        remarks=drawn.take_remarks(),
-        anchor=f"{drawn.prefix}training",
-    )
-
-
-def _test_data(run: RunRecord) -> Iterator[tuple[str, str]]:
-    """Yield the separate dataset that a run is tested on, if there is one."""
-    if "test_dataset" in run.config:
-        test = run.config["test_dataset"]
-        yield "Test data", f"{Path(test['path']).name}, {test['identity']}"
-
-
-def origin_section(run: RunRecord, prefix: str = "") -> Section:
+def _origin_section(run: RunRecord) -> Section:
     """Return how the run was made: data, device, settings, and the command that repeats it."""
-    environment = run.environment
-    facts = [
-        ("Data", f"{run.dataset_path.name}, {run.config['dataset']['identity']}"),
-        *_test_data(run),
-        ("Training samples", str(run.config["training_samples"])),
+    environment, config = run.environment, run.config
+    facts = [("Data", f"{run.dataset_path.name}, {config['dataset']['identity']}")]
+    if test := config.get("test_dataset"):
+        facts.append(("Test data", f"{Path(test['path']).name}, {test['identity']}"))
+    commit = environment.get("commit") or ABSENT
+    facts += [
+        ("Training samples", str(config["training_samples"])),
         ("Seed", str(run.surrogate.seed)),
         ("Device", f"{environment.get('device')}, {environment.get('device_name')}"),
         ("Threads", str(environment.get("threads"))),
-        (
-            "twoscale",
-            f"{environment.get('twoscale')}, commit {environment.get('commit') or ABSENT}",
-        ),
+        ("twoscale", f"{environment.get('twoscale')}, commit {commit}"),
         ("torch", str(environment.get("torch"))),
-        ("Configuration", str(run.config["hash"])),
+        ("Configuration", str(config["hash"])),
     ]
     settings = [[name, setting_text(one)] for name, one in run.surrogate.settings.items()]
     return Section(
         "How it was made",
         facts=facts,
         steps=[NextStep("This command makes the same run again.", repeat_command(run))],
-        folded=[PageTable(["setting", "value"], settings, title="All settings", words=(0, 1))],
-        anchor=f"{prefix}origin",
+        folded=[PageTable(["setting", "value"], settings, "All settings", words=(0, 1))],
+        anchor="origin",
+    )
+
+
+def result_sentences(run: RunRecord) -> list[str]:
+    """Return what was fitted on what, how well, and in which time."""
+    inputs, outputs = run.surrogate.input_space_, run.surrogate.output_space_
+    seconds = duration_text(run.fit_seconds)
+    time = f"A search of {seconds} chose it" if run.search else f"The fit took {seconds}"
+    if run.prediction_seconds is not None:
+        time += f", and a prediction takes {short_duration_text(run.prediction_seconds)}"
+    return [
+        f"{run.title} was fitted on {run.config['training_samples']} samples of "
+        f"{run.dataset_path.name} ({inputs.contents} to {outputs.contents}).",
+        f"Its mean relative L2 error on {run.metrics.get('samples')} {run.judged_by} is "
+        f"{percent(run.error)}; that of all of them together (MRE) is "
+        f"{percent(run.metrics['mre'])}.",
+        f"{time}.",
+    ]
+
+
+def limits_text(run: RunRecord) -> str:
+    """Return what limits the error: the representation, the predictor or the data."""
+    found = run.findings
+    if found is None:
+        return ""
+    text = shares_text(found.shares)
+    if found.training_error is not None:
+        text = f"The error on training samples is {percent(found.training_error)}. {text}"
+    if found.oracle is not None:
+        text = f"The representation alone (oracle) has {percent(found.oracle)}. {text}"
+    return text
+
+
+def used_text(run: RunRecord) -> str:
+    """Return how many samples the pictures show, and the range of their errors."""
+    samples = run.samples
+    if samples is None or not len(samples.finite):
+        return ""
+    used, tested = len(samples.errors), samples.tested
+    of = f"all {used}" if used == tested else f"the first {used} of {tested}"
+    low, middle, high = map(percent, np.quantile(samples.finite, (0.0, 0.5, 1.0)))
+    return (
+        f"Pictures show {of} samples. Their errors range from {low} to {high}; the median is "
+        f"{middle}."
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -11,18 +11,12 @@ import torch
 from torch import Tensor
 
 from twoscale.domain.cuts import Axis
-from twoscale.domain.patches import Seams
 from twoscale.domain.space import Space
+from twoscale.domain.patches import Seams
 from twoscale.fields.source import chunk_length, first_fields, slices
-from twoscale.math.measures import (
-    Batch,
-    measure_all,
-    over_channels,
-    sample_errors,
-    seam_measures,
-)
+from twoscale.math.measures import Batch, measure_all, over_channels, sample_errors, seam_measures
 from twoscale.math.spectra import radial_spectrum
-from twoscale.report.run_trust import TrustLook, TrustSamples
+from twoscale.report.run_trust import TrustSamples, measure_trust
 from twoscale.run.pairs import Pair
 from twoscale.surrogate import Surrogate
 
@@ -35,7 +29,7 @@ SPECTRA = ("truth", "prediction", "error")
 
 
 @dataclass(frozen=True)
-class Shown:
+class SamplePrediction:
     """One sample with its prediction; arrays are (channels, height, width) in float64."""
 
     number: int  # of the sample in its dataset
@@ -78,10 +72,10 @@ class RunSamples:
     error_map: np.ndarray
     spectra: dict[str, np.ndarray]
     seams: Seams | None = None
-    jumps: dict[str, dict[str, float]] = field(default_factory=dict)
-    best: Shown | None = None
-    median: Shown | None = None
-    worst: Shown | None = None
+    jumps: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    best: SamplePrediction | None = None
+    median: SamplePrediction | None = None
+    worst: SamplePrediction | None = None
     trust: TrustSamples | None = None
 
     @property
@@ -97,8 +91,7 @@ class RunSamples:
         far = self.errors > _FAR * np.quantile(self.finite, 0.9)
         if far.sum() > _MOST_OUTLIERS * len(self.errors):
             return []
-        order = np.argsort(-self.errors)
-        return [int(self.numbers[place]) for place in order if far[place]]
+        return [int(self.numbers[place]) for place in np.argsort(-self.errors) if far[place]]
 
     @property
     def seam_ratio(self) -> float | None:
@@ -110,15 +103,23 @@ class RunSamples:
         return at / inside if at is not None and inside else None
 
 
-def input_fields(space: Space, inputs: Tensor) -> Tensor | None:
-    """Return the channels of inputs that are fields; None if all are parameters."""
-    return inputs[:, : space.field_channels] if space.field_channels else None
-
-
 def most_samples(*spaces: Space) -> int:
     """Return how many samples of some spaces are looked at, at most."""
     room = _MOST_VALUES // max(prod(space.shape) for space in spaces)
     return max(1, min(_MOST_SAMPLES, room))
+
+
+class _Predicted:
+    """Some samples with their predictions, as often as needed, a chunk at a time."""
+
+    def __init__(self, surrogate: Surrogate, inputs: Tensor, truth: Tensor) -> None:
+        self.inputs, self.truth = inputs, truth
+        self.parts = list(slices(len(truth), chunk_length(*truth.shape[1:])))
+        self.predictions = [surrogate.predict_fields(inputs[part]) for part in self.parts]
+
+    def __iter__(self) -> Iterator[Batch]:
+        for part, prediction in zip(self.parts, self.predictions, strict=True):
+            yield Batch(prediction.double(), self.truth[part].double(), self.inputs[part])
 
 
 def measure_samples(surrogate: Surrogate, test: Pair, numbers: Sequence[int]) -> RunSamples:
@@ -126,55 +127,60 @@ def measure_samples(surrogate: Surrogate, test: Pair, numbers: Sequence[int]) ->
 
     `numbers` are those of all test samples in their dataset, in the order of `test`.
     """
-    spaces = (surrogate.input_space_, surrogate.output_space_)
-    most = most_samples(*spaces)
+    most = most_samples(surrogate.input_space_, surrogate.output_space_)
     inputs, truth = (first_fields(side.source, most).cpu() for side in test)
-    sums = _Sums(spaces[1], _borders(surrogate))
-    look = None if surrogate.trust_ is None else TrustLook(surrogate)
-    for batch in _batches(surrogate, inputs, truth):
-        sums.add(batch)
-        if look is not None:
-            look.add(batch)
-    found = sums.result(np.asarray(numbers[: len(truth)]), tested=len(numbers))
-    found = replace(found, trust=None if look is None else look.result())
-    order = np.argsort(np.where(np.isfinite(found.errors), found.errors, np.inf), kind="stable")
-    count = len(found.finite)
-    if not count:
-        return found
-
-    places = (int(order[at]) for at in (0, (count - 1) // 2, count - 1))
-    best, median, worst = (
-        show_sample(surrogate, inputs[[place]], truth[[place]], int(found.numbers[place]))
-        for place in places
+    batches = _Predicted(surrogate, inputs, truth)
+    channel_errors = torch.cat([sample_errors(one.prediction, one.truth) for one in batches])
+    errors = over_channels(channel_errors).numpy()
+    squares = _total(one.error.square().sum(0) for one in batches) / len(truth)
+    sizes = _total(one.truth.square().sum((0, 2, 3)) for one in batches) / len(truth)
+    size = (sizes / squares[0].numel()).sqrt()[:, None, None]
+    spectra = {
+        name: _total(radial_spectrum(getattr(one, name)).sum(0) for one in batches) / len(truth)
+        for name in SPECTRA
+    }
+    layout = surrogate.operator_.layout
+    seams = layout.seams if layout is not None and layout.seams else None
+    lines = {} if seams is None else {"seams": seams, "inside": _inside(seams)}
+    order = np.argsort(np.where(np.isfinite(errors), errors, np.inf), kind="stable")
+    count = int(np.isfinite(errors).sum())
+    chosen = [int(order[at]) for at in (0, (count - 1) // 2, count - 1)] if count else []
+    looked_at = (
+        predict_sample(surrogate, inputs[[place]], truth[[place]], numbers[place])
+        for place in chosen
     )
-    return replace(found, best=best, median=median, worst=worst)
+    return RunSamples(
+        np.asarray(numbers[: len(truth)]),
+        len(numbers),
+        errors,
+        channel_errors.numpy(),
+        (squares.sqrt() / torch.where(size > 0, size, 1.0)).numpy(),
+        {name: energy.numpy() for name, energy in spectra.items()},
+        seams,
+        {k: measure_all(seam_measures(one), batches) for k, one in lines.items() if one},
+        **dict(zip(("best", "median", "worst"), looked_at, strict=False)),
+        trust=measure_trust(surrogate, batches),
+    )
 
 
-def show_sample(surrogate: Surrogate, inputs: Tensor, truth: Tensor, number: int) -> Shown:
+def _total(parts: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(parts)).sum(0)
+
+
+def predict_sample(
+    surrogate: Surrogate, inputs: Tensor, truth: Tensor, number: int
+) -> SamplePrediction:
     """Return one sample (1, channels, height, width) with its prediction."""
-    space = surrogate.input_space_
-    fields = input_fields(space, inputs)
+    fields = surrogate.input_space_.field_channels
     prediction = surrogate.predict_fields(inputs)
-    return Shown(
+    return SamplePrediction(
         number,
         float(over_channels(sample_errors(prediction, truth))[0]),
-        None if fields is None else fields[0].double().numpy(),
-        inputs[0, space.field_channels :, 0, 0].double().numpy(),
+        inputs[0, :fields].double().numpy() if fields else None,
+        inputs[0, fields:, 0, 0].double().numpy(),
         truth[0].double().numpy(),
         prediction[0].double().numpy(),
     )
-
-
-def _batches(surrogate: Surrogate, inputs: Tensor, truth: Tensor) -> Iterator[Batch]:
-    for part in slices(len(truth), chunk_length(*truth.shape[1:])):
-        prediction = surrogate.predict_fields(inputs[part])
-        yield Batch(prediction.double(), truth[part].double(), inputs[part])
-
-
-def _borders(surrogate: Surrogate) -> Seams | None:
-    """Return the borders of the method's own patches, if it has any."""
-    layout = surrogate.operator_.layout
-    return layout.seams if layout is not None and layout.seams else None
 
 
 def _inside(seams: Seams) -> Seams:
@@ -189,61 +195,3 @@ def _inside(seams: Seams) -> Seams:
         for places, axis in zip(seams.places, seams.axes, strict=True)
     )
     return Seams(tuple(lines), seams.axes)
-
-
-class _Sums:
-    """Sums over the samples, added up chunk by chunk."""
-
-    def __init__(self, space: Space, seams: Seams | None) -> None:
-        self.seams = seams
-        places = {} if seams is None else {"seams": seams, "inside": _inside(seams)}
-        self.measures = {
-            f"{place}.{name}": measure
-            for place, lines in places.items()
-            if lines
-            for name, measure in seam_measures(lines).items()
-        }
-        self.jumps: list[tuple[int, dict[str, float]]] = []
-        self.errors: list[Tensor] = []
-        self.channel_errors: list[Tensor] = []
-        self.squares = torch.zeros(space.shape, dtype=torch.float64)
-        self.sizes = torch.zeros(space.channels, dtype=torch.float64)
-        self.energies: dict[str, Tensor] = {}
-
-    def add(self, batch: Batch) -> None:
-        errors = sample_errors(batch.prediction, batch.truth)
-        self.errors.append(over_channels(errors))
-        self.channel_errors.append(errors)
-        self.squares += batch.error.square().sum(0)
-        self.sizes += batch.truth.square().sum((0, 2, 3))
-        for name in SPECTRA:
-            energy = radial_spectrum(getattr(batch, name)).sum(0)
-            self.energies[name] = self.energies.get(name, torch.zeros(())) + energy
-        if self.measures:
-            self.jumps.append((len(errors), measure_all(self.measures, [batch])))
-
-    def result(self, numbers: np.ndarray, *, tested: int) -> RunSamples:
-        count = len(numbers)
-        nodes = self.squares[0].numel()
-        unit = (self.sizes / (count * nodes)).sqrt()[:, None, None]
-        return RunSamples(
-            numbers,
-            tested,
-            torch.cat(self.errors).numpy(),
-            torch.cat(self.channel_errors).numpy(),
-            ((self.squares / count).sqrt() / torch.where(unit > 0, unit, 1.0)).numpy(),
-            {name: (energy / count).numpy() for name, energy in self.energies.items()},
-            self.seams,
-            self._mean_jumps(),
-        )
-
-    def _mean_jumps(self) -> dict[str, dict[str, float]]:
-        """Return the mean jumps over all chunks, each weighted by its number of samples."""
-        found: dict[str, dict[str, float]] = {}
-        total = sum(count for count, _ in self.jumps)
-        for count, values in self.jumps:
-            for name, value in values.items():
-                place, _, measure = name.partition(".")
-                own = found.setdefault(place, {})
-                own[measure] = own.get(measure, 0.0) + value * count / total
-        return found

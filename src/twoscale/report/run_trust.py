@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +15,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.math.measures import Batch
 from twoscale.problems import DiffusionProblem
 from twoscale.surrogate import Surrogate
-from twoscale.trust import LEVEL, certify, is_elliptic
+from twoscale.trust import LEVEL, Trust, certify, is_elliptic
 from twoscale.trust.band import Band, relative_to_prediction
 from twoscale.trust.conformal import conformal_quantile, fewest_samples, needed_rank
 from twoscale.trust.energy import EnergyNorm
@@ -47,24 +49,22 @@ class Radii:
 
     @property
     def chance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return between which shares 95 % of experiments end, at each level."""
-        ends = [_chance(len(self.errors), self.calibrated, float(one)) for one in self.levels]
-        low, high = np.array(ends).T
+        """Return between which shares 95 % of experiments end, at each level.
+
+        Of n calibration samples the radius is that of the k-th smallest ratio. If samples are
+        exchangeable, the number of others that keep it is beta-binomial, with k and n + 1 - k.
+        """
+        samples = len(self.errors)
+        kept = np.arange(samples + 1)
+        chosen = -betaln(kept + 1, samples - kept + 1) - np.log(samples + 1)  # log of binomials
+        ends = []
+        for level in self.levels:
+            rank = needed_rank(self.calibrated, float(level))
+            beta = (rank, self.calibrated + 1 - rank)
+            logs = chosen + betaln(kept + beta[0], samples - kept + beta[1]) - betaln(*beta)
+            ends.append(np.searchsorted(np.exp(logs).cumsum(), _CHANCE).clip(max=samples))
+        low, high = np.array(ends).T / samples
         return low, high
-
-
-def _chance(samples: int, calibrated: int, level: float) -> tuple[float, float]:
-    """Return the 2.5 % and 97.5 % quantiles of the share of samples within their radius.
-
-    Of n calibration samples the radius is that of the k-th smallest ratio. If samples are
-    exchangeable, the number of others that keep it is beta-binomial, with k and n + 1 - k.
-    """
-    rank = needed_rank(calibrated, level)
-    kept, beta = np.arange(samples + 1), (rank, calibrated + 1 - rank)
-    chosen = -betaln(kept + 1, samples - kept + 1) - np.log(samples + 1)  # log of binomials
-    below = np.exp(chosen + betaln(kept + beta[0], samples - kept + beta[1]) - betaln(*beta))
-    low, high = np.searchsorted(below.cumsum(), _CHANCE)
-    return low / samples, min(high, samples) / samples
 
 
 @dataclass(frozen=True)
@@ -95,78 +95,73 @@ class TrustSamples:
         return self.distances > 1
 
 
-class TrustLook:
-    """Collects what trust says of samples, a part of them after the other."""
+@torch.no_grad()
+def measure_trust(surrogate: Surrogate, batches: Iterable[Batch]) -> TrustSamples | None:
+    """Return what trust says of samples; None if the surrogate does not know."""
+    trust = surrogate.trust_
+    if trust is None:
+        return None
+    inputs = (batch.known_inputs.to(surrogate.device) for batch in batches)
+    distances = torch.cat([trust.known(one).unusual.cpu() for one in inputs])
+    return TrustSamples(
+        distances.double().numpy(),
+        _radii(surrogate, trust, batches),
+        _proofs(surrogate, batches),
+    )
 
-    def __init__(self, surrogate: Surrogate) -> None:
-        assert surrogate.trust_ is not None
-        self._surrogate, self._trust = surrogate, surrogate.trust_
-        problem, space = surrogate.problem, surrogate.output_space_
-        band = self._trust.band
-        usable = band is not None and len(band.ratios) and self._trust.scores_with(problem)
-        self._band = band if usable else None
-        self._difficulty = self._trust.difficulty(surrogate.operator_, problem) if usable else None
-        self._to_score = max(1, _SCORED // space.grid.nodes)
-        self._to_certify = 0
-        if isinstance(problem, DiffusionProblem) and is_elliptic(problem, space):
-            self._equation = problem
-            self._to_certify = max(1, _CERTIFIED // space.grid.nodes)
-        self._distances: list[Tensor] = []
-        self._errors: list[Tensor] = []
-        self._difficulties: list[Tensor] = []
-        self._proofs: list[tuple[np.ndarray, ...]] = []
 
-    @torch.no_grad()
-    def add(self, batch: Batch) -> None:
-        """Look at some inputs with their predictions and true fields."""
-        device = self._surrogate.device
-        inputs, predicted = batch.known_inputs, batch.prediction
-        self._distances.append(self._trust.known(inputs.to(device)).unusual.cpu())
-        some = slice(self._to_score)
-        if self._band is not None and self._difficulty is not None and self._to_score:
-            self._to_score -= len(inputs[some])
-            scores = self._difficulty(inputs[some].to(device), predicted[some].to(device))
-            self._difficulties.append(self._band.difficulty(scores).cpu())
-            self._errors.append(relative_to_prediction(predicted[some], batch.truth[some]))
-        if self._to_certify:
-            fields = (inputs, predicted, batch.truth)
-            self._certify(*(one[: self._to_certify] for one in fields))
+def _first(batches: Iterable[Batch], nodes: int) -> Iterable[Batch]:
+    """Yield the first samples, of so many nodes in all and at least one."""
+    left = None
+    for batch in batches:
+        if left is None:
+            left = max(1, nodes // batch.truth[0, 0].numel())
+        if left:
+            some = slice(left)
+            yield Batch(batch.prediction[some], batch.truth[some], batch.known_inputs[some])
+            left -= len(batch.truth[some])
 
-    def _certify(self, inputs: Tensor, predicted: Tensor, truth: Tensor) -> None:
-        self._to_certify -= len(inputs)
-        given = inputs[:, : self._equation.channels[0]]  # parameters are no part of an equation
-        try:
-            proven = certify(predicted, given, self._equation)
-        except TwoscaleError:  # a coefficient that the equation does not allow
-            self._to_certify = 0
-            return
-        norm = EnergyNorm(self._equation.system_of_fields(given))
-        wanted, found = (one[:, 0, 1:-1, 1:-1].double() for one in (truth, predicted))
-        errors = (norm(wanted - found) / norm(wanted)).numpy()
-        self._proofs.append((errors, proven.relative_error_lower, proven.relative_error_upper))
 
-    def result(self) -> TrustSamples:
-        proofs = [np.concatenate(one) for one in zip(*self._proofs, strict=True)]
-        return TrustSamples(
-            torch.cat(self._distances).double().numpy(),
-            None if self._band is None else self._radii(self._band),
-            Proofs(*proofs) if proofs else None,
-        )
+def _radii(surrogate: Surrogate, trust: Trust, batches: Iterable[Batch]) -> Radii | None:
+    """Return errors beside radii; None if no band can be used."""
+    band, problem, device = trust.band, surrogate.problem, surrogate.device
+    if band is None or not len(band.ratios) or not trust.scores_with(problem):
+        return None
+    score = trust.difficulty(surrogate.operator_, problem)
+    errors, difficulties = [], []
+    for batch in _first(batches, _SCORED):
+        scores = score(batch.known_inputs.to(device), batch.prediction.to(device))
+        difficulties.append(band.difficulty(scores).cpu())
+        errors.append(relative_to_prediction(batch.prediction, batch.truth))
+    return _radii_of(band, torch.cat(errors).double(), torch.cat(difficulties).double())
 
-    def _radii(self, band: Band) -> Radii:
-        errors, difficulties = (
-            torch.cat(one).double().numpy() for one in (self._errors, self._difficulties)
-        )
-        ratios = band.ratios.cpu()
-        levels = np.array([one for one in LEVELS if fewest_samples(one) <= len(ratios)])
-        factors = np.array([conformal_quantile(ratios, float(one)) for one in levels])
-        within = errors[:, None] <= factors * difficulties[:, None]
-        place = int(np.flatnonzero(levels <= LEVEL)[-1])
-        return Radii(
-            errors,
-            factors[place] * difficulties,
-            float(levels[place]),
-            levels,
-            within.mean(0),
-            len(ratios),
-        )
+
+def _radii_of(band: Band, errors: Tensor, difficulties: Tensor) -> Radii:
+    ratios, size = band.ratios.cpu(), difficulties.numpy()
+    levels = np.array([one for one in LEVELS if fewest_samples(one) <= len(ratios)])
+    factors = np.array([conformal_quantile(ratios, float(one)) for one in levels])
+    covered = (errors.numpy()[:, None] <= factors * size[:, None]).mean(0)
+    place = int(np.flatnonzero(levels <= LEVEL)[-1])
+    level, radii = float(levels[place]), factors[place] * size
+    return Radii(errors.numpy(), radii, level, levels, covered, len(ratios))
+
+
+def _proofs(surrogate: Surrogate, batches: Iterable[Batch]) -> Proofs | None:
+    """Return true errors and proven bounds; None without an elliptic equation."""
+    problem = surrogate.problem
+    if not isinstance(problem, DiffusionProblem):
+        return None
+    if not is_elliptic(problem, surrogate.output_space_):
+        return None
+    found = []
+    with suppress(TwoscaleError):  # a coefficient that the equation does not allow
+        for batch in _first(batches, _CERTIFIED):
+            given = batch.known_inputs[:, : problem.channels[0]]  # without parameters
+            proven = certify(batch.prediction, given, problem)
+            norm = EnergyNorm(problem.system_of_fields(given))
+            truth, prediction = (
+                one[:, 0, 1:-1, 1:-1].double() for one in (batch.truth, batch.prediction)
+            )
+            errors = (norm(truth - prediction) / norm(truth)).numpy()
+            found.append((errors, proven.relative_error_lower, proven.relative_error_upper))
+    return Proofs(*map(np.concatenate, zip(*found, strict=True))) if found else None

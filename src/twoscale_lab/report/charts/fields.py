@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
 from twoscale.report.axes import log_axis, new_figure
-from twoscale.report.figures import draw_fields
+from twoscale.report.field_pictures import draw_beside
 from twoscale.report.method_looks import TRUTH, colour
 from twoscale_lab.report.charts.kinds import chart_kind
 from twoscale_lab.report.charts.style import Style, styles
@@ -49,12 +49,12 @@ def qualitative(study: StudyResult, *, place: str | None = None) -> Chart:
     figure = new_figure(max(side * columns + 0.8, 8), 2 * side + 3.3)
     heights = [2 * side + 0.5, 2.8]
     upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
-    draw_fields(
+    draw_beside(
         upper.subplots(2, columns, squeeze=False),
-        study.fields[f"{where}/input"],
         truth,
         predictions,
-        seams,
+        inputs=study.fields[f"{where}/input"],
+        seams=seams,
     )
     left, right = lower.subplots(1, 2)
     everything: list[CaseResult | str] = [TRUTH, *cases]

@@ -5,9 +5,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from twoscale.domain.grid import Grid
-from twoscale.domain.patches import Seams
 from twoscale.domain.space import Space
-from twoscale.report import figures
+from twoscale.domain.patches import Seams
+from twoscale.report import field_pictures
 from twoscale.report.method_looks import colour
 from twoscale.report.picture import save_figure
 from twoscale.surrogate import METHODS
@@ -20,7 +20,7 @@ def drawn(inputs, truth, predictions, seams=SEAMS):
     """Return a figure with the drawings of one channel."""
     figure = Figure()
     axes = figure.subplots(2, 1 + len(predictions), squeeze=False)
-    figures.draw_fields(axes, inputs, truth, predictions, seams)
+    field_pictures.draw_beside(axes, truth, predictions, inputs=inputs, seams=seams)
     return figure
 
 
@@ -55,16 +55,14 @@ def test_fields_of_any_size_are_drawn(fields, tmp_path, size):
 
 
 def test_channels_are_named_or_numbered():
-    assert figures.channel_names(Space(Grid((4, 4)), names=("u",))) == ()
-    assert figures.channel_names(Space(Grid((4, 4)), 2, names=NAMES)) == NAMES
-    assert figures.channel_names(Space(Grid((4, 4)), 2)) == ["channel 0", "channel 1"]
+    assert field_pictures.channel_names(Space(Grid((4, 4)), names=("u",))) == ()
+    assert field_pictures.channel_names(Space(Grid((4, 4)), 2, names=NAMES)) == NAMES
+    assert field_pictures.channel_names(Space(Grid((4, 4)), 2)) == ["channel 0", "channel 1"]
 
 
 def test_fields_on_a_line_are_curves():
     truth = np.random.default_rng(0).standard_normal((1, 32))
-    figure = drawn(
-        truth, truth, {"local": 1.1 * truth}, Seams(((), (8, 16, 24)), Grid((1, 32)).axes)
-    )
+    figure = drawn(truth, truth, {"local": 1.1 * truth}, Seams(((), (8, 16, 24)), Grid((1, 32)).axes))
     assert not any(axis.images for axis in figure.axes)
     shown, error = figure.axes[0], figure.axes[3]
     assert len(shown.lines) == 1
