@@ -5,8 +5,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from twoscale.domain.grid import Grid
-from twoscale.domain.space import Space
 from twoscale.domain.patches import Seams
+from twoscale.domain.space import Space
 from twoscale.report import field_pictures
 from twoscale.report.method_looks import colour
 from twoscale.report.picture import save_figure
@@ -62,7 +62,9 @@ def test_channels_are_named_or_numbered():
 
 def test_fields_on_a_line_are_curves():
     truth = np.random.default_rng(0).standard_normal((1, 32))
-    figure = drawn(truth, truth, {"local": 1.1 * truth}, Seams(((), (8, 16, 24)), Grid((1, 32)).axes))
+    figure = drawn(
+        truth, truth, {"local": 1.1 * truth}, Seams(((), (8, 16, 24)), Grid((1, 32)).axes)
+    )
     assert not any(axis.images for axis in figure.axes)
     shown, error = figure.axes[0], figure.axes[3]
     assert len(shown.lines) == 1

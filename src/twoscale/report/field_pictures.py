@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from twoscale.domain.space import Space
 from twoscale.domain.patches import Seams
+from twoscale.domain.space import Space
 from twoscale.report.axes import HALF, new_figure
 from twoscale.report.method_looks import TRUTH
 from twoscale.report.run_samples import RunSamples, SamplePrediction

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from twoscale.domain.cuts import Axis
-from twoscale.domain.space import Space
 from twoscale.domain.patches import Seams
+from twoscale.domain.space import Space
 from twoscale.fields.source import chunk_length, first_fields, slices
 from twoscale.math.measures import Batch, measure_all, over_channels, sample_errors, seam_measures
 from twoscale.math.spectra import radial_spectrum
