@@ -1,5 +1,4 @@
 import pytest
-import torch
 
 from twoscale.domain.cuts import Axis, Cuts
 
@@ -76,13 +75,6 @@ def test_overlapping_intervals_are_half_a_side_apart(size, count, periodic):
     assert abs(distances[0] - cuts.side / 2) <= 1
 
 
-def test_overlapping_intervals_of_an_ordinary_axis_end_with_it():
-    for size, count in SIZES:
-        cuts = Cuts.overlapping(Axis(size), count)
-        assert cuts.starts[0] == 0
-        assert cuts.starts[-1] + cuts.side == size
-
-
 def test_half_stride_where_sides_divide():
     cuts = Cuts.overlapping(Axis(128), 4)
     assert cuts.starts == (0, 16, 32, 48, 64, 80, 96)
@@ -106,11 +98,6 @@ def test_positions_are_the_nodes_of_each_interval(make, size, count, periodic):
         assert cuts.positions[k][cuts.inside[k]].tolist() == nodes
         assert set(cuts.positions[k].tolist()) == set(nodes)
     assert int(cuts.inside.sum()) == sum(cuts.sides)
-
-
-def test_positions_wrap():
-    cuts = Cuts.overlapping(Axis(8, True), 2)
-    assert torch.equal(cuts.positions[-1], torch.tensor([6, 7, 0, 1]))
 
 
 def test_seams_by_hand():

@@ -110,39 +110,12 @@ def test_some_patches_are_extracted_from_the_part_of_the_grid_they_lie_in(layout
             assert torch.equal(found, expected[:, start:stop]), (start, stop)
 
 
-def test_parts_of_the_grid_by_hand():
-    layout = Grid((16, 16)).partition((4, 4))
-    for patches, rows, columns in (
-        (slice(5, 7), slice(4, 8), slice(4, 12)),
-        (slice(3, 5), slice(0, 8), slice(0, 16)),
-        (slice(None), slice(0, 16), slice(0, 16)),
-    ):
-        part = layout.part(patches)
-        assert part.window == (rows, columns)
-
-
 @any_layout
 def test_assembly_adds_each_patch_at_its_place(layout, generator):
     patches = random_patches(layout, generator)
     fields = layout.assemble(patches)
     assert fields.shape == (3, 2, *layout.shape)
     np.testing.assert_allclose(fields.numpy(), placed(layout, patches.numpy()), atol=1e-13)
-
-
-@any_layout
-def test_what_lies_beyond_a_smaller_patch_is_not_assembled(layout, generator):
-    patches = random_patches(layout, generator)
-    beyond = (~layout.inside).repeat(1, 2)
-    torch.testing.assert_close(layout.assemble(patches + 9.0 * beyond), layout.assemble(patches))
-
-
-@any_layout
-def test_a_copy_of_the_grid_and_its_sides(layout):
-    assert Grid.of_layout(layout).shape == layout.shape
-    assert layout.counts[0] * layout.counts[1] == layout.count
-    assert layout.patch[0] * layout.patch[1] == layout.features
-    for cuts in (layout.rows, layout.columns):
-        assert max(cuts.sides) - min(cuts.sides) <= 1
 
 
 @any_layout
@@ -177,17 +150,6 @@ def test_weights_are_a_partition_of_unity(layout, window):
     )
 
 
-@any_layout
-def test_hann_weights_are_the_floored_product_of_numpy_windows(layout):
-    rows, columns = (np.hanning(side) for side in layout.patch)
-    profile = np.maximum(np.outer(rows, columns), 1e-6).reshape(-1)
-    repeated = np.broadcast_to(profile, (1, layout.count, layout.features))
-    total = torch.from_numpy(placed(layout, repeated))
-    inside = layout.inside.numpy()
-    expected = (repeated[0] * inside)[inside] / layout.extract(total)[0].numpy()[inside]
-    np.testing.assert_allclose(layout.weights("hann").numpy()[inside], expected, rtol=1e-9)
-
-
 def test_uniform_weights_are_one_over_the_number_of_patches_at_a_node():
     layout = LAYOUTS["free strides"]
     cover = placed(layout, np.ones((1, layout.count, layout.features)))
@@ -214,20 +176,6 @@ def test_seams_are_where_patches_start_and_stop(layout):
         else:
             expected = edges - {0, cuts.size}
         assert seams == tuple(sorted(expected))
-
-
-def test_seams_by_hand():
-    def seams(name):
-        found = LAYOUTS[name].seams
-        return found.rows, found.columns
-
-    assert seams("tiling") == ((4, 8, 12), (4, 8, 12))
-    assert seams("half stride") == ((4, 8, 12, 16, 20, 24, 28),) * 2
-    assert seams("free strides") == ((4, 5, 8, 9, 12, 13), (4, 7, 8, 11, 12, 15, 16, 19))
-    assert seams("one patch") == ((), ())
-    assert seams("unequal sides") == ((4, 8, 13), (6, 11, 17))
-    assert seams("periodic") == ((0, 4, 8, 12), (0, 4, 8, 12))
-    assert seams("line") == ((), (8, 15, 22))
 
 
 def test_seams_are_true_where_there_are_any():
@@ -272,14 +220,6 @@ def test_arguments_are_left_unchanged(layout, generator):
     assert torch.equal(patches, before[1])
 
 
-@any_layout
-def test_extraction_and_assembly_carry_gradients(layout, generator):
-    fields = random_fields(layout, generator, batch=1).requires_grad_()
-    weights = layout.weights("hann").repeat(1, 2)
-    layout.assemble(layout.extract(fields) * weights).sum().backward()
-    torch.testing.assert_close(fields.grad, torch.ones_like(fields))
-
-
 @pytest.mark.parametrize("count", [9, 16, 0, -1])
 def test_more_patches_than_pairs_of_nodes_are_refused(count):
     message = f"of 16 nodes can be cut into 1 to 8 patches, got {count}"
@@ -287,13 +227,3 @@ def test_more_patches_than_pairs_of_nodes_are_refused(count):
         Grid((16, 20)).partition((count, 4))
     with pytest.raises(TwoscaleError, match=f"a width {message}"):
         Grid((20, 16)).partition((4, count))
-
-
-@pytest.mark.parametrize("side", [85, 97, 101, 211, 421])
-@pytest.mark.parametrize("overlap", [False, True])
-def test_grids_of_any_size_are_cut(side, overlap, generator):
-    layout = Grid((side, side)).partition((4, 4), overlap=overlap)
-    assert layout.counts == ((7, 7) if overlap else (4, 4))
-    fields = torch.randn(1, 1, side, side, generator=generator)
-    weights = layout.weights("hann").float()
-    torch.testing.assert_close(layout.assemble(layout.extract(fields) * weights), fields)

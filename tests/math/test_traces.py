@@ -58,18 +58,6 @@ def test_lines_wrap_along_periodic_axes_only(fields):
     same_values(normal_derivative_trace(fields, WRAPPED), list(parts))
 
 
-def test_a_wave_on_a_periodic_grid_is_smooth_across_the_wrap():
-    x = torch.arange(64, dtype=torch.float64) / 64
-    wave = torch.sin(2 * torch.pi * x).expand(1, 1, 64, 64)
-    seams = Grid.square(64, periodic=True).partition((4, 4)).seams
-    assert 0 in seams.rows
-    assert 0 in seams.columns
-    assert float(normal_derivative_trace(wave, seams).abs().max()) < 2 * (2 * torch.pi) ** 2 / 64
-    torn = Seams(((), (0,)), seams.axes)
-    ramp = x.expand(1, 1, 64, 64)
-    assert value_trace(ramp, torn).unique().tolist() == [-63 / 64]
-
-
 @pytest.mark.parametrize("axis", [0, 1])
 def test_each_axis_has_its_own_seams(axis):
     """A step at one seam is seen there and nowhere else."""
@@ -105,14 +93,6 @@ def test_the_flux_of_a_constant_coefficient_is_the_normal_derivative(fields, sea
     )
 
 
-def test_a_coefficient_is_that_of_all_channels(fields, generator):
-    coefficient = torch.rand(6, 1, 12, 14, dtype=torch.float64, generator=generator)
-    both = flux_trace(fields, coefficient, WRAPPED)
-    for channel in range(2):
-        alone = flux_trace(fields[:, channel : channel + 1], coefficient, WRAPPED)
-        assert torch.equal(both[:, channel : channel + 1], alone)
-
-
 def test_seam_measures_are_means_of_absolute_traces(fields):
     prediction, truth = fields, fields.flip(0)
     batch = Batch(prediction, truth)
@@ -135,11 +115,6 @@ def test_a_perfect_prediction_has_jumps_but_no_trace_errors(fields):
     assert values["value_jump"] > 0
     assert values["normal_derivative_jump"] > 0
     assert values["value_trace_error"] == values["normal_derivative_trace_error"] == 0
-
-
-def test_traces_of_one_axis_only(fields):
-    assert value_trace(fields, Seams(((), (7,)), GRID.axes)).shape == (6, 2, 12)
-    assert value_trace(fields, Seams(((4,), ()), GRID.axes)).shape == (6, 2, 14)
 
 
 def test_a_line_has_seams_along_its_length():

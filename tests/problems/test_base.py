@@ -1,9 +1,6 @@
-import numpy as np
 import pytest
-import torch
 
 from twoscale import Darcy, Grid, Poisson, Problem
-from twoscale.domain.symmetries import IDENTITY, SQUARE
 from twoscale.problems import DiffusionProblem
 from twoscale.problems.base import number_of
 
@@ -11,11 +8,6 @@ from twoscale.problems.base import number_of
 def test_the_entropy_names_everything_a_sample_depends_on():
     assert Poisson().entropy(Grid((9, 12)), 5) == (5, 1, 9, 12)
     assert Darcy().entropy(Grid((9, 12)), 5) == (5, 2, 9, 12)
-
-
-def test_a_problem_must_state_its_equation():
-    with pytest.raises(TypeError, match="abstract"):
-        Problem()
 
 
 def test_a_problem_demands_only_what_every_equation_has():
@@ -48,22 +40,3 @@ def test_a_number_follows_from_a_new_name():
 @pytest.mark.parametrize("name", ["mine", "yours", "", "advection-diffusion"])
 def test_numbers_from_names_are_far_from_ours(name):
     assert 2**63 <= number_of(name) < 2**64
-
-
-def test_different_problems_draw_different_noise():
-    grid = Grid.square(16)
-    device = torch.device("cpu")
-    one, two = (
-        field.sample(grid, [0], entropy=problem.entropy(grid, 0), device=device)
-        for field, problem in ((Poisson().forcing, Poisson()), (Darcy().medium, Darcy()))
-    )
-    assert not np.allclose(one.numpy(), two.numpy())
-
-
-def test_symmetries_are_declared_not_assumed():
-    class Mine(Poisson):
-        symmetric_under = "none"
-
-    assert Problem.symmetric_under == "none"
-    assert Mine().symmetries(Grid.square(8)) == IDENTITY
-    assert Poisson().symmetries(Grid.square(8)) == Darcy().symmetries(Grid.square(8)) == SQUARE

@@ -3,7 +3,7 @@ import torch
 
 from tests.problems.contract import DiffusionContract
 from tests.problems.test_darcy import sparse_solution
-from twoscale import Darcy, Grid, Surrogate, TwoscaleError
+from twoscale import Grid, Surrogate, TwoscaleError
 from twoscale.problems import DarcyFNO, GaussianRandomField
 from twoscale.problems import darcy_fno as darcy_fno_module
 
@@ -59,13 +59,6 @@ def test_the_published_grids_fit_and_others_are_refused():
         TwoscaleError, match=r"every k-th of 421 nodes .* 421, 211, 141, 106, 85, .* got 64x64"
     ):
         problem.grid(64, 64)
-
-
-def test_the_equation_is_that_of_darcy_with_another_medium():
-    problem = DarcyFNO(nodes=25)
-    medium = problem.sample(Grid((25, 25)), range(3), seed=0)
-    assert sorted(set(medium.flatten().tolist())) == [3.0, 12.0]
-    assert torch.equal(problem.solve(medium), Darcy(low=3.0).solve(medium))
 
 
 def test_a_thinned_medium_has_no_solution_and_no_residual():

@@ -47,33 +47,9 @@ def test_each_sample_has_its_own_stream_by_spawn_key():
         np.testing.assert_array_equal(noise[position], expected)
 
 
-def test_the_spawn_key_is_that_of_numpys_own_spawning():
-    children = np.random.SeedSequence(ENTROPY).spawn(3)
-    noise = standard_normals((8, 8), [2], entropy=ENTROPY)[0]
-    np.testing.assert_array_equal(noise, np.random.default_rng(children[2]).standard_normal((8, 8)))
-
-
-def test_order_and_company_do_not_matter():
-    many = standard_normals((8, 8), range(200), entropy=ENTROPY)
-    some = standard_normals((8, 8), [150, 3, 77], entropy=ENTROPY)
-    np.testing.assert_array_equal(some, many[[150, 3, 77]])
-
-
-def test_other_words_give_other_numbers():
-    one = standard_normals((8, 8), [0], entropy=ENTROPY)
-    two = standard_normals((8, 8), [0], entropy=(4, *ENTROPY[1:]))
-    assert not np.allclose(one, two)
-
-
 def test_the_mean_of_every_field_is_zero():
     fields = GaussianRandomField().sample(Grid((16, 20)), range(6), entropy=ENTROPY, device=CPU)
     assert float(fields.mean((1, 2)).abs().max()) < 1e-14
-
-
-def test_noise_is_standard_normal():
-    noise = standard_normals((16, 16), range(200), entropy=ENTROPY)
-    assert abs(noise.mean()) < 0.02
-    assert abs(noise.std() - 1) < 0.02
 
 
 def test_no_indices_give_no_fields():

@@ -166,16 +166,6 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 # From descriptions
 
 
-def test_a_contrast_comes_back():
-    problem = Darcy(high=100.0, low=1.0, medium=GaussianRandomField(alpha=2.5))
-    described = describe_problem(problem)
-    assert described == {
-        "name": "darcy",
-        "parameters": {"medium": {"alpha": 2.5, "tau": 3.0}, "high": 100.0, "low": 1.0},
-    }
-    assert problem_from(described) == problem
-
-
 def test_no_problem_and_an_unknown_one_give_none():
     assert problem_from(None) is None
     assert problem_from({"name": "burgers", "parameters": {"viscosity": 0.1}}) is None
@@ -245,18 +235,9 @@ def test_a_broken_entry_point_is_left_out_with_a_warning(install, place, reason)
     assert known["darcy"] == Darcy()
 
 
-def test_of_two_packages_with_one_name_the_first_is_kept(install):
-    install(a="tests.problems.test_registry:Mine", b="tests.problems.test_registry:twin")
-    with pytest.warns(TwoscaleWarning, match="'mine' is taken by tests.problems.test_registry.M"):
-        assert type(get_problem("mine")) is Mine
-
-
 def test_a_package_may_register_what_it_also_offers(install):
     register(instance)
     install(mine="tests.problems.test_registry:instance")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert known_problems()["mine"] is instance
-
-
-twin = type("Twin", (Poisson,), {"name": "mine"})()

@@ -73,19 +73,6 @@ class TestCNOWave(SineContract):
         assert not self.problem.has_residual(self.small_grid())
 
 
-def test_the_recipe_of_poisson_by_hand():
-    """K = 2 with one coefficient a_12 = 1."""
-    coefficients = torch.zeros(1, 2, 2, dtype=torch.float64)
-    coefficients[0, 0, 1] = 1.0
-    problem = CNOPoisson(waves=2)
-    forcing = problem.series(coefficients, problem.grid(5, 9))
-    value = math.sin(math.pi / 4) * math.sin(2 * math.pi / 8)  # x = 1/4, y = 1/8
-    assert float(forcing[0, 1, 1]) == pytest.approx(math.pi / 4 * math.sqrt(5) * value)
-    assert float(problem.solve(forcing)[0, 1, 1]) == pytest.approx(
-        value / (math.pi * 4 * math.sqrt(5))
-    )
-
-
 def test_the_five_point_laplacian_comes_near_with_second_order():
     coefficients = torch.rand(1, 3, 3, dtype=torch.float64)
 

@@ -111,13 +111,6 @@ def new_fields():
     return poisson_fields((32, 32), 30, 1)
 
 
-def test_a_single_global_stage_keeps_them_all(fields):
-    fitted = Chain({"only": GlobalPCA(RankRule(components=40))}, code_size=25).fit(fields)
-    expected = GlobalPCA(RankRule(components=25)).fit(fields)
-    assert fitted.ranks == {"only": [25]}
-    assert relative(fitted(fields) - expected(fields), fields) < 1e-4
-
-
 def test_patches_share_by_energy(fields):
     """The ranks are those of the largest energies, found without any candidate left out."""
     rule = RankRule(components=64)
@@ -165,15 +158,6 @@ def test_later_stages_are_fitted_on_what_cut_ones_leave(fields, new_fields):
     assert shared.ranks["second"] == ranks
 
 
-def test_energies_are_what_modes_add_to_the_decoded_fields(fields):
-    """In a single unscaled PCA they add up to the variance of its reconstruction."""
-    fitted = GlobalPCA(RankRule(components=10), standardised=False).fit(fields)
-    decoded = fitted(fields).double()
-    expected = decoded.var(0, unbiased=False).sum()
-    found = fitted.energies(torch.ones(1, 1, 1)).sum()
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)
-
-
 @pytest.mark.parametrize("make", [RestrictedPCA, PatchPCA])
 def test_energies_are_those_of_decoded_unit_codes(make, fields):
     options = {"overlap": True} if make is PatchPCA else {}
@@ -193,12 +177,6 @@ def test_a_source_on_disk_gives_the_same_ranks(fields):
         ThreeScale(code_size=60).fit(Chunks(fields)).ranks
         == ThreeScale(code_size=60).fit(fields).ranks
     )
-
-
-def test_a_larger_code_than_there_are_modes_is_cut_to_them():
-    fields = poisson_fields((16, 16), 12)
-    fitted = Chain({"only": GlobalPCA(RankRule(components=50))}, code_size=50).fit(fields)
-    assert fitted.code_size <= 12
 
 
 @pytest.mark.parametrize("make", [Conforming, TwoScale, ThreeScale])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.representation.contract import RepresentationContract, relative
+from tests.representation.contract import RepresentationContract
 from tests.representation.test_field_pca import half_pixel_matrix
 from tests.spaces import poisson_fields
 from twoscale import (
@@ -17,7 +17,6 @@ from twoscale import (
 )
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
-from twoscale.runtime.timing import Clock
 
 
 class TestGlobalThenPatches(RepresentationContract):
@@ -131,14 +130,6 @@ def test_each_stage_represents_what_the_earlier_ones_left(fields, new_fields):
     torch.testing.assert_close(chain.reconstruct(new_fields), parts, rtol=1e-5, atol=1e-7)
 
 
-def test_decoding_adds_up_the_stages(fields):
-    chain = TwoScale().fit(fields)
-    codes = chain.encode(fields[:3])
-    coarse, residual = codes.split(chain.block_sizes, 1)
-    added = chain.stages["coarse"].decode(coarse) + chain.stages["residual"].decode(residual)
-    torch.testing.assert_close(chain.decode(codes), added)
-
-
 @pytest.mark.parametrize("solver", ["full", "covariance", "randomized"])
 def test_rounding_errors_of_one_stage_are_not_fitted_by_the_next(solver, fields):
     """Pixels that never vary, as on the boundary, are left over as exact zeros."""
@@ -151,17 +142,6 @@ def test_rounding_errors_of_one_stage_are_not_fitted_by_the_next(solver, fields)
     constant = (chain.stages["second"].scale == 1).sum()
     assert int(constant) == 4 * 31
     assert max(chain.ranks["second"]) <= 6
-
-
-def test_each_stage_is_timed(fields):
-    clock = Clock()
-    TwoScale().fit(fields, clock=clock)
-    assert set(clock.seconds) == {"pca_coarse", "pca_residual", "pca_overhead"}
-
-
-def test_a_chain_without_patches_has_no_layout(fields):
-    chain = Chain({"only": GlobalPCA(RankRule(components=3))}).fit(fields)
-    assert chain.layout is None
 
 
 # Two-scale against an independent implementation
@@ -231,27 +211,11 @@ def test_two_scale_is_the_papers_construction(variance, patches, fields, new_fie
         assert np.linalg.norm(error) < 2e-4 * np.linalg.norm(expected), solver
 
 
-def test_hybrid_randomises_the_coarse_solve_only():
-    hybrid = TwoScale(solver="hybrid")
-    assert hybrid.stages["coarse"].solver == "randomized"
-    assert hybrid.stages["residual"].solver == "full"
-
-
 def test_the_coarse_rank_by_variance_and_at_most(fields):
     free = TwoScale(coarse_components=None, coarse_variance=0.99).fit(fields)
     capped = TwoScale(coarse_components=3, coarse_variance=0.99).fit(fields)
     assert free.block_sizes[0] > 3
     assert capped.block_sizes[0] == 3
-
-
-def test_two_scale_beats_plain_patches_of_the_same_variance(fields, new_fields):
-    """The point of the representation, on fields it has not seen."""
-    two_scale = TwoScale(residual_variance=0.99).fit(fields)
-    plain = PatchPCA(RankRule(variance=0.99)).fit(fields)
-    errors = [
-        relative(r.reconstruct(new_fields) - new_fields, new_fields) for r in (two_scale, plain)
-    ]
-    assert errors[0] < 0.5 * errors[1]
 
 
 # Errors
@@ -284,11 +248,6 @@ def test_illegal_designs_fail_before_anything_is_fitted(fields, options, samples
     with pytest.raises(TwoscaleError, match=message):
         representation.fit(fields[:samples])
     assert representation.stages["coarse"].mean is None
-
-
-def test_a_rule_without_any_limit_is_refused():
-    with pytest.raises(TwoscaleError, match="needs a variance, a number of components"):
-        TwoScale(coarse_components=None, coarse_variance=None)
 
 
 def test_missing_tensors_of_a_stage_are_told(fields):

@@ -8,7 +8,7 @@ from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.math.pca import SOLVERS, RankRule
-from twoscale.representation import BubblePCA, Chain, Conforming, SkeletonPCA, TwoScale
+from twoscale.representation import BubblePCA, Chain, Conforming, SkeletonPCA
 from twoscale.representation.skeleton import Skeleton
 
 
@@ -173,11 +173,6 @@ def test_all_solvers_find_the_same_representation(solver, fields, new_fields):
     assert relative(found.reconstruct(new_fields) - reference, reference) < 1e-3
 
 
-def test_explained_variance_is_a_share(fields):
-    shares = Conforming(code_size=None, variance=0.99).fit(fields).explained_variance
-    assert all(0.99 <= share <= 1 for share in shares.values())
-
-
 # What it is for
 
 
@@ -186,20 +181,6 @@ def beside_seams(fields, order):
     lines = torch.tensor([8, 16, 24]) - 1
     across = [fields.diff(order, dim=axis).index_select(axis, lines) for axis in (2, 3)]
     return float(sum(one.abs().mean() for one in across)) / 2
-
-
-def test_it_beats_two_scale_of_the_same_size(fields, new_fields):
-    two_scale = TwoScale(residual_variance=0.99).fit(fields)
-    conforming = Conforming(code_size=two_scale.code_size).fit(fields)
-    errors, values, slopes = [], [], []
-    for representation in (conforming, two_scale):
-        difference = representation(new_fields) - new_fields
-        errors.append(float(difference.norm()))
-        values.append(beside_seams(difference, 1))
-        slopes.append(beside_seams(difference, 2))
-    assert errors[0] < 0.6 * errors[1]
-    assert values[0] < 0.3 * values[1]
-    assert slopes[0] < 0.3 * slopes[1]
 
 
 def test_a_seam_width_lowers_the_errors_beside_seams(fields, new_fields):
@@ -256,19 +237,6 @@ def test_any_code_is_continuous_on_any_grid(grid, patches, generator):
     assert not bubbles.skeleton.trace(bubbles.decode(other)).any()
     traces = bubbles.skeleton.trace(fitted.decode(codes))
     assert torch.equal(traces, bubbles.skeleton.trace(skeleton.decode(part)))
-
-
-def test_a_code_moves_with_fields_around_the_wrap(generator):
-    """Patches of one size on a periodic grid have no first and no last one."""
-    space = Space(Grid.square(16, periodic=True))
-    fields = torch.randn(40, 1, 16, 16, generator=generator)
-    everywhere = torch.cat(
-        [fields.roll((4 * k, 4 * n), (2, 3)) for k in range(4) for n in range(4)]
-    )
-    fitted = Conforming(code_size=80, solver="full").fit(everywhere, space=space)
-    error = fitted(everywhere) - everywhere
-    sizes = error.unflatten(0, (16, 40)).square().sum((1, 2, 3, 4))
-    assert float(sizes.max() / sizes.min()) < 1.1
 
 
 def test_a_channel_in_another_unit_changes_nothing(fields, new_fields):
@@ -336,25 +304,6 @@ def test_what_cannot_be_fitted_is_told_before_any_pass(options, message):
 def test_a_seam_width_outside_the_domain_is_refused(width):
     with pytest.raises(TwoscaleError, match=f"0 to 1, got {width}"):
         SkeletonPCA(RankRule(components=3), seam_width=width)
-
-
-def test_missing_tensors_are_told(fields):
-    state = Conforming(code_size=40).fit(fields).state_dict()
-    del state["stages.bubbles.total"]
-    with pytest.raises(TwoscaleError, match=r"the weights lack \['total'\]: .* damaged"):
-        Conforming(code_size=40).restore(state, Space(Grid((32, 32))))
-
-
-def test_equal_ones_look_alike_and_others_do_not():
-    assert repr(Conforming()) == repr(Conforming())
-    others = [
-        Conforming(code_size=50),
-        Conforming(seam_width=0.0),
-        Conforming(patches=(2, 2)),
-        Conforming(code_size=None),
-    ]
-    assert len({repr(one) for one in [Conforming(), *others]}) == 5
-    assert repr(Chain({})) != repr(Chain({}, code_size=3))
 
 
 @pytest.mark.gpu

@@ -192,12 +192,6 @@ def test_restriction_is_the_block_mean_and_prolongation_bilinear(shape, factor):
     assert np.linalg.norm(error) < 1e-5 * np.linalg.norm(expected)
 
 
-def test_half_pixel_weights_by_hand():
-    np.testing.assert_allclose(
-        half_pixel_matrix(2, 4) @ [0.0, 1.0], [0, 0, 1 / 8, 3 / 8, 5 / 8, 7 / 8, 1, 1]
-    )
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_all_solvers_find_the_same_representation(solver, fields):
     rule = RankRule(variance=0.99)
@@ -221,12 +215,6 @@ def test_constant_pixels_come_back_exactly(solver, fields):
         assert torch.equal(back[..., 5], framed[..., 5])
 
 
-def test_a_fixed_number_of_components():
-    fields = poisson_fields((16, 16), 40)
-    fitted = PatchPCA(RankRule(components=5), patches=(2, 2)).fit(fields)
-    assert fitted.ranks == {"pca": [5, 5, 5, 5]}
-
-
 # Errors
 
 
@@ -235,19 +223,9 @@ def test_a_single_field_is_too_few(fields):
         GlobalPCA(RankRule(variance=0.9)).fit(fields[:1])
 
 
-def test_an_unknown_solver_is_refused():
-    with pytest.raises(TwoscaleError, match=r"no PCA solver is called 'magic': known are full"):
-        GlobalPCA(RankRule(variance=0.9), solver="magic")
-
-
 def test_an_unknown_window_is_refused():
     with pytest.raises(TwoscaleError, match=r"no window is called 'box': known are uniform"):
         PatchPCA(RankRule(variance=0.9), window="box")
-
-
-def test_more_patches_than_pairs_of_nodes_are_refused(fields):
-    with pytest.raises(TwoscaleError, match="a width of 32 nodes can be cut into 1 to 16 patches"):
-        PatchPCA(RankRule(variance=0.9), patches=(4, 17)).fit(fields)
 
 
 @pytest.mark.parametrize("factor", [-1, 0, 17, 32])
@@ -267,19 +245,6 @@ def test_as_many_coarse_nodes_as_fields_are_refused(samples):
         RestrictedPCA(RankRule(variance=0.9), factor=4).check(SPACE, samples)
 
 
-def test_every_channel_has_coarse_values():
-    with pytest.raises(TwoscaleError, match="factor 4 gives 192 values for 150 fields"):
-        RestrictedPCA(0.9, factor=4).check(Space(SPACE.grid, 3), 150)
-
-
-def test_one_node_fewer_than_fields_is_allowed():
-    RestrictedPCA(RankRule(variance=0.9), factor=4).check(SPACE, 65)
-
-
-def test_the_rule_of_few_nodes_can_be_lifted():
-    RestrictedPCA(RankRule(variance=0.9), factor=4, few_features=False).check(SPACE, 10)
-
-
 def test_too_few_fields_for_any_factor_are_told_so():
     with pytest.raises(TwoscaleError, match="; use more samples, or few_features=false"):
         RestrictedPCA(RankRule(variance=0.9), factor=4).check(SPACE, 3)
@@ -296,33 +261,12 @@ def test_a_failed_check_comes_before_any_pass_over_the_fields():
         RestrictedPCA(RankRule(variance=0.9), factor=4).fit(Untouchable())
 
 
-def test_missing_tensors_are_told():
-    state = GlobalPCA(RankRule(variance=0.9)).fit(poisson_fields((16, 16), 20)).state_dict()
-    del state["vectors"]
-    with pytest.raises(TwoscaleError, match=r"the weights lack \['vectors'\]: .* damaged"):
-        GlobalPCA(RankRule(variance=0.9)).restore(state, Space(Grid((16, 16))))
-
-
 @pytest.mark.parametrize("kind", [GlobalPCA, PatchPCA, RestrictedPCA])
 def test_an_unfitted_representation_says_so(kind, fields):
     unfitted = kind(RankRule(variance=0.9))
     for use in (unfitted.encode, unfitted.decode, lambda _: unfitted.code_size):
         with pytest.raises(TwoscaleError, match="not fitted yet: call fit first"):
             use(fields)
-
-
-@pytest.mark.parametrize("kind", [GlobalPCA, PatchPCA, RestrictedPCA])
-def test_float64_fields_are_fitted_and_reconstructed_in_float32(kind, fields):
-    fitted = [
-        kind(RankRule(variance=0.9), **({"few_features": False} if kind is RestrictedPCA else {}))
-        for _ in range(2)
-    ]
-    double, single = fitted[0].fit(fields.double()), fitted[1].fit(fields)
-    assert double.mean.dtype == double.encode(fields.double()).dtype == torch.float32
-    assert double.code_size == single.code_size
-    torch.testing.assert_close(
-        double.reconstruct(fields.double()), single.reconstruct(fields), rtol=1e-4, atol=1e-6
-    )
 
 
 @pytest.mark.gpu

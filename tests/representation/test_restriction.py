@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.representation.contract import relative, worst_channel
-from tests.spaces import SPACES, poisson_fields, smooth_fields
+from tests.spaces import poisson_fields
 from twoscale import RestrictedPCA
 from twoscale.domain.aggregation import _interpolation, _means
 from twoscale.domain.cuts import Axis, Cuts
@@ -103,14 +103,3 @@ def test_constant_fields_come_back(grid, generator):
     fields = constants.expand(-1, -1, *grid.shape).contiguous()
     fitted = RestrictedPCA(2, few_features=False).fit(fields, space=Space(grid, 2))
     assert worst_channel(fitted(fields), fields) < 5e-6  # rounding errors of the code
-
-
-def test_a_periodic_field_may_be_shifted():
-    """By the side of a cell: then the representation is shifted as well."""
-    space = SPACES["periodic"]
-    fields = smooth_fields(space)
-    here = RestrictedPCA(0.99, few_features=False).fit(fields, space=space)
-    moved = fields.roll((8, 12), (2, 3))
-    there = RestrictedPCA(0.99, few_features=False).fit(moved, space=space)
-    expected = here(fields).roll((8, 12), (2, 3))
-    assert relative(there(moved) - expected, expected) < 1e-3

@@ -108,34 +108,6 @@ def test_linear_fields_are_their_own_extensions(grid, patches):
     assert float(skeleton.bubbles(field).abs().max()) < 1e-12
 
 
-def test_on_a_line_the_extension_interpolates_linearly(generator):
-    skeleton = make(Grid((1, 30)), (1, 4))
-    traces = random_traces(skeleton, generator)
-    fields = skeleton.extend(traces)[:, :, 0]
-    order = skeleton.places.argsort()
-    places = skeleton.places[order].numpy()
-    assert places.tolist() == [0, 8, 15, 22, 29]
-    expected = np.interp(np.arange(30), places, traces[1, 1, order].numpy())
-    np.testing.assert_allclose(fields[1, 1].numpy(), expected, atol=1e-12)
-
-
-def test_an_extension_moves_with_its_trace_around_the_wrap(generator):
-    """Periodic patches of one size are all alike."""
-    grid = Grid.square(12, periodic=True)
-    skeleton = make(grid, (3, 3))
-    fields = random_fields(grid, generator)
-    moved = skeleton.bubbles(fields.roll((4, 8), (2, 3)))
-    torch.testing.assert_close(moved, skeleton.bubbles(fields).roll((4, 8), (2, 3)))
-
-
-@any_grid
-def test_channels_are_extended_independently(grid, patches, generator):
-    skeleton = make(grid, patches)
-    traces = random_traces(skeleton, generator)
-    alone = skeleton.extend(traces[:, 1])
-    torch.testing.assert_close(skeleton.extend(traces)[:, 1], alone)
-
-
 @any_grid
 def test_bubbles_vanish_on_the_lines_exactly(grid, patches, generator):
     fields = random_fields(grid, generator, torch.float32)
@@ -197,10 +169,6 @@ def squared_norm(grid, patches, fields, width):
 
 def test_a_single_patch_has_the_boundary_as_its_skeleton():
     assert make(Grid((12, 12)), (1, 1)).size == 44
-
-
-def test_a_single_periodic_patch_has_its_first_lines_as_its_skeleton():
-    assert make(Grid.square(12, periodic=True), (1, 1)).size == 23
 
 
 @pytest.mark.parametrize(

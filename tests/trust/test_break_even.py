@@ -99,19 +99,6 @@ def test_the_least_of_some_repeats_after_a_first_call_counts(monkeypatch):
     assert break_even.batch_seconds(solve, torch.ones(4, 1)) == pytest.approx(1.75)
 
 
-def test_a_batch_takes_little_time(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(break_even, "now", lambda: clock[0])
-
-    def each(seconds):
-        def solve(fields):
-            clock[0] += seconds * len(fields)
-
-        return break_even.batch_length(solve, torch.ones(50, 1))
-
-    assert [each(seconds) for seconds in (1e-4, 0.011, 0.2, 9.0)] == [50, 9, 1, 1]
-
-
 def test_another_equation_or_no_error_leaves_the_full_solver():
     _, _, flow = pairs(NavierStokes(), 2)
     assert compared_times(NavierStokes(), lambda fields: fields, flow).solver == FULL

@@ -88,13 +88,6 @@ def test_poisson_is_an_identity(generator):
         np.testing.assert_allclose(bound, true, rtol=1e-10)
 
 
-def test_a_constant_coefficient_is_an_identity_too(generator):
-    medium = torch.full((2, 10, 10), 7.0, dtype=torch.float64)
-    prediction = torch.randn(2, 10, 10, dtype=torch.float64, generator=generator)
-    found = certify(prediction, medium, Darcy())
-    np.testing.assert_allclose(found.energy_error_lower, found.energy_error_upper, rtol=1e-9)
-
-
 def test_bounds_at_contrast_three_are_within_a_percent(darcy):
     problem, media, solutions, prediction = darcy
     found = certify(prediction, media, problem)
@@ -106,24 +99,11 @@ def test_bounds_at_contrast_three_are_within_a_percent(darcy):
     np.testing.assert_allclose(found.relative_error_lower, relative, rtol=0.01)
 
 
-def test_the_solution_is_certified_to_many_digits(darcy):
-    problem, media, solutions, _ = darcy
-    assert certify(solutions, media, problem).relative_error_upper.max() < 1e-10
-
-
 def test_zero_is_one_hundred_percent_off(darcy):
     problem, media, solutions, _ = darcy
     found = certify(torch.zeros_like(solutions), media, problem)
     np.testing.assert_allclose(found.relative_error_lower, 1, rtol=0.05)
     np.testing.assert_allclose(found.relative_error_upper, 1, rtol=0.05)
-
-
-def test_a_solution_of_zero_has_no_relative_error():
-    forcing = np.zeros((2, 8, 8))
-    prediction = np.stack([np.zeros((8, 8)), np.ones((8, 8))])
-    found = certify(prediction, forcing, Poisson())
-    assert found.energy_error_upper[0] == found.relative_error_upper[0] == 0
-    assert found.relative_error_upper[1] == np.inf
 
 
 def test_the_boundary_is_left_out_and_told(darcy):
@@ -136,16 +116,6 @@ def test_the_boundary_is_left_out_and_told(darcy):
     np.testing.assert_array_equal(found.energy_error_upper, expected.energy_error_upper)
     assert found.boundary_error[1] == 0.25
     assert not expected.boundary_error.any()
-
-
-def test_rectangles_have_the_area_of_their_cells(generator):
-    """A field of rows only: the norm is that of the line, whatever the spacing of columns."""
-    problem = Poisson()
-    field = torch.zeros(1, 9, 5, dtype=torch.float64)
-    field[0, 4, 2] = 1.0
-    found = certify(field, torch.zeros_like(field), problem)
-    expected = np.sqrt((2 * 8**2 + 2 * 4**2) / (8 * 4))
-    np.testing.assert_allclose(found.energy_error_upper, expected, rtol=1e-10)
 
 
 # What comes in and out
@@ -166,13 +136,6 @@ def test_arrays_of_every_kind_and_rank(darcy):
     np.testing.assert_allclose(single, expected[2:3], rtol=1e-12)
 
 
-def test_numbers_are_taken_in_their_own_precision(darcy):
-    problem, media, solutions, _ = darcy
-    single = certify(solutions.float(), media, problem).relative_error_upper
-    assert bool((single > 1e-8).all())
-    assert bool((certify(solutions, media, problem).relative_error_upper < 1e-3 * single).all())
-
-
 def test_no_sample_depends_on_its_batch(darcy, monkeypatch):
     problem, media, _, prediction = darcy
     prediction[3] = 100.0  # a field whose own size says nothing of the solution's
@@ -180,14 +143,6 @@ def test_no_sample_depends_on_its_batch(darcy, monkeypatch):
     monkeypatch.setattr("twoscale.trust.given._VALUES", 1)
     for name, values in certify(prediction, media, problem).as_dict().items():
         np.testing.assert_allclose(values, getattr(whole, name), rtol=1e-11)
-
-
-def test_arguments_are_left_unchanged(darcy):
-    problem, media, _, prediction = darcy
-    before = prediction.clone(), media.clone()
-    certify(prediction, media, problem)
-    assert torch.equal(prediction, before[0])
-    assert torch.equal(media, before[1])
 
 
 def test_arrays_on_disk_that_are_too_large_for_the_memory(darcy, tmp_path, monkeypatch):
@@ -246,14 +201,6 @@ def test_a_solution_of_zeros_has_no_relative_error(darcy):
     assert (found.energy_error_lower > 0).all()
     assert (found.relative_error_lower == 0).all()
     assert np.isinf(found.relative_error_upper).all()
-
-
-def test_it_is_plain_numbers_as_a_dictionary(darcy):
-    problem, media, _, prediction = darcy
-    found = certify(prediction, media, problem)
-    lists = {name: values.tolist() for name, values in found.as_dict().items()}
-    assert len(found) == 4
-    assert json.loads(json.dumps(lists)) == lists
 
 
 # What is refused
