@@ -109,13 +109,15 @@ def _tune() -> tuple[str, ...]:
 
 def _random_fit(choose: random.Random) -> tuple[str, ...]:
     """Return a fit with one to three settings that may be anything."""
-    from twoscale.methods.settings import SETTINGS
+    from twoscale.methods.recipes import every_setting
 
     method = choose.choice(_METHODS)
     words = list(_fit(method)) + (["--set", "patches=2"] if choose.random() < 0.8 else [])
     words += ["--set", "refinement_epochs=1"] if method == "refinement" else []
     for _ in range(choose.choice((1, 1, 2, 3))):
-        name = choose.choice((*SETTINGS, *SETTINGS, *_ARGUMENTS, "", "Epochs", "epoch", "é"))
+        name = choose.choice(
+            (*every_setting(), *every_setting(), *_ARGUMENTS, "", "Epochs", "epoch", "é")
+        )
         values = _VALUES if name in _LONG_WORK or choose.random() < 0.7 else _LARGE
         value = choose.choice([v for v in values if name not in _LONG_WORK or not _is_large(v)])
         words += ["--set", f"{name}={value}" if choose.random() < 0.97 else name]

@@ -18,6 +18,8 @@ from tests.surrogate.tiny import make
 from twoscale import METHODS, Grid, Poisson
 from twoscale.fields.source import ArraySource
 from twoscale.operators.context import FieldPairs
+from twoscale.parts import PARTS
+from twoscale.problems import PROBLEMS
 
 torch.set_num_threads(1)  # as tests/__init__.py says
 
@@ -52,6 +54,16 @@ def poisson32() -> Dataset:
 @pytest.fixture(scope="session")
 def poisson16() -> Dataset:
     return make_poisson((16, 16), 200)
+
+
+@pytest.fixture
+def own_parts() -> Iterator[None]:
+    """Forget, after a test, the parts and problems that it defines."""
+    before = [(table, dict(table)) for table in (PARTS, PROBLEMS)]
+    yield
+    for table, known in before:
+        table.clear()
+        table.update(known)
 
 
 @pytest.fixture

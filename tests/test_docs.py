@@ -23,9 +23,6 @@ from tests.pages import (
     python_blocks,
     words,
 )
-from twoscale.parts import PARTS
-from twoscale.predictors.registry import PREDICTORS
-from twoscale.problems.registry import PROBLEMS
 
 FOLDERS = ("src", "tests", "docs", "scripts", "examples", "results")
 LONG = ("reference/", "results.md", "performance.md", "lab-notebook.md")
@@ -41,16 +38,6 @@ def text_of(page):
 
 
 # Code
-
-
-@pytest.fixture
-def own_parts():
-    """Forget, after a test, the parts and problems that it registered."""
-    before = [(table, dict(table)) for table in (PARTS, PREDICTORS, PROBLEMS)]
-    yield
-    for table, known in before:
-        table.clear()
-        table.update(known)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(text_of(page))], ids=name)

@@ -14,6 +14,7 @@ PACKAGE = Path(twoscale.__file__).parent
 
 LAYERS = [
     {"_version", "errors"},
+    {"settings"},
     {"files", "runtime", "parts"},
     {"domain"},
     {"fields"},

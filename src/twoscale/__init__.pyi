@@ -18,7 +18,6 @@ from twoscale.predictors import Encoder as Encoder
 from twoscale.predictors import Kernel as Kernel
 from twoscale.predictors import Refinement as Refinement
 from twoscale.predictors import SpectralFilter as SpectralFilter
-from twoscale.predictors import register_predictor as register_predictor
 from twoscale.problems import CNOPoisson as CNOPoisson
 from twoscale.problems import CNOWave as CNOWave
 from twoscale.problems import Darcy as Darcy
@@ -40,7 +39,6 @@ from twoscale.representation import ThreeScale as ThreeScale
 from twoscale.representation import Transformed as Transformed
 from twoscale.representation import TwoScale as TwoScale
 from twoscale.representation import WholeField as WholeField
-from twoscale.representation import register_representation as register_representation
 from twoscale.search import fit_auto as fit_auto
 from twoscale.surrogate import Assessment as Assessment
 from twoscale.surrogate import Flags as Flags

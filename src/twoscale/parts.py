@@ -3,22 +3,105 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import wraps
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pkgutil import iter_modules
 from typing import Any, ClassVar, Self, TypeVar
 
-from twoscale.errors import TwoscaleError, unknown_name
+from twoscale.errors import TwoscaleError, TwoscaleWarning, unknown_name
+from twoscale.settings import settings_of
 
-Kind = TypeVar("Kind", bound="Part")
+K = TypeVar("K")
+P = TypeVar("P", bound="Part")
 
-PARTS: dict[str, type[Part]] = {}
-"""All parts by name: twoscale's own, and those that users register."""
+
+class Registry(MutableMapping[str, K]):
+    """What is known by name: twoscale's own, the user's, and that of installed packages.
+
+    Classes enter themselves when they are defined. So all modules of the `rooms` of twoscale, and
+    those that packages name as entry points `twoscale.<room>`, are imported before a name is
+    unknown and before all names are listed. A name can be taken anew, but never one of twoscale's.
+    """
+
+    def __init__(self, *rooms: str) -> None:
+        self.rooms = rooms
+        self._known: dict[str, K] = {}
+        self._complete = False
+
+    def __setitem__(self, name: str, value: K) -> None:
+        known = self._known.get(name)
+        if known is not None and is_ours(known) and _place(known) != _place(value):
+            raise TwoscaleError(f"'{name}' is one of twoscale's own: take another name")
+        self._known[name] = value
+
+    def __getitem__(self, name: str) -> K:
+        if name not in self._known:
+            self._load()
+        return self._known[name]
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._known)
+
+    def _load(self) -> None:
+        """Import all modules that may have more names, once."""
+        if self._complete:
+            return
+        self._complete = True
+        for room in self.rooms:
+            package = import_module(f"twoscale.{room}")
+            for module in iter_modules(package.__path__):
+                import_module(f"{package.__name__}.{module.name}")
+            for entry in entry_points(group=package.__name__):
+                self._import(entry)
+
+    def _import(self, entry: EntryPoint) -> None:
+        """Import what an entry point names; warn and leave it out if that fails."""
+        try:
+            known = self._known.get(entry.name)
+            if known is not None and _place(known)[0] != entry.module:
+                raise TwoscaleError(f"the name is that of {'.'.join(_place(known))} already")
+            entry.load()
+            if entry.name not in self._known:
+                raise TwoscaleError(f"it defines nothing with the name '{entry.name}'")
+        except Exception as error:  # a foreign package may fail in any way
+            reason = str(error) if isinstance(error, TwoscaleError) else f"{error!r}"
+            place = f"the entry point '{entry.name} = {entry.value}'"
+            warnings.warn(f"{place} is left out: {reason}", TwoscaleWarning, stacklevel=3)
+
+
+def _place(value: object) -> tuple[str, str]:
+    """Return where a class, or that of an object, is defined; defined again it is the same."""
+    kind = value if isinstance(value, type) else type(value)
+    return kind.__module__, kind.__qualname__
+
+
+def is_ours(value: object) -> bool:
+    """Say whether a class, or that of an object, is one of twoscale's own."""
+    return _place(value)[0].partition(".")[0] == "twoscale"
+
+
+PARTS: Registry[type[Part]] = Registry("representation", "predictors")
+"""All parts by name."""
 
 
 class Part:
     """Something that is made with plain arguments and can be described by them.
 
-    The arguments of the constructor are remembered as they were given. From them follow the `repr`
-    and the description in a saved surrogate; `build` makes an equal part from that description.
+    A subclass with a `name` of its own is known by it: in settings, saved surrogates and searches.
+    The arguments of the constructor are checked (see `Setting`) and remembered. From them follow
+    the `repr` and the description in a saved surrogate; `build` makes an equal part from that
+    description.
     """
 
     name: ClassVar[str]  # in saved surrogates and on the command line
@@ -26,16 +109,12 @@ class Part:
 
     _arguments: dict[str, Any]
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        self = super().__new__(cls)
-        try:
-            bound = inspect.signature(cls.__init__).bind(self, *args, **kwargs)
-        except TypeError:
-            return self  # a copy, whose state follows; or a call that the constructor refuses
-        bound.apply_defaults()
-        given = {key: value for key, value in bound.arguments.items() if key != "self"}
-        object.__setattr__(self, "_arguments", given)
-        return self
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = _remembering(cls.__init__)  # type: ignore[method-assign]
+        if "name" in vars(cls):
+            PARTS[cls.name] = cls
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -56,12 +135,6 @@ class Part:
             )
         return type(self)(**{**self._arguments, **changes})
 
-    def _restate(self, **arguments: Any) -> None:
-        """Remember arguments in an equal form; those of a subclass's constructor only."""
-        self._arguments |= {
-            key: arguments[key] for key in arguments.keys() & self._arguments.keys()
-        }
-
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self)).parameters
         shown = [
@@ -74,18 +147,28 @@ class Part:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def register(part: type[Kind]) -> type[Kind]:
-    """Make a class of parts known by its `name`, so that saved surrogates can name it."""
-    known = PARTS.get(part.name)
-    if known is not None and _place(known) != _place(part):
-        raise TwoscaleError(f"another part is called '{part.name}' already: take another name")
-    PARTS[part.name] = part
-    return part
+def _remembering(init: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that also checks and remembers its arguments.
 
+    That of the object's own class does so; those that it calls in turn do not.
+    """
+    signature = inspect.signature(init)
 
-def _place(part: type[Part]) -> tuple[str, str]:
-    """Return where a class is defined; a class that is defined again has the same place."""
-    return part.__module__, part.__qualname__
+    @wraps(init)
+    def remembering(self: Part, *args: Any, **kwargs: Any) -> None:
+        if type(self).__init__ is remembering:
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            settings = settings_of(init)
+            for name in settings.keys() & bound.arguments.keys():
+                if settings[name].meaning:
+                    value = settings[name].checked(name, bound.arguments[name])
+                    bound.arguments[name] = value
+            args, kwargs = bound.args[1:], bound.kwargs
+            self._arguments = {name: bound.arguments[name] for name in settings}
+        init(self, *args, **kwargs)
+
+    return remembering
 
 
 def check_registered(part: Any) -> None:
@@ -97,8 +180,8 @@ def check_registered(part: Any) -> None:
         return
     if PARTS.get(getattr(part, "name", "")) is not type(part):
         raise TwoscaleError(
-            f"{type(part).__name__} is not registered: give it a `name` of its own and register it "
-            "(register_predictor, register_representation)"
+            f"{type(part).__name__} cannot be saved without a name: give the class a `name` of its "
+            "own"
         )
     for value in part.arguments.values():
         check_registered(value)
@@ -109,7 +192,7 @@ def describe(part: Part) -> dict[str, Any]:
     return {"part": part.name, **{key: _plain(value) for key, value in part.arguments.items()}}
 
 
-def build(description: Mapping[str, Any], kind: type[Kind]) -> Kind:
+def build(description: Mapping[str, Any], kind: type[P]) -> P:
     """Return the part that a description stands for, which must be of a kind."""
     if not isinstance(description, Mapping) or not isinstance(description.get("part"), str):
         raise TwoscaleError(f"a part is described by its name and arguments, got {description!r}")
@@ -117,7 +200,7 @@ def build(description: Mapping[str, Any], kind: type[Kind]) -> Kind:
     part = PARTS.get(name)
     if part is None or not issubclass(part, kind):
         known = sorted(key for key, one in PARTS.items() if issubclass(one, kind))
-        also = "; one of your own has to be registered first"
+        also = "; the module that defines one of your own has to be imported first"
         raise unknown_name(kind.__name__, name, known, also=also)
     arguments = {key: _value(value) for key, value in description.items() if key != "part"}
     try:

@@ -1,31 +1,24 @@
 """The names that help shows are those of the library."""
 
-from dataclasses import fields
+from dataclasses import asdict
 
 from twoscale.cli import names
 from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
-from twoscale.methods.recipes import METHODS
-from twoscale.methods.settings import SETTINGS
+from twoscale.methods.recipes import METHODS, every_setting
+from twoscale.parts import is_ours
+from twoscale.predictors import predictors
 from twoscale.problems import PROBLEMS
 from twoscale.search import DEFAULT_BUDGET
 
 
-def ours(table):
-    """The names that other tests did not register."""
-    return tuple(
-        name for name, one in table.items() if type(one).__module__.startswith("twoscale.")
-    )
-
-
-def test_names_are_those_of_the_library():
-    assert tuple(METHODS) == names.METHODS
-    assert tuple(SETTINGS) == names.SETTINGS
-    assert sorted(ours(PROBLEMS)) == sorted(names.PROBLEMS)
+def test_names_are_those_of_the_library(own_parts):
+    assert set(METHODS) == set(names.METHODS)
+    assert {name for name, one in PROBLEMS.items() if is_ours(one)} == set(names.PROBLEMS)
+    assert {name for name, one in predictors().items() if is_ours(one)} == set(names.PREDICTORS)
     assert tuple(OBJECTIVES) == names.OBJECTIVES
+    assert set(every_setting()) == set(names.settings())
 
 
 def test_defaults_are_those_of_the_library():
-    shown = names.Finetuning()._asdict()
-    plan = {field.name: field.default for field in fields(FinetunePlan)}
-    assert {name: plan[name] for name in shown} == shown
+    assert asdict(FinetunePlan()) == names.FINETUNING
     assert names.SEARCH_SECONDS == DEFAULT_BUDGET

@@ -7,10 +7,10 @@ from twoscale import METHODS, Chain, Grid, PatchPCA, Surrogate, TwoscaleError
 from twoscale.domain.space import Space
 from twoscale.methods.recipes import assemble, defaults, get_method, resolve
 from twoscale.operators.operators import LatentOperator
-from twoscale.predictors import Affine, AffineMLP, Encoder, Kernel
+from twoscale.predictors import Affine, AffineMLP, Encoder, Kernel, predictors
 from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
-from twoscale.predictors.registry import PREDICTORS, defaults_of
 from twoscale.representation import Conforming, GlobalPCA, ThreeScale, TwoScale, WholeField
+from twoscale.settings import defaults_of
 from twoscale.training import Plan
 
 SPACE = Space(Grid.square(32))
@@ -67,18 +67,18 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("predictor", predictors())
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_settings_are_those_of_the_representations_and_of_the_predictor(name, predictor):
     wanted = (
         {"patches", "predictor", "input_transform"}
         | OUTPUTS[name]
-        | set(defaults_of(PREDICTORS[predictor]))
+        | set(defaults_of(predictors()[predictor]))
     )
     if name != "fno":
         wanted |= {"symmetries", "average_symmetries"}
     if name not in ("fno", "whole-field"):
-        wanted |= set() if PREDICTORS[predictor].reads_fields else {"input_variance"}
+        wanted |= set() if predictors()[predictor].reads_fields else {"input_variance"}
         wanted |= {"solver"}
     elif predictor == METHODS[name].defaults["predictor"]:
         wanted -= {"objective"}  # its own
@@ -293,9 +293,11 @@ def test_settings_of_the_predictors():
     assert (free.ridge, free.kernel_samples) == (None, None)
     fixed = {"kernel": "matern-3/2", "length_scale": 3, "kernel_samples": 9, "ridge": 0.0}
     told = build("local", predictor="kernel", **fixed).predictor
-    assert not told.nearest
-    for predictor in PREDICTORS:
-        assert build("local", predictor=predictor, objective="field").predictor.nearest
+    assert not told.targets_nearest_codes
+    for predictor in predictors():
+        assert build(
+            "local", predictor=predictor, objective="field"
+        ).predictor.targets_nearest_codes
     assert (told.kinds, told.length_scales, told.kernel_samples) == (("matern-3/2",), (3.0,), 9)
     assert told.ridge == 0.0
 

@@ -5,14 +5,10 @@ import pytest
 
 from twoscale import METHODS, TwoscaleError
 from twoscale.domain.symmetries import SYMMETRIES
-from twoscale.methods.recipes import defaults, resolve
-from twoscale.methods.settings import (
-    SETTINGS,
-    parse_assignments,
-    parse_seeds,
-    resolve_settings,
-)
-from twoscale.predictors import PREDICTORS
+from twoscale.methods.recipes import defaults, every_setting, resolve
+from twoscale.methods.settings import parse_assignments, parse_seeds
+from twoscale.parts import is_ours
+from twoscale.predictors import predictors
 
 COUNT = "a whole number of at least 1"
 FRACTION = "a fraction in (0, 1]"
@@ -22,7 +18,7 @@ TRANSFORM = "one of none, log, reciprocal, or one for each channel such as log,n
 
 
 # Predictors in the order in which they are looked through for a setting.
-CHOICES = [{}, *({"predictor": name} for name in PREDICTORS)]
+CHOICES = [{}, *({"predictor": name} for name, kind in predictors().items() if is_ours(kind))]
 
 
 def choice_with(setting):
@@ -178,7 +174,7 @@ def test_bad_values_are_told_with_what_would_be_right(name, value, wanted):
 
 
 def test_every_setting_has_a_bad_value_above():
-    assert {name for name, _, _ in BAD} == set(SETTINGS)
+    assert {name for name, _, _ in BAD} == set(every_setting())
 
 
 @pytest.mark.parametrize(
@@ -245,18 +241,10 @@ def test_what_a_choice_takes_away_is_met_with_the_choice():
 def test_every_default_is_a_legal_value(method):
     defaults = resolve(method, {})
     assert resolve(method, defaults) == defaults
-    assert set(defaults) <= set(SETTINGS)
-
-
-def test_defaults_and_given_values_are_left_unchanged():
-    defaults, given = {"epochs": 5, "patches": (4, 4)}, {"epochs": "7"}
-    assert resolve_settings("any", defaults, given) == {"epochs": 7, "patches": (4, 4)}
-    assert defaults == {"epochs": 5, "patches": (4, 4)}
-    assert given == {"epochs": "7"}
 
 
 def test_every_setting_says_what_it_means():
-    assert all(setting.meaning for setting in SETTINGS.values())
+    assert all(setting.meaning for setting in every_setting().values())
 
 
 def test_assignments():

@@ -7,10 +7,10 @@ import torch
 
 from twoscale import TwoscaleError
 from twoscale.networks import DenseNetwork
-from twoscale.predictors import MLP, PREDICTORS, CodePredictor, Refinement
+from twoscale.predictors import MLP, CodePredictor, Refinement, predictors
 from twoscale.predictors.base import check_stored_weights, check_weights, load_weights
 
-EVERY = [*PREDICTORS.values(), Refinement]
+EVERY = [*predictors().values(), Refinement]
 
 
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
@@ -40,7 +40,7 @@ def test_a_plain_predictor_shows_no_arguments(kind):
 
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
 def test_an_unknown_objective_is_refused(kind):
-    with pytest.raises(TwoscaleError, match="no objective is called 'mse': known are vector, "):
+    with pytest.raises(TwoscaleError, match="objective must be one of vector"):
         kind(objective="mse")
 
 
@@ -56,8 +56,8 @@ def test_traits():
 
 
 def test_codes_of_the_nearest_fields_are_learned_with_the_field_objective():
-    assert MLP(objective="field").nearest
-    assert not MLP().nearest
+    assert MLP(objective="field").targets_nearest_codes
+    assert not MLP().targets_nearest_codes
 
 
 def test_the_contract_is_abstract():

@@ -13,13 +13,13 @@ from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.predictors import (
     FNO,
     MLP,
-    PREDICTORS,
     Affine,
     AffineMLP,
     Encoder,
     Kernel,
     Refinement,
     SpectralFilter,
+    predictors,
 )
 from twoscale.representation import WholeField
 from twoscale.training.losses import OBJECTIVES
@@ -78,7 +78,7 @@ def make(name, **arguments):
 
 
 def test_every_predictor_is_combined():
-    assert set(TINY) == set(PREDICTORS)
+    assert set(TINY) == set(predictors())
 
 
 @any_three

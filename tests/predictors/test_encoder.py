@@ -167,7 +167,7 @@ def test_the_optimiser_brings_its_rate():
     assert chosen(optimiser="adam") == (1e-3, 0.1)
     assert chosen(optimiser="adam", learning_rate=1e-2, clip=2.0) == (1e-2, 2.0)
     assert make(learning_rate="none").settings["learning_rate"] is None
-    with pytest.raises(TwoscaleError, match="no optimiser is called 'sgd': known are muon, adam"):
+    with pytest.raises(TwoscaleError, match="optimiser must be one of muon, adam"):
         Encoder(optimiser="sgd")
 
 

@@ -9,16 +9,16 @@ from twoscale.domain.space import Space
 from twoscale.domain.symmetries import SQUARE
 from twoscale.fields.source import ArraySource
 from twoscale.operators.context import FieldPairs, FitContext
-from twoscale.predictors.registry import PREDICTORS
+from twoscale.predictors import predictors
 from twoscale.representation.nearest import NearestCodes
 from twoscale.training.losses import OBJECTIVES
 
 SPACE = Space(Grid.square(16))
-CLOSED_FORMS = [name for name, kind in PREDICTORS.items() if kind.closed_form]
+CLOSED_FORMS = [name for name, kind in predictors().items() if kind.closed_form]
 EQUIVARIANT = {"solver": "covariance", "symmetries": "square", "few_features": False}
 
 
-@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("predictor", predictors())
 @pytest.mark.parametrize("method", ["global", "local", "overlap", "two-scale", "three-scale"])
 def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poisson16):
     context = FitContext()
@@ -31,19 +31,19 @@ def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poi
     restored.restore(operator.state_dict(), SPACE, SPACE)
     with torch.no_grad():
         assert torch.equal(restored(x), expected)
-    inputs = {"pca_input"} if PREDICTORS[predictor].reads_fields else set()
+    inputs = {"pca_input"} if predictors()[predictor].reads_fields else set()
     assert set(context.clock.seconds) == STAGES[method] - inputs
     assert ("training" in context.histories) == (predictor not in CLOSED_FORMS)
 
 
-@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("predictor", predictors())
 def test_refinement_follows_any_predictor(predictor, pairs, poisson16):
     operator = build("refinement", predictor=predictor).fit(*pairs, FitContext())
     with torch.no_grad():
         assert operator(poisson16.batch.inputs[:3]).shape == (3, 1, 16, 16)
 
 
-@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("predictor", predictors())
 def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
     operator = build("two-scale", predictor=predictor, objective="field")
     operator.fit(*pairs, FitContext())
@@ -53,7 +53,7 @@ def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("predictor", predictors())
 def test_every_predictor_learns_a_constant(predictor, objective, pairs, poisson16):
     values = [ArraySource(torch.full(one.inputs.shape, 2.5)) for one in pairs]
     constant = [FieldPairs(one.inputs, fields) for one, fields in zip(pairs, values, strict=True)]
@@ -94,7 +94,7 @@ def test_with_symmetries_a_closed_form_turns_with_its_input(predictor, pairs, po
     assert turned_apart(symmetric.fit(*pairs, FitContext()), new) < 1e-4
 
 
-@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("predictor", predictors())
 def test_averaged_predictions_turn_with_their_input_whatever_the_predictor(
     predictor, pairs, poisson16
 ):

@@ -1,32 +1,19 @@
-"""The table of predictors, and predictors of somebody's own."""
-
-from pathlib import Path
+"""Predictors by name, and predictors of somebody's own."""
 
 import numpy as np
 import pytest
 import torch
 
-from tests.pages import python_blocks
 from tests.surrogate.tiny import tiny
-from twoscale import METHODS, CodePredictor, Surrogate, TwoscaleError, register_predictor
-from twoscale.methods.recipes import assemble, resolve, trains_on_fields
-from twoscale.methods.settings import SETTINGS
-from twoscale.networks import DenseNetwork
-from twoscale.parts import PARTS
-from twoscale.predictors.registry import PREDICTORS, defaults_of, get_predictor
+from twoscale import CodePredictor, Surrogate, TwoscaleError
+from twoscale.methods.recipes import assemble, resolve
+from twoscale.parts import PARTS, is_ours
+from twoscale.predictors import get_predictor, predictors
 from twoscale.representation import PatchPCA, TwoScale
+from twoscale.settings import settings_of
 
-DOCUMENT = Path(__file__).parents[2] / "docs/howto/own-predictor.md"
-
-
-@pytest.fixture(autouse=True)
-def forgotten():
-    """Predictors that a test makes known are unknown to the next."""
-    before = [(table, dict(table)) for table in (PREDICTORS, PARTS)]
-    yield
-    for table, known in before:
-        table.clear()
-        table.update(known)
+pytestmark = pytest.mark.usefixtures("own_parts")
+OURS = [name for name, kind in predictors().items() if is_ours(kind)]
 
 
 @pytest.fixture
@@ -36,7 +23,7 @@ def arrays(poisson16):
 
 
 class Mean(CodePredictor):
-    """The mean output code, times a factor."""
+    """The mean output code, times a factor; a subclass with a name is known by it."""
 
     def __init__(self, *, factor=1.0, epochs=4, objective="block-balanced"):
         super().__init__(objective=objective)
@@ -55,88 +42,56 @@ class Mean(CodePredictor):
         return self.mean.expand(len(codes), -1)
 
 
-# The table
+def define(name="mean", bases=(Mean,), **attributes):
+    return type("Own", bases, {"name": name, **attributes})
 
 
 def test_the_predictors_by_name():
-    assert list(PREDICTORS) == ["mlp", "affine", "affine-mlp", "kernel", "encoder", "fno", "filter"]
-    assert all(kind.name == name and PARTS[name] is kind for name, kind in PREDICTORS.items())
-    with pytest.raises(TwoscaleError, match=r"predictor must be one of mlp, .*, got 'forest'"):
-        get_predictor("forest")
+    assert OURS == ["mlp", "affine", "affine-mlp", "kernel", "encoder", "fno", "filter"]
+    for name in ("forest", "refinement-net", "two-scale"):  # the second corrects fields only
+        with pytest.raises(TwoscaleError, match=rf"one of mlp, .*, got '{name}'"):
+            get_predictor(name)
 
 
-def test_some_train_on_fields():
-    on_fields = [name for name in PREDICTORS if trains_on_fields("local", {"predictor": name})]
-    assert on_fields == ["encoder", "fno", "filter"]
-    assert not trains_on_fields("local", {})
-    assert trains_on_fields("fno", {})
-    assert trains_on_fields("refinement", {"predictor": "affine"})
-
-
-def test_every_argument_is_a_setting_with_a_meaning():
-    for kind in PREDICTORS.values():
-        assert set(defaults_of(kind)) <= set(SETTINGS)
-
-
-@pytest.mark.parametrize("name", PREDICTORS)
-def test_settings_make_the_predictor_of_that_name(name):
+@pytest.mark.parametrize("name", OURS)
+def test_every_argument_is_a_setting_with_a_meaning(name):
+    assert all(setting.meaning for setting in settings_of(get_predictor(name)).values())
     settings = resolve("local", tiny("local", predictor=name))
     predictor = assemble("local", settings).predictor
-    assert type(predictor) is PREDICTORS[name]
+    assert type(predictor) is get_predictor(name)
     assert predictor.arguments.items() <= settings.items()
 
 
-# Predictors of somebody's own
-
-
-def test_the_example_of_the_documentation_runs(arrays):
-    x, u, _ = arrays
-    names = {}
-    for block in python_blocks(DOCUMENT.read_text(encoding="utf-8")):
-        exec(block, names)
-    surrogate = names["surrogate"]
-    assert surrogate.settings["neighbours"] == 5
-    assert surrogate.operator_.predictor.known.shape[0] == 8 * 135
-    own = Surrogate("two-scale", predictor="neighbours", neighbours=1, device="cpu").fit(
-        x, u, validation=(x[:5], u[:5])
-    )
-    with torch.no_grad():
-        outputs = own.operator_.outputs
-        known = outputs.decode(outputs.encode(torch.as_tensor(u[:4, None])))
-    np.testing.assert_allclose(own.predict(x[:4]), known[:, 0].numpy(), rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["global", "refinement", "two-scale", "whole-field"])
 def test_it_is_fitted_saved_and_loaded_by_its_name(method, arrays, tmp_path):
     x, u, new = arrays
-    register_predictor("mean", Mean, title="the mean code")
+    define()
     surrogate = Surrogate(method, factor=0.5, device="cpu", **tiny(method, predictor="mean"))
     surrogate.fit(x, u).save(tmp_path / "saved")
     loaded = Surrogate.load(tmp_path / "saved", device="cpu")
     assert loaded.settings == surrogate.settings
     np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))
-    del PREDICTORS["mean"], PARTS["mean"]
-    with pytest.raises(TwoscaleError, match=r"called 'mean': .* your own has to be registered"):
+    del PARTS["mean"]
+    with pytest.raises(TwoscaleError, match=r"called 'mean'.* imported first"):
         Surrogate.load(tmp_path / "saved", device="cpu")
 
 
 def test_as_an_object_it_is_saved_and_loaded_too(arrays, tmp_path):
     x, u, new = arrays
-    register_predictor("mean", Mean)
     surrogate = Surrogate(
         inputs=PatchPCA(0.9, patches=(2, 2)),
-        predictor=Mean(factor=0.25),
+        predictor=define()(factor=0.25),
         outputs=TwoScale(coarse_components=3),
         device="cpu",
     )
     surrogate.fit(x, u).save(tmp_path / "saved")
     loaded = Surrogate.load(tmp_path / "saved", device="cpu")
-    assert repr(loaded.parts.predictor) == "Mean(factor=0.25)"
+    assert repr(loaded.parts.predictor) == "Own(factor=0.25)"
     np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))
 
 
 def test_its_arguments_are_its_settings():
-    register_predictor("mean", Mean)
+    define()
     settings = resolve("local", {"predictor": "mean", "epochs": "7"})
     assert (settings["factor"], settings["epochs"]) == (1.0, 7)
     assert not {"ridge", "hidden_width", "patience"} & set(settings)
@@ -149,97 +104,57 @@ def test_its_arguments_are_its_settings():
 
 def test_its_settings_may_have_names_of_ours_and_mean_something_else(arrays, tmp_path):
     class Other(Mean):
+        name = "other"
+
         def __init__(self, *, kernel="rbf", width=0.5):
             super().__init__()
 
-    register_predictor("other", Other)
     surrogate = Surrogate("local", predictor="other", width=0.25, patches=2, device="cpu")
     surrogate.fit(*arrays[:2]).save(tmp_path / "saved")
     settings = Surrogate.load(tmp_path / "saved", device="cpu").settings
     assert (settings["kernel"], settings["width"]) == ("rbf", 0.25)
     assert "objective" not in settings  # it has no such argument
-
-
-def test_its_arguments_are_not_taken_for_the_surrogates():
-    class Seeded(Mean):
-        def __init__(self, *, seed=0):
-            super().__init__()
-
-    with pytest.raises(TwoscaleError, match="seed of Seeded would be taken for that of the surr"):
-        register_predictor("seeded", Seeded)
+    assert Mean.trains_epochs
+    assert not Other.trains_epochs
 
 
 def test_it_is_told_of_the_objective_and_the_spaces(arrays):
     x, u, _ = arrays
 
-    class Shaped(Mean):
-        reads_fields = True
+    def bind(self, inputs, outputs):
+        self.shapes = inputs.space.shape, outputs.space.shape
 
-        def bind(self, inputs, outputs):
-            self.shapes = inputs.space.shape, outputs.space.shape
-
-    register_predictor("shaped", Shaped)
+    define("shaped", reads_fields=True, bind=bind)
     settings = resolve("local", {"predictor": "shaped", "objective": "field"})
     assert "input_variance" not in settings
-    assert trains_on_fields("local", settings)
     surrogate = Surrogate("local", predictor="shaped", objective="field", device="cpu")
     predictor = surrogate.fit(x[:, :, ::2], u).operator_.predictor
     assert predictor.shapes == ((1, 16, 8), (1, 16, 16))
-    assert predictor.nearest
+    assert predictor.targets_nearest_codes
 
 
-def test_without_epochs_it_says_so():
-    class Plain(Mean):
-        def __init__(self):
-            super().__init__()
-
-    register_predictor("plain", Plain)
-    assert Mean.trains_epochs
-    assert not Plain.trains_epochs
-    assert "epochs" not in resolve("two-scale", {"predictor": "plain"})
+def _demanding(self, size):
+    """A constructor without a default."""
 
 
-def test_a_name_of_ones_own_may_be_given_anew():
-    register_predictor("mean", Mean)
-    register_predictor("mean", type("Other", (Mean,), {}))
-    assert PREDICTORS["mean"].__name__ == "Other"
-    with pytest.raises(TwoscaleError, match="'kernel' is one of twoscale's own predictors"):
-        register_predictor("kernel", Mean)
-
-
-class _Unfinished(CodePredictor):
-    def forward(self, codes):
-        return codes
-
-
-class _Demanding(Mean):
-    def __init__(self, size):
-        super().__init__()
+def _seeded(self, *, seed=0):
+    """A constructor with an argument that is the surrogate's."""
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("name", "init", "wanted"),
     [
-        (DenseNetwork, "a predictor is a subclass of CodePredictor, got .*DenseNetwork"),
-        (lambda: Mean(), "a predictor is a subclass of CodePredictor, got <function"),
-        (_Unfinished, "_Unfinished lacks prepare, restore: see CodePredictor"),
-        (
-            _Demanding,
-            "the arguments of _Demanding are settings and need defaults: give one to size",
-        ),
+        ("mine", _demanding, "Own .* need defaults: give one to size"),
+        ("mine", _seeded, "seed of Own would be taken for that of the surrogate"),
+        ("kernel", Mean.__init__, "'kernel' is one of twoscale's own"),
     ],
 )
-def test_what_is_no_predictor_is_refused(given, wanted):
+def test_a_class_that_cannot_be_named_is_refused(name, init, wanted):
     with pytest.raises(TwoscaleError, match=wanted):
-        register_predictor("mine", given)
-    assert "mine" not in PREDICTORS
+        define(name, __init__=init)
+    assert "mine" not in predictors()
 
 
 def test_a_class_in_place_of_an_object_is_refused():
     with pytest.raises(TwoscaleError, match=r"predictor is an object, not a class: write Mean\("):
         Surrogate("local", predictor=Mean)
-
-
-def test_an_unknown_name_is_told_to_be_registered():
-    with pytest.raises(TwoscaleError, match=r"predictor must be one of .*register_predictor"):
-        Surrogate("local", predictor="mean")

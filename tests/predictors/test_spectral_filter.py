@@ -210,4 +210,4 @@ def test_what_compresses_limits_it():
 
 def test_its_settings():
     assert repr(SpectralFilter(objective="field")) == "SpectralFilter(objective='field')"
-    assert SpectralFilter().chooses
+    assert SpectralFilter().uses_validation

@@ -302,7 +302,7 @@ def test_what_cannot_be_fitted_is_told_before_any_pass(options, message):
 
 @pytest.mark.parametrize("width", [-0.1, 1.5, float("nan")])
 def test_a_seam_width_outside_the_domain_is_refused(width):
-    with pytest.raises(TwoscaleError, match=f"0 to 1, got {width}"):
+    with pytest.raises(TwoscaleError, match=f"0 to 1, got '{width}'"):
         SkeletonPCA(RankRule(components=3), seam_width=width)
 
 

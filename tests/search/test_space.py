@@ -6,11 +6,9 @@ from tests.search.fake import space_of
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
-from twoscale.methods.recipes import METHODS, assemble, defaults, resolve
-from twoscale.predictors import PREDICTORS
-from twoscale.search.candidates import Candidate
-from twoscale.search.chains import CHAINS, FIRST_CHAIN
-from twoscale.search.kinds import KINDS
+from twoscale.methods.recipes import assemble, defaults, resolve
+from twoscale.predictors import get_predictor
+from twoscale.search.candidates import FIRST_CHAIN, Candidate, searched_predictors
 from twoscale.search.space import SearchSpace
 from twoscale.surrogate import Surrogate
 
@@ -55,15 +53,14 @@ def test_large_fields_are_searched_in_patches_only():
     assert "global" not in SearchSpace(large, small, 100).chains
 
 
-def test_all_chains_and_predictors_of_the_tables_exist():
-    assert CHAINS.keys() <= METHODS.keys()
-    assert KINDS.keys() <= PREDICTORS.keys()
-    for name, kind in KINDS.items():
-        assert set(kind.after) <= KINDS.keys()
-        settings = {kind.samples_setting, *kind.chooses, *kind.settings} - {""}
+def test_what_predictors_say_of_their_cost_exists():
+    known = searched_predictors()
+    for name, cost in known.items():
+        assert set(cost.after) <= known.keys()
+        settings = {cost.samples_setting, *cost.tuned, *cost.settings} - {""}
         assert settings <= defaults(FIRST_CHAIN, {"predictor": name}).keys()
-        traits = PREDICTORS[name]
-        assert bool(kind.probe) == (traits.reads_fields and not traits.closed_form)
+        traits = get_predictor(name)
+        assert bool(cost.probe) == (traits.reads_fields and not traits.closed_form)
 
 
 def test_patches_are_four_or_of_a_size_that_is_cheap():

@@ -3,12 +3,17 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import FakeFitter, curved, space_of
-from twoscale.search.kinds import KINDS, Sizes, work
+from twoscale.predictors.cost import Sizes
+from twoscale.search.candidates import cost_of, searched_predictors
 from twoscale.search.policy import search
-from twoscale.search.timing import expected_seconds
+from twoscale.search.timing import expected_seconds, representation_work
 from twoscale.search.trials import Outcome, Search, Trial
 
 SPACE = space_of((64, 64), 1600, "square")
+
+
+def work(predictor, sizes):
+    return representation_work(sizes) + cost_of(predictor).work(sizes)
 
 
 def test_expected_time_grows_with_the_work():
@@ -22,7 +27,7 @@ def test_expected_time_grows_with_the_work():
     assert expected_seconds(best, found, SPACE, 200, anew=True).total > 2 * same
 
 
-@pytest.mark.parametrize("predictor", KINDS)
+@pytest.mark.parametrize("predictor", searched_predictors())
 def test_work_grows_with_every_size(predictor):
     sizes = {
         "samples": 100,

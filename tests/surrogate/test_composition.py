@@ -19,7 +19,7 @@ from twoscale import (
     TwoScale,
     TwoscaleError,
 )
-from twoscale.parts import PARTS, register
+from twoscale.parts import PARTS
 from twoscale.predictors import (
     FNO,
     MLP,
@@ -216,29 +216,27 @@ class Mean(CodePredictor):
         return self.mean.expand(len(codes), -1)
 
 
+del PARTS[Mean.name]  # of other tests
+
+
+@pytest.fixture
+def mean(own_parts):
+    PARTS[Mean.name] = Mean
+
+
 LOAD = """
 import sys
 import numpy as np
 import torch
 from twoscale import CodePredictor, Surrogate
-from twoscale.parts import register
 
 {definition}
 
-register(Mean)
 np.save(sys.argv[2], Surrogate.load(sys.argv[1], device="cpu").predict(np.ones((2, 16, 16))))
 """
 
 
-@pytest.fixture
-def registered():
-    register(Mean)
-    yield
-    del PARTS[Mean.name]
-
-
-@pytest.mark.usefixtures("registered")
-def test_a_part_of_ones_own_is_saved_and_loaded(arrays, tmp_path):
+def test_a_part_of_ones_own_is_saved_and_loaded(arrays, tmp_path, mean):
     x, u, new, _ = arrays
     surrogate = compose(predictor=Mean(factor=2.0), outputs=GlobalPCA(6)).fit(x, u)
     np.testing.assert_allclose(surrogate.predict(new)[0], surrogate.predict(new)[1])
@@ -251,13 +249,10 @@ def test_a_part_of_ones_own_is_saved_and_loaded(arrays, tmp_path):
     np.testing.assert_array_equal(np.load(result), surrogate.predict(np.ones((2, 16, 16))))
 
 
-def test_a_part_that_is_not_registered_is_named(arrays, tmp_path):
+def test_a_part_that_is_not_known_is_named(arrays, tmp_path, mean):
     x, u, *_ = arrays
-    register(Mean)
-    try:
-        compose(predictor=Mean(), outputs=GlobalPCA(6)).fit(x, u).save(tmp_path / "saved")
-    finally:
-        del PARTS[Mean.name]
-    words = "no CodePredictor is called 'mean-of-tests': .* has to be registered first"
+    compose(predictor=Mean(), outputs=GlobalPCA(6)).fit(x, u).save(tmp_path / "saved")
+    del PARTS[Mean.name]
+    words = "no CodePredictor is called 'mean-of-tests': .* has to be imported first"
     with pytest.raises(TwoscaleError, match=words):
         Surrogate.load(tmp_path / "saved", device="cpu")

@@ -78,14 +78,14 @@ def test_parts_that_are_not_registered_are_refused():
     class Nameless(PatchPCA):
         """Fitted by its parent's name, it would come back as its parent."""
 
-    with pytest.raises(TwoscaleError, match="Nameless is not registered: give it a `name`"):
+    with pytest.raises(TwoscaleError, match="Nameless cannot be saved without a name"):
         Surrogate(outputs=Nameless(0.9))
 
 
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        (lambda: Affine(ridge=-1.0), "ridge must be a fraction from 0 to 1, got -1.0"),
+        (lambda: Affine(ridge=-1.0), "ridge must be a fraction from 0 to 1, got '-1.0'"),
         (lambda: Affine(ridge="a"), "ridge must be a fraction"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from twoscale.cli.explore import explore
 from twoscale.cli.export import export
 from twoscale.cli.finetune import finetune
 from twoscale.cli.fit import fit
+from twoscale.cli.names import ENTRIES
 from twoscale.cli.predict import predict
 from twoscale.cli.report import report
 from twoscale.cli.serve import serve
@@ -88,6 +88,6 @@ app.add(
 )(explore)
 
 # Other packages add commands: an entry point names a function that takes the application.
-for _entry in entry_points(group="twoscale.commands"):
+for _entry in ENTRIES.select(group="twoscale.commands"):
     if find_spec(_entry.module.partition(".")[0]) is not None:
         _entry.load()(app)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def generate(
     problem: Annotated[
-        str, typer.Argument(help=f"{', '.join(PROBLEMS)}.", autocompletion=options.complete_problem)
+        str, typer.Argument(help=f"{', '.join(PROBLEMS)}.", autocompletion=options.one_of(PROBLEMS))
     ],
     out: options.OutDataset,
     resolution: Annotated[
@@ -82,7 +82,7 @@ def import_(
         typer.Option(
             metavar="NAME",
             help="The equation that the pairs solve, if twoscale knows it.",
-            autocompletion=options.complete_problem,
+            autocompletion=options.one_of(PROBLEMS),
         ),
     ] = None,
     overwrite: options.Overwrite = False,

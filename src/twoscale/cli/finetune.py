@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 
 from twoscale.cli import options
-from twoscale.cli.names import OBJECTIVES, Finetuning
+from twoscale.cli.names import FINETUNING, OBJECTIVES
 from twoscale.cli.terminal import is_quiet
-
-_DEFAULTS = Finetuning()
 
 
 def finetune(
@@ -20,22 +18,22 @@ def finetune(
     objective: Annotated[
         str,
         typer.Option(help=", ".join(OBJECTIVES) + ".", autocompletion=options.one_of(OBJECTIVES)),
-    ] = _DEFAULTS.objective,
+    ] = FINETUNING["objective"],
     epochs: Annotated[
         int, typer.Option(min=1, metavar="N", help="Passes over the training set.")
-    ] = _DEFAULTS.epochs,
+    ] = FINETUNING["epochs"],
     warm_up: Annotated[
         int,
         typer.Option(
             min=0, metavar="N", help="First epochs, which train on the reconstruction only."
         ),
-    ] = _DEFAULTS.warm_up,
+    ] = FINETUNING["warm_up"],
     ramp: Annotated[
         int,
         typer.Option(
             min=0, metavar="N", help="Epochs in which the other terms grow to full weight."
         ),
-    ] = _DEFAULTS.ramp,
+    ] = FINETUNING["ramp"],
     data: Annotated[
         Path | None,
         typer.Option(

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twoscale.cli.names import DEVICES, PROBLEMS, SETTINGS
+from twoscale.cli.names import settings
 from twoscale.errors import TwoscaleError
 
 if TYPE_CHECKING:
@@ -30,13 +29,7 @@ def one_of(words: Sequence[str]) -> Completion:
 def complete_setting(incomplete: str) -> list[str]:
     """Return the settings `key=` that begin with a text; nothing is offered after the `=`."""
     key = incomplete.replace("-", "_")
-    return [f"{name}=" for name in SETTINGS if f"{name}=".startswith(key) and "=" not in key]
-
-
-def complete_problem(incomplete: str) -> list[str]:
-    """Return the problems, also those that installed packages offer."""
-    offered = [entry.name for entry in entry_points(group="twoscale.problems")]
-    return one_of([*PROBLEMS, *offered])(incomplete)
+    return [f"{name}=" for name in settings() if f"{name}=".startswith(key) and "=" not in key]
 
 
 OutDataset = Annotated[
@@ -54,7 +47,9 @@ OutRun = Annotated[
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything random.")]
 Device = Annotated[
     str,
-    typer.Option(metavar="DEVICE", help="auto, cpu or cuda.", autocompletion=one_of(DEVICES)),
+    typer.Option(
+        metavar="DEVICE", help="auto, cpu or cuda.", autocompletion=one_of(("auto", "cpu", "cuda"))
+    ),
 ]
 Memory = Annotated[
     str | None,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -23,13 +23,14 @@ from twoscale.finetuning.objective import FieldObjective
 from twoscale.finetuning.terms import FieldTerm, SpectralTerm, Term, code_term
 from twoscale.math.measures import AffineMeasure, Batch, in_unit, relative_l2, trace_error
 from twoscale.math.traces import TRACES
-from twoscale.methods.settings import SETTINGS, Setting, choice, resolve_settings, whole
 from twoscale.operators.context import FieldPairs, FitContext, train_members
 from twoscale.operators.operators import FieldOperator, LatentOperator
+from twoscale.predictors.base import BatchSize, Epochs, LearningRate
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_trace_error, has_coefficient, has_flux, residual_rms
 from twoscale.representation import Representation
 from twoscale.runtime.stages import FINETUNE_PREPARE, FINETUNING
+from twoscale.settings import choice, resolve_settings, settings_of, whole
 from twoscale.training import Pairs, Plan, Task
 
 # Each further term's share: its weighted size at the start, relative to the reconstruction's.
@@ -50,14 +51,6 @@ _NEEDS_CODE = (
     "itself: fit one whose outputs are a PCA"
 )
 
-_SETTINGS: dict[str, Setting] = {
-    "objective": Setting("what is minimised", choice(OBJECTIVES)),
-    **{name: SETTINGS[name] for name in ("epochs", "batch_size", "learning_rate")},
-    "warm_up": Setting("epochs of the reconstruction alone", whole(0)),
-    "ramp": Setting("epochs over which the other weights grow to their full size", whole(0)),
-    "space": Setting("where objectives are evaluated", choice(("code", "field"))),
-}
-
 
 @dataclass(frozen=True)
 class FinetunePlan:
@@ -67,13 +60,17 @@ class FinetunePlan:
     5
     """
 
-    objective: str = "A3"  # one of `OBJECTIVES`
-    epochs: int = 50
-    batch_size: int = 32
-    learning_rate: float = 1e-4  # Adam's, constant
-    warm_up: int = 5  # epochs of the reconstruction alone
-    ramp: int = 10  # epochs over which the other terms' weights grow
-    space: str = "code"  # "field" decodes every prediction: the slow reference
+    objective: Annotated[str, choice("what is minimised", OBJECTIVES)] = "A3"
+    epochs: Epochs = 50
+    batch_size: BatchSize = 32
+    learning_rate: LearningRate = 1e-4  # Adam's, constant
+    warm_up: Annotated[int, whole("epochs of the reconstruction alone", 0)] = 5
+    ramp: Annotated[
+        int, whole("epochs over which the other weights grow to their full size", 0)
+    ] = 10
+    space: Annotated[str, choice("where objectives are evaluated", ("code", "field"))] = (
+        "code"  # "field" decodes every prediction: the slow reference
+    )
 
     def __post_init__(self) -> None:
         for name, value in _resolve(vars(self)).items():
@@ -108,8 +105,7 @@ class FinetunePlan:
 
 
 def _resolve(options: Mapping[str, Any]) -> dict[str, Any]:
-    defaults = {setting.name: setting.default for setting in fields(FinetunePlan)}
-    return resolve_settings("fine-tuning", defaults, options, table=_SETTINGS)
+    return resolve_settings("fine-tuning", settings_of(FinetunePlan), options)
 
 
 def tunable(

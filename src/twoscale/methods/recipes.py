@@ -2,184 +2,233 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
+from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.math.pca import RankRule
-from twoscale.methods.settings import SETTINGS, resolve_settings
 from twoscale.operators.assembly import Assembly
-from twoscale.predictors import PREDICTORS, CodePredictor, Refinement, get_predictor
-from twoscale.predictors.registry import defaults_of, is_own
+from twoscale.parts import PARTS
+from twoscale.predictors import CodePredictor, Refinement, get_predictor, predictors
 from twoscale.representation import (
-    Conforming,
     GlobalPCA,
     PatchPCA,
     Representation,
-    ThreeScale,
     Transformed,
     TwoScale,
     WholeField,
     single_solver,
     stage_rule,
 )
+from twoscale.representation.as_method import AsMethod, CodeGrowth
+from twoscale.settings import (
+    Setting,
+    choice,
+    correction_settings,
+    resolve_settings,
+    settings_of,
+    share,
+    switch,
+)
 
 Settings = Mapping[str, Any]
-MakeRepresentation = Callable[[Settings], Representation]
 
 
-@dataclass(frozen=True)
-class Method:
-    """A recipe that turns settings into the parts of a surrogate, and how the method is shown.
+class Maker(NamedTuple):
+    """What makes a part of resolved settings, and those that it reads."""
 
-    Methods are listed and drawn in the order of the table `METHODS`.
-    """
+    make: Callable[[Settings], Representation]
+    settings: Mapping[str, Setting]
 
-    title: str
-    """The paper's name for it, in tables and legends."""
-    inputs: MakeRepresentation
-    """Makes the input representation of resolved settings."""
-    outputs: MakeRepresentation
-    """Makes the output representation of resolved settings."""
-    defaults: dict[str, Any]
-    """Settings of the representations, and the name of the predictor. Its own come beside them."""
+    @classmethod
+    def of(cls, part: type[Representation]) -> Maker:
+        """Return what makes a part whose arguments are settings."""
+        own = settings_of(part)
+        return cls(lambda given: part(**{name: given[name] for name in own}), own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(AsMethod):
+    """A recipe that turns settings into the parts of a surrogate, and how the method is shown."""
+
+    inputs: Maker
+    """Makes the input representation."""
+    outputs: Maker
+    """Makes the output representation."""
+    predictor: str = "mlp"
+    """The default of the setting."""
+    objective: str | None = None
+    """Its default for predictors that have the usual one; none: that of the predictor."""
+    symmetric: bool = True
+    """Whether it has the settings of symmetries."""
     corrected: bool = False
-    """Whether a RefinementNet follows, made of the settings `refinement_*` and `channels`."""
-    colour: str = "#555555"
-    """Of its lines and bars in charts, `#rrggbb`."""
-    marker: str = "h"
-    """Of its points in charts, in matplotlib's notation."""
+    """Whether a RefinementNet follows the parts of another method, the setting `base`."""
+
+    @cached_property
+    def settings(self) -> dict[str, Setting]:
+        """Return the settings besides the predictor's own."""
+        if self.corrected:
+            base = _SETTINGS["base"]
+            return {"base": base, **METHODS[base.default].settings, **_correction_settings()}
+        own = {**_of_surrogate("patches", "input_transform"), **self.inputs.settings}
+        own |= self.outputs.settings
+        if self.symmetric:
+            own |= _of_surrogate("symmetries", "average_symmetries")
+        return own | {"predictor": replace(_SETTINGS["predictor"], default=self.predictor)}
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Return the defaults of its settings."""
+        return {name: setting.default for name, setting in self.settings.items()}
 
 
-def _whole(settings: Settings) -> Representation:
-    return WholeField()
-
-
-def _global(settings: Settings, name: str, code_size: int | None = None) -> GlobalPCA:
-    rule = stage_rule(settings[name], code_size)
-    return GlobalPCA(rule, solver=single_solver(settings["solver"]))
-
-
-def _patches(settings: Settings, name: str, *, overlap: bool = False) -> PatchPCA:
-    return PatchPCA(
-        RankRule(variance=settings[name]),
-        patches=settings["patches"],
-        overlap=overlap,
-        solver=single_solver(settings["solver"]),
-    )
-
-
-def _chain(chain: Callable[..., Representation]) -> MakeRepresentation:
-    """Return what makes a chain, whose arguments are settings."""
-    return lambda settings: chain(**{name: settings[name] for name in defaults_of(chain)})
-
-
-_INPUT = {"input_transform": "none"}
-_LATENT: dict[str, Any] = {
-    **defaults_of(PatchPCA, "patches"),
-    **_INPUT,
-    "input_variance": 0.99,
-    "output_variance": 0.99,
-    **defaults_of(PatchPCA, "solver"),
-    "symmetries": "none",
-    "average_symmetries": False,
-    "predictor": "mlp",
-    "objective": "vector",
+_PATCH = settings_of(PatchPCA)
+_SETTINGS: dict[str, Setting] = {
+    "base": Setting("method that is refined", str, default="local"),
+    "input_transform": replace(settings_of(Transformed)["transform"], default="none"),
+    "input_variance": replace(share("share of variance kept by the input PCA"), default=0.99),
+    "output_variance": replace(share("share of variance kept by the output PCA"), default=0.99),
+    "symmetries": replace(
+        choice(
+            "symmetries that multiply the training fields; problem: those of the equation",
+            (*SYMMETRIES, "problem"),
+        ),
+        default="none",
+    ),
+    "average_symmetries": replace(switch("average predictions over the symmetries"), default=False),
+    "predictor": choice("map from input code to output code", predictors),
 }
-_CHAIN = {name: value for name, value in _LATENT.items() if name != "output_variance"}
-_CHAIN["objective"] = "block-balanced"
+"""Settings that are no argument of a part."""
 
-METHODS: dict[str, Method] = {
+
+def _of_surrogate(*names: str) -> dict[str, Setting]:
+    return {name: _SETTINGS.get(name) or _PATCH[name] for name in names}
+
+
+def _whole(side: str) -> Maker:
+    """Return what makes one PCA of whole fields."""
+
+    def make(given: Settings) -> GlobalPCA:
+        size = given["code_size"] if sized else None
+        rule = stage_rule(given[f"{side}_variance"], size)
+        return GlobalPCA(rule, solver=single_solver(given["solver"]))
+
+    sized = {"code_size": settings_of(TwoScale)["code_size"]} if side == "output" else {}
+    return Maker(make, {**_of_surrogate(f"{side}_variance", "solver"), **sized})
+
+
+def _patches(side: str, *, overlap: bool = False) -> Maker:
+    """Return what makes a PCA of patches."""
+
+    def make(given: Settings) -> PatchPCA:
+        return PatchPCA(
+            RankRule(variance=given[f"{side}_variance"]),
+            patches=given["patches"],
+            overlap=overlap,
+            solver=single_solver(given["solver"]),
+        )
+
+    return Maker(make, _of_surrogate("patches", f"{side}_variance", "solver"))
+
+
+_FIELDS = Maker.of(WholeField)
+_MOST_VALUES = 64 * 64  # of a field that is one block: the PCA of larger ones takes long
+
+_RECIPES: dict[str, Method] = {
     "global": Method(
-        "Global PCA-Net",
-        lambda settings: _global(settings, "input_variance"),
-        lambda settings: _global(settings, "output_variance", settings["code_size"]),
-        {**_LATENT, "code_size": None},
+        title="Global PCA-Net",
+        inputs=_whole("input"),
+        outputs=_whole("output"),
+        objective="vector",
+        growth=CodeGrowth(one_block=True, most_values=_MOST_VALUES),
         colour="#CC79A7",
         marker="D",
+        order=0,
     ),
     "local": Method(
-        "Plain L2L",
-        lambda settings: _patches(settings, "input_variance"),
-        lambda settings: _patches(settings, "output_variance"),
-        _LATENT,
+        title="Plain L2L",
+        inputs=_patches("input"),
+        outputs=_patches("output"),
+        objective="vector",
         colour="#D55E00",
         marker="s",
+        order=0,
     ),
     "overlap": Method(
-        "L2L + overlap",
-        lambda settings: _patches(settings, "input_variance", overlap=True),
-        lambda settings: _patches(settings, "output_variance", overlap=True),
-        _LATENT,
+        title="L2L + overlap",
+        inputs=_patches("input", overlap=True),
+        outputs=_patches("output", overlap=True),
+        objective="vector",
         colour="#0072B2",
         marker="^",
+        order=0,
     ),
     "refinement": Method(
-        "L2L + RefinementNet",
-        lambda settings: METHODS[settings["base"]].inputs(settings),
-        lambda settings: METHODS[settings["base"]].outputs(settings),
-        {"base": "local"},  # and that method's own
+        title="L2L + RefinementNet",
+        inputs=_FIELDS,  # those of its base
+        outputs=_FIELDS,
         corrected=True,
         colour="#E69F00",
         marker="P",
+        order=0,
     ),
     "fno": Method(
-        "FNO",
-        _whole,
-        _whole,
-        {**defaults_of(PatchPCA, "patches"), **_INPUT, "predictor": "fno"},
+        title="FNO",
+        inputs=_FIELDS,
+        outputs=_FIELDS,
+        predictor="fno",
+        symmetric=False,
         colour="#56B4E9",
         marker="X",
-    ),
-    "two-scale": Method(
-        "Two-scale",
-        lambda settings: _patches(settings, "input_variance"),
-        _chain(TwoScale),
-        {**_CHAIN, **defaults_of(TwoScale)},
-        colour="#009E73",
-        marker="o",
-    ),
-    "three-scale": Method(
-        "Three-scale",
-        lambda settings: _patches(settings, "input_variance"),
-        _chain(ThreeScale),
-        {**_CHAIN, **defaults_of(ThreeScale)},
-        colour="#882255",
-        marker="<",
-    ),
-    "conforming": Method(
-        "Conforming",
-        lambda settings: _patches(settings, "input_variance"),
-        _chain(Conforming),
-        {**_CHAIN, **defaults_of(Conforming)},
-        colour="#999999",
-        marker="v",
+        order=0,
     ),
     "whole-field": Method(
-        "Whole field",
-        _whole,
-        _whole,
-        {
-            **defaults_of(PatchPCA, "patches"),
-            **_INPUT,
-            "symmetries": "none",
-            "average_symmetries": False,
-            "predictor": "encoder",
-        },
+        title="Whole field",
+        inputs=_FIELDS,
+        outputs=_FIELDS,
+        predictor="encoder",
+        growth=CodeGrowth(sized=False, whole=True),
         colour="#332288",
         marker=">",
+        order=4,
     ),
 }
-"""Inputs, outputs and settings of each method; the predictor is the setting of that name.
+"""Methods that are no representation of outputs by themselves.
 
-Colours are Okabe and Ito's palette, but for the last three: their yellow does not show on white.
+Colours are Okabe and Ito's palette, but for three: their yellow does not show on white.
 """
+
+
+class _Methods(Mapping[str, Method]):
+    """The recipes above, and one for each representation that is a method."""
+
+    def __getitem__(self, name: str) -> Method:
+        return _RECIPES[name] if name in _RECIPES else _method_of(PARTS[name])  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[str]:
+        own = (name for name, part in PARTS.items() if getattr(part, "as_method", None))
+        return iter(sorted((*_RECIPES, *own), key=lambda name: self[name].order))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+@cache
+def _method_of(part: type[Representation]) -> Method:
+    """Return the method that a representation of outputs is; KeyError if it is none."""
+    if getattr(part, "as_method", None) is None:
+        raise KeyError(part.name)
+    return Method(inputs=_patches("input"), outputs=Maker.of(part), **vars(part.as_method))
+
+
+METHODS: Mapping[str, Method] = _Methods()
+"""All methods by name, in the order in which they are listed and drawn."""
 
 CHOICES = ("base", "predictor")
 """Settings that bring settings of their own: the method that is refined, and the predictor."""
-
-_PREFIX = "refinement_"
 
 
 def get_method(name: str) -> Method:
@@ -190,117 +239,131 @@ def get_method(name: str) -> Method:
     return METHODS[name]
 
 
-def assemble(name: str, settings: Settings) -> Assembly:
+def assemble(name: str, given: Settings) -> Assembly:
     """Return the parts that a method makes of its resolved settings."""
-    method = get_method(name)
-    predictor = _predictor(settings)
-    inputs = WholeField() if predictor.reads_fields else method.inputs(settings)
+    method, predictor = get_method(name), _predictor(given)
+    recipe = METHODS[given["base"]] if method.corrected else method
+    inputs = WholeField() if predictor.reads_fields else recipe.inputs.make(given)
     return Assembly(
-        transformed(inputs, settings),
+        transformed(inputs, given),
         predictor,
-        method.outputs(settings),
-        _correction(settings) if method.corrected else None,
-        settings.get("symmetries", "none"),
-        settings.get("average_symmetries", False),
+        recipe.outputs.make(given),
+        _correction(given) if method.corrected else None,
+        given.get("symmetries", "none"),
+        given.get("average_symmetries", False),
     )
 
 
-def transformed(inputs: Representation, settings: Settings) -> Representation:
+def transformed(inputs: Representation, given: Settings) -> Representation:
     """Return inputs after the setting `input_transform`."""
-    transform = settings["input_transform"]
+    transform = given["input_transform"]
     return inputs if transform == "none" else Transformed(transform, inputs)
 
 
-def settings_of(name: str, settings: Settings, *, but: Collection[str]) -> set[str]:
+def names_of_parts(name: str, given: Settings, *, but: Collection[str]) -> set[str]:
     """Return the names of the settings that a method's parts read, but for some of the parts."""
-    method, read = get_method(name), _ReadSettings(settings)
-    makers: dict[str, Callable[[Settings], Any]] = {
-        "inputs": lambda one: transformed(method.inputs(one), one),
-        "predictor": _predictor,
-        "outputs": method.outputs,
+    method = get_method(name)
+    recipe = METHODS[given["base"]] if method.corrected else method
+    read = {
+        "inputs": {*recipe.inputs.settings, "input_transform"},
+        "predictor": {*settings_of(get_predictor(given["predictor"])), "predictor"},
+        "outputs": {*recipe.outputs.settings},
+        "correction": {*_correction_settings()} if method.corrected else set(),
     }
-    if method.corrected:
-        makers["correction"] = _correction
-    for part, make in makers.items():
-        if part not in but:
-            make(read)
-    return read.names
+    used = {name for part, names in read.items() if part not in but for name in names}
+    return used & given.keys()
 
 
-class _ReadSettings(dict[str, Any]):
-    """Settings that remember which of them were read."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.names: set[str] = set()
-
-    def __getitem__(self, name: str) -> Any:
-        self.names.add(name)
-        return super().__getitem__(name)
+def _predictor(given: Settings) -> CodePredictor:
+    kind = get_predictor(given["predictor"])
+    return kind(**{name: given[name] for name in settings_of(kind) if name in given})
 
 
-def _predictor(settings: Settings) -> CodePredictor:
-    kind = get_predictor(settings["predictor"])
-    return kind(**{name: settings[name] for name in defaults_of(kind) if name in settings})
+def _correction(given: Settings) -> Refinement:
+    names = correction_settings(settings_of(Refinement))
+    return Refinement(**{argument: given[name] for name, argument in names.items()})
 
 
-def _correction(settings: Settings) -> Refinement:
-    names = [name for name in defaults_of(Refinement) if name != "objective"]
-    return Refinement(**{name: settings[_setting(name)] for name in names})
+def _correction_settings() -> dict[str, Setting]:
+    own = settings_of(Refinement)
+    return {
+        name: replace(own[argument], meaning=f"{own[argument].meaning}; for the RefinementNet")
+        for name, argument in correction_settings(own).items()
+    }
 
 
-def _setting(name: str) -> str:
-    """Return the setting of a RefinementNet's argument."""
-    return name if name == "channels" else f"{_PREFIX}{name}"
-
-
-def defaults(name: str, given: Settings | None = None) -> dict[str, Any]:
+def settings(name: str, given: Settings | None = None) -> dict[str, Setting]:
     """Return all settings of a method, with the base and predictor that are given."""
     method, given = get_method(name), given or {}
-    own = dict(method.defaults)
+    own = dict(method.settings)
     if method.corrected:
-        base = str(given.get("base", own["base"]))
-        bases = [key for key, one in METHODS.items() if "input_variance" in one.defaults]
-        if base not in bases:
+        base = str(given.get("base", _SETTINGS["base"].default))
+        if base not in (bases := [one for one in _bases() if METHODS[one].inputs is not _FIELDS]):
             raise TwoscaleError(f"base must be one of {', '.join(bases)}, got '{base}'")
-        own = {"base": base, **METHODS[base].defaults}
-        own |= {_setting(key): value for key, value in defaults_of(Refinement).items()}
-        own.pop(_setting("objective"))
-    return _with_predictor(own, str(given.get("predictor", own["predictor"])))
+        method = METHODS[base]
+        own = {
+            "base": replace(_SETTINGS["base"], default=base),
+            **method.settings,
+            **_correction_settings(),
+        }
+    return _with_predictor(own, method, str(given.get("predictor", method.predictor)))
 
 
-def _with_predictor(own: dict[str, Any], name: str) -> dict[str, Any]:
+def _bases() -> list[str]:
+    """Return the methods that are no correction of another."""
+    return [name for name, method in METHODS.items() if not method.corrected]
+
+
+def _with_predictor(own: dict[str, Setting], method: Method, name: str) -> dict[str, Setting]:
     """Return a method's settings with those of a predictor beside them.
 
     The method's default of `objective` goes before the predictor's, if that has the usual one. A
-    method without the setting keeps it fixed for its own predictor.
+    method of whole fields keeps the objective of its own predictor fixed.
     """
     kind = get_predictor(name)
-    arguments = defaults_of(kind)
-    without = {"input_variance"} if kind.reads_fields else set()
-    if "objective" not in arguments:
-        without.add("objective")
-    else:
-        usual = arguments["objective"] == defaults_of(CodePredictor)["objective"]
-        if usual if "objective" in own else name == own["predictor"]:
-            del arguments["objective"]
-    kept = {key: value for key, value in own.items() if key not in without}
-    return {**kept, **arguments, "predictor": name}
+    arguments = dict(settings_of(kind))
+    if kind.reads_fields:
+        own.pop("input_variance", None)
+    if method.inputs is _FIELDS and name == method.predictor:
+        arguments.pop("objective", None)
+    elif "objective" in arguments and method.objective is not None:
+        usual = settings_of(CodePredictor)["objective"].default
+        if arguments["objective"].default == usual:
+            arguments["objective"] = replace(arguments["objective"], default=method.objective)
+    return {**own, **arguments, "predictor": replace(own["predictor"], default=name)}
+
+
+def defaults(name: str, given: Settings | None = None) -> dict[str, Any]:
+    """Return the default settings of a method, with the base and predictor that are given."""
+    return {key: setting.default for key, setting in settings(name, given).items()}
+
+
+@cache
+def _every_setting(methods: tuple[str, ...], kinds: tuple[str, ...]) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    for own in (
+        *(METHODS[one].settings for one in methods),
+        *map(settings_of, map(get_predictor, kinds)),
+    ):
+        found = {**own, **found}
+    return found
+
+
+def every_setting() -> dict[str, Setting]:
+    """Return the settings of all methods and predictors; of equal names the first."""
+    return _every_setting(tuple(METHODS), tuple(predictors()))
 
 
 def resolve(name: str, given: Settings) -> dict[str, Any]:
     """Return the full settings of a method with `given` ones in place, checked."""
-    owner, known = f"method {name}", defaults(name, given)
+    owner, known = f"method {name}", settings(name, given)
     if choices := [f"{key}={given[key]}" for key in CHOICES if key in given]:
         owner += f" with {', '.join(choices)}"
     if "variance" in given and "code_size" not in given and "variance" in known:
-        known = {**known, "code_size": None}  # one of the two decides
-    # A registered predictor may give one of our names another meaning.
-    own = defaults_of(get_predictor(known["predictor"])) if is_own(known["predictor"]) else {}
-    other = {key for key in own.keys() & SETTINGS.keys() if not _fits(key, own[key])}
-    table = {key: setting for key, setting in SETTINGS.items() if key not in other}
+        # One of the two decides.
+        known["code_size"] = replace(known["code_size"], default=None)
     owners = {key: _owners(name, key, given) for key in given.keys() - known.keys()}
-    return resolve_settings(owner, known, given, table=table, owners=owners)
+    return resolve_settings(owner, known, given, owners)
 
 
 def changed_settings(name: str, given: Settings) -> dict[str, Any]:
@@ -315,34 +378,11 @@ def changed_settings(name: str, given: Settings) -> dict[str, Any]:
 def _owners(name: str, setting: str, given: Settings) -> list[str]:
     """Return the predictors that bring a method the setting it lacks, or else the methods."""
     base = {key: given[key] for key in given if key == "base"}
-    predictors = [
-        f"predictor={one}"
-        for one in PREDICTORS
-        if setting in defaults(name, {**base, "predictor": one})
-    ]
-    if predictors:
-        return predictors
-    corrected = get_method(name).corrected
-    methods = [
-        f"base={one}" if corrected else one
-        for one, method in METHODS.items()
-        if setting in method.defaults
-    ]
-    if not corrected and (setting.startswith(_PREFIX) or setting == "channels"):
-        methods += [one for one, method in METHODS.items() if method.corrected]
-    return methods
-
-
-def _fits(name: str, value: Any) -> bool:
-    """Say whether our setting of that name could have this value."""
-    try:
-        SETTINGS[name].read(value)
-    except ValueError:
-        return False
-    return True
-
-
-def trains_on_fields(name: str, settings: Settings) -> bool:
-    """Say whether a method with these settings trains a network on fields."""
-    method = get_method(name)
-    return method.corrected or get_predictor(defaults(name, settings)["predictor"]).reads_fields
+    kinds = [one for one in predictors() if setting in settings(name, {**base, "predictor": one})]
+    if kinds:
+        return [f"predictor={one}" for one in kinds]
+    bases = [one for one in _bases() if setting in METHODS[one].settings]
+    if get_method(name).corrected:
+        return [f"base={one}" for one in bases]
+    corrects = setting == "base" or setting in _correction_settings()
+    return bases + [one for one, method in METHODS.items() if method.corrected and corrects]

@@ -78,14 +78,14 @@ class Assembly:
         return self.predictor.reads_fields or self.correction is not None
 
     @property
-    def trains_in_shards(self) -> bool:
+    def data_parallel(self) -> bool:
         """Say whether several processes can train the surrogate, or its correction, together."""
-        return self.predictor.trains_in_shards or self.correction is not None
+        return self.predictor.data_parallel or self.correction is not None
 
     @property
-    def chooses(self) -> bool:
+    def uses_validation(self) -> bool:
         """Say whether a fit chooses settings or weights on validation samples."""
-        return self.predictor.chooses or self.correction is not None
+        return self.predictor.uses_validation or self.correction is not None
 
     def operator(self) -> FieldOperator:
         """Return an operator of unfitted copies of these parts, to be fitted or restored."""

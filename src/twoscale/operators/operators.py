@@ -156,7 +156,7 @@ class LatentOperator(FieldOperator):
         self._fit(self.outputs, images.outputs, training.output_space, context, shard, "output")
         context.report("representations", 2, 2)
         self.predictor.bind(self.inputs.affine, self.outputs)
-        asked = self.predictor.nearest or self.predictor.closed_form
+        asked = self.predictor.targets_nearest_codes or self.predictor.closed_form
         with one_isometry(self.outputs) if asked else nullcontext():
             with context.clock.stage(TRANSFORM.name):
                 codes = self.encode_pairs(training, self.group, shard, context.scratch)
@@ -166,7 +166,7 @@ class LatentOperator(FieldOperator):
 
     def _shard(self, training: FieldPairs, seed: int) -> Shard | None:
         """Return this process's part of the training, if several processes share it."""
-        if not self.predictor.trains_in_shards:
+        if not self.predictor.data_parallel:
             return None
         parts = [describe(one) for one in (self.inputs, self.predictor, self.outputs)]
         spaces = (training.input_space, training.output_space)
@@ -226,7 +226,7 @@ class LatentOperator(FieldOperator):
         `encode`, or the nearest ones.
         """
         outputs: Encode = self.outputs.encode
-        if self.predictor.nearest and self.outputs.compresses:
+        if self.predictor.targets_nearest_codes and self.outputs.compresses:
             outputs = NearestCodes(self.outputs)
         # A predictor on whole fields makes their images itself.
         whole = self.predictor.reads_fields and not self.inputs.compresses
@@ -292,7 +292,7 @@ class RefinedOperator(FieldOperator):
     @property
     def _base_of_first(self) -> bool:
         """Say whether the base is fitted by the first of several processes."""
-        return processes.count() > 1 and not self.base.predictor.trains_in_shards
+        return processes.count() > 1 and not self.base.predictor.data_parallel
 
     def check(self, inputs: Space, outputs: Space, samples: int) -> None:
         self.base.check(inputs, outputs, samples)

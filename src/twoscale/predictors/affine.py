@@ -16,9 +16,19 @@ from twoscale.math.ridge import (
     squared_errors_of_parts,
 )
 from twoscale.networks.dense import DenseNetwork
+from twoscale.predictors.cost import EIGEN, Sizes
 from twoscale.training import Pairs
 
 STRENGTH_COUNT = 40
+
+
+def affine_work(sizes: Sizes) -> float:
+    """Return the multiplications of a fit, for a search."""
+    fields = sizes.images * sizes.samples
+    smaller = min(fields, sizes.input_code)
+    products = 2.0 * fields * sizes.input_code * (smaller + sizes.output_code)
+    judging = 2.0 * STRENGTH_COUNT * sizes.validation * smaller * sizes.output_code
+    return products + judging + EIGEN * smaller**3
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,39 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from torch import Tensor, nn
 
 from twoscale.domain.space import Space
 from twoscale.domain.symmetries import IDENTITY, Group
-from twoscale.errors import TwoscaleError, unknown_name
-from twoscale.parts import Part
+from twoscale.errors import TwoscaleError, did_you_mean
+from twoscale.parts import PARTS, Part
+from twoscale.predictors.cost import PredictorCost
 from twoscale.representation import Representation
+from twoscale.settings import RATE, choice, real, whole
 from twoscale.training import Pairs, Task
 from twoscale.training.distributed import Shard
 from twoscale.training.losses import OBJECTIVES
+
+_RESERVED = {"method", "seed", "device", "problem", "inputs", "outputs", "predictor", "correction"}
+
+Objective = Annotated[str, choice("how errors of the code are weighted", OBJECTIVES)]
+Epochs = Annotated[int, whole("passes over the training set", schedule=True, passes=True)]
+BatchSize = Annotated[int, whole("samples per optimiser step", schedule=True)]
+LearningRate = Annotated[float, real("the optimiser's first rate", *RATE)]
+WeightDecay = Annotated[float, real("L2 weight decay", 0.0, 10.0, "a number from 0 to 10")]
+Patience = Annotated[
+    int,
+    whole(
+        "epochs without a better validation loss before the rate is halved",
+        schedule=True,
+        passes=True,
+    ),
+]
+EvaluationBatch = Annotated[
+    int, whole("fields per step of validation and prediction", schedule=True)
+]
 
 
 @dataclass(frozen=True)
@@ -61,27 +82,43 @@ class CodePredictor(Part, nn.Module, ABC):
     """Whether it has the setting `epochs`; follows from the constructor."""
     trains_together: ClassVar[bool] = False
     """Whether its network is a `DenseNetwork` on codes, many of which are trained at once."""
-    trains_in_shards: ClassVar[bool] = False
+    data_parallel: ClassVar[bool] = False
     """Whether several processes can train it together, each with a shard of the samples."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.trains_epochs = "epochs" in inspect.signature(cls.__init__).parameters
+    corrects: ClassVar[bool] = False
+    """Whether it only corrects a predicted field, so that it is no predictor of its own."""
+    cost: ClassVar[PredictorCost | None] = None
+    """What a search must know to try it; without it, it is only fitted if it is named."""
 
-    def __init__(self, *, objective: str = "block-balanced") -> None:
+    def __init_subclass__(cls, **options: Any) -> None:
+        arguments = dict(inspect.signature(cls.__init__).parameters)
+        del arguments["self"]
+        cls.trains_epochs = "epochs" in arguments
+        if reserved := arguments.keys() & _RESERVED:
+            raise TwoscaleError(
+                f"{', '.join(sorted(reserved))} of {cls.__name__} would be taken for that of the "
+                "surrogate: name the argument otherwise"
+            )
+        bare = [name for name, one in arguments.items() if one.default is one.empty]
+        if bare and "name" in vars(cls):
+            raise TwoscaleError(
+                f"the arguments of {cls.__name__} are settings and need defaults: "
+                f"give one to {', '.join(bare)}"
+            )
+        super().__init_subclass__(**options)
+
+    def __init__(self, *, objective: Objective = "block-balanced") -> None:
         super().__init__()
-        if objective not in OBJECTIVES:
-            raise unknown_name("objective", objective, OBJECTIVES)
         self.objective = objective
         self.chosen: dict[str, Any] = {}
 
     @property
-    def nearest(self) -> bool:
+    def targets_nearest_codes(self) -> bool:
         """Say whether it learns the codes of the fields nearest to the true ones."""
         return self.objective == "field"
 
     @property
-    def chooses(self) -> bool:
+    def uses_validation(self) -> bool:
         """Say whether a fit chooses settings or weights on validation samples."""
         return True
 
@@ -119,6 +156,24 @@ class CodePredictor(Part, nn.Module, ABC):
     @abstractmethod
     def forward(self, codes: Tensor) -> Tensor:
         """Return the output codes (batch, output code) of input codes (batch, input code)."""
+
+
+def predictors() -> dict[str, type[CodePredictor]]:
+    """Return the predictors by name: twoscale's own, the user's, those of installed packages."""
+    named = {name: part for name, part in PARTS.items() if issubclass(part, CodePredictor)}
+    return {name: predictor for name, predictor in named.items() if not predictor.corrects}
+
+
+def get_predictor(name: str) -> type[CodePredictor]:
+    """Return the predictor of that name."""
+    predictor = PARTS.get(name)
+    if predictor is None or not issubclass(predictor, CodePredictor) or predictor.corrects:
+        known = predictors()
+        raise TwoscaleError(
+            f"predictor must be one of {', '.join(known)}, got '{name}'{did_you_mean(name, known)}:"
+            " the module that defines one of your own has to be imported first"
+        )
+    return predictor
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:

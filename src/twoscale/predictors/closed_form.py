@@ -5,31 +5,60 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import hypot, prod
-from typing import Self
+from typing import Annotated, Self
 
 import torch
 from torch import Tensor, nn
 
 from twoscale.domain.symmetries import IDENTITY, is_closed
-from twoscale.errors import TwoscaleError, unknown_name
-from twoscale.parts import register
-from twoscale.predictors.affine import CodePairs, fit_affine
-from twoscale.predictors.base import CodePredictor, ImagePairs
+from twoscale.errors import TwoscaleError
+from twoscale.predictors.affine import CodePairs, affine_work, fit_affine
+from twoscale.predictors.base import (
+    BatchSize,
+    CodePredictor,
+    Epochs,
+    ImagePairs,
+    LearningRate,
+    Objective,
+    Patience,
+    WeightDecay,
+)
+from twoscale.predictors.cost import PredictorCost
 from twoscale.predictors.kernel import (
     KERNELS,
     LENGTH_SCALES,
+    TUNING_SAMPLES,
     KernelRegression,
     fit_kernel,
     kernel_bytes,
+    kernel_work,
 )
-from twoscale.predictors.mlp import MLP, NetworkPredictor
+from twoscale.predictors.mlp import (
+    MLP,
+    SEARCH_EPOCHS,
+    HiddenLayers,
+    HiddenWidth,
+    NetworkPredictor,
+    network_work,
+)
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import channel_metrics, decoder_isometry
 from twoscale.runtime.memory import free_memory, size_text
+from twoscale.settings import POSITIVE, choice, real, whole
 from twoscale.training import Pairs, Task
 
 _GAIN = 1e-3  # share of the affine map's error that a network must remove to be kept
+
+Ridge = Annotated[
+    float | None,
+    real(
+        "ridge strength, relative to the largest eigenvalue; none: chosen on validation fields",
+        0.0,
+        1.0,
+        "a fraction from 0 to 1",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -60,7 +89,6 @@ class _FieldErrors:
         return hypot(*norms) / self.size
 
 
-@register
 class Affine(NetworkPredictor):
     """The affine map between codes, by ridge regression in double precision.
 
@@ -89,13 +117,14 @@ class Affine(NetworkPredictor):
     name = "affine"
     title = "ridge regression"
     closed_form = True
+    cost = PredictorCost(affine_work, linear=True)
 
-    def __init__(self, *, ridge: float | None = None, objective: str = "block-balanced") -> None:
+    def __init__(self, *, ridge: Ridge = None, objective: Objective = "block-balanced") -> None:
         super().__init__(objective=objective)
         self.ridge = ridge
 
     @property
-    def chooses(self) -> bool:
+    def uses_validation(self) -> bool:
         return self.ridge is None
 
     def prepare(
@@ -114,7 +143,6 @@ class Affine(NetworkPredictor):
         self.chosen = {"ridge": fit.strength, "validation_error": error}
 
 
-@register
 class AffineMLP(CodePredictor):
     """The affine map, plus a network trained on its errors.
 
@@ -146,19 +174,22 @@ class AffineMLP(CodePredictor):
     name = "affine-mlp"
     title = "ridge regression, and a network for its errors"
     trains_together = True
+    cost = PredictorCost(
+        lambda sizes: affine_work(sizes) + network_work(sizes), SEARCH_EPOCHS, after=("affine",)
+    )
 
     def __init__(
         self,
         *,
-        ridge: float | None = None,
-        objective: str = "block-balanced",
-        hidden_layers: int = 3,
-        hidden_width: int = 128,
-        epochs: int = 500,
-        batch_size: int = 32,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        patience: int = 30,
+        ridge: Ridge = None,
+        objective: Objective = "block-balanced",
+        hidden_layers: HiddenLayers = 3,
+        hidden_width: HiddenWidth = 128,
+        epochs: Epochs = 500,
+        batch_size: BatchSize = 32,
+        learning_rate: LearningRate = 1e-3,
+        weight_decay: WeightDecay = 1e-4,
+        patience: Patience = 30,
     ) -> None:
         super().__init__(objective=objective)
         self.affine = Affine(ridge=ridge, objective=objective)
@@ -226,7 +257,6 @@ class AffineMLP(CodePredictor):
         return self.affine(codes) + self.correction(codes)
 
 
-@register
 class Kernel(CodePredictor):
     """Kernel ridge regression between codes, in double precision.
 
@@ -267,19 +297,35 @@ class Kernel(CodePredictor):
     name = "kernel"
     title = "kernel ridge regression"
     closed_form = True
+    cost = PredictorCost(
+        kernel_work,
+        after=("affine", "affine-mlp"),
+        first_samples=TUNING_SAMPLES,
+        samples_setting="kernel_samples",
+        tuned=("kernel", "length_scale", "ridge"),
+    )
 
     def __init__(
         self,
         *,
-        ridge: float | None = None,
-        kernel: str | None = None,
-        length_scale: float | None = None,
-        kernel_samples: int | None = None,
-        objective: str = "block-balanced",
+        ridge: Ridge = None,
+        kernel: Annotated[
+            str | None, choice("kernel; none: chosen on validation fields", KERNELS)
+        ] = None,
+        length_scale: Annotated[
+            float | None,
+            real(
+                "length scale of the kernel, in median distances; none: chosen on validation "
+                "fields",
+                *POSITIVE,
+            ),
+        ] = None,
+        kernel_samples: Annotated[
+            int | None, whole("most training fields the kernel uses; none: all")
+        ] = None,
+        objective: Objective = "block-balanced",
     ) -> None:
         super().__init__(objective=objective)
-        if kernel is not None and kernel not in KERNELS:
-            raise unknown_name("kernel", kernel, KERNELS)
         self.kinds = tuple(KERNELS) if kernel is None else (kernel,)
         self.length_scales = LENGTH_SCALES if length_scale is None else (length_scale,)
         self.ridge = ridge
@@ -287,7 +333,7 @@ class Kernel(CodePredictor):
         self.regression: KernelRegression | None = None
 
     @property
-    def chooses(self) -> bool:
+    def uses_validation(self) -> bool:
         return self.ridge is None or len(self.kinds) > 1 or len(self.length_scales) > 1
 
     def prepare(

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated
 
 from torch import nn
 
 from twoscale.domain.space import Space
-from twoscale.errors import unknown_name
 from twoscale.networks import FieldEncoder
-from twoscale.parts import register
-from twoscale.predictors.field_predictor import FieldPredictor
+from twoscale.predictors.base import (
+    BatchSize,
+    Epochs,
+    EvaluationBatch,
+    Objective,
+    WeightDecay,
+)
+from twoscale.predictors.cost import PredictorCost, Probe, Sizes
+from twoscale.predictors.field_predictor import GPU_SPEED, FieldPredictor, seen_fields
+from twoscale.settings import POSITIVE, RATE, choice, real, whole
 from twoscale.training import Plan
 
+OPTIMISERS: dict[str, tuple[float, float | None]] = {"muon": (4e-3, None), "adam": (1e-3, 0.1)}
+"""The default learning rate and clip of each optimiser."""
 
-@register
+_CELL_WORK = 2000  # times the squared width: a training step on one of its cells
+
+
+def _work(sizes: Sizes) -> float:
+    return seen_fields(sizes) * sizes.cells * _CELL_WORK * sizes.width**2
+
+
 class Encoder(FieldPredictor):
     """A convolutional network that reads the input field and proposes the output field.
 
@@ -69,32 +84,55 @@ class Encoder(FieldPredictor):
     title = "convolutional network"
     draws_images = True
 
-    optimisers: ClassVar[dict[str, tuple[float, float | None]]] = {
-        "muon": (4e-3, None),
-        "adam": (1e-3, 0.1),
-    }
-    """The default learning rate and clip of each optimiser."""
+    cost = PredictorCost(
+        _work,
+        after=("affine", "affine-mlp", "kernel"),
+        gpu_speed=GPU_SPEED,
+        probe=Probe(small={"width": 24, "batch_size": 16}, large={"cycles": 2}, larger_cells=True),
+    )
 
     def __init__(
         self,
         *,
-        objective: str = "field",
-        width: int = 64,
-        blocks: int = 2,
-        cycles: int = 1,
-        members: int = 1,
-        cut: int | None = None,
-        epochs: int = 30,
-        batch_size: int = 32,
-        evaluation_batch: int = 64,
-        optimiser: str = "muon",
-        learning_rate: float | None = None,
-        clip: float | None = None,
-        weight_decay: float = 0.0,
+        objective: Objective = "field",
+        width: Annotated[
+            int, whole("channels of the Fourier layers, or of an encoder's finest level")
+        ] = 64,
+        blocks: Annotated[
+            int, whole("residual blocks of an encoder on each level, down and up", 1, 1000)
+        ] = 2,
+        cycles: Annotated[
+            int, whole("how often an encoder goes from fine to coarse and back", 1, 100)
+        ] = 1,
+        members: Annotated[
+            int, whole("networks whose predictions an encoder averages", 1, 100)
+        ] = 1,
+        cut: Annotated[
+            int | None,
+            whole(
+                "nodes per side of an encoder's finest cells; none: about 32 cells per direction"
+            ),
+        ] = None,
+        epochs: Epochs = 30,
+        batch_size: BatchSize = 32,
+        evaluation_batch: EvaluationBatch = 64,
+        optimiser: Annotated[
+            str,
+            choice("optimiser of an encoder; rate and clip follow from it", OPTIMISERS),
+        ] = "muon",
+        learning_rate: Annotated[
+            float | None, real("the optimiser's highest rate; none: its default", *RATE)
+        ] = None,
+        clip: Annotated[
+            float | None,
+            real(
+                "limit of the gradients' norm in one step; none: the optimiser's default",
+                *POSITIVE,
+            ),
+        ] = None,
+        weight_decay: WeightDecay = 0.0,
     ) -> None:
-        if optimiser not in self.optimisers:
-            raise unknown_name("optimiser", optimiser, self.optimisers)
-        rate, norm = self.optimisers[optimiser]
+        rate, norm = OPTIMISERS[optimiser]
         plan = Plan(
             epochs=epochs,
             batch_size=batch_size,

@@ -16,6 +16,7 @@ from twoscale.domain.symmetries import Group
 from twoscale.fields.source import slices
 from twoscale.networks import Committee, FieldMap, work_shape
 from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
+from twoscale.predictors.cost import PredictorCost, Probe, Sizes
 from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
 from twoscale.runtime.precision import tensor_cores
@@ -26,6 +27,22 @@ from twoscale.training.losses import CodeLoss, Loss, RelativeLoss, code_weights,
 _DECODED = 256  # codes that are decoded together
 _MOST = 10.0  # deviations of a node by which a network's output of one may change it
 _APART = 1_000_003  # between the seeds of members: no other surrogate's seed is likely to be there
+
+GPU_SPEED = 80.0  # of a network on fields, times that of a closed form
+
+_MEASURED = 4  # validations beside those of epochs: before the training, and errors after it
+_NODE_WORK = 160  # times the squared width: a training step of a network of full resolution
+_WIDTH = 32  # of a network whose width is not known
+
+
+def seen_fields(sizes: Sizes) -> float:
+    """Return the fields that a training sees; one that is not learned from counts as a third."""
+    return sizes.epochs * sizes.samples + (sizes.epochs + _MEASURED) * sizes.validation / 3
+
+
+def field_network_work(sizes: Sizes) -> float:
+    """Return the multiplications of the training of a network of full resolution, for a search."""
+    return seen_fields(sizes) * sizes.nodes * _NODE_WORK * (sizes.width or _WIDTH) ** 2
 
 
 class FieldPredictor(CodePredictor):
@@ -38,7 +55,10 @@ class FieldPredictor(CodePredictor):
     """
 
     reads_fields = True
-    trains_in_shards = True
+    data_parallel = True
+    cost = PredictorCost(
+        lambda sizes: field_network_work(sizes), gpu_speed=GPU_SPEED, probe=Probe()
+    )
     draws_images: ClassVar[bool] = False
     """Whether each epoch draws as many images under the symmetries as there are training fields."""
 

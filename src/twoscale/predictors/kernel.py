@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from twoscale.domain.symmetries import IDENTITY, Group, irreducible
 from twoscale.errors import TwoscaleError
 from twoscale.math.ridge import Modes, geometric_mean, squared_errors
-from twoscale.predictors.affine import CodePairs, fit_affine
+from twoscale.predictors.affine import CodePairs, affine_work, fit_affine
+from twoscale.predictors.cost import EIGEN, Sizes
 from twoscale.predictors.group_blocks import (
     bases,
     decompose,
@@ -52,6 +53,9 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
     "matern-5/2": _matern_5_2,
     "matern-3/2": _matern_3_2,
 }
+
+_CHOLESKY = 1  # times n^3
+_TUNING = len(LENGTH_SCALES) + len(KERNELS) - 1  # decompositions to choose both
 
 
 class KernelRegression(nn.Module):
@@ -273,3 +277,15 @@ def _with_best_strength(blocks: Tensor, seen: Tensor, images: _KernelData) -> _S
     for own, (_, _, u, basis) in zip(weights, parts, strict=True):
         coefficients += transform_back(u @ own, basis)
     return _Solution(float(errors[best]), strengths[best] / modes.largest, coefficients)
+
+
+def kernel_work(sizes: Sizes) -> float:
+    """Return the multiplications of a fit, for a search."""
+    samples, images = sizes.learned, sizes.images
+    each = _CHOLESKY if sizes.tuned else EIGEN
+    # The group's blocks: one of n rows, four, or (the square's) four and one of 2 n.
+    blocks = {1: 1, 4: 4, 8: 12}.get(images, images) * each * samples**3
+    tuning = 0 if sizes.tuned else _TUNING * EIGEN * min(samples, TUNING_SAMPLES) ** 3
+    distances = 4.0 * images * samples**2 * (sizes.input_code + 2 * sizes.output_code)
+    judging = 2.0 * STRENGTH_COUNT * sizes.validation * images * samples * sizes.output_code
+    return affine_work(sizes) + blocks + tuning + distances + judging

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Self
+from typing import Annotated, Self
 
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.networks import DenseNetwork
-from twoscale.parts import register
-from twoscale.predictors.base import CodePredictor, load_weights
+from twoscale.predictors.base import (
+    BatchSize,
+    CodePredictor,
+    Epochs,
+    LearningRate,
+    Objective,
+    Patience,
+    WeightDecay,
+    load_weights,
+)
+from twoscale.predictors.cost import PredictorCost, Sizes
 from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
+from twoscale.settings import defaults_of, whole
 from twoscale.training import Pairs, Plan, Task
 from twoscale.training.losses import CodeLoss, code_weights
+
+HiddenLayers = Annotated[int, whole("hidden layers of the network", 0, 1000)]
+HiddenWidth = Annotated[int, whole("width of the hidden layers")]
+
+SEARCH_EPOCHS = {"epochs": 100}
+"""Settings of networks on codes in a search."""
+
+_STEP = 2e7  # overhead of one step of a small network, in multiplications
 
 
 class NetworkPredictor(CodePredictor):
@@ -40,7 +58,6 @@ class NetworkPredictor(CodePredictor):
         return self.trained(codes)
 
 
-@register
 class MLP(NetworkPredictor):
     """The paper's network on codes: fully connected, ReLU, trained by Adam.
 
@@ -80,18 +97,19 @@ class MLP(NetworkPredictor):
     name = "mlp"
     title = "the paper's network"
     trains_together = True
+    cost = PredictorCost(lambda sizes: network_work(sizes), SEARCH_EPOCHS)  # only if it is named
 
     def __init__(
         self,
         *,
-        objective: str = "block-balanced",
-        hidden_layers: int = 3,
-        hidden_width: int = 128,
-        epochs: int = 500,
-        batch_size: int = 32,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        patience: int = 30,
+        objective: Objective = "block-balanced",
+        hidden_layers: HiddenLayers = 3,
+        hidden_width: HiddenWidth = 128,
+        epochs: Epochs = 500,
+        batch_size: BatchSize = 32,
+        learning_rate: LearningRate = 1e-3,
+        weight_decay: WeightDecay = 1e-4,
+        patience: Patience = 30,
     ) -> None:
         super().__init__(hidden=(hidden_width,) * hidden_layers, objective=objective)
         self.plan = Plan(
@@ -169,3 +187,12 @@ def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> Dense
         if found is None or found.shape != shape[::-1] or not found.numel():
             raise TwoscaleError("the weights do not fit the model: the artifact is damaged")
     return DenseNetwork(sizes)
+
+
+def network_work(sizes: Sizes) -> float:
+    """Return the multiplications of a training in a search, with the usual network."""
+    usual = defaults_of(MLP)
+    batch, width = usual["batch_size"], usual["hidden_width"]
+    inside = (usual["hidden_layers"] - 1) * width
+    steps = SEARCH_EPOCHS["epochs"] * sizes.images * sizes.samples / batch
+    return steps * (_STEP + 6.0 * batch * width * (sizes.input_code + inside + sizes.output_code))

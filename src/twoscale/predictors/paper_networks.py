@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from torch import nn
 
 from twoscale.domain.space import Space
 from twoscale.networks import FNO2d, RefinementNet
-from twoscale.parts import register
-from twoscale.predictors.field_predictor import FieldPredictor
+from twoscale.predictors.base import (
+    BatchSize,
+    Epochs,
+    EvaluationBatch,
+    LearningRate,
+    Objective,
+    Patience,
+    WeightDecay,
+)
+from twoscale.predictors.cost import PredictorCost, Probe
+from twoscale.predictors.field_predictor import GPU_SPEED, FieldPredictor, field_network_work
+from twoscale.settings import whole
 from twoscale.training import Plan
 
 
-@register
 class FNO(FieldPredictor):
     """The Fourier neural operator (Li et al., 2021), from input field to output field.
 
@@ -51,22 +62,37 @@ class FNO(FieldPredictor):
 
     name = "fno"
     title = "Fourier neural operator"
+    cost = PredictorCost(
+        field_network_work,
+        after=("encoder",),
+        gpu_speed=GPU_SPEED,
+        probe=Probe(small={"width": 16}),
+    )
 
     def __init__(
         self,
         *,
-        objective: str = "vector",
-        layers: int = 4,
-        width: int = 32,
-        modes: int = 12,
-        padding: int = 8,
-        epochs: int = 100,
-        batch_size: int = 16,
-        evaluation_batch: int = 64,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.0,
-        patience: int = 5,
-        early_stop: int | None = 15,
+        objective: Objective = "vector",
+        layers: Annotated[int, whole("Fourier layers", 1, 1000)] = 4,
+        width: Annotated[
+            int, whole("channels of the Fourier layers, or of an encoder's finest level")
+        ] = 32,
+        modes: Annotated[int, whole("Fourier modes kept per direction")] = 12,
+        padding: Annotated[int, whole("nodes of padding at the far edges", 0)] = 8,
+        epochs: Epochs = 100,
+        batch_size: BatchSize = 16,
+        evaluation_batch: EvaluationBatch = 64,
+        learning_rate: LearningRate = 1e-3,
+        weight_decay: WeightDecay = 0.0,
+        patience: Patience = 5,
+        early_stop: Annotated[
+            int | None,
+            whole(
+                "epochs without a better validation loss before training ends, or none",
+                schedule=True,
+                passes=True,
+            ),
+        ] = 15,
     ) -> None:
         plan = Plan(
             epochs=epochs,
@@ -95,7 +121,6 @@ class FNO(FieldPredictor):
         )
 
 
-@register
 class Refinement(FieldPredictor):
     """The paper's RefinementNet: four 5x5 convolutions that correct a predicted field.
 
@@ -130,17 +155,18 @@ class Refinement(FieldPredictor):
 
     name = "refinement-net"
     title = "RefinementNet"
+    corrects = True
 
     def __init__(
         self,
         *,
-        objective: str = "vector",
-        channels: int = 32,
-        epochs: int = 25,
-        batch_size: int = 32,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        patience: int = 10,
+        objective: Objective = "vector",
+        channels: Annotated[int, whole("channels between the convolutions")] = 32,
+        epochs: Epochs = 25,
+        batch_size: BatchSize = 32,
+        learning_rate: LearningRate = 1e-3,
+        weight_decay: WeightDecay = 1e-4,
+        patience: Patience = 10,
     ) -> None:
         plan = Plan(
             epochs=epochs,

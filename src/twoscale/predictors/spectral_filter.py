@@ -14,8 +14,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.source import chunk_length, slices
 from twoscale.math.ridge import geometric_mean
 from twoscale.math.series import FieldSeries, Parts, series_of, whole_numbers
-from twoscale.parts import register
-from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
+from twoscale.predictors.base import CodePredictor, ImagePairs, Objective, load_weights
+from twoscale.predictors.cost import PredictorCost, Sizes
 from twoscale.predictors.symbol import SymbolFit, apply_symbol
 from twoscale.representation import Representation
 from twoscale.training import Pairs
@@ -24,8 +24,19 @@ SERIES_SAMPLES = 100
 """Each series is fitted on at most so many fields, and judged on as many, to choose one."""
 _CHUNKS = 4  # to one of `chunk_length`: modes are in double precision, of inputs and outputs
 
+_MODE_WORK = 6  # times a transform's products: in double precision, with passes over the modes
 
-@register
+
+def filter_work(sizes: Sizes) -> float:
+    """Return the multiplications of the transforms: two of a field to learn from, three to judge.
+
+    One that chooses among the four series of a grid tries them on a few fields.
+    """
+    few = min(sizes.samples, SERIES_SAMPLES)
+    transforms = 2.0 * sizes.images * sizes.samples + 3.0 * sizes.validation + 4 * (2 + 3) * few
+    return _MODE_WORK * transforms * sizes.nodes * sizes.sides
+
+
 class SpectralFilter(CodePredictor):
     """A linear map that multiplies each mode of a series by a number of its own, in closed form.
 
@@ -65,6 +76,7 @@ class SpectralFilter(CodePredictor):
     name = "filter"
     title = "spectral filter"
     closed_form = True
+    cost = PredictorCost(filter_work, after=("affine", "affine-mlp", "kernel"), linear=True)
     reads_fields = True
 
     input_mean: Tensor  # (channels, height, width)
@@ -73,7 +85,7 @@ class SpectralFilter(CodePredictor):
     _input_unit: Tensor  # (channels, 1, 1)
     _output_unit: Tensor
 
-    def __init__(self, *, objective: str = "block-balanced") -> None:
+    def __init__(self, *, objective: Objective = "block-balanced") -> None:
         super().__init__(objective=objective)
         self.series: FieldSeries | None = None
         self._ends: tuple[Representation, ...] = ()  # a tuple, so that torch does not register them

@@ -1,6 +1,6 @@
 """Fields to codes and back: affine, fitted once, frozen."""
 
-from twoscale.representation.base import Representation, register_representation
+from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, known_stages, pca_stages, single_solver, stage_rule
 from twoscale.representation.conforming import BubblePCA, Conforming, SkeletonPCA
@@ -31,7 +31,6 @@ __all__ = [
     "known_stages",
     "pca_stages",
     "read_transform",
-    "register_representation",
     "single_solver",
     "stage_rule",
 ]

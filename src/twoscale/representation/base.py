@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +14,22 @@ from twoscale.domain.patches import PatchLayout
 from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, as_source
-from twoscale.parts import Part, register
+from twoscale.math.pca import SOLVERS, RankRule
+from twoscale.parts import Part
+from twoscale.representation.as_method import AsMethod
 from twoscale.runtime.timing import Clock
+from twoscale.settings import Setting, choice, pair, switch, whole
+
+Patches = Annotated[
+    tuple[int, int], pair("patches per axis, 4 or 4x2; their borders are the common seams")
+]
+Rule = Annotated[RankRule | float, Setting("what to keep, by variance or number", RankRule.of)]
+Solver = Annotated[str, choice("PCA solver", (*SOLVERS, "hybrid"))]
+CodeSize = Annotated[
+    int | None,
+    whole("output modes kept in all, those of largest energy; none: shares of variance decide"),
+]
+FewFeatures = Annotated[bool, switch("require fewer coarse nodes than training fields")]
 
 
 class Representation(Part, nn.Module, ABC):
@@ -29,6 +43,8 @@ class Representation(Part, nn.Module, ABC):
 
     compresses: bool = True
     """Whether the code is shorter than the field; otherwise the code is the field itself."""
+    as_method: ClassVar[AsMethod | None] = None
+    """What makes it a method: it then can be named and searched; its arguments are settings."""
     stage_titles: ClassVar[Mapping[str, str]] = {}
     """Stages with a code and a PCA of their own, by name, with the word for them in tables."""
 
@@ -188,34 +204,3 @@ def space_of(fields: FieldSource, space: Space | None) -> Space:
 def residual_map(stage: Representation) -> Callable[[Tensor], Tensor]:
     """Return the map from fields to what a fitted representation cannot express of them."""
     return lambda fields: fields - stage.reconstruct(fields)
-
-
-def register_representation(representation: type[Representation]) -> type[Representation]:
-    """Make a representation of your own known by its `name`; also as a decorator.
-
-    Parameters
-    ----------
-    representation
-        A subclass of `Representation` with a `name` of its own. Surrogates are saved with the names
-        of their parts: register the class before you load one that uses it.
-
-    Returns
-    -------
-    type
-        The class itself.
-
-    Examples
-    --------
-    >>> @register_representation  # doctest: +SKIP
-    ... class RowPCA(BlockPCA):
-    ...     name = "row-pca"
-    """
-    if not (isinstance(representation, type) and issubclass(representation, Representation)):
-        raise TwoscaleError(
-            f"a representation is a subclass of Representation, got {representation!r}"
-        )
-    if "name" not in vars(representation):
-        raise TwoscaleError(
-            f"{representation.__name__} has no name of its own: give the class a `name`, in text"
-        )
-    return register(representation)

@@ -24,7 +24,7 @@ from twoscale.math.pca import (
     cached_rows,
     fit_statistics,
 )
-from twoscale.representation.base import Representation
+from twoscale.representation.base import Representation, Rule, Solver
 from twoscale.runtime.precision import check_range, unit_of
 from twoscale.runtime.stages import PCA
 from twoscale.runtime.timing import Clock
@@ -52,13 +52,12 @@ class BlockPCA(Representation):
     sources: Tensor  # (blocks x largest rank,): its inverse; `code_size` where there is no code
 
     def __init__(
-        self, rule: RankRule | float, *, solver: str = "randomized", standardised: bool = True
+        self, rule: Rule, *, solver: Solver = "randomized", standardised: bool = True
     ) -> None:
         super().__init__()
         if solver not in SOLVERS:
             raise unknown_name("PCA solver", solver, SOLVERS)
         self.rule = RankRule.of(rule)
-        self._restate(rule=self.rule)
         self.solver = solver
         self.standardised = standardised
         self.noise_units: Tensor | None = None  # (channels,): of an earlier stage's fields

@@ -13,7 +13,7 @@ from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, map_fields
 from twoscale.math.pca import RankRule
-from twoscale.parts import PARTS, register
+from twoscale.parts import PARTS
 from twoscale.representation.base import Representation, residual_map, subset
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.budget import Budget
@@ -21,7 +21,6 @@ from twoscale.runtime.stages import PCA, PCA_OVERHEAD, PCA_SIDES
 from twoscale.runtime.timing import Clock
 
 
-@register
 class Chain(Representation):
     """Named stages, fitted one after the other; decoding adds them up.
 

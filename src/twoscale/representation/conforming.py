@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -12,18 +12,28 @@ from torch import Tensor
 from twoscale.domain.grid import Grid, as_planes, is_planar
 from twoscale.domain.patches import PatchLayout, as_pair
 from twoscale.domain.space import Domain, Space
-from twoscale.errors import TwoscaleError
-from twoscale.math.pca import RankRule, Statistics
-from twoscale.parts import register
-from twoscale.representation.base import Representation
+from twoscale.math.pca import Statistics
+from twoscale.representation.as_method import AsMethod, CodeGrowth
+from twoscale.representation.base import CodeSize, Patches, Representation, Rule, Solver
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, stage_rule, stage_solvers
 from twoscale.representation.skeleton import SeamNorm, Skeleton
 from twoscale.runtime.threads import one_thread
+from twoscale.settings import real, share
 
 # Edges beside lines weigh 5 on a 128 x 128 grid: with about 700 codes of Poisson fields the errors
 # at seams fall by three tenths, the whole error rises by a twentieth. Chosen on that case only.
 _SEAM_WIDTH = 0.0135
+
+SeamWidth = Annotated[
+    float,
+    real(
+        "width next to patch borders in which slopes count, as a share of the side; 0: plain L2",
+        0.0,
+        1.0,
+        "a part of the domain's side, 0 to 1",
+    ),
+]
 
 
 class _SkeletonBound(BlockPCA):
@@ -37,15 +47,13 @@ class _SkeletonBound(BlockPCA):
 
     def __init__(
         self,
-        rule: RankRule | float,
+        rule: Rule,
         *,
-        patches: tuple[int, int] = (4, 4),
-        seam_width: float = _SEAM_WIDTH,
-        solver: str = "randomized",
+        patches: Patches = (4, 4),
+        seam_width: SeamWidth = _SEAM_WIDTH,
+        solver: Solver = "randomized",
     ) -> None:
         super().__init__(rule, solver=solver, standardised=False)
-        if not 0 <= seam_width <= 1:
-            raise TwoscaleError(f"the seam width is a part of the domain, 0 to 1, got {seam_width}")
         self.patches = as_pair(patches)
         self.seam_width = seam_width
         self._layout: PatchLayout | None = None
@@ -97,7 +105,6 @@ class _SkeletonBound(BlockPCA):
         return self._layout
 
 
-@register
 class SkeletonPCA(_SkeletonBound):
     """One PCA of the traces on the skeleton, in the norm of their harmonic extensions.
 
@@ -160,7 +167,6 @@ class SkeletonPCA(_SkeletonBound):
         return extended.reshape(-1, *self.space.shape)
 
 
-@register
 class BubblePCA(_SkeletonBound):
     """An independent PCA of the bubble u - E T u inside each patch, all channels together.
 
@@ -239,7 +245,6 @@ class BubblePCA(_SkeletonBound):
         return self.skeleton.join(tiles / self.weights).reshape(-1, *self.space.shape)
 
 
-@register
 class Conforming(Chain):
     """Global modes from the traces on the patch skeleton, then bubbles inside the patches.
 
@@ -279,16 +284,19 @@ class Conforming(Chain):
 
     name = "conforming"
     title = "PCA of the lines between patches, then a PCA per patch"
+    as_method = AsMethod("Conforming", CodeGrowth(), colour="#999999", marker="v", order=3)
     stage_titles: ClassVar[Mapping[str, str]] = {"skeleton": "skeleton", "bubbles": "bubbles"}
 
     def __init__(
         self,
         *,
-        patches: tuple[int, int] = (4, 4),
-        code_size: int | None = 160,
-        variance: float = 0.999,
-        seam_width: float = _SEAM_WIDTH,
-        solver: str = "randomized",
+        patches: Patches = (4, 4),
+        code_size: CodeSize = 160,
+        variance: Annotated[
+            float, share("share of variance kept by each block; unused with code_size")
+        ] = 0.999,
+        seam_width: SeamWidth = _SEAM_WIDTH,
+        solver: Solver = "randomized",
     ) -> None:
         rule = stage_rule(variance, code_size)
         skeleton_solver, bubble_solver = stage_solvers(solver)

@@ -14,14 +14,12 @@ from twoscale.domain.patches import WINDOWS, PatchLayout, as_pair
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.source import FieldSource, windowed
-from twoscale.math.pca import RankRule
-from twoscale.parts import register
+from twoscale.representation.base import FewFeatures, Patches, Rule, Solver
 from twoscale.representation.block_pca import BlockPCA
 
 _USUAL_FACTOR = 4  # on few nodes it leaves a single cell
 
 
-@register
 class GlobalPCA(BlockPCA):
     """One PCA of the whole field, all channels together.
 
@@ -59,7 +57,6 @@ class GlobalPCA(BlockPCA):
         return blocks.reshape(blocks.shape[0], *self.space.shape)
 
 
-@register
 class PatchPCA(BlockPCA):
     """An independent PCA on each patch, all channels together, assembled with a window.
 
@@ -102,12 +99,12 @@ class PatchPCA(BlockPCA):
 
     def __init__(
         self,
-        rule: RankRule | float,
+        rule: Rule,
         *,
-        patches: tuple[int, int] = (4, 4),
+        patches: Patches = (4, 4),
         overlap: bool = False,
         window: str | None = None,
-        solver: str = "randomized",
+        solver: Solver = "randomized",
         standardised: bool = True,
     ) -> None:
         super().__init__(rule, solver=solver, standardised=standardised)
@@ -161,7 +158,6 @@ class PatchPCA(BlockPCA):
         return self._layout
 
 
-@register
 class RestrictedPCA(BlockPCA):
     """One PCA of the cell means on a grid coarser by `factor`, decoded by linear interpolation.
 
@@ -203,11 +199,11 @@ class RestrictedPCA(BlockPCA):
 
     def __init__(
         self,
-        rule: RankRule | float,
+        rule: Rule,
         *,
         factor: int = _USUAL_FACTOR,
-        few_features: bool = True,
-        solver: str = "randomized",
+        few_features: FewFeatures = True,
+        solver: Solver = "randomized",
         standardised: bool = True,
     ) -> None:
         super().__init__(rule, solver=solver, standardised=standardised)

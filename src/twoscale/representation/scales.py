@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from twoscale.math.pca import RankRule
-from twoscale.parts import register
+from twoscale.representation.as_method import CODES, AsMethod, CodeGrowth, coarse_code
+from twoscale.representation.base import CodeSize, FewFeatures, Patches, Solver
 from twoscale.representation.chain import Chain, stage_rule, stage_solvers
 from twoscale.representation.field_pca import PatchPCA, RestrictedPCA
+from twoscale.settings import pair, share, whole
+
+CoarseFactor = Annotated[int, whole("nodes per side of a cell of the coarse grid")]
+CoarseComponents = Annotated[int | None, whole("coarse modes kept; with coarse_variance, at most")]
+CoarseVariance = Annotated[
+    float | None, share("share of variance kept by the coarse modes, or none")
+]
+ResidualVariance = Annotated[float, share("share of variance kept by each residual patch")]
 
 
-@register
 class TwoScale(Chain):
     """The paper's representation: one coarse global PCA, then local PCAs of the residual.
 
@@ -52,19 +60,32 @@ class TwoScale(Chain):
 
     name = "two-scale"
     title = "coarse PCA, then a PCA per patch"
+    as_method = AsMethod(
+        "Two-scale",
+        CodeGrowth(
+            sized=False,
+            settings=lambda code, outputs, patches: {
+                **coarse_code(code, outputs),
+                "residual_variance": CODES[code][1],
+            },
+        ),
+        colour="#009E73",
+        marker="o",
+        order=1,
+    )
     stage_titles: ClassVar[Mapping[str, str]] = {"coarse": "coarse", "residual": "residual"}
 
     def __init__(
         self,
         *,
-        patches: tuple[int, int] = (4, 4),
-        coarse_factor: int = 4,
-        coarse_components: int | None = 10,
-        coarse_variance: float | None = None,
-        few_features: bool = True,
-        residual_variance: float = 0.995,
-        solver: str = "randomized",
-        code_size: int | None = None,
+        patches: Patches = (4, 4),
+        coarse_factor: CoarseFactor = 4,
+        coarse_components: CoarseComponents = 10,
+        coarse_variance: CoarseVariance = None,
+        few_features: FewFeatures = True,
+        residual_variance: ResidualVariance = 0.995,
+        solver: Solver = "randomized",
+        code_size: CodeSize = None,
     ) -> None:
         coarse_solver, residual_solver = stage_solvers(solver)
         coarse = RestrictedPCA(
@@ -78,7 +99,6 @@ class TwoScale(Chain):
         super().__init__({"coarse": coarse, "residual": residual}, code_size=code_size)
 
 
-@register
 class ThreeScale(Chain):
     """A level between the two of `TwoScale`: PCAs of what the coarse one leaves on larger patches.
 
@@ -124,6 +144,19 @@ class ThreeScale(Chain):
 
     name = "three-scale"
     title = "coarse PCA, then a PCA per large patch, then a PCA per patch"
+    as_method = AsMethod(
+        "Three-scale",
+        CodeGrowth(
+            patch_factor=4,
+            settings=lambda code, outputs, patches: {
+                **coarse_code(code, outputs),
+                "middle_patches": (-(-patches[0] // 2), -(-patches[1] // 2)),
+            },
+        ),
+        colour="#882255",
+        marker="<",
+        order=2,
+    )
     stage_titles: ClassVar[Mapping[str, str]] = {
         "coarse": "coarse",
         "middle": "middle",
@@ -133,16 +166,20 @@ class ThreeScale(Chain):
     def __init__(
         self,
         *,
-        patches: tuple[int, int] = (4, 4),
-        coarse_factor: int = 4,
-        coarse_components: int | None = 10,
-        coarse_variance: float | None = None,
-        few_features: bool = True,
-        middle_patches: tuple[int, int] = (2, 2),
-        middle_variance: float = 0.99,
-        residual_variance: float = 0.8,
-        solver: str = "randomized",
-        code_size: int | None = None,
+        patches: Patches = (4, 4),
+        coarse_factor: CoarseFactor = 4,
+        coarse_components: CoarseComponents = 10,
+        coarse_variance: CoarseVariance = None,
+        few_features: FewFeatures = True,
+        middle_patches: Annotated[
+            tuple[int, int], pair("larger patches of the stage in between, 2 or 2x2")
+        ] = (2, 2),
+        middle_variance: Annotated[
+            float, share("share of variance kept by each larger patch")
+        ] = 0.99,
+        residual_variance: ResidualVariance = 0.8,
+        solver: Solver = "randomized",
+        code_size: CodeSize = None,
     ) -> None:
         outer = TwoScale(
             patches=patches,

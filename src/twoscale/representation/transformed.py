@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 import torch
 from torch import Tensor
@@ -13,9 +13,9 @@ from twoscale.domain.patches import PatchLayout
 from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.source import FieldSource, MappedSource
-from twoscale.parts import register
 from twoscale.representation.base import Representation, subset
 from twoscale.runtime.timing import Clock
+from twoscale.settings import Setting, explained
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,17 @@ def read_transform(value: str | Sequence[str]) -> str | tuple[str, ...]:
     return names[0] if len(names) == 1 else names
 
 
-@register
+Transforms = Annotated[
+    str | Sequence[str],
+    Setting(
+        "function of positive input channels: log, reciprocal or none; or one each: log,none",
+        explained(
+            read_transform, f"one of {', '.join(NAMES)}, or one for each channel such as log,none"
+        ),
+    ),
+]
+
+
 class Transformed(Representation):
     """A representation of fields after a logarithm or a reciprocal of their values.
 
@@ -98,10 +108,9 @@ class Transformed(Representation):
 
     applied: Tensor  # (channels,): places in `NAMES`
 
-    def __init__(self, transform: str | Sequence[str], fields: Representation) -> None:
+    def __init__(self, transform: Transforms, fields: Representation) -> None:
         super().__init__()
         self.transform = read_transform(transform)
-        self._restate(transform=self.transform)
         self.fields = fields
         self.compresses = fields.compresses
         self.register_buffer("applied", None)

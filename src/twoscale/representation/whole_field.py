@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource
-from twoscale.parts import register
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import channel_units, least_varying
 from twoscale.runtime.precision import check_range
@@ -70,7 +69,6 @@ class Normaliser(nn.Module):
         return fields * self.std + self.mean
 
 
-@register
 class WholeField(Representation):
     """All nodes of the field, each channel normalised; nothing is left out.
 

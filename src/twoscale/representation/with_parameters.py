@@ -12,13 +12,11 @@ from twoscale.domain.patches import PatchLayout
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import FieldSource, MappedSource
-from twoscale.parts import register
 from twoscale.representation.base import Representation, subset
 from twoscale.representation.transformed import Transformed
 from twoscale.runtime.timing import Clock
 
 
-@register
 class WithParameters(Representation):
     """A representation of the fields, followed by the parameters, each with unit variance.
 

@@ -61,7 +61,7 @@ class Request:
             seed=self.seed,
             training=self.training_samples,
             shares=self.shares,
-            chooses=self.surrogate(dataset, "cpu").parts.chooses,
+            chooses=self.surrogate(dataset, "cpu").parts.uses_validation,
             calibrates=self.calibrates,
         )
 
@@ -140,7 +140,7 @@ def fit_run(
 
 def _check_shared(surrogate: Surrogate, dataset: Dataset, test: Dataset | None) -> None:
     """Raise if several processes cannot train a surrogate together, or have different data."""
-    if not surrogate.parts.trains_in_shards:
+    if not surrogate.parts.data_parallel:
         raise TwoscaleError(
             f"{processes.count()} processes were started, and only networks on fields are trained "
             f"by several: {surrogate.parts.predictor!r} is not. Use the method fno or the "

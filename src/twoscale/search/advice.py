@@ -9,16 +9,20 @@ from typing import Any
 
 from twoscale.domain.symmetries import symmetry_group
 from twoscale.runtime.texts import percent
-from twoscale.search.chains import CHAINS, SHARED_BORDERS, longer_settings
+from twoscale.search.candidates import VARIANCES, chains, cost_of
 from twoscale.search.findings import PERFECT, Findings
-from twoscale.search.kinds import kind_of
 
+_FULL = 1e-9  # share of variance below which no longer code is asked for
 _NOTABLE = 0.1  # of the squared error: a smaller share gets no advice
 _WORTH = 0.9  # of the error: twice the samples help if the error falls below
 _UNEVEN = 2.0  # times the smallest: a channel's error that is worth a look
 _ROUGH = 1.5  # times the error's jumps inside of patches: seams that show
 _LATE = 0.95  # of all epochs: the loss was still falling
 _FEW = 30  # test samples: below, the error itself is uncertain
+
+
+SHARED_BORDERS = "conforming"
+"""The method whose patches share their borders, so that it has no seams in value."""
 
 
 @dataclass(frozen=True)
@@ -89,18 +93,32 @@ def _longer_code(found: Findings) -> Iterator[Suggestion]:
 
 def _longer_settings(found: Findings) -> dict[str, str]:
     """Return the settings of a longer code; none if the code has all of the variance."""
-    settings, kind = found.settings, CHAINS.get(found.method)
+    settings, kind = found.settings, chains().get(found.method)
     if (kind is not None and kind.sized) or settings.get("code_size") is not None:
         values = prod(found.outputs.shape)
         return {"code_size": str(min(2 * (found.output_code or 1), values))}
-    return longer_settings(settings)
+    return _longer_variances(settings)
+
+
+def _longer_variances(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return twice the coarse modes, and a tenth of the variance that each stage loses.
+
+    Nothing if the code has all of the variance.
+    """
+    longer = {}
+    if "coarse_components" in settings:
+        longer["coarse_components"] = str(2 * settings["coarse_components"])
+    lost = {name: 1 - settings[name] for name in VARIANCES if settings.get(name) is not None}
+    return longer | {
+        name: f"{1 - share / 10:.12g}" for name, share in lost.items() if share > _FULL
+    }
 
 
 def _other_predictor(found: Findings) -> Iterator[Suggestion]:
     if late := _trained_too_short(found):
         yield late
     used, *tried = (
-        kind_of(name) for name in (str(found.settings["predictor"]), *found.tried_predictors)
+        cost_of(name) for name in (str(found.settings["predictor"]), *found.tried_predictors)
     )
     coded = "input_variance" in found.settings
     if not found.searched:

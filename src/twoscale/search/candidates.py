@@ -5,12 +5,47 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from twoscale.predictors import get_predictor
-from twoscale.search.chains import CHAINS, FIRST_CHAIN, ChainKind
-from twoscale.search.kinds import FIRST_PREDICTOR, Kind, kind_of
+from twoscale.methods.recipes import METHODS
+from twoscale.methods.roles import PROPOSED
+from twoscale.predictors import MLP, Affine, SpectralFilter, get_predictor, predictors
+from twoscale.predictors.cost import PredictorCost
+from twoscale.predictors.field_predictor import FieldPredictor
+from twoscale.representation.as_method import CodeGrowth
+
+FIRST_PREDICTOR = Affine.name
+"""The predictor a search starts with."""
+
+FIRST_CHAIN = PROPOSED
+"""The method a search starts with, if it has all given settings."""
 
 INPUT_VARIANCES = (0.9, 0.95, 0.97, 0.99, 0.999, 0.9999)
+VARIANCES = ("output_variance", "middle_variance", "residual_variance", "variance")
+"""Settings that decide by a share of variance how long a code is."""
+
 _FIRST_VARIANCE = 0.95
+
+
+def chains() -> dict[str, CodeGrowth]:
+    """Return how the codes of the methods grow that are searched, the first one first."""
+    known = {name: method.growth for name, method in METHODS.items() if method.growth is not None}
+    return {FIRST_CHAIN: known.pop(FIRST_CHAIN), **known}
+
+
+def searched_predictors() -> dict[str, PredictorCost]:
+    """Return what the predictors cost that are searched: those that say it themselves."""
+    return {name: cost_of(name) for name, one in predictors().items() if "cost" in vars(one)}
+
+
+def cost_of(predictor: str) -> PredictorCost:
+    """Return what a predictor costs; one that does not say it itself is judged by its traits."""
+    kind = get_predictor(predictor)
+    if "cost" in vars(kind) and kind.cost is not None:
+        return kind.cost
+    if kind.reads_fields and kind.trains_epochs:
+        return FieldPredictor.cost
+    if kind.reads_fields:
+        return PredictorCost(SpectralFilter.cost.work)
+    return PredictorCost((MLP if kind.trains_epochs else Affine).cost.work)
 
 
 @dataclass(frozen=True)
@@ -30,12 +65,16 @@ class Candidate:
     tuned: tuple[tuple[str, Any], ...] = ()  # settings that an earlier fit chose
 
     @property
-    def chain_kind(self) -> ChainKind:
-        return CHAINS[self.chain]
+    def growth(self) -> CodeGrowth:
+        """Return how the code of its method grows."""
+        growth = METHODS[self.chain].growth
+        assert growth is not None
+        return growth
 
     @property
-    def predictor_kind(self) -> Kind:
-        return kind_of(self.predictor)
+    def cost(self) -> PredictorCost:
+        """Return what its predictor costs."""
+        return cost_of(self.predictor)
 
     @property
     def reads_fields(self) -> bool:
@@ -45,14 +84,14 @@ class Candidate:
     @property
     def probed(self) -> bool:
         """Say whether a short training comes before a long one."""
-        return self.predictor_kind.probe is not None
+        return self.cost.probe is not None
 
     @property
     def input_part(self) -> tuple[Any, ...]:
         """Return what decides the input's representation."""
         if self.reads_fields:
             return "field", self.transform
-        return self.chain_kind.one_block, self.input_variance, self.symmetries, self.transform
+        return self.growth.one_block, self.input_variance, self.symmetries, self.transform
 
     @property
     def output_part(self) -> tuple[Any, ...]:

@@ -263,4 +263,4 @@ def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
 
 def _tuned(candidate: Candidate, surrogate: Surrogate) -> tuple[tuple[str, Any], ...]:
     """Return the settings that a predictor chose, so that others like it need not do so again."""
-    return tuple((name, surrogate.chosen_[name]) for name in candidate.predictor_kind.chooses)
+    return tuple((name, surrogate.chosen_[name]) for name in candidate.cost.tuned)

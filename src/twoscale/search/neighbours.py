@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twoscale.predictors import get_predictor
-from twoscale.search.candidates import INPUT_VARIANCES, Candidate
-from twoscale.search.chains import CHAINS, CODES
+from twoscale.predictors.cost import PredictorCost
+from twoscale.representation.as_method import CODES
+from twoscale.search.candidates import INPUT_VARIANCES, Candidate, chains, searched_predictors
 from twoscale.search.findings import PERFECT
-from twoscale.search.kinds import KINDS, Kind
 from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome, Search
 
@@ -81,7 +81,7 @@ def _neighbours(
         return
     for one in untried:
         yield Step(one, f"{one.transform} of input", learnable)
-    input_gain = 1.0 if best.predictor_kind.linear else _FINE
+    input_gain = 1.0 if best.cost.linear else _FINE
     for one in _more_input_that_changes(found, space, best, outcome.input_code):
         yield Step(one, "+ input", learnable * input_gain)
     for one in other_predictors(space, best) if not untried else ():
@@ -135,7 +135,7 @@ def longer_codes(
 
     `lengths` are the known lengths of codes, by chain and place in `CODES`.
     """
-    if best.chain_kind.whole:
+    if best.growth.whole:
         return
     if space.code_given:
         yield from (replace(best, chain=one) for one in space.chains if one != best.chain)
@@ -143,7 +143,7 @@ def longer_codes(
     nodes = space.values
     size = outcome.output_code
     longer = min(best.code + 1, len(CODES) - 1)
-    if best.chain_kind.sized:
+    if best.growth.sized:
         if max(size, best.size or 0) < nodes and size >= (best.size or 0):
             yield replace(best, size=min(2 * size, nodes), code=longer)
     elif longer > best.code:
@@ -151,7 +151,7 @@ def longer_codes(
     for chain in space.chains:
         if chain == best.chain:
             continue
-        if CHAINS[chain].sized:
+        if chains()[chain].sized:
             yield replace(best, chain=chain, size=min(size, nodes))
             continue
         for code in range(best.code, len(CODES)):
@@ -176,7 +176,7 @@ def more_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbour that sees more of the input; a linear predictor takes larger steps."""
     if best.reads_fields or not space.input_values:
         return
-    ladder = _LINEAR_VARIANCES if best.predictor_kind.linear else INPUT_VARIANCES
+    ladder = _LINEAR_VARIANCES if best.cost.linear else INPUT_VARIANCES
     higher = [one for one in ladder if one > best.input_variance]
     if higher:
         yield replace(best, input_variance=higher[0])
@@ -184,7 +184,7 @@ def more_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
 
 def less_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbour that sees less of the input, unless the predictor is linear."""
-    if best.predictor_kind.linear or best.reads_fields or not space.input_values:
+    if best.cost.linear or best.reads_fields or not space.input_values:
         return
     lower = [one for one in INPUT_VARIANCES if one < best.input_variance]
     if lower:
@@ -207,10 +207,10 @@ def whole_field_predictors(space: SearchSpace, best: Candidate) -> Iterator[Cand
 
 def _after(
     space: SearchSpace, best: Candidate, *, reads_fields: bool
-) -> Iterator[tuple[str, Kind]]:
+) -> Iterator[tuple[str, PredictorCost]]:
     """Yield the predictors that may improve on the best one, and that may be tried."""
     if "predictor" not in space.given:
-        for name, kind in KINDS.items():
+        for name, kind in searched_predictors().items():
             reads = get_predictor(name).reads_fields == reads_fields
             if reads and best.predictor in kind.after and space.takes(name, best.chain):
                 yield name, kind
@@ -228,7 +228,7 @@ def longer_training(
     if probe.epochs >= _MOST_EPOCHS or "epochs" in space.given:
         return
     longer = replace(probe, epochs=min(_MOST_EPOCHS, max(probe.epochs + 1, math.ceil(epochs))))
-    if not probe.chain_kind.whole and not best.chain_kind.whole:
+    if not probe.growth.whole and not best.growth.whole:
         code, size = min(best.code + 1, len(CODES) - 1), best.size
         double = size and min(2 * size, space.values)
         longer = replace(longer, chain=best.chain, code=code, size=double)

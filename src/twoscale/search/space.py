@@ -14,9 +14,15 @@ from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import defaults, resolve
 from twoscale.networks.cells import coarse_cut
 from twoscale.predictors import get_predictor
-from twoscale.search.candidates import Candidate
-from twoscale.search.chains import CHAINS, FIRST_CHAIN, VARIANCES
-from twoscale.search.kinds import FIRST_PREDICTOR, KINDS, kind_of
+from twoscale.search.candidates import (
+    FIRST_CHAIN,
+    FIRST_PREDICTOR,
+    VARIANCES,
+    Candidate,
+    chains,
+    cost_of,
+    searched_predictors,
+)
 
 _PATCH_SIDE = 32  # nodes: a PCA of larger patches by covariance takes long
 _PATCHES = 4
@@ -63,14 +69,14 @@ class SearchSpace:
 
     @cached_property
     def chains(self) -> list[str]:
-        """Return the chains with a code that have all given settings, in the order of `CHAINS`."""
+        """Return the chains with a code that have all given settings, the first one first."""
         wanted = self.given.keys() - {_DECLARED}
-        names = {chain: self._known(chain) for chain, kind in CHAINS.items() if not kind.whole}
+        names = {chain: self._known(chain) for chain, kind in chains().items() if not kind.whole}
         known = [chain for chain in names if wanted <= names[chain]]
         if not known:
             self._refuse(wanted, names)
         values = max(self.values, self.input_values)
-        small = [chain for chain in known if values <= (CHAINS[chain].most_values or values)]
+        small = [chain for chain in known if values <= (chains()[chain].most_values or values)]
         return small or known
 
     def _known(self, chain: str) -> set[str]:
@@ -78,7 +84,11 @@ class SearchSpace:
         if "predictor" in self.given:
             return set(defaults(chain, self._own("predictor")))
         return set().union(
-            *(self._settings_of(chain, name) for name in KINDS if not _reads_fields(name))
+            *(
+                self._settings_of(chain, name)
+                for name in searched_predictors()
+                if not _reads_fields(name)
+            )
         )
 
     def _refuse(self, wanted: set[str], names: Mapping[str, set[str]]) -> None:
@@ -119,14 +129,14 @@ class SearchSpace:
         """Return a candidate with the declared symmetries, if it has room for all images."""
         most = _MOST_ON_GPU if self.accelerated else _MOST_IMAGE_VALUES
         few = self.images * self.samples * self.values <= most
-        if candidate.chain_kind.whole and not few:
+        if candidate.growth.whole and not few:
             return candidate
         return replace(candidate, symmetries=self.symmetries)
 
     def _whole_chain(self, predictor: str) -> str | None:
         """Return the chain of whole fields, if it has all given settings."""
         wanted = self.given.keys() - {_DECLARED}
-        whole = [chain for chain, kind in CHAINS.items() if kind.whole]
+        whole = [chain for chain, kind in chains().items() if kind.whole]
         known = (chain for chain in whole if wanted <= self._settings_of(chain, predictor))
         return next(known, None)
 
@@ -135,7 +145,7 @@ class SearchSpace:
 
     def probe_settings(self, predictor: str) -> dict[str, Any]:
         """Return the settings of a short training: of a small network on a CPU."""
-        probe = kind_of(predictor).probe
+        probe = cost_of(predictor).probe
         if probe is None:
             return {}
         timed = probe.epochs_alone if "predictor" in self.given else probe.epochs
@@ -206,7 +216,7 @@ class SearchSpace:
 
     def settings(self, candidate: Candidate) -> dict[str, Any]:
         """Return the settings of a candidate's method that are not left at their defaults."""
-        kind = candidate.predictor_kind
+        kind = candidate.cost
         chosen: dict[str, Any] = {
             "patches": self.patches,
             "input_transform": candidate.transform,
@@ -245,8 +255,8 @@ class SearchSpace:
         return f"{candidate.chain} {sorted(settings.items(), key=lambda item: item[0])}"
 
     def _code(self, candidate: Candidate) -> dict[str, Any]:
-        kind = candidate.chain_kind
-        settings = kind.code_settings(candidate.code, self.outputs, self.patches)
+        kind = candidate.growth
+        settings = kind.settings(candidate.code, self.outputs, self.patches)
         own = self.code_given or not self.given.keys().isdisjoint(VARIANCES)
         if kind.sized and candidate.size is not None and not own:
             settings["code_size"] = candidate.size
@@ -256,10 +266,10 @@ class SearchSpace:
         """Return the solver: by covariance codes turn with their fields, if it is affordable."""
         if "solver" in self.given:
             return str(self.given["solver"])
-        first = CHAINS[chain].first_values(self.outputs)
-        largest = CHAINS[chain].patch_factor * self.patch_nodes
-        features = [largest, self.input_patch_nodes, first]
-        if CHAINS[chain].one_block:
+        growth = chains()[chain]
+        largest = growth.patch_factor * self.patch_nodes
+        features = [largest, self.input_patch_nodes, growth.first_values(self.outputs)]
+        if growth.one_block:
             features = [self.values, self.input_values]
         return "covariance" if max(features) <= _MOST_FEATURES else "randomized"
 

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
+from twoscale.math.pca import OVERSAMPLING, POWER_ITERATIONS, RANK_GROWTH
 from twoscale.networks.cells import usual_cut
+from twoscale.predictors.cost import EIGEN, Sizes
 from twoscale.search.candidates import Candidate
-from twoscale.search.kinds import Sizes, representation_work, work
 from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Search, Trial
 
+_QR = 20  # times its products: it runs on one thread
+_OVERHEAD = 1e9  # of any fit, however small
+_PASSES = 500  # products in the time of all passes over a value: fields are read, cut and compared
 CAUTION = 1.2  # times the estimate, which is exceeded in half of all cases
 _CODE_GROWTH = 1.8  # times the length, roughly, from one code to the next
 
@@ -78,11 +82,11 @@ def expected_seconds(
     for trial, place in alike or of_codes or fitted:
         sizes = _sizes(trial, trial.candidate, found.trials[:place], space, validation)
         seconds += trial.seconds
-        total += work(trial.candidate.predictor, sizes)
+        total += representation_work(sizes) + trial.candidate.cost.work(sizes)
     known = min(of_codes or fitted, key=lambda one: one[0].error)[0]
     sizes = _sizes(known, candidate, () if anew else found.trials, space, validation)
-    besides, own = representation_work(sizes), candidate.predictor_kind.work(sizes)
-    faster = candidate.predictor_kind.gpu_speed if space.accelerated and not alike else 1.0
+    besides, own = representation_work(sizes), candidate.cost.work(sizes)
+    faster = candidate.cost.gpu_speed if space.accelerated and not alike else 1.0
     each = CAUTION * seconds / total
     return Seconds(each * besides, each * own / faster)
 
@@ -92,7 +96,7 @@ def _sizes(
 ) -> Sizes:
     """Return the sizes of a candidate after some trials, extrapolated from a `known` trial."""
     assert known.outcome is not None
-    base, outcome, kind = known.candidate, known.outcome, candidate.chain_kind
+    base, outcome, kind = known.candidate, known.outcome, candidate.growth
     nodes, input_nodes = space.values, space.input_values
     lost = (1 - base.input_variance) / (1 - candidate.input_variance)
     grown = candidate.code - base.code if candidate.chain == base.chain else 0
@@ -128,5 +132,38 @@ def _sizes(
 
 def _images(candidate: Candidate, space: SearchSpace) -> int:
     """Return the images of a field that are learned from; a network draws one of them."""
-    drawn = candidate.chain_kind.whole and candidate.probed
+    drawn = candidate.growth.whole and candidate.probed
     return 1 if drawn or candidate.symmetries == "none" else space.images
+
+
+def representation_work(sizes: Sizes) -> float:
+    """Return the work of a fit without its predictor."""
+    fields = sizes.images * sizes.samples
+    input_nodes = sizes.nodes if sizes.input_nodes is None else sizes.input_nodes
+    input_patch = sizes.input_patch_nodes or sizes.patch_nodes
+    inputs = _components(sizes, input_nodes, input_patch, sizes.input_code)
+    outputs = _components(sizes, sizes.nodes, sizes.patch_nodes, sizes.output_code)
+    coarse = _components(sizes, sizes.coarse_nodes, sizes.coarse_nodes, sizes.output_code)
+    fits = sizes.new_input * inputs + sizes.new_output * (outputs + coarse)
+    products = input_patch * sizes.input_code + 4 * sizes.patch_nodes * sizes.output_code
+    codes = 2.0 * fields * products
+    nearest = 2.0 * fields * sizes.output_code**2 + EIGEN * sizes.output_code**3
+    passes = float(_PASSES) * fields * (sizes.nodes + input_nodes)
+    return _OVERHEAD + fits + codes + nearest + passes
+
+
+def _components(sizes: Sizes, nodes: int, features: int, code: int) -> float:
+    """Return the work of the PCA of `nodes` in blocks of `features`, whose codes are `code` long.
+
+    By covariance it is the covariances and their eigenvectors. The randomised PCA multiplies with
+    as many directions as it keeps, and finds their bases. It starts with few directions and takes
+    more until they suffice; all attempts together cost a multiple of the last one.
+    """
+    if not nodes:  # parameters alone have no PCA
+        return 0.0
+    fields, blocks = sizes.images * sizes.samples, nodes / features
+    if not sizes.randomized:
+        return 2.0 * fields * nodes * features + EIGEN * blocks * features**3
+    width = min(code / blocks + OVERSAMPLING, features, fields)
+    passes = (1 + POWER_ITERATIONS) * RANK_GROWTH / (RANK_GROWTH - 1)
+    return passes * nodes * width * (4.0 * fields + 2.0 * _QR * width)

@@ -2,7 +2,6 @@
 
 from twoscale.methods.recipes import METHODS, Method
 from twoscale.predictors.base import CodePredictor
-from twoscale.predictors.registry import register_predictor
 from twoscale.surrogate.assessment import Assessment, Flags
 from twoscale.surrogate.surrogate import Surrogate
 from twoscale.surrogate.together import fit_together
@@ -15,5 +14,4 @@ __all__ = [
     "Method",
     "Surrogate",
     "fit_together",
-    "register_predictor",
 ]

@@ -69,7 +69,7 @@ def begin_fit(
     operator = parts.operator()
     operator.check(training.inputs.space, training.outputs.space, len(training.inputs))
     # Where several processes train together, each keeps its part of the training fields only.
-    shared = parts.trains_in_shards and processes.count() > 1
+    shared = parts.data_parallel and processes.count() > 1
     return Fitting(
         operator,
         training.fields(device, resident=not shared),

@@ -14,8 +14,7 @@ from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import fits_rank
 from twoscale.files.reading import is_a
-from twoscale.methods.recipes import resolve
-from twoscale.methods.settings import resolve_settings
+from twoscale.methods.recipes import every_setting, resolve
 from twoscale.operators.assembly import Assembly
 from twoscale.operators.operators import FieldOperator
 from twoscale.parts import PARTS
@@ -23,6 +22,7 @@ from twoscale.predictors.base import check_stored_weights
 from twoscale.problems import Problem, describe_problem, problem_from
 from twoscale.representation.base import subset
 from twoscale.runtime.memory import available_memory
+from twoscale.settings import Setting, resolve_settings
 from twoscale.surrogate.artifact import environment, write_artifact
 from twoscale.surrogate.options import COMPOSED, resolve_seed
 from twoscale.trust import Trust
@@ -200,7 +200,9 @@ def _settings(method: str, stored: dict[str, Any]) -> dict[str, Any]:
     """Return stored settings, checked as those of the method, or one by one if it was composed."""
     if method != COMPOSED:
         return resolve(method, stored)
-    return resolve_settings("a composed surrogate", stored, stored)
+    known = every_setting()
+    checks = {name: known.get(name) or Setting("", lambda value: value) for name in stored}
+    return resolve_settings("a composed surrogate", checks, stored)
 
 
 def _check_sizes(

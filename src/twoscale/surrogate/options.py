@@ -12,8 +12,7 @@ import torch
 
 from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError
-from twoscale.methods.recipes import assemble, resolve, settings_of, transformed
-from twoscale.methods.settings import check_arguments
+from twoscale.methods.recipes import assemble, names_of_parts, resolve, transformed
 from twoscale.operators.assembly import Assembly
 from twoscale.parts import Part
 from twoscale.problems import Problem, get_problem
@@ -111,9 +110,7 @@ def compose(
     if "inputs" not in own and getattr(own.get("predictor"), "reads_fields", False):
         places["inputs"] = transformed(WholeField(), resolved)
     composed = replace(parts, **places)
-    for part in own.values():
-        check_arguments(part)
-    used = settings_of(method, resolved, but=places)
+    used = names_of_parts(method, resolved, but=places)
     if "inputs" not in own:
         used.add("input_transform")
     if unused := settings.keys() - used - _SHARED:

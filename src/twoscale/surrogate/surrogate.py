@@ -261,7 +261,7 @@ class Surrogate(FittedSurrogate):
             fitting = self.begin(training, held_out, progress=report, scratch=scratch)
             asked = {"parts": self.parts.describe(), "seed": self.seed}
             data = (fitting.training, fitting.validation)
-            if self.parts.trains_in_shards and not processes.is_first():
+            if self.parts.data_parallel and not processes.is_first():
                 checkpoint = None
             else:
                 warn_of_symmetries(self.parts.symmetries, fitting.training)

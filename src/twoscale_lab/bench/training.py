@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from twoscale.fields.source import slices
+from twoscale.methods.recipes import defaults
 from twoscale.networks import DenseNetwork, FNO2d, RefinementNet
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors import FNO, CodePredictor, Refinement
-from twoscale.predictors.registry import defaults_of
 from twoscale.problems import Poisson
 from twoscale.representation import PatchPCA
-from twoscale.surrogate import METHODS, Surrogate, fit_together
+from twoscale.settings import defaults_of
+from twoscale.surrogate import Surrogate, fit_together
 from twoscale.training import Pairs, Plan
 from twoscale.training import train as train_network
 from twoscale.training.losses import CodeLoss, code_weights
@@ -222,5 +223,5 @@ def finetune(setup: Setup) -> Iterator[Comparison]:
 
 def same_loss(method: str, blocks: list[int], codes: Tensor) -> CodeLoss:
     """Return the loss that a method minimises, for its peer."""
-    objective = METHODS[method].defaults["objective"]
+    objective = defaults(method)["objective"]
     return CodeLoss(code_weights(objective, blocks, codes.var(0, unbiased=False)))

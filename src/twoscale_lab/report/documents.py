@@ -6,17 +6,19 @@ Run as `python -m twoscale_lab.report.documents` in the repository's root, or by
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
-from twoscale.methods.recipes import METHODS, defaults
+from twoscale.methods.recipes import METHODS
+from twoscale.methods.recipes import settings as settings_with
 from twoscale.methods.roles import EXCEPTION, PLAIN_PATCHES, PROPOSED
-from twoscale.methods.settings import SETTINGS, setting_text
-from twoscale.predictors import CodePredictor
-from twoscale.predictors.registry import PREDICTORS, defaults_of
+from twoscale.methods.settings import setting_text
+from twoscale.predictors import CodePredictor, get_predictor, predictors
+from twoscale.settings import Setting, defaults_of, settings_of
 from twoscale_lab.bench.measure import Comparison
 from twoscale_lab.report.charts import KINDS
 from twoscale_lab.report.cluster_documents import cluster_text
@@ -171,27 +173,27 @@ def settings_page() -> str:
         if method.corrected:
             lines += ["", "The settings of the `base` and of its predictor come in addition."]
     lines += _predictors()
-    for name, kind in PREDICTORS.items():
+    for name, kind in predictors().items():
         lines += _table(f"With `predictor={name}`", _of_predictor(kind))
     return "\n".join(lines) + "\n"
 
 
-def _of_method(name: str) -> dict[str, Any]:
+def _of_method(name: str) -> dict[str, Setting]:
     """Return the settings of a method that are not those of its predictor, or of its base."""
-    own = METHODS[name].defaults
-    known = defaults(name)
-    others = METHODS[own["base"]].defaults if "base" in own else {}
-    others = {**others, **defaults_of(PREDICTORS[known["predictor"]]), "predictor": None}
-    return {key: value for key, value in known.items() if key in own or key not in others}
+    own, known = METHODS[name].settings, settings_with(name)
+    base = METHODS[own["base"].default].settings if "base" in own else {}
+    others = {*base, *settings_of(get_predictor(known["predictor"].default))}
+    if not base:
+        others.discard("objective")
+    return {key: one for key, one in known.items() if key not in others}
 
 
-def _of_predictor(kind: type[CodePredictor]) -> dict[str, Any]:
+def _of_predictor(kind: type[CodePredictor]) -> dict[str, Setting]:
     """Return a predictor's settings; an objective that is the usual one is left to the method."""
-    usual = defaults_of(CodePredictor)["objective"]
-    return {
-        key: "the method's" if key == "objective" and value == usual else value
-        for key, value in defaults_of(kind).items()
-    }
+    own = dict(settings_of(kind))
+    if "objective" in own and own["objective"].default == defaults_of(CodePredictor)["objective"]:
+        own["objective"] = replace(own["objective"], default="the method's")
+    return own
 
 
 def _predictors() -> list[str]:
@@ -202,16 +204,14 @@ def _predictors() -> list[str]:
             "closed form" if kind.closed_form else "trained",
             "fields" if kind.reads_fields else "codes",
         ]
-        for name, kind in PREDICTORS.items()
+        for name, kind in predictors().items()
     ]
     header = ["`predictor`", "what it is", "how it is fitted", "reads"]
     return ["", "## Predictors", "", *markdown(header, rows)]
 
 
-def _table(title: str, values: Mapping[str, Any]) -> list[str]:
-    rows = [
-        [f"`{key}`", _default(default), SETTINGS[key].meaning] for key, default in values.items()
-    ]
+def _table(title: str, settings: Mapping[str, Setting]) -> list[str]:
+    rows = [[f"`{key}`", _default(one.default), one.meaning] for key, one in settings.items()]
     return ["", f"## {title}", "", *markdown(["setting", "default", "meaning"], rows)]
 
 

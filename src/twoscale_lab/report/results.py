@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from twoscale.methods.recipes import METHODS, resolve
-from twoscale.methods.settings import SETTINGS, setting_text
+from twoscale.methods.recipes import METHODS, every_setting, resolve
+from twoscale.methods.settings import setting_text
 from twoscale.report.method_looks import method_title
 from twoscale_lab.study.field_file import read_fields
 from twoscale_lab.study.folder import read_record
 from twoscale_lab.study.quantities import is_shared_time, values_by_seed
 from twoscale_lab.study.statistics import Spread, spread
 
-SCHEDULE = frozenset(name for name, setting in SETTINGS.items() if setting.schedule)
+SCHEDULE = frozenset(name for name, setting in every_setting().items() if setting.schedule)
 """Settings of the training schedule, which do not make another design."""
 
 OWN = ("problem", "resolution", "training", "method", "objective")

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from twoscale.data.split import largest_training
 from twoscale.finetuning.finetune import FinetunePlan
-from twoscale.methods.recipes import assemble
+from twoscale.methods.recipes import assemble, every_setting
 from twoscale.methods.roles import SEARCH
-from twoscale.methods.settings import SETTINGS
 from twoscale.operators.assembly import Assembly
 from twoscale.problems import Problem, make_problem
 from twoscale_lab.study.cases import Case
@@ -153,7 +152,7 @@ def make_cell(
     if case.objective is not None:
         options = {**(finetuning or {}), "objective": case.objective}
         plan = _more_passes(asdict(FinetunePlan.of(options)), factor, _TUNING_PASSES)
-    counted = [name for name, setting in SETTINGS.items() if setting.passes]
+    counted = [name for name, setting in every_setting().items() if setting.passes]
     return Cell(case, seed, _more_passes(resolved, factor, counted), plan)
 
 

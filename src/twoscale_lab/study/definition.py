@@ -11,7 +11,7 @@ from math import prod
 from typing import Annotated, Any, Literal
 
 from twoscale.errors import TwoscaleError, did_you_mean, missing_extra
-from twoscale.methods.settings import SETTINGS
+from twoscale.methods.recipes import every_setting
 from twoscale_lab.study.cases import SAMPLES, Case
 from twoscale_lab.study.cells import Cell
 from twoscale_lab.study.protocol import Protocol, Seed, Size, Strict
@@ -253,7 +253,8 @@ class Row:
 
 
 def _is_schedule(name: str) -> bool:
-    return name in SETTINGS and SETTINGS[name].schedule
+    setting = every_setting().get(name)
+    return setting is not None and setting.schedule
 
 
 def _choices(entry: Entry) -> list[list[Any]]:

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import pytest
 
-from twoscale.parts import PARTS
 from twoscale.report import display
 from twoscale.report.axes import GREY, stage_look
 from twoscale.representation import Chain, pca_stages
@@ -33,12 +32,11 @@ def test_stages_that_are_drawn_together_look_different():
         assert len({stage_look(stage) for stage in stages}) == len(stages)
 
 
-def test_the_stages_of_a_chain_of_ones_own_are_quantities(monkeypatch):
+def test_the_stages_of_a_chain_of_ones_own_are_quantities(own_parts):
     class Layers(Chain):
         name = "layers"
         stage_titles: ClassVar = {"upper": "upper", "lower_half": "lower half"}
 
-    monkeypatch.setitem(PARTS, "layers", Layers)
     cell = {
         "metrics": {"timings": {"pca_upper": 2.0, "pca_lower_half": 1.0}},
         "retained": {"output": {"ranks": {"lower_half": [3, 4]}}},

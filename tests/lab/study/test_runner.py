@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 from tests.lab.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
-from twoscale import TwoscaleError, register_predictor
+from twoscale import TwoscaleError
 from twoscale.data import Dataset
 from twoscale.errors import UnreachableDataError
 from twoscale.files import Checkpoint, WorkFolder
-from twoscale.parts import PARTS
 from twoscale.predictors import Affine
-from twoscale.predictors.registry import PREDICTORS
 from twoscale.run import Run
 from twoscale_lab.study import datasets, groups
 from twoscale_lab.study import fits as study_fits
@@ -456,17 +454,13 @@ def test_what_is_not_the_studys_survives(tmp_path):
     assert {name: (tmp_path / name).read_text() for name in mine} == mine
 
 
-class Ridge(Affine):
-    """A predictor of one's own, without a setting `epochs`."""
+def test_a_predictor_of_ones_own_may_have_no_epochs(tmp_path, own_parts):
+    class Ridge(Affine):
+        name = "own"
 
-    def __init__(self, *, strength=1e-6):
-        super().__init__(ridge=strength)
+        def __init__(self, *, strength=1e-6):
+            super().__init__(ridge=strength)
 
-
-def test_a_predictor_of_ones_own_may_have_no_epochs(tmp_path, monkeypatch):
-    for table in (PREDICTORS, PARTS):
-        monkeypatch.setitem(table, "own", Ridge)  # taken back after the test
-    register_predictor("own", Ridge)
     cases = "cases:\n  - {method: local, settings: {predictor: own}}\n"
     study = tiny_study(TEXT[: TEXT.index("cases:")] + cases + TEXT[TEXT.index("small:") :])
     outcome = run_study(study, tmp_path / "out", device="cpu")
