@@ -8,7 +8,6 @@ import xarray
 from tests.data.readers import written
 from twoscale.data import FileDataset, Reading, import_fields, load_fields
 from twoscale.data.axes import AxesOrder, named_order
-from twoscale.data.sections import Times, parse_select
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
@@ -317,23 +316,23 @@ def test_rows_of_parameters(tmp_path):
 )
 def test_parts_that_are_none(text):
     with pytest.raises(TwoscaleError, match="'select' takes ranges"):
-        parse_select(text)
+        Reading(select=text)
 
 
 @pytest.mark.parametrize("text", ["0", "0/", "1/2/3", "a/b", "0/1.5"])
 def test_times_that_are_none(text):
     with pytest.raises(TwoscaleError, match=r"'time' says.*0/-1"):
-        Times.parse(text)
+        Reading(time=text)
 
 
 def test_times():
-    times = Times.parse("0:6:2,-1 -> 3")
-    assert times.of("input", "u", 8) == [0, 2, 4, 7]
-    assert times.of("output", "u", 8) == [3]
+    reading = Reading(time="0:6:2,-1 -> 3")
+    assert reading.times_of("input", "u", 8) == [0, 2, 4, 7]
+    assert reading.times_of("output", "u", 8) == [3]
     with pytest.raises(TwoscaleError, match="'u' has the times 0 to 2: 3 is"):
-        times.of("output", "u", 3)
+        reading.times_of("output", "u", 3)
     with pytest.raises(TwoscaleError, match="'u' has 8 times and is an input"):
-        Times.parse("/3").of("input", "u", 8)
+        Reading(time="/3").times_of("input", "u", 8)
 
 
 def test_a_dataset_remembers_how_it_was_read(tmp_path):
@@ -343,7 +342,7 @@ def test_a_dataset_remembers_how_it_was_read(tmp_path):
     assert (kept.inputs, kept.outputs, kept.known) == (("a",), ("u",), {"a": "hwn", "u": "hwn"})
     other = kept.for_other(Reading.of(inputs="b"))
     assert (other.inputs, other.outputs) == (("b",), ("u",))
-    assert parse_select(other.select) == {"h": slice(None, None, 2)}
+    assert other.ranges == {"h": slice(None, None, 2)}
 
 
 def test_times_of_named_axes(tmp_path):

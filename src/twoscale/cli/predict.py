@@ -243,14 +243,14 @@ def _read_arrays(
     surrogate: Surrogate, run: Path, inputs: Path, scalar_file: Path | None, asked: Reading
 ) -> tuple[Any, np.ndarray | None]:
     """Return the input fields and the parameters that a dataset or a file of arrays holds."""
-    from twoscale.data import FileInputs, open_data
-    from twoscale.data.direct import DatasetInputs, is_stored
+    from twoscale.data import open_data
+    from twoscale.data.direct import dataset_inputs, file_inputs, is_stored
     from twoscale.files.npy import open_npy
     from twoscale.run.folder import recorded_reading
 
     space = surrogate.input_space_
     if is_stored(inputs):
-        stored = DatasetInputs(open_data(inputs, asked), fields=space.field_channels > 0)
+        stored = dataset_inputs(open_data(inputs, asked), fields=space.field_channels > 0)
         given = stored.parameters if space.parameters else None
         return stored.fields, given if scalar_file is None else open_npy(scalar_file)
     reading = recorded_reading(run).for_other(asked)
@@ -263,9 +263,9 @@ def _read_arrays(
         )
     if not space.field_channels:
         reading = replace(reading, inputs=())
-    held = FileInputs(inputs, reading, fields=space.field_channels > 0)
-    scalars = held.parameters if scalar_file is None else open_npy(scalar_file)
-    return held.fields, scalars
+    stored = file_inputs(inputs, reading, fields=space.field_channels > 0)
+    scalars = stored.parameters if scalar_file is None else open_npy(scalar_file)
+    return stored.fields, scalars
 
 
 def _check_given(surrogate: Surrogate, inputs: Path | None, parameters: Path | None) -> None:

@@ -1,7 +1,7 @@
 """Datasets on disk: written, read, imported, checked, split."""
 
 from twoscale.data.check import Finding, check_dataset
-from twoscale.data.direct import FileDataset, FileInputs, open_data
+from twoscale.data.direct import FileDataset, open_data
 from twoscale.data.generation import generate
 from twoscale.data.importing import FieldArrays, import_fields, load_fields
 from twoscale.data.reading import Reading
@@ -12,7 +12,6 @@ __all__ = [
     "Dataset",
     "FieldArrays",
     "FileDataset",
-    "FileInputs",
     "Finding",
     "Reading",
     "Shares",

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from twoscale.data.choosing import Chosen
-from twoscale.data.readers.base import StoredArray, reading
+from twoscale.data.choosing import ChosenArray
+from twoscale.data.readers.archive import StoredArray, reading
 from twoscale.data.readers.npz import StreamedArray
-from twoscale.data.sections import Times
+from twoscale.data.reading import Reading
 from twoscale.errors import TwoscaleError
-from twoscale.fields.arrays import NO_COMPLEX
 from twoscale.runtime.memory import require_memory
 
 _INSIDE = "ntchw"
@@ -25,79 +22,51 @@ _INSIDE = "ntchw"
 class FieldArray:
     """One array of a file, with the order of its axes and the part of it that is wanted.
 
-    `order` is a word of letters as in `axes.py`; `select` has slices by letter.
+    `order` is a word of letters as in `axes.py`; `asked` says which part of the axes and times.
     """
 
     def __init__(
-        self,
-        chosen: Chosen,
-        array: StoredArray,
-        order: str,
-        *,
-        select: dict[str, slice],
-        times: Times | None,
-        file: Path,
+        self, chosen: ChosenArray, array: StoredArray, order: str, asked: Reading, file: Path
     ) -> None:
-        self.role, self.name, self.order, self.file = chosen.role, chosen.name, order, file
-        self.label = chosen.label
+        self.chosen, self.order, self.file = chosen, order, file
         self.array = _in_any_order(array, order, chosen.label, file)
-        lengths = dict(zip(order, (int(side) for side in array.shape), strict=True))
-        self.steps = self._times(times, lengths.pop("t", None))
-        self.ranges = {axis: self._range(axis, lengths[axis], select) for axis in lengths}
+        self.lengths = dict(zip(order, (int(side) for side in array.shape), strict=True))
+        self.steps: list[int] | None = None  # the wanted times
+        if "t" in order:
+            count = self.lengths["t"]
+            label = chosen.label
+            self.steps = [0] if count == 1 else asked.times_of(chosen.role, label, count)
+        self.ranges = {axis: self._range(axis, asked) for axis in order if axis != "t"}
         sides = {axis: len(part) for axis, part in self.ranges.items()}
         channels = sides.get("c", 1) * len(self.steps or [0])
         self.shape = (sides["n"], channels, sides.get("h", 1), sides.get("w", 1))
         with_channels = "c" in order or channels > 1
         self.rank = 4 if with_channels else 3 if "h" in order else 2
 
-    def _times(self, times: Times | None, steps: int | None) -> list[int] | None:
-        """Return the wanted times of an array with `steps` of them; None if it has no such axis."""
-        if steps is None or (times is None and steps == 1):
-            return None if steps is None else [0]
-        if times is None:
+    def _range(self, axis: str, asked: Reading) -> range:
+        selects = axis == "n" or self.chosen.is_field
+        part = asked.ranges.get(axis, slice(None)) if selects else slice(None)
+        wanted = range(self.lengths[axis])[part]
+        if not wanted:
             raise TwoscaleError(
-                f"'{self.label}' has {steps} times: say which are inputs and which are outputs, "
-                f"such as 0/-1 (from the first to the last) or 0:{steps // 2}/"
-                f"{steps // 2}:{steps} (halves, as channels)"
+                f"'select' leaves nothing of '{self.chosen.label}', whose axis '{axis}' has length "
+                f"{self.lengths[axis]}"
             )
-        return [0] if steps == 1 else times.of(self.role, self.label, steps)
-
-    def _range(self, axis: str, length: int, select: dict[str, slice]) -> range:
-        found = range(length)[select.get(axis, slice(None))]
-        if not found:
-            raise TwoscaleError(
-                f"'select' leaves nothing of '{self.label}', whose axis '{axis}' has length "
-                f"{length}"
-            )
-        return found
-
-    @property
-    def subject(self) -> str:
-        what = "the parameters" if self.role == "parameters" else f"the {self.role} fields"
-        return what if self.name is None else f"{what} '{self.name}'"
+        return wanted
 
     @property
     def channel_names(self) -> list[str] | None:
         """Return the names of the channels, by the array's key and times; None without a key."""
-        if self.name is None:
+        if self.chosen.name is None:
             return None
-        name = self.name.encode(errors="replace").decode()  # JSON holds only text
+        name = self.chosen.name.encode(errors="replace").decode()  # JSON holds only text
         channels = self.ranges.get("c", range(1))
         inner = [f"{name}[{channel}]" for channel in channels]
-        if len(channels) == 1 and (self.order == "nc" or self._length("c") == 1):
+        if len(channels) == 1 and (self.order == "nc" or self.lengths.get("c", 1) == 1):
             inner = [name]
-        if self.steps is None or self._length("t") == 1:
+        if self.steps is None or self.lengths["t"] == 1:
             return inner
         return [f"{one}@{step}" for step in self.steps for one in inner]
-
-    def _length(self, axis: str) -> int:
-        """Return the length of an axis in the file; 1 if there is no such axis."""
-        return int(self.array.shape[self.order.index(axis)]) if axis in self.order else 1
-
-    @property
-    def stored_samples(self) -> int:
-        """Return the number of samples in the file, selected or not."""
-        return self._length("n")
 
     def part_bytes(self, samples: int) -> int:
         """Return the memory that some samples take as they are stored and as they are written."""
@@ -121,8 +90,10 @@ class FieldArray:
             if not np.isfinite(stored[bad]).all():
                 what = "NaN or infinite values"
                 advice = "repair such samples, or leave them out"
-            place = self.ranges["n"][part.start + bad]
-            raise TwoscaleError(f"{self.subject} contain {what}, first in sample {place}: {advice}")
+            sample = self.ranges["n"][part.start + bad]
+            raise TwoscaleError(
+                f"{self.chosen.subject} contain {what}, first in sample {sample}: {advice}"
+            )
         return values
 
     def _stored(self, part: slice) -> np.ndarray:
@@ -153,8 +124,12 @@ def _in_any_order(array: StoredArray, order: str, label: str, file: Path) -> Sto
         return array.whole()
 
 
-class Stack:
-    """The arrays of one role, one after the other along the channels."""
+class FieldStack:
+    """The arrays of one role, one after the other along the channels.
+
+    `shape` is (samples, channels, height, width); `names` are those of all channels, if all have
+    one, and `rank` the number of axes that users see, None of parameters.
+    """
 
     def __init__(self, role: str, arrays: Sequence[FieldArray]) -> None:
         self.arrays = arrays
@@ -162,23 +137,19 @@ class Stack:
         for other in arrays[1:]:
             if other.shape[0] != first.shape[0] or other.shape[2:] != first.shape[2:]:
                 raise TwoscaleError(
-                    f"arrays of one side must agree in samples and grid: '{first.name}' has shape "
-                    f"{tuple(first.array.shape)}, '{other.name}' {tuple(other.array.shape)}"
+                    f"arrays of one side must agree in samples and grid: '{first.chosen.name}' has "
+                    f"shape {tuple(first.array.shape)}, '{other.chosen.name}' "
+                    f"{tuple(other.array.shape)}"
                 )
         self.samples, _, *sides = first.shape
-        self.grid_shape = (sides[0], sides[1])
         self.channels = sum(array.shape[1] for array in arrays)
+        self.shape = (self.samples, self.channels, *sides)
         self.rank = None if role == "parameters" else first.rank if len(arrays) == 1 else 4
 
     @property
     def names(self) -> list[str] | None:
-        """Return the names of all channels, where all have one."""
-        found: list[str] = []
-        for array in self.arrays:
-            if array.channel_names is None:
-                return None
-            found += array.channel_names
-        return found
+        names = [array.channel_names for array in self.arrays]
+        return None if None in names else [one for some in names for one in some or ()]
 
     def part_bytes(self, samples: int) -> int:
         """Return the memory that some samples take as they are stored and as they are written."""
@@ -189,36 +160,6 @@ class Stack:
         parts = [array.read(part, finite=finite) for array in self.arrays]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
-
-class StackView:
-    """A stack as an array (samples, channels, height, width) that is read as it is sliced."""
-
-    ndim = 4
-
-    def __init__(self, stack: Stack, opened: AbstractContextManager[Any]) -> None:
-        self.stack = stack
-        self.opened = opened  # closes the files when it goes
-        self.shape = (stack.samples, stack.channels, *stack.grid_shape)
-
-    def __len__(self) -> int:
-        return self.stack.samples
-
-    def __getitem__(self, part: slice) -> np.ndarray:
-        return self.stack.read(part)
-
-
-def refuse_unusual(chosen: Chosen, *, pieces: bool) -> None:
-    """Raise if an array holds no real numbers, or nothing."""
-    shape, dtype = tuple(chosen.array.shape), chosen.array.dtype
-    what = "the parameters" if chosen.role == "parameters" else f"the {chosen.role} fields"
-    subject = what if chosen.name is None else f"{what} '{chosen.name}'"
-    if dtype.kind not in "fiub":
-        advice = f": {NO_COMPLEX}" if dtype.kind == "c" else ": give an array of numbers"
-        raise TwoscaleError(f"{subject} must be real numbers, got dtype {dtype}{advice}")
-    if not prod(shape):
-        raise TwoscaleError(f"{subject} are without values: the shape is {shape}")
-    rank = len(shape) + pieces
-    if chosen.role == "parameters" and rank not in (1, 2) and prod(shape[1:]) > 1:
-        raise TwoscaleError(
-            f"{subject} must have shape (samples,) or (samples, parameters), got {shape}"
-        )
+    def scalars(self) -> np.ndarray:
+        """Return all samples of parameters, (samples, parameters)."""
+        return self.read(slice(0, self.samples))[:, :, 0, 0]

@@ -97,13 +97,8 @@ def named_order(names: Sequence[str] | None) -> str | None:
     return "".join(letters)
 
 
-@dataclass(frozen=True)
-class Shaped:
-    """An array of fields whose order of axes is to be found."""
-
-    name: str
-    shape: tuple[int, ...]
-
+Shapes = Mapping[str, tuple[int, ...]]
+"""The shapes of arrays of fields, by name, whose orders of axes are to be found."""
 
 _USUAL = {2: "nw", 3: "nhw", 4: "nchw"}
 _OTHERS = (
@@ -118,9 +113,7 @@ _OTHERS_TIME = (
 )
 
 
-def find_orders(
-    arrays: Sequence[Shaped], *, timed: bool, samples: Set[int] = frozenset()
-) -> dict[str, str]:
+def find_orders(arrays: Shapes, *, timed: bool, samples: Set[int] = frozenset()) -> dict[str, str]:
     """Return the order of axes of each array, or say which readings are possible.
 
     `timed`: some of them have an axis of time: those with the most axes. `samples` are the numbers
@@ -145,64 +138,63 @@ def find_orders(
     )
 
 
-def _readings(arrays: Sequence[Shaped], timed: bool) -> list[dict[str, str]]:
+def _readings(arrays: Shapes, timed: bool) -> list[dict[str, str]]:
     """Return the readings of all arrays, the usual one first."""
-    most = max((len(array.shape) for array in arrays), default=0)
+    most = max(map(len, arrays.values()), default=0)
     still = [_USUAL, *_OTHERS]
     moving = [_USUAL_TIME, *_OTHERS_TIME, _OTHERS_TIME[-1]]
-    found = []
+    readings = []
     for without, with_time in zip(still, moving, strict=True):
         reading = {}
-        for array in arrays:
-            rank = len(array.shape)
-            table = with_time if timed and rank == most else without
-            if rank not in table:
-                raise TwoscaleError(_no_order(array, timed))
-            reading[array.name] = table[rank]
-        found.append(reading)
-    return found
+        for name, shape in arrays.items():
+            table = with_time if timed and len(shape) == most else without
+            if len(shape) not in table:
+                raise TwoscaleError(_no_order(name, shape))
+            reading[name] = table[len(shape)]
+        readings.append(reading)
+    return readings
 
 
-def _no_order(array: Shaped, timed: bool) -> str:
+def _no_order(name: str, shape: tuple[int, ...]) -> str:
     advice = ""
-    if len(array.shape) == 1:
+    if len(shape) == 1:
         advice = ": scalars of each sample can be inputs, as 'parameters'"
-    elif len(array.shape) > 4:
+    elif len(shape) > 4:
         advice = (
             ": of fields in three dimensions give slices, or the planes as channels of a field in "
             "two dimensions; an axis of time is chosen with 'time', "
             "and named in 'axes', such as nthwc"
         )
     return (
-        f"'{array.name}' must have shape (samples, height, width), (samples, channels, height, "
-        f"width), or (samples, length) for fields on a line, got {array.shape}{advice}"
+        f"'{name}' must have shape (samples, height, width), (samples, channels, height, "
+        f"width), or (samples, length) for fields on a line, got {shape}{advice}"
     )
 
 
-def _counts(reading: Mapping[str, str], arrays: Sequence[Shaped]) -> set[int]:
+def _counts(reading: Mapping[str, str], arrays: Shapes) -> set[int]:
     """Return the numbers of samples that the arrays have by a reading."""
-    return {array.shape[reading[array.name].index("n")] for array in arrays}
+    return {shape[reading[name].index("n")] for name, shape in arrays.items()}
 
 
-def _score(reading: Mapping[str, str], arrays: Sequence[Shaped]) -> int:
+def _score(reading: Mapping[str, str], arrays: Shapes) -> int:
     """Return how plausible a reading is: square grids are, grids with a very short side are not."""
     total = 0
-    for array in arrays:
-        sides = dict(zip(reading[array.name], array.shape, strict=True))
+    for name, shape in arrays.items():
+        sides = dict(zip(reading[name], shape, strict=True))
         height, width = sides.get("h", sides["w"]), sides["w"]
         total += ("h" in sides and height == width) - 2 * (min(height, width) <= THIN)
     return total
 
 
-def _told(reading: Mapping[str, str], arrays: Sequence[Shaped]) -> str:
+def _told(reading: Mapping[str, str], arrays: Shapes) -> str:
     """Return a reading in words, with the option that asks for it."""
     parts = []
-    for array in arrays:
-        sides = dict(zip(reading[array.name], array.shape, strict=True))
+    for name, shape in arrays.items():
+        sides = dict(zip(reading[name], shape, strict=True))
         grid = "x".join(str(sides[axis]) for axis in "hw" if axis in sides)
         with_channels = f"{sides['c']} channels of " if "c" in sides else ""
         times = f" at {sides['t']} times" if "t" in sides else ""
-        parts.append(f"'{array.name}' {sides['n']} samples of {with_channels}{grid}{times}")
+        parts.append(f"'{name}' {sides['n']} samples of {with_channels}{grid}{times}")
     return f"{', '.join(parts)} (axes {_option(reading)})"
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from twoscale.data.arrays import StackView
 from twoscale.data.description import (
     DESCRIPTION,
     describe,
@@ -24,7 +23,7 @@ from twoscale.data.description import (
 from twoscale.data.importing import Files, file_list
 from twoscale.data.layouts import open_fields
 from twoscale.data.places import URL, place_of
-from twoscale.data.readers import is_array_file
+from twoscale.data.readers.opening import is_array_file
 from twoscale.data.reading import Reading
 from twoscale.data.store import Dataset
 from twoscale.errors import TwoscaleError
@@ -95,50 +94,58 @@ class FileDataset(Dataset):
         return True
 
 
-class DatasetInputs:
-    """Inputs to predict from, in a dataset; as `FileInputs`."""
+class InputRows:
+    """Fields (samples, channels, height, width), read as they are sliced.
 
-    def __init__(self, dataset: Dataset, *, fields: bool = True) -> None:
-        held = dataset.arrays
-        self.fields = _DatasetView(dataset) if fields and "input" in held else None
-        self.parameters = None
-        if "parameters" in held:
-            self.parameters = dataset.read("parameters", 0, dataset.samples)
-
-
-class _DatasetView:
-    """The input fields of a dataset as an array (samples, channels, height, width)."""
+    `opened` closes the files when the object goes.
+    """
 
     ndim = 4
 
-    def __init__(self, dataset: Dataset) -> None:
-        self.dataset = dataset
-        self.shape = (dataset.samples, *dataset.inner_shape("input"))
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        read: Callable[[slice], np.ndarray],
+        opened: ExitStack | None = None,
+    ) -> None:
+        self.shape = shape
+        self._read = read
+        self._opened = opened
 
     def __len__(self) -> int:
-        return self.dataset.samples
+        return self.shape[0]
 
     def __getitem__(self, part: slice) -> np.ndarray:
         start, stop, _ = part.indices(len(self))
-        return self.dataset.read("input", start, stop).reshape(-1, *self.shape[1:])
+        return self._read(slice(start, stop)).reshape(-1, *self.shape[1:])
 
 
-class FileInputs:
-    """Inputs to predict from, in people's own files.
+class StoredInputs(NamedTuple):
+    """Inputs to predict from, in a dataset or in files; parameters are in memory."""
 
-    `fields` is an array (samples, channels, height, width) that is read as it is sliced, or None;
-    `parameters` is (samples, parameters) in memory, or None.
-    """
+    fields: InputRows | None
+    parameters: np.ndarray | None
 
-    def __init__(self, files: Files, reading: Reading, *, fields: bool = True) -> None:
-        self._opened = ExitStack()
-        roles = ("input", "parameters") if fields else ("parameters",)
-        found = self._opened.enter_context(open_fields(file_list(files), reading, roles=roles))
-        given, scalars = found.stacks.get("input"), found.stacks.get("parameters")
-        self.fields = None if given is None else StackView(given, self._opened)
-        self.parameters = None
-        if scalars is not None:
-            self.parameters = scalars.read(slice(0, scalars.samples))[:, :, 0, 0]
+
+def dataset_inputs(dataset: Dataset, *, fields: bool = True) -> StoredInputs:
+    """Return the inputs of a dataset."""
+    samples, names = dataset.samples, dataset.arrays
+    rows = None
+    if fields and "input" in names:
+        shape = (samples, *dataset.inner_shape("input"))
+        rows = InputRows(shape, lambda part: dataset.read("input", part.start, part.stop))
+    scalars = dataset.read("parameters", 0, samples) if "parameters" in names else None
+    return StoredInputs(rows, scalars)
+
+
+def file_inputs(files: Files, reading: Reading, *, fields: bool = True) -> StoredInputs:
+    """Return the inputs in people's own files."""
+    opened = ExitStack()
+    roles = ("input", "parameters") if fields else ("parameters",)
+    stacks = opened.enter_context(open_fields(file_list(files), reading, roles=roles)).stacks
+    stack, scalars = stacks.get("input"), stacks.get("parameters")
+    rows = None if stack is None else InputRows(stack.shape, stack.read, opened)
+    return StoredInputs(rows, None if scalars is None else scalars.scalars())
 
 
 def open_data(files: Files, reading: Reading | None = None) -> Dataset:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from twoscale.data.choosing import ROLES
 from twoscale.data.description import describe
 from twoscale.data.layouts import OpenedFields, open_fields
 from twoscale.data.places import URL, place_of
-from twoscale.data.readers import expanded
-from twoscale.data.reading import Keys, Reading
+from twoscale.data.readers.opening import expanded
+from twoscale.data.reading import Reading
 from twoscale.data.store import Dataset
 from twoscale.data.writer import writing
 from twoscale.errors import TwoscaleError
@@ -29,16 +30,10 @@ def import_fields(
     files: Files,
     path: str | Path,
     *,
-    inputs: Keys = None,
-    outputs: Keys = None,
-    parameters: Keys = None,
-    axes: str | None = None,
-    select: str | slice | None = None,
-    time: str | None = None,
-    periodic: tuple[bool, bool] | None = None,
     problem: Problem | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
+    **how: Any,
 ) -> Dataset:
     """Write a dataset from files or folders of arrays.
 
@@ -50,33 +45,22 @@ def import_fields(
     files
         One file or folder with all arrays, files of one array each, or files of the same arrays.
         Patterns such as `runs/*.h5` are allowed.
-    inputs, outputs
-        Names of arrays (samples, height, width), (samples, channels, height, width) or (samples,
-        length). Several are stacked as channels and named by their keys. Inputs and outputs may
-        have different grids. Arrays of npy files have the files' names. Two files of one array
-        each, without any names, are input and output.
-    parameters
-        Names of arrays (samples,) or (samples, parameters): scalars beside or instead of inputs.
-    axes, select, time
-        The order of axes, the part of the samples, and the times: see `Reading`.
-    periodic
-        Whether rows and columns wrap; by default as in the problem or file, or not at all.
     problem
         The equation that the pairs solve, if it is a known one.
+    how
+        How the files are read, as the arguments of `Reading.of`. `inputs` and `outputs` name arrays
+        (samples, height, width), (samples, channels, height, width) or (samples, length). Several
+        are stacked as channels and named by their keys. Inputs and outputs may have different
+        grids. Arrays of npy files have the files' names. Two files of one array each, without any
+        names, are input and output. `parameters` names arrays (samples,) or (samples, parameters):
+        scalars beside or instead of inputs. `axes`, `select` and `time` are the order of axes, the
+        part of the samples, and the times. `periodic` says whether rows and columns wrap; by
+        default as in the problem or file, or not at all.
     """
-    if periodic is None and problem is not None:
-        periodic = problem.periodic
-    asked = Reading.of(
-        inputs=inputs,
-        outputs=outputs,
-        parameters=parameters,
-        axes=axes,
-        select=select,
-        time=time,
-        periodic=periodic,
-    )
+    if how.get("periodic") is None and problem is not None:
+        how["periodic"] = problem.periodic
     places = file_list(files)
-    with open_fields(places, asked) as opened:
+    with open_fields(places, Reading.of(**how)) as opened:
         layout = opened.layout()
         if problem is not None:
             problem.check_spaces(layout.input.space, layout.output.space)
@@ -86,7 +70,7 @@ def import_fields(
         with writing(path, description, overwrite=overwrite) as writer:
             for part in slices(layout.samples, writer.chunk):
                 stacks = opened.stacks.items()
-                writer.write(part.start, {role: one.read(part) for role, one in stacks})
+                writer.write(part.start, {role: stack.read(part) for role, stack in stacks})
                 if progress:
                     progress("samples", part.stop, layout.samples, "")
             return writer.finish()
@@ -104,19 +88,10 @@ class FieldArrays(NamedTuple):
     parameters: np.ndarray | None
 
 
-def load_fields(
-    files: Files,
-    *,
-    inputs: Keys = None,
-    outputs: Keys = None,
-    parameters: Keys = None,
-    axes: str | None = None,
-    select: str | slice | None = None,
-    time: str | None = None,
-) -> FieldArrays:
+def load_fields(files: Files, **how: Any) -> FieldArrays:
     """Return the arrays of files or folders, for `Surrogate.fit`.
 
-    The arguments are those of `import_fields`. With `outputs=()` only inputs and parameters are
+    `how` is that of `import_fields`. With `outputs=()` only inputs and parameters are
     read, for `Surrogate.predict`.
 
     >>> import tempfile
@@ -126,14 +101,16 @@ def load_fields(
     >>> x.shape
     (30, 12, 16)
     """
-    asked = Reading.of(
-        inputs=inputs, outputs=outputs, parameters=parameters, axes=axes, select=select, time=time
-    )
-    wanted = ("input", "parameters") if outputs == () else ("input", "output", "parameters")
+    wanted = ("input", "parameters") if how.get("outputs") == () else ROLES
     places = file_list(files)
-    with open_fields(places, asked, roles=wanted) as opened:
+    with open_fields(places, Reading.of(**how), roles=wanted) as opened:
         _require_room(places, opened, opened.samples)
-        loaded = {role: _whole(opened, role) for role in opened.stacks}
+        loaded = {}
+        for role, stack in opened.stacks.items():
+            if stack.rank is None:
+                loaded[role] = stack.scalars()
+            else:
+                loaded[role] = users_rank(stack.read(slice(0, stack.samples)), stack.rank)
     return FieldArrays(*(loaded.get(role) for role in ("input", "output", "parameters")))
 
 
@@ -152,13 +129,3 @@ def file_list(files: Files) -> list[Path]:
 def _require_room(places: Sequence[Path], opened: OpenedFields, samples: int) -> None:
     needed = sum(stack.part_bytes(samples) for stack in opened.stacks.values())
     require_memory(f"reading {places[0]} in parts", needed, "its fields are too large")
-
-
-def _whole(opened: OpenedFields, role: str) -> np.ndarray:
-    """Return all samples of a role, with the axes that the file has."""
-    stack = opened.stacks[role]
-    values = stack.read(slice(0, stack.samples))
-    if role == "parameters":
-        return values[:, :, 0, 0]
-    assert stack.rank is not None
-    return users_rank(values, stack.rank)

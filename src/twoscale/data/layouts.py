@@ -6,19 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from twoscale.data.arrays import FieldArray, Stack, refuse_unusual
-from twoscale.data.axes import LETTERS, AxesOrder, Shaped, find_orders, named_order
-from twoscale.data.choosing import ROLES, Choice, Chosen
+from twoscale.data.arrays import FieldArray, FieldStack
+from twoscale.data.axes import LETTERS, AxesOrder, find_orders, named_order
+from twoscale.data.choosing import ROLES, ChosenArray, choose_arrays
 from twoscale.data.description import Layout, Side
-from twoscale.data.readers import open_archive
-from twoscale.data.readers.base import StoredArray
-from twoscale.data.readers.pieces import Pieces
+from twoscale.data.readers.archive import Pieces
+from twoscale.data.readers.opening import open_archive
 from twoscale.data.reading import Reading
-from twoscale.data.sections import Times, parse_select
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
@@ -34,37 +31,30 @@ class OpenedFields:
     `reading` is what was asked for, completed by what was found: names and orders of axes.
     """
 
-    stacks: dict[str, Stack]
+    stacks: dict[str, FieldStack]
     reading: Reading
 
     @property
     def samples(self) -> int:
         return next(iter(self.stacks.values())).samples
 
-    def input_side(self) -> Side:
-        """Return what the inputs are made of; parameters are the last channels."""
-        given, scalars = self.stacks.get("input"), self.stacks.get("parameters")
-        first = given or scalars
-        assert first is not None
-        known = [stack for stack in (given, scalars) if stack]
-        channels = sum(stack.channels for stack in known)
-        parameters = scalars.channels if scalars else 0
-        return Side(
-            Space(self._grid(first), channels, names=_names(known), parameters=parameters),
-            first.rank,
-        )
-
     def layout(self) -> Layout:
         """Return what the arrays are together."""
-        output = self.stacks["output"]
-        space = Space(self._grid(output), output.channels, names=_names([output]))
-        return Layout(output.samples, self.input_side(), Side(space, output.rank))
+        inputs = [self.stacks[role] for role in ("input", "parameters") if role in self.stacks]
+        return Layout(self.samples, self._side(inputs), self._side([self.stacks["output"]]))
 
-    def _grid(self, stack: Stack) -> Grid:
-        """Return the grid of a stack; an axis of one node has nothing to wrap."""
-        height, width = stack.grid_shape
+    def _side(self, stacks: Sequence[FieldStack]) -> Side:
+        """Return what some stacks are together; parameters are the last channels."""
+        height, width = stacks[0].shape[2:]
         rows, columns = self.reading.periodic or (False, False)
-        return Grid((height, width), periodic=(rows and height > 1, columns and width > 1))
+        # An axis of one node has nothing to wrap.
+        grid = Grid((height, width), periodic=(rows and height > 1, columns and width > 1))
+        channels = sum(stack.channels for stack in stacks)
+        scalars = self.stacks.get("parameters")
+        parameters = scalars.channels if scalars in stacks and scalars is not None else 0
+        names = [stack.names for stack in stacks]
+        known = None if None in names else tuple(name for some in names for name in some or ())
+        return Side(Space(grid, channels, names=known, parameters=parameters), stacks[0].rank)
 
 
 @contextmanager
@@ -73,36 +63,34 @@ def open_fields(
 ) -> Iterator[OpenedFields]:
     """Give the fields of some files, or say what is missing to read them without a guess."""
     with open_archive(paths) as archive:
-        chosen = Choice(paths, archive).arrays(asked, roles)
-        for one in chosen:
-            refuse_unusual(one, pieces=isinstance(one.array, Pieces))
+        chosen = choose_arrays(paths, archive, asked, roles)
         orders = _orders(chosen, asked, roles)
-        fields = [_field_array(one, orders, asked, paths[0]) for one in chosen if _is_field(one)]
+        fields = [_field_array(one, orders, asked, paths[0]) for one in chosen if one.is_field]
         _check_parts(fields, asked, roles)
-        count = fields[0].stored_samples if fields else None
-        arrays = fields + [
-            _parameters(one, orders, count, asked, paths[0]) for one in chosen if not _is_field(one)
-        ]
+        count = fields[0].lengths["n"] if fields else None
+        scalars = [one for one in chosen if not one.is_field]
+        arrays = fields + [_parameters(one, orders, count, asked, paths[0]) for one in scalars]
         stacks = {
-            role: Stack(role, some)
+            role: FieldStack(role, some)
             for role in ROLES
-            if (some := [array for array in arrays if array.role == role])
+            if (some := [array for array in arrays if array.chosen.role == role])
         }
-        _check_counts(stacks)
+        counts = {role: stack.samples for role, stack in stacks.items()}
+        if len(set(counts.values())) > 1:
+            raise TwoscaleError(
+                "the numbers of samples must agree, got "
+                f"{', '.join(f'{role}: {count}' for role, count in counts.items())}; the first "
+                "axis is that of the samples unless 'axes' says otherwise"
+            )
         if all(one.name is not None for one in chosen):
-            names: dict[str, Any] = {
-                field: tuple(one.name for one in chosen if one.role == role)
+            names = {
+                field: tuple(one.label for one in chosen if one.role == role)
                 for role, field in _FIELDS.items()
                 if role in roles
             }
-            known = {array.label: array.order for array in arrays if array.role != "parameters"}
-            asked = replace(asked, **names, known=known)
-        periodic = asked.periodic or archive.periodic()
-        yield OpenedFields(stacks, replace(asked, periodic=periodic))
-
-
-def _is_field(one: Chosen) -> bool:
-    return one.role != "parameters"
+            known = {field.chosen.label: field.order for field in fields}
+            asked = replace(asked, known=known, **names)  # type: ignore[arg-type]
+        yield OpenedFields(stacks, replace(asked, periodic=asked.periodic or archive.periodic()))
 
 
 def _check_parts(fields: Sequence[FieldArray], asked: Reading, roles: Sequence[str]) -> None:
@@ -112,79 +100,63 @@ def _check_parts(fields: Sequence[FieldArray], asked: Reading, roles: Sequence[s
         raise TwoscaleError(
             "no array has an axis of time: drop 'time', or say with 'axes' which one it is (t)"
         )
-    for axis in parse_select(asked.select):
-        if axis not in present:
-            raise TwoscaleError(
-                f"no array has the axis {axis} ({LETTERS[axis]}) that 'select' names"
-            )
+    for axis in asked.ranges.keys() - present:
+        raise TwoscaleError(f"no array has the axis {axis} ({LETTERS[axis]}) that 'select' names")
 
 
-def _orders(chosen: Sequence[Chosen], asked: Reading, roles: Sequence[str]) -> dict[str, str]:
+def _orders(chosen: Sequence[ChosenArray], asked: Reading, roles: Sequence[str]) -> dict[str, str]:
     """Return the order of axes of each array of fields: given, named, known, or found.
 
     An order without samples is that of one sample, which is all that each file or group holds.
     """
     given = AxesOrder.parse(asked.axes)
     orders: dict[str, str] = {}
-    open_question: list[Chosen] = []
+    unknown: dict[str, tuple[int, ...]] = {}  # shapes of arrays whose orders are to be found
+    counts = set()
     for one in chosen:
-        if not _is_field(one) or one.label in orders:
+        shape, in_pieces = one.array.shape, isinstance(one.array, Pieces)
+        if not one.is_field:
+            if len(shape) == 1 and not in_pieces:
+                counts.add(int(shape[0]))
             continue
-        rank = len(one.array.shape)
         known = asked.known.get(one.label, "")
-        order = given.of(one.label, rank) or named_order(one.axes)
-        order = order or (known if _fits(known, one) else None)
+        fits = len(known) == len(shape) or (in_pieces and len(known) == len(shape) + 1)
+        order = given.of(one.label, len(shape)) or named_order(one.axes)
+        order = order or (known if known and fits else None)
         if order is None:
-            open_question.append(one)
+            unknown[one.label] = _whole_shape(one)
             continue
-        if "n" not in order and not isinstance(one.array, Pieces):
+        if "n" not in order and not in_pieces:
             raise TwoscaleError(
                 f"the axes {order} of '{one.label}' are without samples (n): one field alone is no "
                 "data to learn from; give several files, or say which axis is that of the samples"
             )
         orders[one.label] = order
-    counts = {_samples(one, orders) for one in chosen if one.label in orders}
-    scalars = (_scalar_count(one) for one in chosen if one.role == "parameters")
-    counts |= {count for count in scalars if count is not None}
-    shaped = [Shaped(one.label, _shape(one)) for one in open_question]
-    unique = list({one.name: one for one in shaped}.values())
-    times = Times.parse(asked.time)
-    timed = times is not None and bool(times.inputs or "output" in roles)
-    return orders | find_orders(unique, timed=timed and not _timed(orders), samples=counts)
+        counts.add(_samples(one, order))
+    timed = asked.times is not None and bool(asked.times[0] or "output" in roles)
+    timed = timed and not any("t" in order for order in orders.values())
+    return orders | find_orders(unknown, timed=timed, samples=counts)
 
 
-def _fits(known: str, one: Chosen) -> bool:
-    """Say whether an order found earlier can be that of an array."""
-    rank = len(one.array.shape)
-    ranks = (rank, rank + 1) if isinstance(one.array, Pieces) else (rank,)
-    return bool(known) and len(known) in ranks
-
-
-def _timed(orders: dict[str, str]) -> bool:
-    return any("t" in order for order in orders.values())
-
-
-def _shape(one: Chosen) -> tuple[int, ...]:
+def _whole_shape(one: ChosenArray) -> tuple[int, ...]:
     """Return the shape of an array whose order of axes is not known; pieces are joined."""
-    shape = tuple(int(side) for side in one.array.shape)
-    if not isinstance(one.array, Pieces):
+    pieces, shape = one.array, tuple(int(side) for side in one.array.shape)
+    if not isinstance(pieces, Pieces):
         return shape
-    count = len(one.array.openers)
-    if one.array.agree() or not one.array.agree(but=0):
-        one.array.require_agreement()
+    if pieces.differing() is None or pieces.differing(but=0) is not None:
+        pieces.require_agreement()
         order = {1: "w", 2: "hw", 3: "chw", 4: "tchw"}.get(len(shape), "hw")
         raise TwoscaleError(
-            f"'{one.label}' comes in {count} pieces of shape {shape}, which can be read in two "
-            f"ways: each piece is one sample (axes {order}, or another order without n), or each "
-            f"holds {shape[0] if shape else 1} samples (axes n{order[1:]}, or another order with "
-            "n); set the 'axes' that are right"
+            f"'{one.label}' comes in {len(pieces.shapes)} pieces of shape {shape}, which can be "
+            f"read in two ways: each piece is one sample (axes {order}, or another order without "
+            f"n), or each holds {shape[0] if shape else 1} samples (axes n{order[1:]}, or another "
+            "order with n); set the 'axes' that are right"
         )
-    return (sum(piece[0] for piece in one.array.shapes), *shape[1:])
+    return (sum(piece[0] for piece in pieces.shapes), *shape[1:])
 
 
-def _samples(one: Chosen, orders: dict[str, str]) -> int:
+def _samples(one: ChosenArray, order: str) -> int:
     """Return the number of samples of an array by its order of axes."""
-    order = orders[one.label]
     if not isinstance(one.array, Pieces):
         return int(one.array.shape[order.index("n")])
     if _is_stacked(one.array, order):
@@ -192,31 +164,23 @@ def _samples(one: Chosen, orders: dict[str, str]) -> int:
     return sum(shape[order.index("n")] for shape in one.array.shapes)
 
 
-def _scalar_count(one: Chosen) -> int | None:
-    """Return the number of samples that parameters have, where that needs no reading."""
-    shape = one.array.shape
-    return int(shape[0]) if len(shape) == 1 and not isinstance(one.array, Pieces) else None
-
-
 def _is_stacked(pieces: Pieces, order: str) -> bool:
     return len(order) > len(pieces.shape) or "n" not in order
 
 
-def _field_array(one: Chosen, orders: dict[str, str], asked: Reading, file: Path) -> FieldArray:
-    array: StoredArray
-    order = orders[one.label]
-    if not isinstance(one.array, Pieces):
-        array = one.array
-    elif _is_stacked(one.array, order):
-        array, order = one.array.stacked(), "n" + order.replace("n", "")
-    else:
-        array = one.array.joined(order.index("n"))
-    times, select = Times.parse(asked.time), parse_select(asked.select)
-    return FieldArray(one, array, order, select=select, times=times, file=file)
+def _field_array(
+    one: ChosenArray, orders: dict[str, str], asked: Reading, file: Path
+) -> FieldArray:
+    array, order = one.array, orders[one.label]
+    if isinstance(array, Pieces) and _is_stacked(array, order):
+        array, order = array.stacked(), "n" + order.replace("n", "")
+    elif isinstance(array, Pieces):
+        array = array.joined(order.index("n"))
+    return FieldArray(one, array, order, asked, file)
 
 
 def _parameters(
-    one: Chosen, orders: dict[str, str], samples: int | None, asked: Reading, file: Path
+    one: ChosenArray, orders: dict[str, str], samples: int | None, asked: Reading, file: Path
 ) -> FieldArray:
     """Return parameters in memory, as an array of samples and parameters."""
     array = one.array
@@ -227,24 +191,4 @@ def _parameters(
     values = whole.reshape(len(whole), -1)
     if samples != 1 and values.shape == (1, samples):  # a row of MATLAB's
         values = values.T
-    select = {axis: part for axis, part in parse_select(asked.select).items() if axis == "n"}
-    return FieldArray(one, values, "nc", select=select, times=None, file=file)
-
-
-def _check_counts(stacks: dict[str, Stack]) -> None:
-    counts = {role: stack.samples for role, stack in stacks.items()}
-    if len(set(counts.values())) > 1:
-        told = ", ".join(f"{role}: {count}" for role, count in counts.items())
-        raise TwoscaleError(
-            f"the numbers of samples must agree, got {told}; the first axis is that of the samples "
-            "unless 'axes' says otherwise"
-        )
-
-
-def _names(stacks: Sequence[Stack]) -> tuple[str, ...] | None:
-    found: list[str] = []
-    for stack in stacks:
-        if stack.names is None:
-            return None
-        found += stack.names
-    return tuple(found)
+    return FieldArray(one, values, "nc", asked, file)

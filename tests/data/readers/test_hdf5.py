@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from tests.damage import read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, hdf5, open_archive
+from twoscale.data.readers import hdf5
+from twoscale.data.readers.archive import reading
+from twoscale.data.readers.opening import open_archive
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
@@ -190,11 +192,11 @@ def test_any_damage_is_told_without_a_traceback(content):
     """Values that changed in place cannot be told: most HDF5 files have no checksums."""
 
     def read(file):
-        with open_archive([file]) as archive, base.reading(file):
+        with open_archive([file]) as archive, reading(file):
             return [np.array(archive.array(key)[0:2]) for key in KEYS]
 
     def names(file):
-        with hdf5.open_hdf5(file) as archive, base.reading(file):
+        with hdf5.open_hdf5(file) as archive, reading(file):
             return archive.names()
 
     with tempfile.TemporaryDirectory() as folder:

@@ -11,8 +11,9 @@ from scipy.sparse import eye_array
 
 from tests.damage import changed, read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, open_archive
+from twoscale.data.readers.archive import reading
 from twoscale.data.readers.mat import open_mat
+from twoscale.data.readers.opening import open_archive
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
@@ -127,7 +128,7 @@ def packed(compressed):
 @given(changed(packed(False)) | changed(packed(True)) | st.binary(max_size=200))
 def test_any_damage_is_told_without_a_traceback(content):
     def read(path):
-        with open_archive([path]) as archive, base.reading(path):
+        with open_archive([path]) as archive, reading(path):
             return [np.array(archive.array(key)[0:2]) for key in KEYS]
 
     with tempfile.TemporaryDirectory() as folder:

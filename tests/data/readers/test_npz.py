@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.damage import changed, read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers import base, open_archive
+from twoscale.data.readers.archive import reading
 from twoscale.data.readers.npz import open_npz
+from twoscale.data.readers.opening import open_archive
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
@@ -166,7 +167,7 @@ def test_any_content_is_read_or_refused(data):
     damaged += content[start + 40 :] if data.draw(st.booleans()) else b""
 
     def read(file):
-        with open_archive([file]) as archive, base.reading(file):
+        with open_archive([file]) as archive, reading(file):
             return [np.array(archive.array(key)[0:2]) for key in KEYS]
 
     with tempfile.TemporaryDirectory() as folder:

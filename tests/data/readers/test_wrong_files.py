@@ -55,7 +55,7 @@ def test_tensors_that_are_no_fields(tmp_path):
     torch.save({"x": x, "y": x * 1j, "s": x.to_sparse(), "n": 3}, tmp_path / "f.pt")
     refused(tmp_path / "f.pt", "must be real numbers, got dtype complex128: give the real")
     refused(tmp_path / "f.pt", "save it as a dense one", inputs="x", outputs="s")
-    words = r"no array 'n' \(output\): it holds x \(6, 8, 9\), y \(6, 8, 9\), s$"
+    words = r"no array 'n' \(output\): it holds x \(6, 8, 9\), y \(6, 8, 9\), s"
     refused(tmp_path / "f.pt", words, inputs="x", outputs="n")
 
 

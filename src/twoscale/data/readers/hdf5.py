@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from twoscale.data.readers.archive import Archive, Found
-from twoscale.data.readers.base import StoredArray, natural, reading
+from twoscale.data.readers.archive import (
+    Archive,
+    Axes,
+    Found,
+    Pieces,
+    natural,
+    reading,
+    reversed_axes,
+)
 from twoscale.data.readers.hdf5_layouts import known_array, known_axes, periodic_axes
-from twoscale.data.readers.pieces import Pieces, ReversedArray
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file
 from twoscale.runtime.memory import require_memory
@@ -97,13 +103,13 @@ class Hdf5Archive(Archive):
             return known_array(self.handle, paths[0], found[0])
         return Pieces(
             name,
-            [partial(_kept_open, one) for one in found],
+            [partial(nullcontext, one) for one in found],  # of a file that stays open
             [f"'{path}'" for path in paths],
             [tuple(one.shape) for one in found],
             np.result_type(*(one.dtype for one in found)),
         )
 
-    def axes(self, name: str) -> tuple[str, ...] | None:
+    def axes(self, name: str) -> Axes | None:
         paths = self._paths(name)
         if not paths or self.file.suffix == ".mat":
             return None
@@ -178,7 +184,7 @@ class Hdf5Archive(Archive):
         if item.dtype.kind in "fiub":  # what is no number is refused by the caller
             self._refuse_unwritten(path, item)
         # MATLAB's v7.3 files store axes in reverse, which is undone.
-        return ReversedArray(item) if self.file.suffix == ".mat" else item
+        return reversed_axes(item) if self.file.suffix == ".mat" else item
 
     def _find(self, name: str) -> Any:
         """Return what is at a path, step by step, so that no link is followed."""
@@ -242,8 +248,3 @@ class Hdf5Archive(Archive):
 
 def _link_type(group: Any, name: str) -> int:
     return group.id.links.get_info(name.encode()).type
-
-
-def _kept_open(array: StoredArray) -> AbstractContextManager[StoredArray]:
-    """Give an array of a file that stays open."""
-    return nullcontext(array)

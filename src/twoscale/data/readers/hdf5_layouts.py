@@ -11,10 +11,8 @@ from typing import Any
 
 import h5py
 
-from twoscale.data.readers.base import StoredArray
-from twoscale.data.readers.pieces import MergedTail, RepeatedArray
+from twoscale.data.readers.archive import Axes, StoredArray, merged_tail, repeated
 
-Axes = tuple[str, ...]
 _WELL_GROUPS = {"t0_fields": 0, "t1_fields": 1, "t2_fields": 2}
 """By group: how many axes of components follow those of the grid."""
 _SCALARS = "scalars"
@@ -33,8 +31,8 @@ def known_array(file: Any, path: str, array: StoredArray) -> StoredArray:
         return array
     varies = bool(file[path].attrs.get("sample_varying", True))
     if _WELL_GROUPS.get(group, 0) > 1:
-        array = MergedTail(array, _WELL_GROUPS[group])
-    return array if varies else RepeatedArray(array, int(file.attrs["n_trajectories"]))
+        array = merged_tail(array, _WELL_GROUPS[group])
+    return array if varies else repeated(array, int(file.attrs["n_trajectories"]))
 
 
 def periodic_axes(file: Any) -> tuple[bool, bool] | None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from twoscale.data.readers.archive import SingleArchive
-from twoscale.data.readers.base import Index, quietly, reading
+from twoscale.data.readers.archive import ArrayArchive, ArrayView, Index, quietly, reading
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file
 
@@ -25,52 +24,41 @@ _COLOURED = {"LA": 2, "RGB": 3, "RGBA": 4}
 
 
 @contextmanager
-def open_image(file: Path) -> Iterator[SingleArchive]:
+def open_image(file: Path) -> Iterator[ArrayArchive]:
     """Give the pages of an image file as one array; a single page has no axis of samples."""
     with open_file(file) as handle:
         with reading(file), quietly():
-            image = _opened(file, handle)
-            pages = ImagePages(file, image)
-        grid = ("height", "width", *(("channel",) if image.mode in _COLOURED else ()))
-        if pages.shape[0] > 1:
-            yield SingleArchive(file.stem, pages, ("sample", *grid))
-        else:
-            with reading(file), quietly():
-                first = pages[(slice(0, 1),)][0]
-            yield SingleArchive(file.stem, first, grid)
+            try:
+                image = Image.open(handle, formats=_FORMATS)
+            except UnidentifiedImageError as error:
+                raise TwoscaleError(f"{file} is damaged, or neither PNG nor TIFF") from error
+            pages: Any = _pages(file, image)
+            axes = ("sample", "height", "width", "channel")[: len(pages.shape)]
+            if pages.shape[0] == 1:
+                pages, axes = pages[(slice(0, 1),)][0], axes[1:]
+        yield ArrayArchive({file.stem: pages}, single=True, axes={file.stem: axes})
 
 
-def _opened(file: Path, handle: BinaryIO) -> Image.Image:
-    try:
-        return Image.open(handle, formats=_FORMATS)
-    except UnidentifiedImageError as error:
-        raise TwoscaleError(f"{file} is damaged, or neither PNG nor TIFF") from error
+def _pages(file: Path, image: Any) -> ArrayView:
+    """Return the pages of an image file, read one by one."""
+    if image.mode not in _PLAIN and image.mode not in _COLOURED:
+        raise TwoscaleError(
+            f"{file} has colours of the kind {image.mode}: save it as grey values or as RGB"
+        )
+    colours = (_COLOURED[image.mode],) if image.mode in _COLOURED else ()
+    shape = (getattr(image, "n_frames", 1), image.height, image.width, *colours)
 
-
-class ImagePages:
-    """The pages of an image file, read one by one."""
-
-    def __init__(self, file: Path, image: Any) -> None:
-        if image.mode not in _PLAIN and image.mode not in _COLOURED:
-            raise TwoscaleError(
-                f"{file} has colours of the kind {image.mode}: save it as grey values or as RGB"
-            )
-        self.file = file
-        self.image = image
-        colours = (_COLOURED[image.mode],) if image.mode in _COLOURED else ()
-        self.dtype = np.dtype(_PLAIN.get(image.mode, "u1"))
-        self.shape = (getattr(image, "n_frames", 1), image.height, image.width, *colours)
-
-    def __getitem__(self, index: Index) -> np.ndarray:
-        first, *others = index
-        found = []
-        for page in range(*first.indices(self.shape[0])):
-            self.image.seek(page)
-            values = np.asarray(self.image)
-            if values.shape != self.shape[1:]:
+    def read(index: Index) -> np.ndarray:
+        pages = []
+        for page in range(*index[0].indices(shape[0])):
+            image.seek(page)
+            values = np.asarray(image)
+            if values.shape != shape[1:]:
                 raise TwoscaleError(
-                    f"all pages of {self.file} must have one size: the first has {self.shape[1:]}, "
-                    f"page {page} has {values.shape}"
+                    f"all pages of {file} must have one size: the first has {shape[1:]}, page "
+                    f"{page} has {values.shape}"
                 )
-            found.append(values[tuple(others)])
-        return np.stack(found)
+            pages.append(values[index[1:]])
+        return np.stack(pages)
+
+    return ArrayView(shape, np.dtype(_PLAIN.get(image.mode, "u1")), read)

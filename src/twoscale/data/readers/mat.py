@@ -17,8 +17,7 @@ from typing import BinaryIO, Literal, Protocol
 
 import numpy as np
 
-from twoscale.data.readers.archive import Archive, Found
-from twoscale.data.readers.base import read_exactly, reading
+from twoscale.data.readers.archive import ArrayArchive, read_exactly, read_values, reading
 from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import NO_COMPLEX
 from twoscale.files import open_file
@@ -33,7 +32,6 @@ _NUMBERS = range(6, 16)  # classes of variables: double, single and whole number
 _COMPLEX = 0x800
 _LONGEST = 1024  # bytes of a name or a shape
 _MOST = 10_000  # variables
-_PIECE = 2**20  # bytes unpacked at once
 
 
 class _Stream(Protocol):
@@ -54,16 +52,16 @@ class _Variable:
 
 
 @contextmanager
-def open_mat(file: Path) -> Iterator[MatArchive]:
+def open_mat(file: Path) -> Iterator[ArrayArchive]:
     """Give the arrays of a MAT file."""
     with open_file(file) as handle:
         with reading(file):
-            archive = MatArchive(file, handle)
-        yield archive
+            parsed = _MatFile(file, handle)
+        yield ArrayArchive(parsed.variables, opened=parsed.values)
 
 
-class MatArchive(Archive):
-    """The variables of a MAT file."""
+class _MatFile:
+    """The variables of a MAT file, by name."""
 
     def __init__(self, file: Path, handle: BinaryIO) -> None:
         self.file = file
@@ -75,17 +73,8 @@ class MatArchive(Archive):
         self.order = orders[start[126:]]
         self.variables = dict(self._scan())
 
-    def names(self) -> list[str]:
-        return list(self.variables)
-
-    def shape(self, name: str) -> tuple[int, ...] | None:
-        variable = self.variables.get(name)
-        return None if variable is None else variable.shape
-
-    def array(self, name: str) -> Found | None:
-        variable = self.variables.get(name)
-        if variable is None:
-            return None
+    def values(self, name: str, variable: _Variable) -> np.ndarray:
+        """Return the values of a variable: mapped, or in memory if they are packed."""
         self._refuse_unusual(name, variable)
         count = math.prod(variable.shape)
         if variable.stored != count * variable.dtype.itemsize:
@@ -93,14 +82,18 @@ class MatArchive(Archive):
                 f"{self.file} is damaged: '{name}' claims the shape {variable.shape} and "
                 f"{variable.stored} bytes"
             )
+        values: np.ndarray
         if variable.packed is None:
-            values: np.ndarray = np.memmap(
-                self.handle, variable.dtype, "r", variable.start, (count,)
-            )
+            values = np.memmap(self.handle, variable.dtype, "r", variable.start, (count,))
         else:
             advice = "save it with MATLAB's option -v7.3, which is read in parts"
             require_memory(f"'{name}' of {self.file}", variable.stored, advice)
-            values = self._unpack(variable)
+            stream = _Unpacked(self.handle, *variable.packed)
+            read_exactly(stream, variable.start)
+            values = read_values(stream, variable.stored).view(variable.dtype)
+            stream.read(8)  # padding at most; zlib verifies its checksum at the end
+            if not stream.inflater.eof:
+                raise ValueError("it is packed in a damaged way")
         return values.reshape(variable.shape, order="F")
 
     def _refuse_unusual(self, name: str, variable: _Variable) -> None:
@@ -160,11 +153,8 @@ class MatArchive(Archive):
             parts.append(read_exactly(stream, size + padding)[:size] if inline is None else inline)
             start += 8 if inline is not None else 8 + size + padding
         flags = int.from_bytes(parts[0][:4], self.order)
-        sides = len(parts[1]) // 4
-        shape = tuple(
-            int.from_bytes(parts[1][4 * k : 4 * k + 4], self.order, signed=True)
-            for k in range(sides)
-        )
+        starts = range(0, len(parts[1]) // 4 * 4, 4)
+        shape = tuple(int.from_bytes(parts[1][k : k + 4], self.order, signed=True) for k in starts)
         kind, dtype, stored = flags & 0xFF, np.dtype(np.uint8), 0
         if kind in _NUMBERS:
             code, stored, inline = self._tag(stream)
@@ -175,19 +165,6 @@ class MatArchive(Archive):
         name = parts[2].decode("latin1")
         is_complex = bool(flags & _COMPLEX)
         return name, _Variable(kind, is_complex, shape, dtype, stored, start, packed)
-
-    def _unpack(self, variable: _Variable) -> np.ndarray:
-        assert variable.packed is not None
-        stream = _Unpacked(self.handle, *variable.packed)
-        read_exactly(stream, variable.start)
-        raw = np.empty(variable.stored, np.uint8)
-        for start in range(0, variable.stored, _PIECE):
-            piece = raw[start : start + _PIECE]
-            piece[:] = np.frombuffer(read_exactly(stream, len(piece)), np.uint8)
-        stream.read(8)  # padding at most; zlib verifies its checksum at the end
-        if not stream.inflater.eof:
-            raise ValueError("it is packed in a damaged way")
-        return raw.view(variable.dtype)
 
 
 class _Unpacked:

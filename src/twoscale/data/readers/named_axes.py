@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from twoscale.data.chunking import is_our_array
-from twoscale.data.readers.archive import Archive, Found
-from twoscale.data.readers.base import Index, quietly, reading
+from twoscale.data.readers.archive import Archive, ArrayArchive, ArrayView, quietly, reading
 from twoscale.data.readers.hdf5 import open_hdf5
 from twoscale.errors import TwoscaleError, missing_extra
 from twoscale.files import open_file, read_json
@@ -35,39 +34,52 @@ _DESCRIPTIONS = {".zarray", ".zmetadata", "zarr.json"}
 
 
 @contextmanager
-def open_netcdf(file: Path) -> Iterator[NamedArchive]:
+def open_netcdf(file: Path) -> Iterator[Archive]:
     """Give the arrays of a NetCDF file, version 3 or 4."""
     with open_file(file) as handle:
         classic = handle.read(3) == b"CDF"
     with ExitStack() as stack:
         checked = None if classic else stack.enter_context(open_hdf5(file))
         with reading(file):
-            if checked is not None:
-                checked.refuse_links()
-            if classic:
+            if checked is None:
                 groups = {"/": _opened(xarray.open_dataset, file, engine="scipy")}
             else:
+                checked.refuse_links()
                 groups = _opened(xarray.open_groups, file, engine="h5netcdf", phony_dims="sort")
         stack.callback(_close, groups)
-        yield NamedArchive(groups, checked)
+        yield _named_archive(groups, checked)
 
 
 @contextmanager
 def open_zarr(folder: Path) -> Iterator[Archive]:
-    """Give the arrays of a Zarr folder."""
+    """Give the arrays of a Zarr folder; chunks that do not fit the memory are refused."""
     _refuse_unsafe(folder)
-    with reading(folder):
-        plain = zarr.open(folder, mode="r", use_consolidated=False)  # as xarray below
-        if isinstance(plain, zarr.Array) or not _are_named(plain):
-            groups = None
+    with reading(folder), ExitStack() as stack:
+        opened = zarr.open(folder, mode="r", use_consolidated=False)  # as xarray below
+        if isinstance(opened, zarr.Array):
+            archive = ArrayArchive({folder.stem: opened}, single=True, opened=_fitting)
         else:
-            groups = _opened(xarray.open_groups, folder, engine="zarr", consolidated=False)
-    if groups is None:
-        yield ZarrArchive(folder.stem, plain)
-        return
-    with ExitStack() as stack:
-        stack.callback(_close, groups)
-        yield NamedArchive(groups, ZarrArchive(folder.stem, plain))
+            members = sorted(opened.members(max_depth=None), key=lambda member: member[0])
+            arrays = {path: one for path, one in members if isinstance(one, zarr.Array)}
+            archive = ArrayArchive(arrays, opened=_fitting)
+            # xarray needs names for axes.
+            if any(
+                getattr(one.metadata, "dimension_names", None) or "_ARRAY_DIMENSIONS" in one.attrs
+                for one in arrays.values()
+            ):
+                groups = _opened(xarray.open_groups, folder, engine="zarr", consolidated=False)
+                stack.callback(_close, groups)
+                archive = _named_archive(groups, archive)
+        kept = stack.pop_all()
+    with kept:
+        yield archive
+
+
+def _fitting(name: str, array: Any) -> Any:
+    """Return an array of Zarr, or raise if one of its chunks does not fit the memory."""
+    needed = math.prod(array.chunks) * array.dtype.itemsize
+    require_memory(f"one chunk of '{name}'", needed, "write it with smaller chunks")
+    return array
 
 
 def _opened(function: Any, path: Path, **options: Any) -> Any:
@@ -80,6 +92,28 @@ def _close(groups: dict[str, Any]) -> None:
     with quietly():  # SciPy warns while arrays of the file are still around
         for group in groups.values():
             group.close()
+
+
+def _named_archive(groups: dict[str, Any], checked: Archive | None) -> ArrayArchive:
+    """Return the variables of xarray datasets by name, those of groups by `group/name`.
+
+    `checked` has the same arrays, and raises for what cannot be read safely.
+    """
+    fields, variables = [], {}
+    for path, group in groups.items():
+        for name, variable in {**group.data_vars, **group.coords}.items():
+            variables[f"{path}/{name}".strip("/")] = variable.variable
+        fields += [f"{path}/{name}".strip("/") for name in group.data_vars]
+
+    def opened(name: str, variable: Any) -> ArrayView:
+        if checked is not None:
+            checked.array(name)
+        return ArrayView(
+            variable.shape, variable.dtype, lambda index: np.asarray(variable[index].values)
+        )
+
+    axes = {name: tuple(map(str, variable.dims)) for name, variable in variables.items()}
+    return ArrayArchive(variables, names=sorted(fields), axes=axes, opened=opened)
 
 
 def _refuse_unsafe(folder: Path) -> None:
@@ -117,81 +151,3 @@ def _codecs(described: Any) -> Iterator[str]:
                 yield from _codecs(one)
         elif key != "attributes" and not key.endswith(".zattrs"):
             yield from _codecs(value)
-
-
-def _are_named(group: Any) -> bool:
-    """Say whether any array of a Zarr group has names for its axes, as xarray needs them."""
-    return any(
-        getattr(array.metadata, "dimension_names", None) or "_ARRAY_DIMENSIONS" in array.attrs
-        for _, array in group.members(max_depth=None)
-        if isinstance(array, zarr.Array)
-    )
-
-
-class NamedArchive(Archive):
-    """The variables of xarray datasets, by their names, those of groups by `group/name`."""
-
-    def __init__(self, groups: dict[str, Any], checked: Archive | None) -> None:
-        """Take groups of variables, and the same arrays seen by a reader that checks them."""
-        self.variables = {
-            f"{path}/{name}".strip("/"): variable
-            for path, group in groups.items()
-            for name, variable in {**group.data_vars, **group.coords}.items()
-        }
-        self.fields = sorted(
-            f"{path}/{name}".strip("/")
-            for path, group in groups.items()
-            for name in group.data_vars
-        )
-        self.checked = checked
-
-    def names(self) -> list[str]:
-        return self.fields
-
-    def array(self, name: str) -> Found | None:
-        found = self.variables.get(name)
-        if found is None:
-            return None
-        if self.checked is not None:
-            self.checked.array(name)  # raises for what cannot be read safely
-        return _Variable(found.variable)
-
-    def axes(self, name: str) -> tuple[str, ...] | None:
-        return tuple(str(one) for one in self.variables[name].dims)
-
-
-class _Variable:
-    """A variable of xarray, read part by part."""
-
-    def __init__(self, variable: Any) -> None:
-        self.variable = variable
-        self.shape: tuple[int, ...] = variable.shape
-        self.dtype: np.dtype = variable.dtype
-
-    def __getitem__(self, index: Index) -> np.ndarray:
-        return np.asarray(self.variable[tuple(index)].values)
-
-
-class ZarrArchive(Archive):
-    """The arrays of a Zarr folder; chunks that do not fit the memory are refused."""
-
-    def __init__(self, name: str, opened: Any) -> None:
-        self.single = isinstance(opened, zarr.Array)
-        if self.single:
-            self.arrays = {name: opened}
-            return
-        self.arrays = {
-            path: array
-            for path, array in opened.members(max_depth=None)
-            if isinstance(array, zarr.Array)
-        }
-
-    def names(self) -> list[str]:
-        return sorted(self.arrays)
-
-    def array(self, name: str) -> Found | None:
-        found = self.arrays.get(name)
-        if found is not None:
-            needed = math.prod(found.chunks) * found.dtype.itemsize
-            require_memory(f"one chunk of '{name}'", needed, "write it with smaller chunks")
-        return found

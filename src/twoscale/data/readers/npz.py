@@ -11,15 +11,20 @@ from typing import IO
 
 import numpy as np
 
-from twoscale.data.readers.archive import Archive
-from twoscale.data.readers.base import Index, StoredArray, read_exactly, reading
+from twoscale.data.readers.archive import (
+    Archive,
+    Index,
+    StoredArray,
+    read_exactly,
+    read_values,
+    reading,
+)
 from twoscale.errors import TwoscaleError
 from twoscale.files import open_file
 from twoscale.files.npy import NpyHeader, read_npy_header
 from twoscale.runtime.memory import require_memory
 
 _SUFFIX = ".npy"
-_PIECE = 2**22  # bytes unpacked at once where an array is read as a whole
 _ENCRYPTED = 0x1  # a flag of a member of a zip file
 
 
@@ -45,59 +50,45 @@ class NpzArchive(Archive):
         return [name.removesuffix(_SUFFIX) for name in members if name.endswith(_SUFFIX)]
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        found = self._open(name)
-        return None if found is None else found[2].shape
+        opened = self._open(name)
+        return None if opened is None else opened[2].shape
 
     def _open(self, name: str) -> tuple[zipfile.ZipInfo, IO[bytes], NpyHeader] | None:
         if name not in self.names():
             return None
         member = self.archive.getinfo(name + _SUFFIX)
-        self._refuse_unusual(name, member)
+        subject, advice = f"'{name}' of {self.file}", "write it with numpy.savez first"
+        if member.flag_bits & _ENCRYPTED:
+            raise TwoscaleError(f"{subject} is encrypted: {advice}")
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise TwoscaleError(f"{subject} is compressed in another way than NumPy does: {advice}")
         stream = self.archive.open(member)
         return member, stream, read_npy_header(stream)
 
     def array(self, name: str) -> StoredArray | None:
-        found = self._open(name)
-        if found is None:
+        opened = self._open(name)
+        if opened is None:
             return None
-        member, stream, header = found
+        member, stream, header = opened
         if header.offset + header.nbytes != member.file_size:
             raise TwoscaleError(
                 f"{self.file} is damaged: '{name}' claims the shape {header.shape} of "
                 f"{header.dtype}, which does not take the {member.file_size} bytes it has"
             )
-        if header.fortran:
-            return self._whole(name, stream, header)
-        return StreamedArray(stream, header)
+        if not header.fortran:
+            return StreamedArray(stream, header)
+        # In Fortran's order samples are spread over all of the bytes.
+        advice = "save it in C order (numpy.ascontiguousarray), which is read in parts"
+        require_memory(f"'{name}' of {self.file} in Fortran's order", header.nbytes, advice)
+        values = read_values(stream, header.nbytes).view(header.dtype)
+        _verify(stream)
+        return values.reshape(header.shape, order="F")
 
     def values(self, name: str) -> np.ndarray:
         """Return all of an array that is there."""
         found = self.array(name)
         assert found is not None
         return found.whole() if isinstance(found, StreamedArray) else np.asarray(found)
-
-    def _refuse_unusual(self, name: str, member: zipfile.ZipInfo) -> None:
-        if member.flag_bits & _ENCRYPTED:
-            raise TwoscaleError(
-                f"'{name}' of {self.file} is encrypted: write it with numpy.savez first"
-            )
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise TwoscaleError(
-                f"'{name}' of {self.file} is compressed in another way than NumPy does: write it "
-                "with numpy.savez_compressed first"
-            )
-
-    def _whole(self, name: str, stream: IO[bytes], header: NpyHeader) -> np.ndarray:
-        """Return an array in Fortran's order: its samples are spread over all of its bytes."""
-        advice = "save it in C order (numpy.ascontiguousarray), which is read in parts"
-        require_memory(f"'{name}' of {self.file} in Fortran's order", header.nbytes, advice)
-        values = np.empty(math.prod(header.shape), header.dtype)
-        raw = values.view(np.uint8)
-        for start in range(0, header.nbytes, _PIECE):
-            piece = raw[start : start + _PIECE]
-            piece[:] = np.frombuffer(read_exactly(stream, len(piece)), np.uint8)
-        _verify(stream)
-        return values.reshape(header.shape, order="F")
 
 
 class StreamedArray:

@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from glob import glob, has_magic
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from twoscale.data.description import DESCRIPTION, is_dataset, is_remainder, lost
-from twoscale.data.readers.archive import Archive, Found, SingleArchive
-from twoscale.data.readers.base import listed, natural, reading
-from twoscale.data.readers.mat import open_mat
-from twoscale.data.readers.npz import open_npz
-from twoscale.data.readers.pieces import Pieces
-from twoscale.data.readers.torch_file import open_torch
+from twoscale.data.readers.archive import (
+    Archive,
+    ArrayArchive,
+    Axes,
+    Found,
+    Pieces,
+    listed,
+    natural,
+    reading,
+)
 from twoscale.errors import TwoscaleError
 from twoscale.files import open_file
 from twoscale.files.npy import open_npy
 from twoscale.files.reading import unreadable
 
 KINDS = "npz, npy, HDF5, MAT, NetCDF, Zarr, .pt, PNG or TIFF"
-_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-_NETCDF_MAGIC = b"CDF"
-_HDF5 = (".h5", ".hdf5", ".hdf", ".he5")
-_NETCDF = (".nc", ".nc4", ".nc3", ".cdf", ".netcdf")
-_TORCH = (".pt", ".pth")
-_IMAGES = (".png", ".tif", ".tiff")
+_SUFFIXES = {
+    **{".npz": "npz", ".npy": "npy", ".mat": "mat", ".pt": "torch", ".pth": "torch"},
+    **dict.fromkeys((".h5", ".hdf5", ".hdf", ".he5"), "hdf5"),
+    **dict.fromkeys((".nc", ".nc4", ".nc3", ".cdf", ".netcdf"), "netcdf"),
+    **dict.fromkeys((".png", ".tif", ".tiff"), "image"),
+}
+_MODULES = {"torch": "torch_file", "image": "images", "netcdf": "named_axes", "zarr": "named_axes"}
+"""Where a reader is, if not in the module of its kind; some need another package."""
+_HOLD_SEVERAL = ("npz", "mat", "hdf5", "netcdf")
 _ZARR_FILES = ("zarr.json", ".zgroup", ".zarray")
-
-Opened = AbstractContextManager[Archive]
 
 
 @contextmanager
@@ -63,102 +69,94 @@ def open_archive(paths: Sequence[Path], *, in_order: bool = True) -> Iterator[Ar
 
 def is_array_file(path: Path) -> bool:
     """Say whether a path has the name of a file of arrays."""
-    endings = (".npz", ".npy", ".mat", *_HDF5, *_NETCDF, *_TORCH, *_IMAGES)
-    return path.suffix.lower() in endings
+    return path.suffix.lower() in _SUFFIXES
 
 
 def expanded(files: Sequence[str | Path]) -> list[Path]:
     """Return files with patterns such as `runs/*.h5` replaced by what they match."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for file in files:
         text = os.fspath(file)
         if not has_magic(text) or os.path.lexists(text):
-            found.append(Path(file))
+            paths.append(Path(file))
             continue
         matches = sorted(glob(text), key=natural)
         if not matches:
             raise TwoscaleError(f"no file matches {text}")
-        found += [Path(one) for one in matches]
-    return found
+        paths += [Path(match) for match in matches]
+    return paths
 
 
-def _open_one(path: Path) -> Opened:
+def _open_one(path: Path) -> AbstractContextManager[Archive]:
     """Return the reader of a file or folder, chosen by its content, or by its ending."""
     if path.is_dir():
         return _open_folder(path)
     with open_file(path) as handle, reading(path):
         start = handle.read(512)
-    suffix = path.suffix.lower()
-    if suffix in _NETCDF or start.startswith(_NETCDF_MAGIC):
-        from twoscale.data.readers.named_axes import open_netcdf  # needs an optional dependency
-
-        return open_netcdf(path)
-    if (
-        start.startswith(_HDF5_MAGIC)
-        or suffix in _HDF5
-        or (suffix == ".mat" and b"MATLAB 7.3" in start)
-    ):
-        from twoscale.data.readers.hdf5 import open_hdf5  # needs an optional dependency
-
-        return open_hdf5(path)
-    if suffix in _IMAGES:
-        from twoscale.data.readers.images import open_image  # needs an optional dependency
-
-        return open_image(path)
-    readers: dict[str, Callable[[Path], Opened]] = {".npz": open_npz, ".mat": open_mat}
-    readers |= {".npy": _open_npy} | dict.fromkeys(_TORCH, open_torch)
-    if suffix not in readers:
+    kind = _SUFFIXES.get(path.suffix.lower())
+    is_hdf5 = start.startswith(b"\x89HDF\r\n\x1a\n")
+    if start.startswith(b"CDF"):
+        kind = "netcdf"
+    elif (is_hdf5 and kind != "netcdf") or (kind == "mat" and b"MATLAB 7.3" in start):
+        kind = "hdf5"
+    elif kind == "npy":
+        return nullcontext(ArrayArchive({path.stem: open_npy(path)}, single=True))
+    if kind is None:
         raise TwoscaleError(f"{path} is of no known kind: give {KINDS}")
-    return readers[suffix](path)
+    return _reader(kind, path)
 
 
-@contextmanager
-def _open_npy(path: Path) -> Iterator[Archive]:
-    yield SingleArchive(path.stem, open_npy(path))
+def _reader(kind: str, path: Path) -> AbstractContextManager[Archive]:
+    module = import_module(f"twoscale.data.readers.{_MODULES.get(kind, kind)}")
+    opened: AbstractContextManager[Archive] = getattr(module, f"open_{kind}")(path)
+    return opened
 
 
-def _open_folder(folder: Path) -> Opened:
+def _open_folder(folder: Path) -> AbstractContextManager[Archive]:
     """Return the reader of a folder: Zarr, files of one array each, or files of several."""
     if is_dataset(folder):
         raise TwoscaleError(f"{folder} is a twoscale dataset already: use it as it is")
     if is_remainder(folder):
         raise lost(folder, DESCRIPTION)
-    if any((folder / name).exists() for name in _ZARR_FILES):
-        from twoscale.data.readers.named_axes import open_zarr  # needs an optional dependency
-
-        return open_zarr(folder)
-    held = _held(folder)
-    if all(path.is_file() and path.suffix.lower() in _IMAGES for path in held):
-        with _open_one(held[0]) as first:
+    if _is_zarr(folder):
+        return _reader("zarr", folder)
+    paths = _contents(folder)
+    if all(path.is_file() and _kind(path) == "image" for path in paths):
+        with _open_one(paths[0]) as first:
             many_pages = "sample" in (first.axes(first.names()[0]) or ())
-        return open_archive(held, in_order=False) if many_pages else _open_single(folder)
-    if _hold_several(held[0]) and len(held) > 1:
-        _require_one_kind(held)
-        return _given(FilesArchive(held))
-    return open_archive(held, in_order=False)
+        return open_archive(paths, in_order=False) if many_pages else _open_single(folder)
+    return open_archive(paths, in_order=False)
 
 
 @contextmanager
 def _open_single(path: Path) -> Iterator[Archive]:
     """Give one array: that of a file, or of a folder with one file for each sample."""
-    if path.is_dir() and not any((path / name).exists() for name in _ZARR_FILES):
-        held = _held(path)
-        _require_one_kind(held)
-        yield FilesArchive(held, name=path.name)
+    if path.is_dir() and not _is_zarr(path):
+        paths = _contents(path)
+        _require_one_kind(paths)
+        yield FilesArchive(paths, name=path.name)
         return
     with _open_one(path) as archive:
         yield archive
 
 
-@contextmanager
-def _given(archive: Archive) -> Iterator[Archive]:
-    yield archive
+def _is_zarr(folder: Path) -> bool:
+    return any((folder / name).exists() for name in _ZARR_FILES)
 
 
-def _held(folder: Path) -> list[Path]:
+def _kind(path: Path) -> str | None:
+    return _SUFFIXES.get(path.suffix.lower())
+
+
+def _hold_several(path: Path) -> bool:
+    """Say whether files with this ending hold several arrays."""
+    return _kind(path) in _HOLD_SEVERAL
+
+
+def _contents(folder: Path) -> list[Path]:
     """Return the files and folders in a folder, sorted by the numbers in their names."""
     try:
-        names = sorted((one for one in os.listdir(folder) if one[0] != "."), key=natural)
+        names = sorted((name for name in os.listdir(folder) if name[0] != "."), key=natural)
     except OSError as error:
         raise unreadable(folder, error) from error
     if not names:
@@ -166,33 +164,25 @@ def _held(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _hold_several(path: Path) -> bool:
-    """Say whether files with this ending hold several arrays."""
-    return path.suffix.lower() in (".npz", ".mat", *_HDF5, *_NETCDF)
-
-
 def _require_one_kind(paths: Sequence[Path]) -> None:
-    kinds = sorted({path.suffix for path in paths})
-    if len(kinds) > 1:
-        first = {kind: next(path for path in paths if path.suffix == kind) for kind in kinds}
+    first = {path.suffix: path for path in reversed(paths)}
+    if len(first) > 1:
+        one, other, *_ = (first[suffix] for suffix in sorted(first))
         raise TwoscaleError(
-            f"several files must be of one kind, got {first[kinds[0]]} and {first[kinds[1]]}: give "
-            "one file with all arrays, npy files of one array each, or files of the same arrays"
+            f"several files must be of one kind, got {one} and {other}: give one file with all "
+            "arrays, npy files of one array each, or files of the same arrays"
         )
 
 
 class NamedFiles(Archive):
-    """Files of one array each, which have the files' names.
-
-    `is_pair`: they are an input and an output, in this order.
-    """
+    """Files of one array each, which have the files' names; two `in_order` are a pair."""
 
     def __init__(self, paths: Sequence[Path], opened: Sequence[Archive], *, in_order: bool) -> None:
-        self.is_pair = in_order and len(paths) == 2
         self.paths = paths
         self.opened = opened
-        for path, one in zip(paths, opened, strict=True):
-            if not one.single:
+        self.in_order = in_order
+        for path, archive in zip(paths, opened, strict=True):
+            if not archive.single:
                 raise TwoscaleError(
                     f"several files must be of one kind: {path} holds several arrays"
                 )
@@ -201,19 +191,26 @@ class NamedFiles(Archive):
         return [path.stem for path in self.paths]
 
     def array(self, name: str) -> Found | None:
-        one = self._named(name)
-        return None if one is None else one.array(one.names()[0])
+        archive = self._named(name)
+        return None if archive is None else archive.array(archive.names()[0])
 
-    def axes(self, name: str) -> tuple[str, ...] | None:
-        one = self._named(name)
-        return None if one is None else one.axes(one.names()[0])
+    def axes(self, name: str) -> Axes | None:
+        archive = self._named(name)
+        return None if archive is None else archive.axes(archive.names()[0])
+
+    def pair(self) -> list[tuple[Found, Axes | None]] | None:
+        if not self.in_order or len(self.paths) != 2:
+            return None
+        named = ((archive, archive.names()[0]) for archive in self.opened)
+        arrays = [(archive.array(name), archive.axes(name)) for archive, name in named]
+        return [(array, axes) for array, axes in arrays if array is not None]
 
     def _named(self, name: str) -> Archive | None:
         names = self.names()
         if len(set(names)) < len(names):
             raise TwoscaleError(
                 "arrays are named by their files, which need different names, got "
-                f"{listed(str(path) for path in self.paths)}"
+                f"{listed(map(str, self.paths))}"
             )
         return self.opened[names.index(name)] if name in names else None
 
@@ -237,27 +234,25 @@ class FilesArchive(Archive):
 
     def array(self, name: str) -> Found | None:
         openers: Any = [partial(self._piece, file, name) for file in self.files]
-        shapes, dtypes = [], []
-        for place, opener in enumerate(openers):
+        shapes: list[tuple[int, ...]] = []
+        dtypes = []
+        for file, opener in zip(self.files, openers, strict=True):
             with opener() as array:
-                if array is None and not place:
+                if array is None and not shapes:
                     return None
                 if array is None:
                     raise TwoscaleError(
-                        f"{self.files[place]} has no array '{name}', which {self.files[0]} has: "
-                        "all files must hold the same arrays"
+                        f"{file} has no array '{name}', which {self.files[0]} has: all files must "
+                        "hold the same arrays"
                     )
                 if isinstance(array, Pieces):
                     raise TwoscaleError(
-                        f"'{name}' is in several groups of {self.files[place]}: import the files "
-                        "one by one"
+                        f"'{name}' is in several groups of {file}: import the files one by one"
                     )
                 shapes.append(tuple(array.shape))
                 dtypes.append(array.dtype)
-        numbers = all(dtype.kind in "fiub" for dtype in dtypes)
-        dtype = (
-            np.result_type(*dtypes) if numbers else next(d for d in dtypes if d.kind not in "fiub")
-        )
+        odd = [dtype for dtype in dtypes if dtype.kind not in "fiub"]
+        dtype = odd[0] if odd else np.result_type(*dtypes)
         return Pieces(name, openers, [str(file) for file in self.files], shapes, dtype)
 
     @contextmanager
@@ -267,7 +262,7 @@ class FilesArchive(Archive):
                 if not archive.single:
                     raise TwoscaleError(
                         f"{file} holds several arrays: give one folder of such files, with "
-                        "the names of inputs and outputs"
+                        "'inputs' and 'outputs'"
                     )
                 name = archive.names()[0]
             yield archive.array(name)
@@ -276,11 +271,9 @@ class FilesArchive(Archive):
         with self._piece(self.files[0], name) as array:
             return None if array is None else tuple(array.shape)
 
-    def axes(self, name: str) -> tuple[str, ...] | None:
+    def axes(self, name: str) -> Axes | None:
         with _open_one(self.files[0]) as archive:
-            if self.name is not None:
-                name = archive.names()[0]
-            return archive.axes(name)
+            return archive.axes(name if self.name is None else archive.names()[0])
 
     def periodic(self) -> tuple[bool, bool] | None:
         with _open_one(self.files[0]) as archive:

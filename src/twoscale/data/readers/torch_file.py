@@ -14,34 +14,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from twoscale.data.readers.archive import Archive, Found
-from twoscale.data.readers.base import quietly, reading
+from twoscale.data.readers.archive import ArrayArchive, quietly, reading
 from twoscale.errors import TwoscaleError
 from twoscale.files import open_file
 from twoscale.runtime.memory import require_memory
 
 _DEPTH_LIMIT = 32  # containers within containers
-_ONLY_TENSORS = "save a tensor or a dict of tensors: torch.save({'x': x, 'u': u}, 'pairs.pt')"
 
 
 @contextmanager
-def open_torch(file: Path) -> Iterator[TorchArchive]:
-    """Give the tensors of a file that torch.save wrote."""
+def open_torch(file: Path) -> Iterator[ArrayArchive]:
+    """Give the tensors of a file by their paths: `x`, `train/x`, and `0`, `1` in a list."""
     with open_file(file) as handle, reading(file):
-        require_memory(
-            f"reading {file}",
-            _unpacked_size(handle),
-            "save it as npy or HDF5, which are read in parts",
-        )
+        advice = "save it as npy or HDF5, which are read in parts"
+        require_memory(f"reading {file}", _unpacked_size(handle), advice)
         try:
             with quietly():
                 content = torch.load(handle, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, LookupError) as error:  # lookups fail on random bytes
             raise TwoscaleError(
                 f"{file} holds more than tensors, or is damaged, and loading it could run code: "
-                f"{_ONLY_TENSORS}"
+                "save a tensor or a dict of tensors: torch.save({'x': x, 'u': u}, 'pairs.pt')"
             ) from error
-    yield TorchArchive(file, content)
+    single = isinstance(content, Tensor)
+    tensors = dict(_tensors(content, file.stem if single else ""))
+    yield ArrayArchive(tensors, single=single, opened=_values)
 
 
 def _unpacked_size(handle: BinaryIO) -> int:
@@ -54,32 +51,20 @@ def _unpacked_size(handle: BinaryIO) -> int:
     return size
 
 
-class TorchArchive(Archive):
-    """The tensors of a file, by their paths: `x`, `train/x`, and `0`, `1` in a list."""
+def _tensors(content: Any, name: str, depth: int = 0) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of nested containers by their paths."""
+    if isinstance(content, Tensor):
+        yield name, content
+    elif isinstance(content, dict | list | tuple) and depth < _DEPTH_LIMIT:
+        items = content.items() if isinstance(content, dict) else enumerate(content)
+        for key, value in items:
+            yield from _tensors(value, f"{name}/{key}" if name else str(key), depth + 1)
 
-    def __init__(self, file: Path, content: Any) -> None:
-        self.tensors: dict[str, Tensor] = {}
-        self.single = isinstance(content, Tensor)
-        self._collect(content, file.stem if self.single else "", 0)
 
-    def _collect(self, content: Any, name: str, depth: int) -> None:
-        if isinstance(content, Tensor):
-            self.tensors[name] = content
-        elif isinstance(content, dict | list | tuple) and depth < _DEPTH_LIMIT:
-            items = content.items() if isinstance(content, dict) else enumerate(content)
-            for key, value in items:
-                self._collect(value, f"{name}/{key}" if name else str(key), depth + 1)
-
-    def names(self) -> list[str]:
-        return list(self.tensors)
-
-    def array(self, name: str) -> Found | None:
-        tensor = self.tensors.get(name)
-        if tensor is None:
-            return None
-        if tensor.layout != torch.strided or tensor.is_quantized:
-            raise TwoscaleError(f"'{name}' is a sparse or quantised tensor: save it as a dense one")
-        if tensor.dtype == torch.bfloat16:  # which NumPy does not have
-            tensor = tensor.float()
-        values: np.ndarray = tensor.detach().resolve_conj().resolve_neg().numpy()
-        return values
+def _values(name: str, tensor: Tensor) -> np.ndarray:
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise TwoscaleError(f"'{name}' is a sparse or quantised tensor: save it as a dense one")
+    if tensor.dtype == torch.bfloat16:  # which NumPy does not have
+        tensor = tensor.float()
+    values: np.ndarray = tensor.detach().resolve_conj().resolve_neg().numpy()
+    return values
