@@ -6,19 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from twoscale.data.check.amount import Variety
 from twoscale.data.check.axes import (
+    Transposition,
     layout_findings,
     order_findings,
     periodic_findings,
-    transposition,
 )
-from twoscale.data.check.duplicates import Fingerprints, duplicate_findings, leakage_between
+from twoscale.data.check.channels import Channel, boundary_findings, scale_findings
+from twoscale.data.check.equations import (
+    distance_to_solution,
+    solution_finding,
+    symmetry_findings,
+)
 from twoscale.data.check.finding import Finding, some
-from twoscale.data.check.solution import distance_to_solution, solution_finding
-from twoscale.data.check.statistics import Channel
-from twoscale.data.check.symmetry import symmetry_findings
-from twoscale.data.check.values import boundary, scales, value_findings
+from twoscale.data.check.samples import Fingerprints, Variety, leakage_between
 from twoscale.data.places import UnreachableStorageError
 from twoscale.data.split import split_samples
 from twoscale.data.store import Dataset
@@ -46,26 +47,18 @@ def check_dataset(
     return findings
 
 
-def _leakage(known: Fingerprints, dataset: Dataset, test: Dataset) -> Finding:
+def _leakage(fingerprints: Fingerprints, dataset: Dataset, test: Dataset) -> Finding:
     """Return whether samples of a test set are in the dataset."""
     if test.input_space.shape != dataset.input_space.shape:
-        return Finding(
-            "error",
-            "test_set",
-            f"inputs are {dataset.input_space.contents}, those of the test set "
-            f"{test.input_space.contents}",
-            "training and test data must agree",
-        )
-    seen = Fingerprints()
+        inputs, tests = dataset.input_space.contents, test.input_space.contents
+        seen = f"inputs are {inputs}, those of the test set {tests}"
+        return Finding("error", "test_set", seen, "training and test data must agree")
+    tested = Fingerprints()
     for part in slices(test.samples, test.chunk):
-        seen.see(
-            part.start,
-            {
-                name: _sides(test, name, test.read(name, part.start, part.stop))
-                for name in test.arrays
-            },
-        )
-    return leakage_between(known, seen, test.samples)
+        values = {name: test.read(name, part.start, part.stop) for name in test.arrays}
+        arrays = {name: _sides(test, name, one) for name, one in values.items()}
+        tested.see(part.start, arrays)
+    return leakage_between(fingerprints, tested, test.samples)
 
 
 def _sides(dataset: Dataset, name: str, values: np.ndarray) -> np.ndarray:
@@ -103,7 +96,7 @@ class _Checker:
         self.channels = {name: _channels(dataset, name) for name in dataset.arrays}
         self.variety = Variety(dataset.samples, int(np.prod(dataset.output_space.shape)))
         self.fingerprints = Fingerprints()
-        self.products = _Products(dataset)
+        self.transposition = Transposition(dataset)
         self.damaged: list[str] = []
         self.distance = 0.0
 
@@ -120,7 +113,7 @@ class _Checker:
         self.variety.see(part.start, arrays["output"])
         self.fingerprints.see(part.start, arrays)
         if "input" in arrays:
-            self.products.see(arrays["input"], arrays["output"])
+            self.transposition.see(arrays["input"], arrays["output"])
         if self.solved is not None:
             self.distance = max(self.distance, distance_to_solution(self.solved, arrays))
 
@@ -140,15 +133,16 @@ class _Checker:
 
     def findings(self) -> Iterator[Finding]:
         yield from self._as_a_whole()
-        every = [one for channels in self.channels.values() for one in channels]
         for channels in self.channels.values():
             for channel in channels:
-                yield from value_findings(channel)
-            if (finding := scales(channels)) is not None:
-                yield finding
-        yield from self._on_samples()
-        if any(one.count for one in every):
-            yield from self._on_structure(every)
+                yield from channel.findings()
+            yield from scale_findings(channels)
+        samples = self.dataset.samples
+        split = split_samples(samples, seed=0) if samples >= 10 else None
+        what = "field" if "input" in self.channels else "parameter set"
+        yield from self.fingerprints.findings(split, what)
+        yield from self.variety.findings()
+        yield from self._on_structure()
         if self.solved is not None and not self.damaged:
             yield solution_finding(self.solved, self.distance)
 
@@ -158,86 +152,29 @@ class _Checker:
         yield Finding("ok", "summary", summary)
         described = dataset.metadata["problem"]
         if described and self.problem is None:
-            yield Finding(
-                "warning",
-                "problem",
-                f"the problem '{described['name']}' is not known here: solutions are not checked",
-                "install the package that defines it",
-            )
+            seen = f"the problem '{described['name']}' is not known here: solutions are not checked"
+            yield Finding("warning", "problem", seen, "install the package that defines it")
         yield from layout_findings(dataset)
         if self.damaged and not dataset.has_checksums:
-            yield Finding(
-                "error",
-                "unreadable",
-                f"values cannot be read in {some(self.damaged)}",
-                "the file may be damaged; get or write it again",
-            )
+            seen = f"values cannot be read in {some(self.damaged)}"
+            advice = "the file may be damaged; get or write it again"
+            yield Finding("error", "unreadable", seen, advice)
         elif self.damaged:
-            yield Finding(
-                "error",
-                "checksums",
-                f"stored bytes do not match their checksums in {some(self.damaged)}",
-                "generate or import the dataset again",
-            )
+            seen = f"stored bytes do not match their checksums in {some(self.damaged)}"
+            yield Finding("error", "checksums", seen, "generate or import the dataset again")
         elif dataset.has_checksums:
             yield Finding("ok", "checksums", "stored bytes match their checksums")
 
-    def _on_samples(self) -> Iterator[Finding]:
-        what = "field" if "input" in self.channels else "parameter set"
-        samples = self.dataset.samples
-        split = split_samples(samples, seed=0) if samples >= 10 else None
-        yield from duplicate_findings(self.fingerprints, split, what)
-        if (finding := self.variety.finding()) is not None:
-            yield finding
-
-    def _on_structure(self, channels: list[Channel]) -> Iterator[Finding]:
+    def _on_structure(self) -> Iterator[Finding]:
         """Yield what order of axes, periodic axes, symmetries and boundary look like."""
-        seen = [one for one in channels if one.count]
+        every = [one for channels in self.channels.values() for one in channels]
+        seen = [one for one in every if one.count]
+        if not seen:
+            return
         yield from order_findings(seen)
-        if (finding := transposition(self.dataset, *self.products.correlations())) is not None:
-            yield finding
+        yield from self.transposition.findings()
         periodic = self.dataset.output_space.grid.plane.periodic
         yield from periodic_findings(seen, periodic)
-        if not self.damaged and not any(one.bad for one in channels):
+        if not self.damaged and not any(one.bad for one in every):
             yield from symmetry_findings(self.dataset)
-        yield from boundary([one for one in seen if one.side == "output"], periodic)
-
-
-class _Products:
-    """Sums of products of the first input and output channel, at the same node and transposed."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        grids = {dataset.input_space.grid.shape, dataset.output_space.grid.shape}
-        height, width = next(iter(grids))
-        self.applies = len(grids) == 1 and height == width > 1
-        self.count = 0
-
-    def see(self, inputs: np.ndarray, outputs: np.ndarray) -> None:
-        if not self.applies:
-            return
-        x, u = (values[:, 0].astype(np.float64) for values in (inputs, outputs))
-        if not (np.isfinite(x).all() and np.isfinite(u).all()):
-            return
-        if not self.count:
-            self.origin = (x[0], u[0])
-            self.sums = np.zeros((6, *x.shape[1:]))
-        x, u = x - self.origin[0], u - self.origin[1]
-        turned = x.transpose(0, 2, 1)
-        parts = (x, u, x * x, u * u, x * u, turned * u)
-        self.sums += np.stack([one.sum(axis=0) for one in parts])
-        self.count += len(x)
-
-    def correlations(self) -> tuple[float, float]:
-        """Return squared correlations of inputs and outputs, at the same and transposed nodes."""
-        if self.count < 2:
-            return 0.0, 0.0
-        x, u, xx, uu, xu, turned = self.sums / self.count
-        size = float((xx - x * x).mean() * (uu - u * u).mean())
-        if size <= 0:
-            return 0.0, 0.0
-        rows, columns = np.indices(x.shape)
-        apart = abs(rows - columns) > len(x) // 3  # near the diagonal both are the same nodes
-        direct, other = (
-            float(np.square(one[apart]).mean()) / size for one in (xu - x * u, turned - x.T * u)
-        )
-        return direct, other
+        yield from boundary_findings([one for one in seen if one.side == "output"], periodic)
