@@ -11,7 +11,7 @@ import zarr
 from scipy.io import savemat
 
 from twoscale.data import generate
-from twoscale.data.kinds import Kind, kind_of
+from twoscale.data.kinds import ContentKind, kind_of
 from twoscale.problems import Poisson
 
 
@@ -36,44 +36,44 @@ def test_files_by_their_first_bytes(tmp_path):
     (tmp_path / "liar.npy").write_text("hello")
     found = {path.name: kind_of(path) for path in tmp_path.iterdir()}
     assert found == {
-        "a.npy": Kind.NPY,
-        "a.npz": Kind.NPZ,
-        "a.mat": Kind.MAT,
-        "new.mat": Kind.MAT,
-        "a.pt": Kind.TORCH,
-        "a.h5": Kind.HDF5,
-        "a.nc": Kind.NETCDF,
-        "a.html": Kind.PAGE,
-        "a.txt": Kind.FILE,
-        "liar.npy": Kind.FILE,
+        "a.npy": ContentKind.NPY,
+        "a.npz": ContentKind.NPZ,
+        "a.mat": ContentKind.MAT,
+        "new.mat": ContentKind.MAT,
+        "a.pt": ContentKind.TORCH,
+        "a.h5": ContentKind.HDF5,
+        "a.nc": ContentKind.NETCDF,
+        "a.html": ContentKind.PAGE,
+        "a.txt": ContentKind.FILE,
+        "liar.npy": ContentKind.FILE,
     }
     assert all(kind.is_file for kind in found.values())
 
 
 def test_datasets_stay_datasets_when_damaged(dataset, tmp_path):
-    assert kind_of(dataset) is Kind.DATASET
+    assert kind_of(dataset) is ContentKind.DATASET
     copy = tmp_path / "d.zarr"
     shutil.copytree(dataset, copy)
     (copy / "zarr.json").write_text("{")
-    assert kind_of(copy) is Kind.DATASET
+    assert kind_of(copy) is ContentKind.DATASET
 
 
 def test_other_folders(saved, tmp_path):
-    assert kind_of(saved / "local") is Kind.SURROGATE
-    assert kind_of(saved) is Kind.RUNS
+    assert kind_of(saved / "local") is ContentKind.SURROGATE
+    assert kind_of(saved) is ContentKind.RUNS
     zarr.open_group(tmp_path / "z.zarr", mode="w")
-    assert kind_of(tmp_path / "z.zarr") is Kind.ZARR
+    assert kind_of(tmp_path / "z.zarr") is ContentKind.ZARR
     (tmp_path / "e").mkdir()
-    assert kind_of(tmp_path / "e") is Kind.EMPTY
+    assert kind_of(tmp_path / "e") is ContentKind.EMPTY
     (tmp_path / "e" / "mine.txt").write_text("")
-    assert kind_of(tmp_path / "e") is Kind.FOLDER
+    assert kind_of(tmp_path / "e") is ContentKind.FOLDER
     (tmp_path / "s" / "records").mkdir(parents=True)
-    assert kind_of(tmp_path / "s") is Kind.STUDIES
+    assert kind_of(tmp_path / "s") is ContentKind.STUDIES
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "headline.json").write_text(json.dumps({"study": "headline", "cells": []}))
-    assert kind_of(tmp_path / "r") is Kind.RECORDS
+    assert kind_of(tmp_path / "r") is ContentKind.RECORDS
     (tmp_path / "e" / "demo.json").write_text("{}")
-    assert kind_of(tmp_path / "e") is Kind.DEMO
+    assert kind_of(tmp_path / "e") is ContentKind.DEMO
 
 
 def test_what_cannot_be_read_has_no_kind(tmp_path):

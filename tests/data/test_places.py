@@ -9,7 +9,7 @@ import pytest
 
 from twoscale.data import Dataset, generate, import_fields
 from twoscale.data.direct import is_stored
-from twoscale.data.kinds import Kind, kind_of
+from twoscale.data.kinds import ContentKind, kind_of
 from twoscale.data.places import URL, place_of
 from twoscale.errors import TwoscaleError
 from twoscale.problems import Poisson
@@ -50,7 +50,7 @@ def test_a_url_needs_a_name():
 
 
 def test_a_url_is_that_of_a_dataset():
-    assert kind_of(Path("s3://b/p.zarr")) is Kind.DATASET
+    assert kind_of(Path("s3://b/p.zarr")) is ContentKind.DATASET
     assert is_stored("memory://p.zarr")
 
 

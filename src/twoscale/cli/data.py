@@ -154,12 +154,12 @@ def check(
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.data import check_dataset
     from twoscale.data.direct import open_with_test
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale.data.places import place_of
     from twoscale.run.check import check_run
 
     path = paths[0]
-    runs = (Kind.RUN, Kind.SURROGATE) if len(paths) == 1 else ()
+    runs = (ContentKind.RUN, ContentKind.SURROGATE) if len(paths) == 1 else ()
     kinds = [expect_kind(one, *runs, *PAIRS) for one in paths]
     if test is not None:
         expect_kind(test, *PAIRS)

@@ -33,13 +33,13 @@ def evaluate(
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.cli.terminal import say
     from twoscale.cli.workers import workers_at
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale.errors import TwoscaleError
     from twoscale.report.display import display, number
     from twoscale.run import Run
     from twoscale.surrogate.options import shared_device
 
-    expect_kind(run, Kind.RUN)
+    expect_kind(run, ContentKind.RUN)
     if data is not None:
         expect_kind(data, *PAIRS)
     if per_sample and not json:

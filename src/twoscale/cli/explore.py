@@ -44,7 +44,7 @@ def explore(
     from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.cli.paths import expect_kind
     from twoscale.cli.terminal import say
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale.explore.page import write_page
     from twoscale.report.run_report import find_runs
     from twoscale.serve import require
@@ -52,7 +52,7 @@ def explore(
     if serve:
         require()
     for path in runs:
-        expect_kind(path, Kind.RUN, Kind.RUNS)
+        expect_kind(path, ContentKind.RUN, ContentKind.RUNS)
     folders = list(dict.fromkeys(run for path in runs for run in find_runs(path) or [path]))
     with progress_bar("explore") as progress:
         page = write_page(folders, out, overwrite=overwrite, progress=progress)

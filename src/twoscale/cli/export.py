@@ -33,17 +33,17 @@ def export(
     from twoscale.cli.display import print_outcome
     from twoscale.cli.paths import expect_kind
     from twoscale.cli.terminal import say
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale.export import format_of
     from twoscale.files import check_target
     from twoscale.run import Run
     from twoscale.surrogate import Surrogate
 
-    kind = expect_kind(run, Kind.RUN, Kind.SURROGATE)
+    kind = expect_kind(run, ContentKind.RUN, ContentKind.SURROGATE)
     format_of(out)
     check_target(out, overwrite=overwrite)
     metrics = None
-    if kind is Kind.RUN:
+    if kind is ContentKind.RUN:
         opened = Run.open(run, device="cpu")
         surrogate, metrics = opened.surrogate, opened.metrics
     else:

@@ -50,12 +50,12 @@ def finetune(
     from twoscale.cli.display import print_metrics, progress_bar, show_metrics
     from twoscale.cli.fit import print_next
     from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import Run, finetune_run
     from twoscale.runtime.memory import parse_size
 
-    expect_kind(run, Kind.RUN)
+    expect_kind(run, ContentKind.RUN)
     if data is not None:
         expect_kind(data, *PAIRS)
     base = Run.open(run, device=device)

@@ -102,13 +102,13 @@ def predict(
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.cli.trust import Assessor, check_beside
     from twoscale.cli.workers import workers_at
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale.files import check_target
     from twoscale.surrogate import Surrogate
     from twoscale.surrogate.options import shared_device
     from twoscale.trust import LEVEL
 
-    expect_kind(run, Kind.RUN, Kind.SURROGATE)
+    expect_kind(run, ContentKind.RUN, ContentKind.SURROGATE)
     if inputs is not None:
         expect_kind(inputs, *PAIRS)
     surrogate = Surrogate.load(run, device=shared_device(scheduler, device))
@@ -120,7 +120,7 @@ def predict(
     beside = check_beside(out, writes=assessor.writes, overwrite=overwrite)
     scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
     if scalar_file is not None:
-        expect_kind(scalar_file, Kind.NPY, or_else=(Kind.FILE,))
+        expect_kind(scalar_file, ContentKind.NPY, or_else=(ContentKind.FILE,))
     asked = layout.reading(parameters=options.keys(None if scalar_file else parameters))
     given = _given(surrogate, run, inputs, scalar_file, asked, resample=resample)
     # Numbers are moved to their place first, so that fields never lie there without theirs.

@@ -46,13 +46,13 @@ def report(
     from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.cli.terminal import say
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale.report.run_report import find_runs, write_run_report
 
     if data is not None:
         expect_kind(data, *PAIRS)
     for path in paths:
-        expect_kind(path, Kind.RUN, Kind.RUNS)
+        expect_kind(path, ContentKind.RUN, ContentKind.RUNS)
     runs = list(dict.fromkeys(run for path in paths for run in find_runs(path)))
     with progress_bar("report") as progress:
         written = write_run_report(

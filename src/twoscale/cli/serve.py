@@ -109,11 +109,11 @@ def serve(
 
 def _models(runs: list[Path], inputs: str, points: str | None, device: str) -> list[ServedModel]:
     from twoscale.cli.paths import expect_kind
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale.serve import load_models
 
     for run in runs:
-        expect_kind(run, Kind.RUN, Kind.SURROGATE)
+        expect_kind(run, ContentKind.RUN, ContentKind.SURROGATE)
     return load_models(runs, inputs=inputs, points=_points(points), device=device)
 
 

@@ -13,7 +13,7 @@ from twoscale.files import SUMS, open_file, read_json
 from twoscale.surrogate.artifact import MANIFEST
 
 
-class Kind(Enum):
+class ContentKind(Enum):
     """A kind of file or folder, in words."""
 
     DATASET = "a dataset"
@@ -42,23 +42,23 @@ class Kind(Enum):
 
 
 _FILES = {
-    *(Kind.NPY, Kind.NPZ, Kind.HDF5, Kind.MAT),
-    *(Kind.NETCDF, Kind.TORCH, Kind.PAGE, Kind.YAML, Kind.FILE),
+    *(ContentKind.NPY, ContentKind.NPZ, ContentKind.HDF5, ContentKind.MAT),
+    *(ContentKind.NETCDF, ContentKind.TORCH, ContentKind.PAGE, ContentKind.YAML, ContentKind.FILE),
 }
 _MAGIC = {
-    b"\x93NUMPY": Kind.NPY,
-    b"PK\x03\x04": Kind.NPZ,
-    b"\x89HDF": Kind.HDF5,
-    b"MATLAB": Kind.MAT,
-    b"CDF": Kind.NETCDF,
-    b"<!doc": Kind.PAGE,
-    b"<!DOC": Kind.PAGE,
+    b"\x93NUMPY": ContentKind.NPY,
+    b"PK\x03\x04": ContentKind.NPZ,
+    b"\x89HDF": ContentKind.HDF5,
+    b"MATLAB": ContentKind.MAT,
+    b"CDF": ContentKind.NETCDF,
+    b"<!doc": ContentKind.PAGE,
+    b"<!DOC": ContentKind.PAGE,
 }
 _SUFFIXES = {
-    ".pt": Kind.TORCH,
-    ".pth": Kind.TORCH,
-    ".mat": Kind.MAT,
-    ".nc": Kind.NETCDF,
+    ".pt": ContentKind.TORCH,
+    ".pth": ContentKind.TORCH,
+    ".mat": ContentKind.MAT,
+    ".nc": ContentKind.NETCDF,
 }
 """Files whose first bytes are also those of other kinds."""
 
@@ -67,14 +67,14 @@ _DEMO = "demo.json"
 _CONFIG = "config.json"  # of a run, which may have lost its checksums
 
 
-def kind_of(path: Path) -> Kind | None:
+def kind_of(path: Path) -> ContentKind | None:
     """Return what is at a path, judged by names and first bytes; None if it cannot be read.
 
     A damaged dataset or run is of its kind still: whoever opens it says what is damaged. On a
     storage service there are only datasets.
     """
     if isinstance(place_of(path), URL):
-        return Kind.DATASET
+        return ContentKind.DATASET
     try:
         if os.path.isdir(path):
             return _kind_of_folder(path)
@@ -88,27 +88,27 @@ def runs_in(folder: Path) -> list[Path]:
     return sorted(one for one in folder.iterdir() if (one / MANIFEST).is_file())
 
 
-def _kind_of_folder(path: Path) -> Kind:
+def _kind_of_folder(path: Path) -> ContentKind:
     held = {entry.name for entry in path.iterdir()}
     if DESCRIPTION in held:
-        return Kind.DATASET if may_be_dataset(path) else Kind.ZARR
+        return ContentKind.DATASET if may_be_dataset(path) else ContentKind.ZARR
     if held & {".zgroup", ".zarray"}:
-        return Kind.ZARR
+        return ContentKind.ZARR
     if is_remainder(path):
-        return Kind.DATASET
+        return ContentKind.DATASET
     if SUMS in held or {MANIFEST, _CONFIG} <= held:
-        return Kind.RUN
+        return ContentKind.RUN
     if MANIFEST in held:
-        return Kind.SURROGATE
+        return ContentKind.SURROGATE
     if _DEMO in held:
-        return Kind.DEMO
+        return ContentKind.DEMO
     if any((path / part).is_dir() for part in _STUDY_PARTS):
-        return Kind.STUDIES
+        return ContentKind.STUDIES
     if not held:
-        return Kind.EMPTY
+        return ContentKind.EMPTY
     if runs_in(path):
-        return Kind.RUNS
-    return Kind.RECORDS if _holds_records(path) else Kind.FOLDER
+        return ContentKind.RUNS
+    return ContentKind.RECORDS if _holds_records(path) else ContentKind.FOLDER
 
 
 def _holds_records(path: Path) -> bool:
@@ -116,11 +116,13 @@ def _holds_records(path: Path) -> bool:
     return first is not None and {"study", "cells"} <= set(read_json(first))
 
 
-def _kind_of_file(path: Path) -> Kind:
+def _kind_of_file(path: Path) -> ContentKind:
     with open_file(path) as file:
         start = file.read(8)
-    found = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), Kind.FILE)
+    found = next(
+        (kind for magic, kind in _MAGIC.items() if start.startswith(magic)), ContentKind.FILE
+    )
     suffix = path.suffix.lower()
-    if found is Kind.FILE:
-        return Kind.YAML if suffix in (".yaml", ".yml") else found
+    if found is ContentKind.FILE:
+        return ContentKind.YAML if suffix in (".yaml", ".yml") else found
     return _SUFFIXES.get(suffix, found)

@@ -79,7 +79,7 @@ def run(
     from twoscale.cli.display import progress_bar
     from twoscale.cli.paths import expect_kind
     from twoscale.cli.workers import workers_at
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale.methods.settings import parse_seeds
     from twoscale_lab.cli.study_display import show_outcomes, show_plans, write_plan
     from twoscale_lab.study.catalogue import load_study, study_names
@@ -88,7 +88,7 @@ def run(
 
     for name in names:
         if name not in STUDIES:
-            expect_kind(Path(name), Kind.YAML)
+            expect_kind(Path(name), ContentKind.YAML)
     studies = [load_study(one) for one in (study_names() if names == ["all"] else names)]
     wanted: dict[str, Any] = {
         "seeds": None if seeds is None else parse_seeds(seeds),
@@ -140,11 +140,16 @@ def merge(
     from twoscale.cli.display import print_json
     from twoscale.cli.paths import expect_kind
     from twoscale.cli.terminal import say
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale_lab.study.merging import merge_folders
 
     for folder in folders:
-        expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
+        expect_kind(
+            folder,
+            ContentKind.STUDIES,
+            ContentKind.RECORDS,
+            or_else=(ContentKind.EMPTY, ContentKind.FOLDER),
+        )
     written = merge_folders(folders, out)
     if json:
         print_json({"records": [str(file) for file in written]})
@@ -177,7 +182,7 @@ def compare(
     from twoscale.cli.display import print_json
     from twoscale.cli.paths import expect_kind
     from twoscale.cli.terminal import say
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale_lab.cli.study_display import (
         as_json,
         check_csv,
@@ -191,7 +196,12 @@ def compare(
     from twoscale_lab.study.leaderboard.standings import measured_standings
     from twoscale_lab.study.paper.comparison import compare as compare_records
 
-    expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
+    expect_kind(
+        folder,
+        ContentKind.STUDIES,
+        ContentKind.RECORDS,
+        or_else=(ContentKind.EMPTY, ContentKind.FOLDER),
+    )
     if table is not None:
         check_csv(table, overwrite=overwrite)
     records = read_records(folder)
@@ -238,10 +248,15 @@ def report(
     """
     from twoscale.cli.display import print_outcome
     from twoscale.cli.paths import expect_kind
-    from twoscale.data.kinds import Kind
+    from twoscale.data.kinds import ContentKind
     from twoscale_lab.report.study_page import write_report
 
-    expect_kind(folder, Kind.STUDIES, Kind.RECORDS, or_else=(Kind.EMPTY, Kind.FOLDER))
+    expect_kind(
+        folder,
+        ContentKind.STUDIES,
+        ContentKind.RECORDS,
+        or_else=(ContentKind.EMPTY, ContentKind.FOLDER),
+    )
     page = write_report(folder, out, overwrite=overwrite)
     figures = page.parent / "figures"
     sentence = f"{page}, and every figure as PNG and SVG in {figures}"

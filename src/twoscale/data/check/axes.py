@@ -47,10 +47,10 @@ def layout_findings(dataset: Dataset) -> Iterator[Finding]:
         if hint is not None:
             seen, _, advice = hint.partition(": ")
             yield Finding("warning", "channels_as_rows", seen, advice)
-    inputs, outputs = dataset.input_space.grid, dataset.output_space.grid
-    if inputs.shape == outputs.shape[::-1] != outputs.shape and 1 not in inputs.shape:
-        seen = f"inputs are on {inputs.height}x{inputs.width} nodes and outputs on "
-        seen += f"{outputs.height}x{outputs.width}"
+    inputs, outputs = (space.grid.shape for space in (dataset.input_space, dataset.output_space))
+    if inputs == outputs[::-1] != outputs and 1 not in inputs:
+        sides = ["x".join(map(str, shape)) for shape in (inputs, outputs)]
+        seen = f"inputs are on {sides[0]} nodes and outputs on {sides[1]}"
         yield Finding("warning", "transposed", seen, _SWAP)
 
 
