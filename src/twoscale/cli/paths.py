@@ -28,8 +28,8 @@ _NEXT = {
     ContentKind.DATASET: "fit it with 'twoscale fit {path} --out RUN'",
     ContentKind.RUN: "measure it with 'twoscale evaluate {path}', or predict with "
     "'twoscale predict {path} INPUT.npy --out PRED.npy'",
-    ContentKind.SURROGATE: "predict with 'twoscale predict {path} INPUT.npy --out PRED.npy', or load "
-    "it with Surrogate.load in Python",
+    ContentKind.SURROGATE: "predict with 'twoscale predict {path} INPUT.npy --out PRED.npy', or "
+    "load it with Surrogate.load in Python",
     ContentKind.RUNS: "give one of them, such as {first}",
     ContentKind.STUDIES: "show it with 'twoscale study report {path}'",
     ContentKind.RECORDS: "show them with 'twoscale study report {path}'",
