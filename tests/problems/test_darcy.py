@@ -8,7 +8,6 @@ import torch
 
 from tests.problems.contract import DiffusionContract
 from twoscale import Darcy, Grid, Poisson, TwoscaleError
-from twoscale.problems import darcy as darcy_module
 from twoscale.problems import diffusion
 from twoscale.problems.darcy import rounding_residual
 from twoscale.problems.random_field import GaussianRandomField
@@ -127,8 +126,8 @@ def test_a_coefficient_that_is_not_positive_is_refused(coefficient, value):
 
 
 def test_a_solve_that_does_not_converge_is_refused(coefficient, monkeypatch):
-    few_steps = partial(darcy_module.conjugate_gradients, max_steps=3)
-    monkeypatch.setattr(darcy_module, "conjugate_gradients", few_steps)
+    few_steps = partial(diffusion.conjugate_gradients, max_steps=3)
+    monkeypatch.setattr(diffusion, "conjugate_gradients", few_steps)
     with pytest.raises(
         TwoscaleError, match=r"stopped at relative residual \d.* contrast is too high"
     ):

@@ -140,7 +140,7 @@ def test_no_sample_depends_on_its_batch(darcy, monkeypatch):
     problem, media, _, prediction = darcy
     prediction[3] = 100.0  # a field whose own size says nothing of the solution's
     whole = certify(prediction, media, problem)
-    monkeypatch.setattr("twoscale.trust.given._VALUES", 1)
+    monkeypatch.setattr("twoscale.trust.certificate._VALUES", 1)
     for name, values in certify(prediction, media, problem).as_dict().items():
         np.testing.assert_allclose(values, getattr(whole, name), rtol=1e-11)
 

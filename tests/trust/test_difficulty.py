@@ -5,13 +5,13 @@ import torch
 from tests.trust.test_certificate import Forced
 from twoscale import Darcy, Grid, Poisson, Surrogate
 from twoscale.trust.difficulty import RESIDUAL, Difficulty
-from twoscale.trust.known_inputs import KnownInputs
+from twoscale.trust.input_range import InputRange
 
 
 def scores(problem, inputs, predicted):
     """Return the residual scores of inputs (b, C, H, W) and predictions (b, 1, H, W)."""
     space = Surrogate("global", predictor="affine").fit(inputs, predicted).input_space_
-    difficulty = Difficulty(None, problem, KnownInputs(space), [RESIDUAL])
+    difficulty = Difficulty(None, problem, InputRange(space), [RESIDUAL])
     return difficulty(inputs.float(), predicted)[:, 0]
 
 

@@ -18,7 +18,7 @@ from twoscale.runtime.texts import percent
 from twoscale.runtime.timing import now
 from twoscale.surrogate.assessment import Flags
 from twoscale.trust import Certificate, Polished, certify, polish
-from twoscale.trust.given import elliptic
+from twoscale.trust.certificate import elliptic
 from twoscale.trust.polish import check_amount
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from twoscale.trust import NODES
 from twoscale.trust.band import Band
 from twoscale.trust.conformal import conformal_quantile, fewest_samples
 from twoscale.trust.difficulty import DISAGREEMENT, members_of
-from twoscale.trust.known_inputs import KnownInputs
+from twoscale.trust.input_range import InputRange
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 """The levels of radii that a page offers, if there are enough calibration samples."""
@@ -34,7 +34,7 @@ def describe_trust(surrogate: Surrogate, pack: ArrayPacker) -> dict[str, Any] | 
     return {"known": _known(trust.known, pack), "band": band, "why": why}
 
 
-def _known(known: KnownInputs, pack: ArrayPacker) -> dict[str, Any]:
+def _known(known: InputRange, pack: ArrayPacker) -> dict[str, Any]:
     """Return the range of known inputs; its quantiles are too close for single precision."""
     scores = ("knots", "normals", "whitening", "shares")
     return {

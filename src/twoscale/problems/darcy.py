@@ -11,7 +11,7 @@ from torch import Tensor
 
 from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.math.krylov import CGResult, conjugate_gradients
+from twoscale.math.krylov import CGResult
 from twoscale.problems.diffusion import DiffusionProblem, in_solver_parts, with_boundary
 from twoscale.problems.parameters import check_positive
 from twoscale.problems.random_field import GaussianRandomField
@@ -95,12 +95,7 @@ class Darcy(DiffusionProblem):
         """
         coefficient = inputs.double()
         system = self.system(coefficient)
-        result = conjugate_gradients(
-            system.apply,
-            system.right_side,
-            precondition=system.precondition,
-            tolerance=tolerance,
-        )
+        result = system.solve(tolerance=tolerance)
         allowed = rounding_residual(coefficient, result.solution).clamp_min(tolerance)
         if not bool((result.residual <= allowed).all()):
             worst = float(result.residual.max())

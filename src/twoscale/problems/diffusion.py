@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from twoscale.domain.grid import Grid
+from twoscale.math.krylov import CGResult, conjugate_gradients
 from twoscale.math.transforms import sine_transform
 from twoscale.problems.base import Problem, in_parts
 
@@ -95,6 +96,12 @@ class DiffusionSystem:
         """
         cheap = self.faces is not None and not residual.is_cuda
         return solve_laplace(residual.neg().to(torch.float32 if cheap else torch.float64)).double()
+
+    def solve(self, **options: Any) -> CGResult:
+        """Return the interior solution by conjugate gradients; options are those of them."""
+        return conjugate_gradients(
+            self.apply, self.right_side, precondition=self.precondition, **options
+        )
 
 
 def in_solver_parts(solve: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from twoscale.errors import TwoscaleWarning
 from twoscale.fields.source import slices
 from twoscale.runtime.progress import Progress
 from twoscale.trust import NODES, Certificate, Trust
-from twoscale.trust.known_inputs import KINDS, Familiarity
+from twoscale.trust.input_range import KINDS, Familiarity
 
 _WORDS = {"roughness": "roughness", "code": "coarse shape", "values": "range of values"}
 _FAR = 1000  # above this a distance is not told exactly

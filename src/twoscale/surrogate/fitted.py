@@ -40,7 +40,7 @@ from twoscale.surrogate.prediction import (
     prediction_of,
 )
 from twoscale.surrogate.resampling import Resampling, on_grid
-from twoscale.trust import LEVEL, Coverage, KnownInputs, Trust, certify, is_elliptic
+from twoscale.trust import LEVEL, Coverage, InputRange, Trust, certify, is_elliptic
 
 _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 
@@ -297,7 +297,7 @@ class FittedSurrogate:
         check_prediction(fields, fields[:0], self._check_values)
         return self._flags(known, fields)
 
-    def _flags(self, known: KnownInputs, fields: Tensor) -> Flags:
+    def _flags(self, known: InputRange, fields: Tensor) -> Flags:
         """Return the flags of checked fields."""
         parts = slices(len(fields), self._batch_size())
         seen = [known(fields[part].to(self.device)) for part in parts]

@@ -5,7 +5,7 @@ from twoscale.trust.certificate import Certificate, certify
 from twoscale.trust.conformal import set_apart
 from twoscale.trust.coverage import LEVEL, Coverage
 from twoscale.trust.difficulty import is_elliptic
-from twoscale.trust.known_inputs import KnownInputs
+from twoscale.trust.input_range import InputRange
 from twoscale.trust.polish import Polished, polish
 from twoscale.trust.trust import Trust
 
@@ -14,7 +14,7 @@ __all__ = [
     "NODES",
     "Certificate",
     "Coverage",
-    "KnownInputs",
+    "InputRange",
     "Polished",
     "Trust",
     "certify",

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.source import first_fields
-from twoscale.math.krylov import conjugate_gradients
 from twoscale.math.measures import over_channels, sample_errors
 from twoscale.operators.context import FieldPairs
 from twoscale.problems import DiffusionProblem, Problem
@@ -110,10 +109,7 @@ def needed_steps(problem: DiffusionProblem, inputs: Tensor, truth: Tensor, error
     system = problem.system_of_fields(inputs)
     wanted = truth[:, 1:-1, 1:-1].double()
     size = torch.linalg.vector_norm(wanted, dim=(1, 2)).clamp_min(torch.finfo(wanted.dtype).tiny)
-    result = conjugate_gradients(
-        system.apply,
-        system.right_side,
-        precondition=system.precondition,
+    result = system.solve(
         tolerance=error,
         max_steps=_MOST_STEPS,
         error=lambda found, *_: torch.linalg.vector_norm(found - wanted, dim=(1, 2)) / size,
@@ -125,14 +121,7 @@ def few_steps(problem: DiffusionProblem, inputs: Tensor, steps: int) -> Tensor:
     """Return the fields of inputs (batch, channels, height, width) after some solver steps."""
 
     def solve(part: Tensor) -> Tensor:
-        system = problem.system_of_fields(part)
-        return conjugate_gradients(
-            system.apply,
-            system.right_side,
-            precondition=system.precondition,
-            tolerance=0.0,
-            max_steps=steps,
-        ).solution
+        return problem.system_of_fields(part).solve(tolerance=0.0, max_steps=steps).solution
 
     return with_boundary(in_solver_parts(solve, inputs))
 

@@ -9,13 +9,12 @@ from torch import Tensor
 
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
-from twoscale.math.krylov import conjugate_gradients
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors.field_predictor import FieldPredictor
 from twoscale.problems import DiffusionProblem, Problem
-from twoscale.problems.diffusion import in_solver_parts
+from twoscale.problems.diffusion import DiffusionSystem, in_solver_parts
 from twoscale.runtime.threads import one_thread
-from twoscale.trust.known_inputs import KnownInputs
+from twoscale.trust.input_range import InputRange
 
 Score = Callable[[Tensor, Tensor], Tensor]
 """Returns (samples,) scores of inputs and their predictions."""
@@ -43,7 +42,7 @@ class Difficulty:
         self,
         operator: FieldOperator,
         problem: Problem | None,
-        known: KnownInputs,
+        known: InputRange,
         kinds: Sequence[str] | None = None,
     ) -> None:
         self._operator, self._known = operator, known
@@ -97,10 +96,8 @@ class Difficulty:
         system = self._problem.system_of_fields(both[:, :-1])
         predicted = both[:, -1].double()
         interior = predicted[:, 1:-1, 1:-1]
-        step = conjugate_gradients(
-            system.apply,
-            system.right_side - system.apply(interior),
-            precondition=system.precondition,
+        left = DiffusionSystem(system.faces, system.right_side - system.apply(interior))
+        step = left.solve(
             tolerance=0.0,
             max_steps=_STEPS if system.faces is not None else 1,  # which is exact where a is 1
         ).solution

@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning
-from twoscale.math.krylov import Error, conjugate_gradients
+from twoscale.math.krylov import Error
 from twoscale.problems import Problem
 from twoscale.problems.diffusion import DiffusionSystem, with_boundary
 from twoscale.problems.parameters import count
 from twoscale.runtime.threads import one_thread
-from twoscale.trust.certificate import Certificate, certified
+from twoscale.trust.certificate import CertifiableFields, Certificate, ScaledFields, certified
 from twoscale.trust.energy import EnergyNorm
-from twoscale.trust.given import Given, Part
 
 _MOST_STEPS = 500
 _TINY = torch.finfo(torch.float64).tiny
@@ -82,7 +81,7 @@ def polish(
     True
     """
     check_amount(steps, tolerance)
-    given = Given.of(prediction, input, problem)
+    given = CertifiableFields.of(prediction, input, problem)
     fields, taken, certificates = [], [], []
     with one_thread():
         for part in given.parts():
@@ -107,13 +106,12 @@ def check_amount(steps: int | None, tolerance: float | None) -> None:
         raise TwoscaleError(f"the tolerance must be between 0 and 1, such as 1e-6, got {tolerance}")
 
 
-def _polished(part: Part, steps: int | None, tolerance: float | None) -> tuple[Part, Tensor]:
+def _polished(
+    part: ScaledFields, steps: int | None, tolerance: float | None
+) -> tuple[ScaledFields, Tensor]:
     """Return polished fields and the steps of each."""
     system = part.system
-    result = conjugate_gradients(
-        system.apply,
-        system.right_side,
-        precondition=system.precondition,
+    result = system.solve(
         start=part.predicted[:, 1:-1, 1:-1],
         tolerance=tolerance or 0.0,
         max_steps=steps or _MOST_STEPS,

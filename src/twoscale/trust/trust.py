@@ -19,7 +19,7 @@ from twoscale.problems import Problem
 from twoscale.representation.base import subset
 from twoscale.trust.band import Band
 from twoscale.trust.difficulty import RESIDUAL, Difficulty, is_elliptic
-from twoscale.trust.known_inputs import KnownInputs
+from twoscale.trust.input_range import InputRange
 
 Predict = Callable[[Tensor], Tensor]
 _CHOICE, _VALUES = 256, 2**25  # samples and their values that say what is difficult, at most
@@ -34,7 +34,7 @@ class Trust(nn.Module):
 
     def __init__(self, space: Space, kinds: Sequence[str] = ()) -> None:
         super().__init__()
-        self.known = KnownInputs(space)
+        self.known = InputRange(space)
         self.band: Band | None = None
         self.kinds = tuple(kinds)
 

@@ -64,7 +64,7 @@ class Familiarity:
         return ~(self.unusual <= 1)
 
 
-class KnownInputs(nn.Module):
+class InputRange(nn.Module):
     """The range of the training inputs.
 
     Three things are looked at in each channel. The roughness: mean squares of differences between

@@ -11,7 +11,7 @@ from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
 from twoscale.problems import Darcy, Poisson
 from twoscale.problems.random_field import GaussianRandomField
-from twoscale.trust.known_inputs import KnownInputs
+from twoscale.trust.input_range import InputRange
 
 SIDE = 32
 USUAL = GaussianRandomField()
@@ -24,7 +24,7 @@ def drawn(problem, count, seed):
 
 def range_of(fields, parameters=0):
     space = Space(Grid(fields.shape[2:]), fields.shape[1], parameters=parameters)
-    return KnownInputs(space).fit(ArraySource(fields))
+    return InputRange(space).fit(ArraySource(fields))
 
 
 @pytest.fixture(scope="module", params=[Poisson, Darcy])
