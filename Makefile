@@ -55,9 +55,7 @@ format: $(READY)
 # Makes anew what is generated in README.md and docs/: from the records, the code and the demo.
 documents: demo
 	$(BIN)/python -m twoscale_lab.report.documents
-	$(BIN)/python -m twoscale_lab.cli.reference
 	$(BIN)/python scripts/docs_figures.py
-	$(BIN)/python -m twoscale_lab.report.readme
 
 # The documentation as a site that needs no server and no network: open site/index.html.
 docs: $(DOCS_READY)

@@ -1,7 +1,6 @@
 """What every command prints with --json and with --quiet, and how its help looks."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from tests.lab.study.synthetic import make_record, write_record
 from tests.surrogate.tiny import RECORD
 from twoscale import Grid, Poisson, Surrogate
-from twoscale_lab.cli.reference import JSON_KEYS, PAGE, reference
+from twoscale_lab.cli.names import JSON_KEYS
 
 LEARNED_NOTHING = {"mre": 0.5, "oracle_mre": 0.1, "timings": {"total": 1.0}}
 FIT = ("--method", "local", "--set", "epochs=1")
@@ -87,11 +86,6 @@ def test_errors_are_told_in_quiet_too(twoscale, tmp_path):
     assert (outcome.status, outcome.out) == (2, "")
     assert "does not exist" in outcome.err
     assert twoscale("--quiet", "study", "list", "--help").out.startswith("Usage: ")
-
-
-def test_the_reference_is_up_to_date():
-    page = Path(__file__).parents[2] / PAGE
-    assert page.read_text(encoding="utf-8") == reference(), "run `make documents`"
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -86,6 +86,19 @@ class Comparison:
             max(self.peer_seconds) / min(self.seconds),
         )
 
+    @property
+    def texts(self) -> list[str]:
+        """Return name, peer, our time, the peer's, their ratio and the agreement of results."""
+        agreement = [f"{k.replace('_', ' ')} {value:.3g}" for k, value in self.agreement.items()]
+        return [
+            self.name,
+            self.peer,
+            f"{median(self.seconds):.3g} {self.label}",
+            f"{median(self.peer_seconds):.3g}",
+            f"{self.ratio:.3g}",
+            ", ".join(agreement),
+        ]
+
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Comparison:
         """Return the comparison that `as_dict` wrote."""

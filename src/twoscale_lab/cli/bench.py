@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,19 +55,8 @@ def print_comparisons(results: Sequence[Comparison]) -> None:
 
     rows = []
     for result in results:
+        *start, ratio, agreement = result.texts
         low, high = result.spread
-        rows.append(
-            [
-                result.name,
-                result.peer,
-                f"{median(result.seconds):.3g} {result.label}",
-                f"{median(result.peer_seconds):.3g}",
-                f"{result.ratio:.3g} ({low:.3g} to {high:.3g})",
-                ", ".join(
-                    f"{name.replace('_', ' ')} {value:.3g}"
-                    for name, value in result.agreement.items()
-                ),
-            ]
-        )
+        rows.append([*start, f"{ratio} ({low:.3g} to {high:.3g})", agreement])
     headings = ("benchmark", "peer", "ours", "peer's", "ratio (spread)", "agreement")
     print_table(headings, rows, words=len(headings))

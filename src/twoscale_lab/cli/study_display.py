@@ -25,7 +25,7 @@ from twoscale_lab.study.definition import Scale, Study
 from twoscale_lab.study.folder import StudyFolder
 from twoscale_lab.study.leaderboard.standings import HEADINGS, NOTE, Standing, table_rows
 from twoscale_lab.study.leaderboard.standings import summary as standings_summary
-from twoscale_lab.study.paper.comparison import Row, agreement, by_study
+from twoscale_lab.study.paper.comparison import ComparedValue, agreement, by_study
 from twoscale_lab.study.planning import Plan, make_plan
 from twoscale_lab.study.quantities import values_by_seed
 from twoscale_lab.study.runner import Outcome
@@ -58,7 +58,7 @@ def show_studies(studies: list[Study], scale: Scale, *, json: bool) -> None:
     print_table(["study", "title", "cells"], rows, words=2)
 
 
-def show_summary(rows: list[Row], known: Collection[str]) -> None:
+def show_summary(rows: list[ComparedValue], known: Collection[str]) -> None:
     """Print a page: the counts of every study, and the values that are furthest off."""
     counts = [
         [
@@ -89,7 +89,7 @@ def show_summary(rows: list[Row], known: Collection[str]) -> None:
     say(f"In all: {agreement(rows)}")
 
 
-def _first_values(off: list[Row]) -> list[list[str]]:
+def _first_values(off: list[ComparedValue]) -> list[list[str]]:
     """Return as many rows of a table as fit the page."""
     rows = [
         [row.study, row.cell, row.metric, _number(row.paper, None), _number(row.ours, None)]
@@ -121,7 +121,7 @@ def show_standings(found: list[Standing]) -> None:
     say(standings_summary(found))
 
 
-def show_every_value(rows: list[Row], known: Collection[str], *, times: bool) -> None:
+def show_every_value(rows: list[ComparedValue], known: Collection[str], *, times: bool) -> None:
     """Print one row per value of the paper, why values are off, and the counts of every study."""
     shown = [row for row in rows if row.study in known and (times or row.verdict is not None)]
     print_table(_VALUES, [_value(row) for row in shown], words=3)
@@ -141,7 +141,7 @@ def show_every_value(rows: list[Row], known: Collection[str], *, times: bool) ->
     say(f"In all: {agreement(rows)}")
 
 
-def _value(row: Row) -> list[str]:
+def _value(row: ComparedValue) -> list[str]:
     """Return the cells of a value under `_VALUES`."""
     return [
         row.study,
@@ -165,7 +165,7 @@ def show_outcomes(outcomes: Mapping[str, Outcome], *, json: bool) -> None:
             print_answer(outcome.path)
 
 
-def as_json(rows: list[Row], standings: list[Standing]) -> dict[str, Any]:
+def as_json(rows: list[ComparedValue], standings: list[Standing]) -> dict[str, Any]:
     """Return the rows that are judged, the times, which are not, and the leaderboard if it ran."""
     cells = [row.as_dict() for row in rows if row.verdict is not None]
     times = [row.as_dict() for row in rows if row.verdict is None]

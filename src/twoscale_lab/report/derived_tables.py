@@ -11,9 +11,15 @@ from twoscale.report.display import ABSENT, display, number
 from twoscale.report.page import PageTable, TableCell
 from twoscale.report.picture import reporting_errors
 from twoscale_lab.report.audits import Audited, study_audits
-from twoscale_lab.report.related import chosen_cases
+from twoscale_lab.report.related import (
+    QUANTITY,
+    Crossing,
+    Scaling,
+    chosen_cases,
+    crossings,
+    scalings,
+)
 from twoscale_lab.report.results import StudyResult
-from twoscale_lab.report.scaling import QUANTITY, Crossing, Scaling, crossings, scalings
 from twoscale_lab.study.definition import Study
 from twoscale_lab.study.paper.audit import Audit
 

@@ -1,184 +1,214 @@
-"""Generate parts of the documentation: tables of results and speed, settings, figures.
+"""Generate parts of the documentation from records and code: tables, sentences, pages, pictures.
 
 Run as `python -m twoscale_lab.report.documents` in the repository's root, or by `make documents`.
+What is generated stands in `templates`: a whole page at its path, such as `docs/results.md`, and
+the text between the marks `<!-- NAME: start -->` and `<!-- NAME: end -->` of a page in `NAME.md`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import shutil
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from statistics import median
+from textwrap import dedent
 from typing import Any
 
+import typer
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from typer.cli import get_docs_for_click
+
+from twoscale.cli.app import app
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
 from twoscale.methods.recipes import METHODS
 from twoscale.methods.recipes import settings as settings_with
-from twoscale.methods.roles import EXCEPTION, PLAIN_PATCHES, PROPOSED
+from twoscale.methods.roles import EXCEPTION
 from twoscale.methods.settings import setting_text
 from twoscale.predictors import CodePredictor, get_predictor, predictors
+from twoscale.report.page import PageTable
+from twoscale.report.picture import save_figure
 from twoscale.settings import Setting, defaults_of, settings_of
 from twoscale_lab.bench.measure import Comparison
-from twoscale_lab.report.charts import KINDS
-from twoscale_lab.report.cluster_documents import cluster_text
-from twoscale_lab.report.readme import readme_parts
-from twoscale_lab.report.reproduce import NOTE, reproduce_table
-from twoscale_lab.report.serve_documents import inversion_text, load_sentences
-from twoscale_lab.report.study_documents import (
-    beyond_table,
-    leaderboard_text,
-    markdown,
-    results_page,
+from twoscale_lab.cli.names import JSON_KEYS
+from twoscale_lab.report.charts import KINDS, error_time_chart
+from twoscale_lab.report.reproduce import reproduced
+from twoscale_lab.report.results import CaseResult, Studies, StudyResult, read_studies
+from twoscale_lab.report.study_page import all_tables
+from twoscale_lab.report.summary import sentences
+from twoscale_lab.report.tables import (
+    SHARED_NOTE,
+    UNSHARED_NOTE,
+    agreement_table,
+    case_table,
+    compared_table,
+    markdown_table,
+    paper_values,
+    published_table,
+    standings_table,
 )
-from twoscale_lab.report.thinned_documents import thinned_text
-from twoscale_lab.report.trust_documents import certificate_table, polish_table, trust_tables
+from twoscale_lab.study.leaderboard.published import STUDY, leaderboard
+from twoscale_lab.study.leaderboard.standings import Standing, standings_of, summary
 
+_MARK = re.compile(r"<!-- (\w+): start -->\n.*?<!-- \1: end -->", re.DOTALL)
 _DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}
+_HEADLINE = (
+    "mre",
+    "oracle_mre",
+    "ssim",
+    "value_trace_error",
+    "normal_derivative_trace_error",
+    "residual_rms",
+    "total",
+)
+_EQUAL_CODES = "Representations of equal code size"  # a table of the study beyond
+_SPREAD = ("mre", "oracle_mre")  # quantities that have their deviation in narrow tables
+
+WHOLE_PAGES = (
+    "docs/results.md",
+    "docs/reference/cli.md",
+    "docs/reference/figures.md",
+    "docs/reference/settings.md",
+)
+"""Pages that are generated as a whole, by templates of the same path."""
+
+README_CASES = (
+    ("poisson-128", "Two-scale"),
+    ("poisson-128", "FNO"),
+    ("poisson-128", "Two-scale + affine, long code"),
+    ("darcy-256", "FNO"),
+    ("darcy-256", "Two-scale + encoder, symmetries"),
+)
+"""Place and label of the cases in the README's table."""
 
 
-def bench_table(results: Path) -> str:
-    """Return the Markdown tables of all recorded benchmarks, a device each."""
-    lines = []
-    for folder, title in _DEVICES.items():
-        paths = sorted((results / "bench" / folder).glob("*.json"))
-        found = [Comparison.from_dict(one) for path in paths for one in read_json(path)["results"]]
-        header = ["benchmark", "peer", "ours", "peer's", "ratio", "results"]
-        lines += [f"**{title}**", "", *markdown(header, map(_bench_row, found)), ""]
-    return "\n".join(lines).rstrip()
+class Documents:
+    """The generated parts of a repository's documentation."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.results = root, root / "results"
+        loader = PackageLoader("twoscale_lab.report")
+        self._templates = Environment(
+            loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self._templates.filters |= {
+            "f": format,
+            "percent": lambda value, spec: format(100 * value, spec),
+            "table": markdown_table,
+            "setting": _default,
+            "summary": summary,
+            "standings": standings_table,
+            "published": published_table,
+            "reproduced": reproduced,
+            "sentences": sentences,
+            "agreement": agreement_table,
+            "compared": compared_table,
+            "tables_in": all_tables,
+            "method_settings": method_settings,
+            "predictor_settings": predictor_settings,
+        }
+
+    def pages(self) -> dict[Path, str]:
+        """Return the up-to-date text of every page with a generated part."""
+        found = {self.root / name: self.render(name) for name in WHOLE_PAGES}
+        for page in [self.root / "README.md", *sorted((self.root / "docs").rglob("*.md"))]:
+            text = page.read_text(encoding="utf-8")
+            if page not in found and _MARK.search(text):
+                found[page] = _MARK.sub(lambda mark: self._marked(mark[1]), text)
+        return found
+
+    def _marked(self, name: str) -> str:
+        text = self.render(f"{name}.md").rstrip("\n")
+        return f"<!-- {name}: start -->\n{text}\n<!-- {name}: end -->"
+
+    def render(self, template: str) -> str:
+        """Return the text of a template, which reads records and attributes of this object."""
+        source = self._templates.get_template(template)
+        text = source.render(
+            documents=self,
+            record=lambda name: read_json(self.results / f"{name}.json"),
+            notes=[UNSHARED_NOTE, SHARED_NOTE],
+            exception=EXCEPTION,
+            methods=METHODS,
+            predictors=predictors(),
+            kinds=KINDS,
+            json_keys=JSON_KEYS,
+            sources=leaderboard().sources,
+        )
+        return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+    @cached_property
+    def studies(self) -> Studies:
+        return read_studies(self.results / "study")
+
+    @property
+    def headline(self) -> PageTable:
+        """Return the main methods on the paper's main problems, with the paper's errors."""
+        shown = [study for study in self.studies.results if study.name in ("headline", "darcy")]
+        cases = [case for study in shown for case in study.cases]
+        names = {study.name for study in shown}
+        paper = paper_values(row for row in self.studies.compared if row.study in names)
+        errors = {key: row for key, row in paper.items() if key[1] == "mre"}
+        rows = {case.id: case.label for case in cases}
+        return case_table("", rows, cases, _HEADLINE, errors, spread=_SPREAD)
+
+    @property
+    def equal_codes(self) -> PageTable:
+        """Return the representations of equal code size that were measured."""
+        beyond = self._study("beyond")
+        definition = self.studies.definitions["beyond"]
+        (asked,) = [one for one in definition.tables if one.title == _EQUAL_CODES]
+        cases = beyond.select(asked.rows).cases
+        rows = {case.id: case.label for case in cases}
+        return case_table("", rows, cases, asked.columns, {}, spread=_SPREAD)
+
+    @property
+    def readme_cases(self) -> list[CaseResult]:
+        cases = {(case.place, case.label): case for case in self._study("beyond").cases}
+        if missing := [
+            f"{name} on {place}" for place, name in README_CASES if (place, name) not in cases
+        ]:
+            raise TwoscaleError(f"the study beyond has no {', '.join(missing)}: name others")
+        return [cases[key] for key in README_CASES]
+
+    def _study(self, name: str) -> StudyResult:
+        found = self.studies.result(name)
+        if found is None:
+            raise TwoscaleError(f"{self.studies.folder} has no record of the study {name}")
+        return found
+
+    @property
+    def standings(self) -> list[Standing]:
+        found = self.studies.result(STUDY)
+        return (
+            standings_of(cell for case in found.cases for cell in case.cells)
+            if found
+            else standings_of([])
+        )
+
+    @property
+    def benchmarks(self) -> dict[str, list[Comparison]]:
+        """Return all recorded benchmarks by device."""
+        found: dict[str, list[Comparison]] = {}
+        for folder, title in _DEVICES.items():
+            for path in sorted((self.results / "bench" / folder).glob("*.json")):
+                results = read_json(path)["results"]
+                found.setdefault(title, []).extend(map(Comparison.from_dict, results))
+        return found
+
+    @property
+    def commands(self) -> str:
+        """Return the help of all commands as Markdown, with examples in blocks."""
+        commands = typer.main.get_command(app)
+        context = typer.Context(commands)
+        text = get_docs_for_click(obj=commands, ctx=context, indent=1, name="twoscale")
+        text = re.sub(r"^\* `--help`.*\n", "", text.replace("\b", ""), flags=re.MULTILINE)
+        examples = r"Examples:\n((?:  .*\n?)+)"
+        return re.sub(examples, lambda match: f"```bash\n{dedent(match[1])}```\n", text)
 
 
-def _bench_row(found: Comparison) -> list[str]:
-    agreement = [f"{name.replace('_', ' ')} {value:.3g}" for name, value in found.agreement.items()]
-    return [
-        found.name,
-        found.peer,
-        f"{median(found.seconds):.3g} {found.label}",
-        f"{median(found.peer_seconds):.3g}",
-        f"{found.ratio:.3g}",
-        ", ".join(agreement),
-    ]
-
-
-def refreshed(page: Path, texts: Mapping[str, str]) -> str:
-    """Return a page with the text between each pair of marks replaced."""
-    whole = page.read_text(encoding="utf-8")
-    for mark, text in texts.items():
-        start, end = f"<!-- {mark}: start -->", f"<!-- {mark}: end -->"
-        if start not in whole or end not in whole:
-            raise TwoscaleError(f"{page} lacks the marks {start} and {end}")
-        before, rest = whole.split(start)
-        after = rest.split(end)[1]
-        whole = f"{before}{start}\n{text}\n{end}{after}"
-    return whole
-
-
-def generated(root: Path) -> dict[Path, str]:
-    """Return the up-to-date text of every page with a generated part."""
-    results, docs = root / "results", root / "docs"
-    return {
-        **_refreshed_pages(root, results),
-        docs / "reference/settings.md": settings_page(),
-        docs / "reference/figures.md": figures_page(),
-        docs / "results.md": results_page(results / "study"),
-    }
-
-
-def _refreshed_pages(root: Path, results: Path) -> dict[Path, str]:
-    """Return the pages of which only the parts between marks are generated."""
-    studies = results / "study"
-    parts = {
-        "README.md": readme_parts(studies),
-        "docs/performance.md": {"bench": bench_table(results)},
-        "docs/reference/files.md": {
-            "faults": faults_table(results),
-            "killed": killed_sentences(results),
-        },
-        "docs/concepts/representations.md": {
-            "equal": beyond_table(studies, "Representations of equal code size")
-        },
-        "docs/concepts/certificate.md": {
-            "certificate": certificate_table(results),
-            "polish": polish_table(results),
-        },
-        "docs/benchmarks.md": {
-            "leaderboard": leaderboard_text(studies),
-            "thinned": thinned_text(results),
-        },
-        "docs/trust.md": {"trust": trust_tables(results)},
-        "docs/clusters.md": {"cluster": cluster_text(results)},
-        "docs/howto/serve.md": {"load": load_sentences(results)},
-        "docs/howto/invert.md": {"inversion": inversion_text(results)},
-        "docs/howto/reproduce.md": {"reproduce": f"{reproduce_table(studies)}\n\n{NOTE}"},
-    }
-    return {root / page: refreshed(root / page, texts) for page, texts in parts.items()}
-
-
-def faults_table(results: Path) -> str:
-    """Return the table of attacks on the command line: tried and failed, by kind."""
-    record = read_json(results / "faults.json", require={"kinds": list, "trials": int})
-    rows = [[kind["name"], str(kind["tried"]), str(kind["failed"])] for kind in record["kinds"]]
-    rows.append(["**all**", f"**{record['trials']}**", f"**{record['failed']}**"])
-    lines = markdown(["kind", "tried", "failed"], rows)
-    commit = record["environment"]["commit"]
-    return "\n".join([*lines, "", f"Record: `results/faults.json`, commit {commit}."])
-
-
-def killed_sentences(results: Path) -> str:
-    """Return two sentences on the time that kills cost a long training."""
-    record = read_json(results / "killed-training.json", require={"lost_seconds": list})
-    lost, share = max(record["lost_seconds"]), record["largest_share_lost"]
-    same = "the same weights" if record["same_weights"] else "other weights"
-    return (
-        f"Measured: a training of {record['training_seconds']:.0f} s was killed at "
-        f"{record['kills']} random instants and ended with {same} as one left alone. "
-        f"A kill lost at most {lost:.1f} s, {100 * share:.1f} % of the training.\n\n"
-        "Record: `results/killed-training.json`, made by `scripts/killed_training.py`."
-    )
-
-
-def figures_page() -> str:
-    """Return `docs/reference/figures.md`: the kinds of figures of studies, and their options."""
-    lines = [
-        "# Figures of studies",
-        "",
-        "A study's YAML file lists its figures: `{kind: curves, x: training, quantities: [mre]}`.",
-        "Every kind also takes `title`, `caption`, `rows` (patterns of case names:",
-        f"`[{PLAIN_PATCHES}*, {PROPOSED}]`) and `where` (properties:",
-        f"`{{method: [{PLAIN_PATCHES}, {PROPOSED}]}}`).",
-        "`base` says which case the others are compared with, by the properties that differ:",
-        "`{objective: null}` is the case before fine-tuning, `{solver: full}` one with a setting.",
-        "This page is generated from the code by `make documents`.",
-        "",
-    ]
-    rows = []
-    for name, kind in KINDS.items():
-        options = ", ".join(f"`{option}`" for option in sorted(kind.options)) or "none"
-        rows.append([f"`{name}`", options, kind.caption])
-    return "\n".join([*lines, *markdown(["kind", "options", "what it shows"], rows)]) + "\n"
-
-
-def settings_page() -> str:
-    """Return `docs/reference/settings.md`: settings of methods and predictors, with defaults."""
-    lines = [
-        "# Settings",
-        "",
-        "Pass settings as `--set key=value` or as arguments of `Surrogate`. The settings of a",
-        "method choose its representations. The settings of its predictor come in addition.",
-        f"Defaults are the paper's protocol. {EXCEPTION}",
-        "This page is generated from the code by `make documents`.",
-    ]
-    for name, method in METHODS.items():
-        lines += _table(f"`{name}`: {method.title}", _of_method(name))
-        if method.corrected:
-            lines += ["", "The settings of the `base` and of its predictor come in addition."]
-    lines += _predictors()
-    for name, kind in predictors().items():
-        lines += _table(f"With `predictor={name}`", _of_predictor(kind))
-    return "\n".join(lines) + "\n"
-
-
-def _of_method(name: str) -> dict[str, Setting]:
+def method_settings(name: str) -> dict[str, Setting]:
     """Return the settings of a method that are not those of its predictor, or of its base."""
     own, known = METHODS[name].settings, settings_with(name)
     base = METHODS[own["base"].default].settings if "base" in own else {}
@@ -188,7 +218,7 @@ def _of_method(name: str) -> dict[str, Setting]:
     return {key: one for key, one in known.items() if key not in others}
 
 
-def _of_predictor(kind: type[CodePredictor]) -> dict[str, Setting]:
+def predictor_settings(kind: type[CodePredictor]) -> dict[str, Setting]:
     """Return a predictor's settings; an objective that is the usual one is left to the method."""
     own = dict(settings_of(kind))
     if "objective" in own and own["objective"].default == defaults_of(CodePredictor)["objective"]:
@@ -196,29 +226,22 @@ def _of_predictor(kind: type[CodePredictor]) -> dict[str, Setting]:
     return own
 
 
-def _predictors() -> list[str]:
-    rows = [
-        [
-            f"`{name}`",
-            kind.title,
-            "closed form" if kind.closed_form else "trained",
-            "fields" if kind.reads_fields else "codes",
-        ]
-        for name, kind in predictors().items()
-    ]
-    header = ["`predictor`", "what it is", "how it is fitted", "reads"]
-    return ["", "## Predictors", "", *markdown(header, rows)]
-
-
-def _table(title: str, settings: Mapping[str, Setting]) -> list[str]:
-    rows = [[f"`{key}`", _default(one.default), one.meaning] for key, one in settings.items()]
-    return ["", f"## {title}", "", *markdown(["setting", "default", "meaning"], rows)]
-
-
 def _default(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else setting_text(value)
 
 
+def write_images(root: Path, demo: Path) -> None:
+    """Write the README's pictures: the chart from the records, the prediction from a demo."""
+    images, places = (
+        root / "docs" / "images",
+        list(dict.fromkeys(place for place, _ in README_CASES)),
+    )
+    chart = error_time_chart(read_studies(root / "results" / "study").results, places=places)
+    save_figure(chart.figure, images / "error_time.png")
+    shutil.copyfile(demo / "figures" / "prediction.png", images / "hero.png")
+
+
 if __name__ == "__main__":
-    for page, text in generated(Path()).items():
+    for page, text in Documents(Path()).pages().items():
         page.write_text(text, encoding="utf-8")
+    write_images(Path(), Path("demo"))

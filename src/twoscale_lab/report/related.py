@@ -1,18 +1,20 @@
-"""Relate the cases of a study: those along a curve, and a case and its base."""
+"""Relate the cases of a study: those along a curve, a case and its base, growth with the grid."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from twoscale.methods.recipes import CHOICES
 from twoscale.methods.settings import setting_text
 from twoscale_lab.report.results import OWN, SCHEDULE, CaseResult, StudyResult, property_of
 from twoscale_lab.study.statistics import (
+    PowerLaw,
     Spread,
     changes_by_seed,
+    fit_power_law,
     relative_change,
     speed_up,
     spread,
@@ -138,3 +140,69 @@ def along_variances(cases: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
         ]
         found.setdefault(", ".join([case.title, *differing]), []).append(case)
     return found
+
+
+QUANTITY = "total"
+"""The time that is fitted by default."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A method's mean times by nodes per side D, and the law through them."""
+
+    curve: Curve
+    law: PowerLaw
+
+    @property
+    def problem(self) -> str:
+        return self.curve.cases[0].problem
+
+    @property
+    def measured(self) -> dict[float, float]:
+        """Return the times by the nodes per side."""
+        return dict(self.law.points)
+
+
+def scalings(study: StudyResult, *, quantity: str = QUANTITY) -> list[Scaling]:
+    """Return the power law of each method that was measured on several grids.
+
+    Shared times are left out.
+    """
+    alone = study.where(
+        lambda case: bool(case.mean(quantity)) and not case.is_shared_time(quantity)
+    )
+    found = [curve for curve in curves(alone, "resolution") if len(curve.at) > 1]
+    return [Scaling(curve, _law(curve, quantity)) for curve in found]
+
+
+def _law(curve: Curve, quantity: str) -> PowerLaw:
+    times = [(case.resolution, case.mean(quantity)) for case in curve.cases]
+    return fit_power_law((size, seconds) for size, seconds in times if seconds is not None)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Two methods of a problem, and the D at which their power laws cross; None if they never do.
+
+    Beyond D, `lower` takes less time.
+    """
+
+    lower: Scaling
+    higher: Scaling
+    at: float | None
+
+    @property
+    def is_extrapolated(self) -> bool:
+        """Say whether D lies outside the grids on which both were measured."""
+        sides = [scaling.measured for scaling in (self.lower, self.higher)]
+        return self.at is None or not max(map(min, sides)) <= self.at <= min(map(max, sides))
+
+
+def crossings(found: Iterable[Scaling]) -> list[Crossing]:
+    """Return where the laws of each two methods of a problem cross."""
+    by_growth = sorted(found, key=lambda scaling: scaling.law.exponent)
+    return [
+        Crossing(lower, higher, lower.law.meets(higher.law))
+        for lower, higher in combinations(by_growth, 2)
+        if lower.problem == higher.problem
+    ]

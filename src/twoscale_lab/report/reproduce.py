@@ -1,50 +1,36 @@
-"""The paper's tables, the command that repeats each, and the GPU time that it took."""
+"""The paper's tables, the study that repeats each, and the GPU time that it took."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from twoscale.report.display import ABSENT
 from twoscale.runtime.stages import FINETUNE_PREPARE, FINETUNING, INFERENCE
-from twoscale_lab.report.results import StudyResult
-from twoscale_lab.report.studies import Studies, read_studies, record_files
-from twoscale_lab.report.study_documents import NO_RECORDS, markdown
+from twoscale_lab.report.results import Studies
 from twoscale_lab.study.paper.comparison import by_study
 from twoscale_lab.study.paper.published import paper_tables
-
-NOTE = (
-    "GPU minutes are sums of the recorded times on one NVIDIA H200. They cover fits, fine-tuning "
-    "and predictions; generating the data and measuring the errors come on top. Networks of "
-    "several studies were trained side by side, so a study that is run alone takes longer. A value "
-    "agrees within two of the paper's standard deviations or 5 %, whichever is larger."
-)
-"""What a page says below the table."""
 
 _OF_FINETUNING = (FINETUNE_PREPARE.name, FINETUNING.name, INFERENCE.name)
 
 
-def reproduce_table(folder: Path) -> str:
-    """Return a Markdown table of the paper's studies from a folder of records.
+def reproduced(studies: Studies) -> list[dict[str, Any]]:
+    """Return a row for each of the paper's studies, in the order of the paper's tables.
 
-    A row has the numbers of the paper's tables, the study's title, the command, the number of runs,
-    the minutes of GPU time, and how many of the paper's values agree.
+    It has the numbers of the tables, the study with its title, the minutes of GPU time, and how
+    many of the paper's values agree.
     """
-    if not record_files(folder):
-        return NO_RECORDS
-    studies = read_studies(folder)
     shown = [study for study in studies.results if table_numbers(study.name)]
-    rows = sorted(shown, key=lambda study: table_numbers(study.name)[0])
-    header = [
-        "paper's tables",
-        "what it compares",
-        "command",
-        "runs",
-        "GPU minutes",
-        "values that agree",
+    counts = by_study(studies.compared)
+    return [
+        {
+            "tables": _ranges(table_numbers(study.name)),
+            "title": studies.title(study),
+            "study": study,
+            "minutes": gpu_seconds(cell for case in study.cases for cell in case.cells) / 60,
+            "counts": counts[study.name],
+        }
+        for study in sorted(shown, key=lambda study: table_numbers(study.name)[0])
     ]
-    return "\n".join(markdown(header, (_row(study, studies) for study in rows)))
 
 
 def table_numbers(study: str) -> list[int]:
@@ -78,20 +64,6 @@ def _fit(cell: Mapping[str, Any]) -> tuple[Any, ...]:
     settings = tuple(sorted((name, str(value)) for name, value in cell["settings"].items()))
     keys = ("problem", "resolution", "training", "method", "seed")
     return (*(cell[key] for key in keys), settings)
-
-
-def _row(study: StudyResult, studies: Studies) -> list[str]:
-    definition = studies.definitions.get(study.name)
-    counts = by_study(studies.compared).get(study.name)
-    seconds = gpu_seconds(cell for case in study.cases for cell in case.cells)
-    return [
-        _ranges(table_numbers(study.name)),
-        definition.title if definition else study.name,
-        f"`twoscale study run {study.name} --out studies`",
-        str(study.cells),
-        f"{seconds / 60:.1f}",
-        f"{counts.match:,} of {counts.judged:,}" if counts else ABSENT,
-    ]
 
 
 def _ranges(numbers: list[int]) -> str:

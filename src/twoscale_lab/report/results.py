@@ -1,4 +1,4 @@
-"""The results of a study: the cells of its record by case, for tables and figures."""
+"""The results of studies: the cells of their records by case, with definitions and the paper."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import METHODS, every_setting, resolve
 from twoscale.methods.settings import setting_text
+from twoscale.report.display import ABSENT, display, with_spread
 from twoscale.report.method_looks import method_title
+from twoscale_lab.study.catalogue import recorded_study, study_names
+from twoscale_lab.study.definition import Study
 from twoscale_lab.study.field_file import read_fields
 from twoscale_lab.study.folder import read_record
+from twoscale_lab.study.paper.comparison import ComparedValue, compare
 from twoscale_lab.study.quantities import is_shared_time, values_by_seed
 from twoscale_lab.study.statistics import Spread, spread
 
@@ -60,6 +65,11 @@ class CaseResult:
     def place(self) -> str:
         """Return problem and resolution, within which cases are compared."""
         return f"{self.problem}-{self.resolution}"
+
+    @property
+    def place_title(self) -> str:
+        """Return problem and resolution as a heading."""
+        return place_title(self.place)
 
     @property
     def title(self) -> str:
@@ -116,6 +126,15 @@ class CaseResult:
         found = self.spread(name)
         return None if found is None else found.mean
 
+    def text(self, name: str, *, spread: bool = True) -> str:
+        """Return a quantity as text: its mean, with its deviation unless `spread` is false."""
+        found = self.spread(name)
+        if found is None:
+            return ABSENT
+        deviation = found.deviation if spread else None
+        text = with_spread(found.mean, deviation, display(name).kind)
+        return text + (" †" if self.is_shared_time(name) else "")
+
 
 def property_of(case: CaseResult, name: str) -> Any:
     """Return a case's problem, resolution, training, method, objective, or one of its settings.
@@ -155,11 +174,24 @@ class StudyResult:
         """Return the case of that id, if it was measured."""
         return next((case for case in self.cases if case.id == name), None)
 
-    def ordered(self, ids: Iterable[str]) -> StudyResult:
-        """Return the study with its cases in the order of these ids, others after them."""
-        places = {name: place for place, name in enumerate(ids)}
-        order = sorted(self.cases, key=lambda case: places.get(case.id, len(places)))
-        return replace(self, cases=tuple(order))
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the origin of the numbers: record, runs, devices, commits, command."""
+        commits, devices = (
+            ", ".join(sorted({self.where_run(k)[part] for k in range(len(self.environments))}))
+            for part in (0, 1)
+        )
+        runs = f"{self.cells}, of {len(self.cases)} cases"
+        found = {"Record": self.record.name, "Runs": runs, "Device": devices, "Commit": commits}
+        return [(k, words) for k, words in (found | {"Command": self.command}).items() if words]
+
+    def where_run(self, environment: object) -> tuple[str, str]:
+        """Return the commit and the device of an environment, by its number in the record."""
+        if not isinstance(environment, int) or not 0 <= environment < len(self.environments):
+            return ABSENT, ABSENT
+        found = self.environments[environment]
+        device = found.get("device_name") or found.get("device")
+        return str(found.get("commit") or ABSENT), str(device or ABSENT)
 
     def select(
         self,
@@ -191,20 +223,25 @@ def _matches(case: CaseResult, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in (case.id, case.id.partition(" ")[2]))
 
 
-def read_study(path: Path, labels: Mapping[str, str] | None = None) -> StudyResult:
-    """Return the study a record file holds, with the fields beside it if there are any."""
+def read_study(path: Path, definition: Study | None = None) -> StudyResult:
+    """Return the study a record file holds, with the fields beside it if there are any.
+
+    A definition names cases and gives their order.
+    """
     content = read_record(path)
-    cells: dict[str, list[Mapping[str, Any]]] = {}
+    rows = {row.case.id: row.label for row in definition.rows()} if definition else {}
+    cells: dict[str, list[Mapping[str, Any]]] = {name: [] for name in rows}
     for cell in content["cells"]:
         cells.setdefault(cell["case"], []).append(cell)
     cases = [
         CaseResult(name, "", tuple(sorted(found, key=lambda cell: cell["seed"])))
         for name, found in cells.items()
+        if found
     ]
     return StudyResult(
         name=content["study"],
         record=path,
-        cases=tuple(_labelled(cases, labels or {})),
+        cases=tuple(_labelled(cases, rows)),
         scale=content.get("scale", "paper"),
         command=content.get("command", ""),
         environments=tuple(content["environments"]),
@@ -213,7 +250,7 @@ def read_study(path: Path, labels: Mapping[str, str] | None = None) -> StudyResu
     )
 
 
-def _labelled(cases: list[CaseResult], labels: Mapping[str, str]) -> list[CaseResult]:
+def _labelled(cases: list[CaseResult], labels: Mapping[str, str | None]) -> list[CaseResult]:
     """Return the cases with readable names: the given ones, or ones made from the settings."""
     unnamed = [case for case in cases if not labels.get(case.id)]
     return [replace(case, label=labels.get(case.id) or _label(case, unnamed)) for case in cases]
@@ -241,3 +278,58 @@ def place_title(place: str) -> str:
     """
     problem, _, resolution = place.rpartition("-")
     return f"{problem.capitalize()} {resolution}²"
+
+
+@dataclass(frozen=True)
+class Studies:
+    """Results in the order of the studies, definitions of those that are known, comparisons."""
+
+    folder: Path
+    results: tuple[StudyResult, ...]
+    definitions: Mapping[str, Study]
+    compared: tuple[ComparedValue, ...]
+
+    def result(self, name: str) -> StudyResult | None:
+        """Return the result of that study, if there is one."""
+        return next((study for study in self.results if study.name == name), None)
+
+    def title(self, study: StudyResult) -> str:
+        """Return the title of a study, or its name if its definition is not known."""
+        definition = self.definitions.get(study.name)
+        return definition.title if definition else study.name
+
+    def question(self, study: StudyResult) -> str:
+        """Return what a study asks."""
+        definition = self.definitions.get(study.name)
+        return definition.question.strip() if definition else ""
+
+    @property
+    def differing(self) -> list[ComparedValue]:
+        """Return the values that differ from the paper's, unexplained ones first."""
+        off = [row for row in self.compared if row.verdict == "off"]
+        return sorted(off, key=lambda row: row.explanation is not None)
+
+
+def read_studies(folder: Path) -> Studies:
+    """Return the studies in a study folder or in a folder of records."""
+    records = {path: read_record(path) for path in record_files(folder)}
+    if not records:
+        raise TwoscaleError(
+            f"{folder} holds no records: run a study into it, or give the folder of its records"
+        )
+    found = {path: recorded_study(record) for path, record in records.items()}
+    results = [read_study(path, definition) for path, definition in found.items()]
+    definitions = {records[path]["study"]: one for path, one in found.items() if one is not None}
+    measured = [record for record in records.values() if record["scale"] == "paper"]
+    known = {record["study"] for record in measured}
+    rows = [row for row in compare(measured) if row.study in known] if measured else []
+    return Studies(folder, tuple(results), definitions, tuple(rows))
+
+
+def record_files(folder: Path) -> list[Path]:
+    """Return the records of a study folder, or of a folder of records, in the studies' order."""
+    place = folder / "records" if (folder / "records").is_dir() else folder
+    order = {name: position for position, name in enumerate(study_names())}
+    return sorted(
+        place.glob("*.json"), key=lambda path: (order.get(path.stem, len(order)), path.stem)
+    )

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.report.display import ABSENT, display, number, with_spread
 from twoscale.report.figure_folder import check_page, write_with_figures
-from twoscale.report.page import ChartTable, PageTable, Picture, Section, TableCell, page_text
+from twoscale.report.page import PageTable, Picture, Section, page_text
 from twoscale.report.picture import reporting_errors
-from twoscale_lab.report.agreement import agreement_table
-from twoscale_lab.report.best_result import best_result
 from twoscale_lab.report.charts import KINDS, Chart, draw, error_time_chart
 from twoscale_lab.report.charts.error_time import error_time_cases, main_places
 from twoscale_lab.report.derived_tables import derived_tables
-from twoscale_lab.report.results import CaseResult, StudyResult
-from twoscale_lab.report.standings import standing_tables
-from twoscale_lab.report.studies import Studies, read_studies
-from twoscale_lab.report.study_tables import (
+from twoscale_lab.report.results import Studies, StudyResult, read_studies
+from twoscale_lab.report.summary import best_result, sentences, tiles
+from twoscale_lab.report.tables import (
     SHARED_NOTE,
     UNSHARED_NOTE,
-    StudyTable,
-    Value,
-    compared_title,
+    agreement_table,
+    compared_table,
+    standing_tables,
     study_tables,
 )
-from twoscale_lab.report.summary import sentences, tiles
-from twoscale_lab.study.definition import Figure as Asked
-from twoscale_lab.study.paper.comparison import Row as Compared
-from twoscale_lab.study.quantities import is_time
+from twoscale_lab.study.definition import StudyFigure
 
 TITLE = "Two-scale localised PCA-Net: our measurements and the paper's"
 _NOTE = (
@@ -100,10 +92,8 @@ def _rendered(chart: Chart, name: str, title: str, caption: str, **options: Any)
 
 
 def _paper_section(studies: Studies) -> Section:
-    off = [row for row in studies.compared if row.verdict == "off"]
-    off.sort(key=lambda row: row.explanation is not None)  # unexplained ones come first
     tables = [agreement_table(studies)]
-    if off:
+    if off := studies.differing:
         tables.append(compared_table(off, "Values that differ from the paper, and why"))
     return Section(
         "Comparison with the paper",
@@ -114,16 +104,16 @@ def _paper_section(studies: Studies) -> Section:
     )
 
 
+def all_tables(study: StudyResult, studies: Studies) -> list[PageTable]:
+    """Return every table of a study: its standing, its cases, what its figures derive."""
+    definition = studies.definitions.get(study.name)
+    own = study_tables(study, definition, studies.compared)
+    return [*standing_tables(study), *own, *derived_tables(study, definition)]
+
+
 def _study_section(study: StudyResult, studies: Studies) -> Section:
     definition = studies.definitions.get(study.name)
     compared = [row for row in studies.compared if row.study == study.name]
-    asked = study_tables(study, definition, compared)
-    columns = dict.fromkeys(name for table in asked for name in table.columns)
-    origins = _origins(study, list(columns))
-    tables = [*standing_tables(study), *(_table(table, origins) for table in asked)]
-    note = _NOTE + (_PAPER_NOTE if compared else "")
-    tables[-1:] = [replace(table, note=note) for table in tables[-1:]]
-    tables += derived_tables(study, definition)
     pictures, remarks = _pictures(study, definition.figures if definition else [])
     if any(case.is_shared_time("total") for case in study.cases):
         remarks.insert(0, SHARED_NOTE)
@@ -136,12 +126,12 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
     ]
     seen = [row for row in compared if row.ours is not None]
     return Section(
-        definition.title if definition else study.name,
-        definition.question if definition else "",
-        facts=facts(study),
-        tables=tables,
+        studies.title(study),
+        studies.question(study),
+        facts=study.facts,
+        tables=all_tables(study, studies),
         pictures=pictures,
-        remarks=remarks,
+        remarks=[*remarks, _NOTE + (_PAPER_NOTE if compared else "")],
         folded=[compared_table(seen, f"All {len(seen)} values of the paper, with ours")]
         if seen
         else [],
@@ -150,22 +140,7 @@ def _study_section(study: StudyResult, studies: Studies) -> Section:
     )
 
 
-def facts(study: StudyResult) -> list[tuple[str, str]]:
-    """Return the origin of a study's numbers: record, runs, devices, commits, command."""
-    devices, commits = (
-        sorted({_where(study, k)[part] for k in range(len(study.environments))}) for part in (1, 0)
-    )
-    found = [
-        ("Record", study.record.name),
-        ("Runs", f"{study.cells}, of {len(study.cases)} cases"),
-        ("Device", ", ".join(devices)),
-        ("Commit", ", ".join(commits)),
-        ("Command", study.command),
-    ]
-    return [(name, words) for name, words in found if words]
-
-
-def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture], list[str]]:
+def _pictures(study: StudyResult, asked: Sequence[StudyFigure]) -> tuple[list[Picture], list[str]]:
     """Return the figures of a study's definition, and a remark for each that cannot be drawn."""
     pictures, remarks = [], []
     for position, one in enumerate(asked, 1):
@@ -183,7 +158,7 @@ def _pictures(study: StudyResult, asked: Sequence[Asked]) -> tuple[list[Picture]
     return pictures, remarks
 
 
-def _picture(study: StudyResult, asked: Asked, title: str, name: str) -> Picture | None:
+def _picture(study: StudyResult, asked: StudyFigure, title: str, name: str) -> Picture | None:
     """Return a rendered figure; None if none of its cases was run."""
     chart = draw(asked.kind, study, asked.options)
     if chart is None:
@@ -191,117 +166,6 @@ def _picture(study: StudyResult, asked: Asked, title: str, name: str) -> Picture
     kind = KINDS[asked.kind]
     caption = asked.options.get("caption", kind.caption)
     return _rendered(chart, name, title, caption, vector=kind.vector)
-
-
-def _table(table: StudyTable, origins: Mapping[str, ChartTable]) -> PageTable:
-    several = len(table.places) > 1
-    header = ["case", *(["grid"] if several else [])]
-    header += [*(display(name).heading for name in table.columns), "seeds"]
-    rows = []
-    for row in table.rows:
-        cells: list[TableCell | str] = [row.label]
-        if several:
-            cells.append(row.place)
-        cells += [_cell(value) for value in row.values]
-        cells.append(TableCell(str(row.seeds) if row.seeds else ABSENT, row.seeds))
-        rows.append(cells)
-    title = table.title
-    if len(table.places) == 1 and table.places[0] not in title:
-        title += f" ({table.places[0]})"
-    words = (0, 1) if several else (0,)
-    sources = [origins.get(row.id) for row in table.rows]
-    return PageTable(header, rows, title, words=words, origins=sources)
-
-
-def _cell(value: Value) -> TableCell:
-    kind = display(value.name).kind
-    ours, paper = value.ours, value.paper
-    text = with_spread(ours.mean, ours.deviation, kind) + value.mark if ours else ABSENT
-    mean = ours.mean if ours else None
-    if paper is None:
-        return TableCell(text, mean)
-    apart = paper.difference_in_sd
-    return TableCell(
-        text,
-        mean,
-        paper=with_spread(paper.paper, paper.paper_sd, kind),
-        verdict=paper.verdict or "",
-        note="" if apart is None else f"{apart:+.1f} of the paper's standard deviations apart",
-    )
-
-
-def _origins(study: StudyResult, columns: Sequence[str]) -> dict[str, ChartTable]:
-    """Return the origin of each case's numbers, one line per seed."""
-    found = {}
-    for case in study.cases:
-        shown = [name for name in columns if case.values(name)]
-        header = ["seed", *(display(name).heading for name in shown)]
-        header += ["cell", "config", "commit", "device"]
-        rows = [
-            [
-                str(cell["seed"]),
-                *(_one(case, name, cell["seed"]) for name in shown),
-                str(cell.get("key", ABSENT)),
-                str(cell.get("config_hash", ABSENT)),
-                *_where(study, cell.get("environment")),
-            ]
-            for cell in case.cells
-        ]
-        found[case.id] = ChartTable(header, rows, f"{study.record.name}: {case.id}")
-    return found
-
-
-def _one(case: CaseResult, name: str, seed: int) -> str:
-    return number(case.values(name).get(seed), display(name).kind)
-
-
-def _where(study: StudyResult, index: object) -> list[str]:
-    if not isinstance(index, int) or not 0 <= index < len(study.environments):
-        return [ABSENT, ABSENT]
-    environment = study.environments[index]
-    return [
-        str(environment.get("commit") or ABSENT),
-        str(environment.get("device_name") or environment.get("device") or ABSENT),
-    ]
-
-
-def compared_table(rows: Sequence[Compared], title: str) -> PageTable:
-    """Return values of the paper beside ours, one a row, with the reason where they differ."""
-    header = ["case", "quantity", "paper", "ours", "why", "difference, sd"]
-    header += ["verdict", "paper's table"]
-    return PageTable(
-        header,
-        [
-            [
-                compared_title(row.cell),
-                display(row.metric).heading,
-                TableCell(_written(row, row.paper, row.paper_sd), row.paper),
-                TableCell(_written(row, row.ours, row.ours_sd), row.ours),
-                row.explanation or "",
-                TableCell(_apart(row), row.difference_in_sd),
-                TableCell(row.verdict or "not judged", verdict=row.verdict or ""),
-                row.table,
-            ]
-            for row in rows
-        ],
-        title,
-        words=(0, 1, 4, 7),
-    )
-
-
-def _written(row: Compared, mean: float | None, deviation: float | None) -> str:
-    """Return a value of a comparison; changes are percentages, speed-ups and others plain."""
-    if not row.is_change:
-        return with_spread(mean, deviation, display(row.metric).kind)
-    if is_time(row.metric) or row.metric == "ssim":
-        return with_spread(mean, deviation, "short")
-    return number(mean, "relative")
-
-
-def _apart(row: Compared) -> str:
-    if row.difference_in_sd is None:
-        return ABSENT
-    return f"{'~ ' if row.sd_derived else ''}{row.difference_in_sd:+.1f}"
 
 
 def _footer(studies: Studies) -> str:

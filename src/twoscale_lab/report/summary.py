@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations, groupby
 
 from twoscale.methods.roles import PLAIN_PATCHES, PROPOSED, WHOLE_FIELDS
-from twoscale.report.display import number, with_spread
+from twoscale.report.display import number
 from twoscale.report.method_looks import method_title
 from twoscale.report.page import Tile
-from twoscale_lab.report.agreement import agreement_sentences, percent
+from twoscale_lab.report.audits import same_decisions, study_audits
+from twoscale_lab.report.charts.error_time import error_time_cases, main_places
 from twoscale_lab.report.related import Curve, curves
-from twoscale_lab.report.results import CaseResult, place_title
-from twoscale_lab.report.studies import Studies
-from twoscale_lab.report.study_tables import case_title
+from twoscale_lab.report.results import CaseResult, Studies, place_title
+from twoscale_lab.report.tables import case_title, percent
 from twoscale_lab.study.paper.comparison import tally
 from twoscale_lab.study.statistics import crossovers
 
@@ -41,7 +41,7 @@ def tiles(studies: Studies) -> list[Tile]:
         words = f"of {counts.judged:,} values agree with the paper"
         shown.append(Tile(f"{percent(counts)} %", words))
     for case in _proposed(studies)[:2]:
-        words = f"error of {case.title} on {place_title(case.place)}"
+        words = f"error of {case.title} on {case.place_title}"
         shown.append(Tile(f"{number(case.mean('mre'), 'percent')} %", words))
     return shown
 
@@ -176,7 +176,7 @@ def _overtakings(one: Curve, other: Curve) -> list[str]:
     for crossing in crossovers(*errors):
         lower, higher = (one, other) if crossing.below else (other, one)
         found.append(
-            f"{place_title(one.cases[0].place)}: {lower.label} has a lower error than "
+            f"{one.cases[0].place_title}: {lower.label} has a lower error than "
             f"{higher.label} from about {round(crossing.at, -1):,.0f} training fields on."
         )
     return found
@@ -196,7 +196,7 @@ def _gaps(studies: Studies) -> list[str]:
     oracle = number(case.mean("oracle_mre"), "percent")
     return [
         f"The widest gap between learning and representation is that of {case.title} on "
-        f"{place_title(case.place)}. With default settings its learned error is {ratio:.1f} times "
+        f"{case.place_title}. With default settings its learned error is {ratio:.1f} times "
         f"the error of its representation alone ({oracle} %)."
     ]
 
@@ -239,6 +239,88 @@ def _winning_sizes(cases: Iterable[CaseResult], method: str) -> list[str]:
     return [f"{size} {end}" for (wins, size), end in zip(turns, ends, strict=True) if wins]
 
 
+def agreement_sentences(studies: Studies) -> list[str]:
+    """Return how many values agree with the paper, and how many decisions of its audit."""
+    return [*_values(studies), *_audits(studies)]
+
+
+def _values(studies: Studies) -> list[str]:
+    counts = tally(studies.compared)
+    if counts.agreement is None:
+        return []
+    words = (
+        f"The paper's tables of these studies have {counts.judged + counts.missing:,} values "
+        f"besides times. {counts.judged:,} of them were measured here, and {counts.match:,} "
+        f"({percent(counts)} %) agree: they differ by at most two of the paper's standard "
+        "deviations or 5 %."
+    )
+    if counts.off:
+        explained = counts.off - counts.unexplained
+        words += f" The other {counts.off} differ; {explained} of these have an explanation."
+    return [words]
+
+
+def _audits(studies: Studies) -> list[str]:
+    """Return a sentence for each study whose equivalence audit the paper has as well."""
+    found = []
+    for study in studies.results:
+        same, judged = same_decisions(study_audits(study, studies.definitions.get(study.name)))
+        if judged:
+            found.append(
+                f"{studies.title(study)}: {same} of {judged} decisions of the paper's equivalence "
+                "audit are the same here. Times are not counted."
+            )
+    return found
+
+
+def best_result(studies: Studies) -> list[str]:
+    """Return the best result on the finest grid of each main problem.
+
+    They name the best of the methods with default settings. If predictors beyond the paper have a
+    lower error, the fastest such case comes first.
+    """
+    finest: dict[str, Sequence[CaseResult]] = {}
+    for cases in main_places(error_time_cases(studies.results)).values():
+        finest[cases[0].problem] = cases  # grids come from coarse to fine
+    found = [_place_result(studies, cases) for cases in finest.values()]
+    return [words for words in found if words]
+
+
+def _place_result(studies: Studies, cases: Sequence[CaseResult]) -> str:
+    usual = [case for case in cases if not case.predictor]
+    if not usual:
+        return ""
+    rival = min(usual, key=_error)
+    place, device = cases[0].place_title, _devices(studies, cases)
+    better = [case for case in cases if case.predictor and _error(case) < _error(rival)]
+    if not better:
+        return f"On {place}, {rival.title} has the lowest error: {_words(rival)}{device}."
+    best = min(better, key=lambda case: case.mean("total") or 0.0)
+    return (
+        f"On {place}, {best.family} has an error of {_words(best)}{device}. "
+        f"{rival.title} has {_words(rival)}."
+    )
+
+
+def _words(case: CaseResult) -> str:
+    share = " (a shared time)" if case.is_shared_time("total") else ""
+    error, seconds = number(case.mean("mre"), "percent"), number(case.mean("total"), "seconds")
+    return f"{error} % after {seconds} s{share}"
+
+
+def _devices(studies: Studies, cases: Sequence[CaseResult]) -> str:
+    """Return the name of the device, if all cells of the cases ran on the same one."""
+    names = {
+        study.where_run(cell.get("environment"))[1]
+        for study in studies.results
+        for case in cases
+        if (known := study.case(case.id)) is not None
+        for cell in known.cells
+    }
+    (name,) = names if len(names) == 1 else ("",)
+    return f" on one {name}" if name else ""
+
+
 def _error(case: CaseResult) -> float:
     return case.mean("mre") or 0.0
 
@@ -252,9 +334,7 @@ def _size(case: CaseResult) -> float:
 
 
 def _spread(case: CaseResult) -> str:
-    spread = case.spread("mre")
-    assert spread is not None
-    return with_spread(spread.mean, spread.deviation, "percent") + " %"
+    return f"{case.text('mre')} %"
 
 
 def _seconds(case: CaseResult) -> str:

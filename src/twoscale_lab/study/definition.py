@@ -49,7 +49,7 @@ def first_problem(error: ValidationError) -> str:
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
-class Entry(Strict):
+class CaseEntry(Strict):
     """One or several cases: all combinations of the lists in it, settings included."""
 
     method: str | list[str]
@@ -62,7 +62,7 @@ class Entry(Strict):
     label: Label | None = None  # {name} stands for a part or a setting of the case, or {title}
 
 
-class Table(Strict):
+class StudyTable(Strict):
     """A table: one row per case that any of the patterns names, one column per quantity."""
 
     name: str
@@ -71,7 +71,7 @@ class Table(Strict):
     columns: list[Annotated[str, AfterValidator(check_quantity)]]
 
 
-class Figure(BaseModel):
+class StudyFigure(BaseModel):
     """A figure of some kind; all further entries are options of that kind."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -119,16 +119,16 @@ class Study(Strict):
     resolution: Size | list[Size] = 128
     samples: Size = SAMPLES
     protocol: Protocol = Protocol()
-    cases: list[Entry] = Field(min_length=1)
+    cases: list[CaseEntry] = Field(min_length=1)
     small: Small
-    tables: list[Table] = Field(default_factory=list, max_length=100)
-    figures: list[Figure] = Field(default_factory=list, max_length=100)
+    tables: list[StudyTable] = Field(default_factory=list, max_length=100)
+    figures: list[StudyFigure] = Field(default_factory=list, max_length=100)
     compare: Compare = Compare()
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[StudyRow]:
         """Return the cases in order, each once, with their seeds and labels."""
         self._check_count()
-        rows: dict[Case, Row] = {}
+        rows: dict[Case, StudyRow] = {}
         for entry in self.cases:
             for case in self._expand(entry):
                 seeds = self.seeds if entry.seeds is None else entry.seeds
@@ -137,7 +137,7 @@ class Study(Strict):
                 if known is not None:
                     seeds = sorted({*known.seeds, *seeds})
                     label = known.label or label
-                rows[case] = Row(case, tuple(seeds), label)
+                rows[case] = StudyRow(case, tuple(seeds), label)
         return list(rows.values())
 
     def cells(
@@ -208,7 +208,7 @@ class Study(Strict):
                 f"the study {self.name} has over {_MOST_CELLS:,} cells: give fewer values or seeds"
             )
 
-    def _places(self, entry: Entry) -> list[list[Any]]:
+    def _places(self, entry: CaseEntry) -> list[list[Any]]:
         """Return the problems, resolutions, methods and training sizes of an entry."""
         return [
             _as_list(self.problem if entry.problem is None else entry.problem),
@@ -217,7 +217,7 @@ class Study(Strict):
             _as_list(entry.training),
         ]
 
-    def _expand(self, entry: Entry) -> Iterator[Case]:
+    def _expand(self, entry: CaseEntry) -> Iterator[Case]:
         for problem, resolution, method, training in product(*self._places(entry)):
             for values in product(*_choices(entry)):
                 for objective in _as_list(entry.objective):
@@ -244,7 +244,7 @@ class Study(Strict):
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """A case of a study, the seeds it is run with, and a short name where it has one."""
 
     case: Case
@@ -257,7 +257,7 @@ def _is_schedule(name: str) -> bool:
     return setting is not None and setting.schedule
 
 
-def _choices(entry: Entry) -> list[list[Any]]:
+def _choices(entry: CaseEntry) -> list[list[Any]]:
     """Return the values of each setting of an entry."""
     return [_as_list(value) for value in entry.settings.values()]
 

@@ -8,8 +8,8 @@ from tests.lab.study.synthetic import make_record, write_record
 from twoscale.report.display import ABSENT
 from twoscale_lab.report.audits import same_decisions, study_audits
 from twoscale_lab.report.derived_tables import derived_tables
+from twoscale_lab.report.related import crossings, scalings
 from twoscale_lab.report.results import read_study
-from twoscale_lab.report.scaling import crossings, scalings
 from twoscale_lab.study.catalogue import load_study
 
 

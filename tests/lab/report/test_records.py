@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from twoscale_lab.report.documents import generated
-from twoscale_lab.report.results import read_study
-from twoscale_lab.report.studies import read_studies
+from twoscale_lab.report.documents import Documents
+from twoscale_lab.report.results import read_studies, read_study
 from twoscale_lab.study.catalogue import load_study
 from twoscale_lab.study.folder import read_record, read_records
 from twoscale_lab.study.paper.comparison import compare
@@ -51,7 +50,7 @@ def test_what_differs_from_the_paper_is_explained_and_no_explanation_is_stale():
 
 
 def test_generated_pages_are_up_to_date():
-    for page, text in generated(ROOT).items():
+    for page, text in Documents(ROOT).pages().items():
         assert page.read_text(encoding="utf-8") == text, f"{page.name}: run `make documents`"
 
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from tests.lab.study.synthetic import make_cell, make_record, write_record
+from tests.lab.study.tiny import TEXT
 from twoscale.errors import TwoscaleError
 from twoscale_lab.report.related import along_variances, base_of, curves, signature
 from twoscale_lab.report.results import place_title, property_of, read_study
+from twoscale_lab.study.catalogue import parse_study
 
 CASES = [
     "poisson-128 local",
@@ -55,9 +57,12 @@ def test_labels_name_the_method_and_what_varies(study):
 
 
 def test_given_labels_come_first(tmp_path):
-    path = write_record(tmp_path, make_record("some", CASES[:2]), fields=False)
-    labels = [one.label for one in read_study(path, {CASES[0]: "plain"}).cases]
-    assert labels == ["plain", "Two-scale"]
+    """They, and the order of the cases, are those of the definition."""
+    text = TEXT.replace("{method: local}", "{method: local, label: plain}")
+    cases = ["poisson-16 two-scale", "poisson-16 local"]
+    path = write_record(tmp_path, make_record("some", cases, samples=100), fields=False)
+    found = read_study(path, parse_study(text, name="some")).cases
+    assert [one.label for one in found] == ["plain", "Two-scale"]
 
 
 def test_cases_are_selected_by_pattern_and_property(study):

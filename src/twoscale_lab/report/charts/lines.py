@@ -22,9 +22,8 @@ from twoscale_lab.report.charts.values import (
     measured,
     require_any,
 )
-from twoscale_lab.report.related import Curve, base_of
+from twoscale_lab.report.related import QUANTITY, Curve, base_of, scalings
 from twoscale_lab.report.results import StudyResult, place_title
-from twoscale_lab.report.scaling import QUANTITY, scalings
 
 _AXES = {"resolution": "nodes per side", "training": "training fields"}
 _LOOKS = (

@@ -36,7 +36,7 @@ _ROUNDING = 1e-9  # of the machine's numbers, at the edge of what matches
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedValue:
     """One value of the paper and what was measured here.
 
     A time has no verdict: it is of another machine. `sd_derived` says that the paper prints no
@@ -75,7 +75,7 @@ def compare(
     *,
     tables: Iterable[PaperTable] | None = None,
     explanations: Sequence[Explanation] | None = None,
-) -> list[Row]:
+) -> list[ComparedValue]:
     """Return a row for every value of the paper's tables, in their order.
 
     A table is held against the records of its study at the paper's scale. A value matches within
@@ -170,7 +170,7 @@ def _row(
     measured: _Measured,
     printed: _Printed,
     known: Sequence[Explanation],
-) -> Row:
+) -> ComparedValue:
     paper, _ = cell.values[metric]
     given = printed.deviation(table.study, cell, metric)
     derived = printed.derived(table.study, cell, metric) if given is None else None
@@ -182,7 +182,7 @@ def _row(
         None if is_time(metric) else _verdict(paper, difference, one, unit)
         for one in (deviation, given)
     )
-    return Row(
+    return ComparedValue(
         study=table.study,
         table=table.label,
         cell=cell.name,
@@ -246,7 +246,7 @@ class Tally:
         return self.match / self.judged if self.judged else None
 
 
-def tally(rows: Iterable[Row]) -> Tally:
+def tally(rows: Iterable[ComparedValue]) -> Tally:
     """Return the counts of some rows' verdicts."""
     listed = list(rows)
     counts = Counter(row.verdict for row in listed)
@@ -260,15 +260,15 @@ def tally(rows: Iterable[Row]) -> Tally:
     )
 
 
-def by_study(rows: Iterable[Row]) -> dict[str, Tally]:
+def by_study(rows: Iterable[ComparedValue]) -> dict[str, Tally]:
     """Return the counts of each study, in the order in which the rows come."""
-    grouped: dict[str, list[Row]] = {}
+    grouped: dict[str, list[ComparedValue]] = {}
     for row in rows:
         grouped.setdefault(row.study, []).append(row)
     return {study: tally(found) for study, found in grouped.items()}
 
 
-def agreement(rows: Iterable[Row]) -> str:
+def agreement(rows: Iterable[ComparedValue]) -> str:
     """Return how many rows match, in a sentence: all of them, plain values, changes."""
     listed = list(rows)
     changes = tally(row for row in listed if row.is_change)

@@ -1,0 +1,250 @@
+"""Generated parts of the documentation, from made-up records."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.lab.study.leaderboard.board import board_record
+from tests.lab.study.synthetic import make_cell, make_record, write_record
+from twoscale import TwoscaleError
+from twoscale.files import write_json
+from twoscale.report.display import ABSENT
+from twoscale_lab.report.documents import Documents, write_images
+from twoscale_lab.report.reproduce import gpu_seconds, table_numbers
+from twoscale_lab.report.tables import markdown
+from twoscale_lab.study.paper.published import paper_tables
+
+ROOT = Path(__file__).parents[3]
+HEADLINE = ["poisson-128 local", "poisson-128 two-scale"]
+
+
+@pytest.fixture
+def rendered(tmp_path):
+    """Give a template's text with some records of studies."""
+
+    def render(template, *records):
+        folder = tmp_path / "results" / "study"
+        for record in records:
+            write_record(folder, record, fields=False)
+        return Documents(tmp_path).render(template)
+
+    return render
+
+
+def written(root, **records):
+    """Return the documents of a folder with these records."""
+    (root / "results").mkdir()
+    for name, content in records.items():
+        write_json(root / "results" / f"{name.replace('_', '-')}.json", content)
+    return Documents(root)
+
+
+ROW = {
+    "problem": "darcy",
+    "equation": True,
+    "method": "fno",
+    "mean_error": 0.0123,
+    "mean_radius": 0.02,
+    "narrower_by": 0.3,
+    "coverage": 0.9512,
+    "band_coverage": 0.9488,
+    "seconds": {"prediction": 2e-5, "flags": 1e-6, "ratio": 0.05},
+}
+RECORD = {
+    "level": 0.95,
+    "size": {"side": 64, "fresh": 5000, "calibration": 10000},
+    "standard_deviation_of_coverage": 0.0038,
+    "coverage": [ROW, ROW | {"equation": False, "seconds": {"prediction": 3e-5, "flags": 2e-6}}],
+    "flags": {"darcy": {"fresh": 0.024, "constant": 1.0}},
+    "environment": {"commit": "abc", "device_name": "some GPU"},
+}
+
+
+def test_trust_in_tables(tmp_path):
+    text = written(tmp_path, trust=RECORD).render("trust.md")
+    assert "5,000 new fields of 64² nodes, at level 0.95, with 10,000 calibration samples" in text
+    assert "| darcy | known | fno | 1.23 | 2 | 30 | 95.1 | 94.9 |" in text
+    assert "| darcy | unknown | fno |" in text
+    assert "| darcy | constant | 100.0 |" in text
+    assert "A flag takes 1 to 2 µs per field on some GPU, a prediction 20 to 30 µs." in text
+
+
+LOAD = {
+    "clients": 64,
+    "load_before": 3.21,
+    "seconds": 30.2,
+    "grid": "32x32",
+    "answers": 12345,
+    "requests_per_second": 411.4,
+    "wrong_answers": 0,
+    "errors": {"error 503": 2, "error OSError": 1},
+    "largest_relative_difference": 6e-7,
+    "memory_before_mb": 300.1,
+    "memory_after_mb": 301.9,
+    "server_cpu_seconds": 21.0,
+    "environment": {"commit": "abc"},
+}
+CHAIN = {
+    "exact_solves": 1001,
+    "accepted": 0.25,
+    "effective_samples": 50.0,
+    "solves_per_effective_sample": 20.02,
+    "seconds": 9.6,
+}
+INVERSION = {
+    "setup": {"side": 32, "coefficients": 32, "noise": 0.05, "steps": 1000},
+    "observations": 169,
+    "surrogate": {"training": 2000, "mean_relative_l2": 0.005},
+    "map": {"gradients": 40, "medium_error": 0.05},
+    "chains": {
+        "exact": CHAIN,
+        "delayed": CHAIN | {"exact_solves": 90, "solves_per_effective_sample": 1.8},
+    },
+    "agreement": {
+        "mean_difference_in_sd": 0.1,
+        "sd_difference": 0.05,
+        "mean_error_of_medium": 0.06,
+    },
+    "saved": {"needed_without_surrogate": 1001.0, "used": 90, "saved": 911.0, "training": 2000},
+    "environment": {"commit": "abc"},
+}
+
+
+def test_a_load_in_sentences(tmp_path):
+    text = written(tmp_path, serve=LOAD).render("load.md")
+    assert "64 clients asked for 30 s" in text
+    assert "12,345 answers, 411 a second. Wrong answers: 0; errors: 3." in text
+    assert "load average was 3.2 before" in text
+    assert "300 MB before and 302 MB after" in text
+
+
+def test_an_inversion_in_sentences(tmp_path):
+    other = {"setup": {"noise": 0.02}, "chains": {"exact": CHAIN, "delayed": CHAIN}}
+    documents = written(tmp_path, inversion=INVERSION, inversion_low_noise=other)
+    text = documents.render("inversion.md")
+    assert "169 values with noise of 5 %" in text
+    assert "| delayed acceptance | 1,000 | 90 | 25 | 50 | 10 |" in text
+    assert "911 solves were saved" in text
+    assert "needs 11.1 times fewer solves" in text
+    assert "With noise of 2 % instead of 5 % it needs 1.0 times fewer" in text
+    assert "differ by about 0.20 standard deviations" in text
+
+
+def test_results_have_every_table_with_the_paper_beside(rendered):
+    page = rendered("docs/results.md", make_record("headline", HEADLINE))
+    assert "## Seven methods on Poisson 128²" in page
+    assert "**Error and cost (Poisson 128²)**" in page
+    rows = [line for line in page.splitlines() if line.startswith("| Plain L2L |")]
+    assert len(rows) == 6  # one in the table of main methods, one in each table of the study
+    assert "| 4.829 ± 0.094 ✓ |" in rows[0]
+    (missing, *_) = [line for line in page.splitlines() if line.startswith("| FNO |")]
+    assert f"| {ABSENT} | 0.242 ± 0.013 |" in missing
+    assert "An Imagined GPU" in page
+    assert "0123456789ab" in page
+    assert page.count("\n## Comparison with the paper\n") == 1
+    assert len({line.count("|") for line in page.splitlines() if "Plain L2L |" in line}) > 1
+
+
+def test_a_partial_and_a_small_study_are_fine(rendered):
+    record = make_record("darcy", ["darcy-64 local"], scale="small", seeds=(0,), samples=1250)
+    page = rendered("docs/results.md", record)
+    assert "Plain L2L" in page
+    assert "(Darcy 64²)" in page
+
+
+def test_the_main_methods_have_a_table(rendered):
+    records = make_record("headline", HEADLINE), make_record("darcy", ["darcy-256 local"])
+    page = rendered("docs/results.md", *records)
+    lines = page[page.index("The paper's main methods") :].splitlines()[2:7]
+    assert [line.split(" | ")[:2] for line in lines[2:]] == [
+        ["| Plain L2L", "Poisson 128²"],
+        ["| Two-scale", "Poisson 128²"],
+        ["| Plain L2L", "Darcy 256²"],
+    ]
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_a_bar_within_a_cell_does_not_end_it():
+    assert markdown(["a"], [["|x|"]]).splitlines()[-1] == "| \\|x\\| |"
+
+
+def test_shares_of_a_time_are_marked(rendered):
+    record = make_record("headline", HEADLINE)
+    for cell in record["cells"]:
+        alone = "local" in cell["case"] and cell["seed"] == 0
+        cell["metrics"]["trained_together"] = 1 if alone else 5
+    rows = rendered("docs/results.md", record).splitlines()
+    (plain,) = [line for line in rows if line.startswith("| Plain L2L") and " 181 " in line]
+    (two_scale,) = [line for line in rows if line.startswith("| Two-scale |") and " 219 " in line]
+    assert "†" not in plain
+    assert two_scale.count("†") == 1
+
+
+def test_values_and_changes_are_counted_apart(rendered):
+    page = rendered("docs/results.md", make_record("mechanism", HEADLINE))
+    found = re.search(r"Plain values: (\d+) of \d+ match .*Changes: (\d+) of", page)
+    assert all(int(count) > 0 for count in found.groups())
+
+
+def test_representations_of_equal_codes_are_those_that_were_measured(rendered):
+    case = "poisson-128 global code_size=162 input_variance=0.999 objective=field predictor=affine"
+    lines = rendered("equal.md", make_record("beyond", ["poisson-128 fno", case])).splitlines()
+    assert [line.count("±") for line in lines[2:]] == [2]  # of both errors
+
+
+def test_a_case_of_the_readme_that_is_gone_is_named(rendered):
+    with pytest.raises(TwoscaleError, match=r"has no FNO on poisson-128, .*: name others"):
+        rendered("results.md", make_record("beyond", ["poisson-128 two-scale"]))
+
+
+def test_the_leaderboard_lists_published_errors_before_ours_exist(rendered):
+    text = rendered("leaderboard.md", make_record("headline", HEADLINE))
+    assert "| 0.28 (MgFNO) | 1.08 (FNO) |" in text
+    assert "kernel 1.00 [batlle2024]" in text
+    assert "- [batlle2024] Batlle, Darcy, Hosseini, Owhadi (2024): Kernel Methods" in text
+    assert "None of our errors is measured yet." in text
+
+
+def test_the_results_say_where_we_stand(rendered):
+    record = board_record("darcy-fno*", error=0.0052)
+    assert "| 0.273 ± 0.018 (search) |" in rendered("docs/results.md", record)
+
+
+def test_the_pictures_come_from_the_records_and_a_demo(tmp_path):
+    images, drawn = tmp_path / "docs/images", tmp_path / "demo/figures"
+    for folder in (images, drawn):
+        folder.mkdir(parents=True)
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    (drawn / "prediction.png").write_bytes(b"a prediction")
+    write_images(tmp_path, tmp_path / "demo")
+    assert (images / "hero.png").read_bytes() == b"a prediction"
+    assert (images / "error_time.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def total(cell):
+    return cell["metrics"]["timings"]["total"]
+
+
+def test_every_table_of_the_paper_has_a_number_of_its_own():
+    numbers = [table.number for table in paper_tables().values() if table.number is not None]
+    assert sorted(numbers) == list(range(1, 36))
+    assert table_numbers("headline") == [1, 9, 10]
+    assert table_numbers("beyond") == []
+
+
+def test_a_fit_that_was_fine_tuned_counts_once():
+    fit, tuned = (make_cell(f"poisson-128 two-scale{objective}") for objective in ("", "+A3"))
+    own = sum(tuned["metrics"]["timings"][name] for name in ("finetuning", "inference"))
+    own += tuned["metrics"]["timings"].get("finetune_prepare", 0)
+    assert gpu_seconds([fit, tuned]) == pytest.approx(total(fit) + own)
+    assert gpu_seconds([tuned]) == pytest.approx(total(tuned))
+    assert gpu_seconds([make_cell("poisson-128 two-scale", 1), tuned]) > total(tuned)
+
+
+def test_the_commands_that_repeat_the_paper(rendered):
+    cases = {"darcy": "darcy-256 local", "headline": "poisson-128 local"}
+    records = [make_record(study, [case], seeds=(0,)) for study, case in cases.items()]
+    rows = rendered("reproduce.md", *records).splitlines()[2:4]
+    assert [row.split(" | ")[0] for row in rows] == ["| 1, 9, 10", "| 5, 13 to 15"]
+    assert "| `twoscale study run headline --out studies` | 1 | 0." in rows[0]
