@@ -19,12 +19,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from twoscale.errors import TwoscaleError
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.threads import SharedSetting
-from twoscale.serve.app import field_routes
 from twoscale.serve.http import HttpService, own_hosts
 from twoscale.serve.limits import HOST, PORT, Limits
 from twoscale.serve.model import ServedModel
 from twoscale.serve.service import ModelService
-from twoscale.serve.umbridge import umbridge_routes
 
 _CONNECTIONS = 1024
 _START_SECONDS = 30
@@ -251,6 +249,4 @@ class Server(HttpServer):
         port: int = PORT,
         limits: Limits | None = None,
     ) -> None:
-        service = ModelService(models, limits or Limits())
-        service.routes += [*field_routes(service), *umbridge_routes(service)]
-        super().__init__(service, host=host, port=port)
+        super().__init__(ModelService(models, limits or Limits()), host=host, port=port)
